@@ -1,0 +1,5 @@
+//! Sets the linker flags that a Node-API addon needs on this platform.
+
+fn main() {
+    napi_build::setup();
+}
