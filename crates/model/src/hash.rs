@@ -1,1 +1,143 @@
-//! (in work)
+//! The three hashes of SSOT 2.2, all SHA-256 in lower-case hex.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+use crate::canonical;
+use crate::error::ModelError;
+use crate::object::ObjectType;
+use crate::source::Source;
+
+/// A SHA-256 digest; hex only at the edges.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of some bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// The raw 32 bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0_u8; 64];
+        for (i, byte) in self.0.iter().enumerate() {
+            text[2 * i] = HEX[usize::from(byte >> 4)];
+            text[2 * i + 1] = HEX[usize::from(byte & 15)];
+        }
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = ModelError;
+
+    fn from_str(text: &str) -> Result<Self, ModelError> {
+        let wrong = || ModelError::Invalid("a hash is 64 hexadecimal digits".into());
+        if text.len() != 64 || !text.is_ascii() {
+            return Err(wrong());
+        }
+        let mut bytes = [0_u8; 32];
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| wrong())?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A hasher for bytes that arrive in pieces (a large file, a canonical form).
+#[derive(Clone, Default)]
+pub struct Hasher(Sha256);
+
+impl Hasher {
+    /// Adds bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of all that was added.
+    #[must_use]
+    pub fn finish(self) -> Digest {
+        Digest(self.0.finalize().into())
+    }
+}
+
+impl std::io::Write for Hasher {
+    fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
+        self.0.update(buf);
+        Ok(buf.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// `identity_hash`: SHA-256 of the canonical `{type, source}` (SSOT 2.2, 2.4). A sourced object's ID is it.
+#[must_use]
+pub fn identity_hash(object_type: ObjectType, source: Option<&Source>) -> Digest {
+    #[derive(Serialize)]
+    struct Envelope<'a> {
+        source: Option<&'a Source>,
+        r#type: ObjectType,
+    }
+    hash_canonical(&Envelope { source, r#type: object_type })
+}
+
+/// `source_hash`: SHA-256 of the raw bytes of the external source (SSOT 2.2).
+#[must_use]
+pub fn source_hash(bytes: &[u8]) -> Digest {
+    Digest::of(bytes)
+}
+
+/// `content_hash`: SHA-256 of every payload field except `source_hash` and itself (SSOT 2.2).
+///
+/// There is no list of fields: whatever the payload holds is covered, also fields added later.
+#[must_use]
+pub fn content_hash(payload: &Map<String, Value>) -> Digest {
+    struct Covered<'a>(&'a Map<String, Value>);
+    impl Serialize for Covered<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_map(self.0.iter().filter(|(k, _)| *k != "source_hash" && *k != "content_hash"))
+        }
+    }
+    hash_canonical(&Covered(payload))
+}
+
+fn hash_canonical(value: &impl Serialize) -> Digest {
+    // The canonicaliser writes in pieces of a few bytes; a buffer keeps the hasher on whole blocks.
+    let mut out = std::io::BufWriter::with_capacity(16 * 1024, Hasher::default());
+    canonical::write(value, &mut out).unwrap_or_else(|e| unreachable!("hashing does no I/O: {e}"));
+    out.into_inner().unwrap_or_else(|e| unreachable!("hashing does no I/O: {e}")).finish()
+}

@@ -1,1 +1,142 @@
-//! (in work)
+//! The index decision of SSOT 5.6: what an observation of a file means for its object.
+
+use serde::{Deserialize, Serialize};
+
+use crate::hash::Digest;
+use crate::object::Document;
+use crate::source::FilesystemSource;
+
+/// What a client has seen of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Observation {
+    /// The bytes were read: their hash, and the text where they are text that is kept.
+    Read {
+        /// SHA-256 of the raw bytes.
+        source_hash: Digest,
+        /// The text; `None` where the bytes are not text or too many.
+        text: Option<String>,
+    },
+    /// Only the path is known (ls, find, grep).
+    Discovered,
+    /// The file exists and can't be read (permission, not a regular file).
+    Unreadable,
+    /// The file is confirmed to be gone.
+    Deleted,
+}
+
+/// What indexing did to the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// The first version was written.
+    Created,
+    /// A new version was written.
+    Updated,
+    /// Nothing was written.
+    Unchanged,
+    /// A version with null content was written.
+    Deleted,
+}
+
+impl Action {
+    /// `created`, `updated`, `unchanged` or `deleted`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Unchanged => "unchanged",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+/// What is known of an object's current version: enough to decide without its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Current {
+    /// The stored `source_hash`; `None` for a path that was only discovered, and after a deletion.
+    pub source_hash: Option<Digest>,
+    /// Whether the stored content is null.
+    pub is_null: bool,
+}
+
+impl Current {
+    /// Reads it from a document.
+    #[must_use]
+    pub fn of(document: &Document) -> Self {
+        Self { source_hash: document.source_hash(), is_null: document.content().is_none() }
+    }
+}
+
+/// Decides what an observation does to an object, and gives the document to write, if any.
+///
+/// A discovery never overwrites. A deletion of an object that is null already, or that the store has never
+/// seen, writes nothing. Unequal bytes always make a version, so A, B, A makes three.
+#[must_use]
+pub fn decide(
+    current: Option<Current>,
+    source: &FilesystemSource,
+    observation: Observation,
+) -> (Action, Option<Document>) {
+    let write = |text, hash| Some(Document::file(source.clone(), text, hash));
+    let known = current.map_or(Action::Created, |_| Action::Updated);
+    match (observation, current) {
+        (Observation::Read { source_hash, .. }, Some(now)) if now.source_hash == Some(source_hash) => {
+            (Action::Unchanged, None)
+        }
+        (Observation::Read { source_hash, text }, _) => (known, write(text, Some(source_hash))),
+        (Observation::Discovered | Observation::Unreadable, None) => (Action::Created, write(None, None)),
+        (Observation::Discovered | Observation::Unreadable, Some(_)) => (Action::Unchanged, None),
+        (Observation::Deleted, None) => (Action::Unchanged, None),
+        (Observation::Deleted, Some(now)) if now.is_null && now.source_hash.is_none() => {
+            (Action::Unchanged, None)
+        }
+        (Observation::Deleted, Some(_)) => (Action::Deleted, write(None, None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn read(text: &str) -> Observation {
+        Observation::Read { source_hash: Digest::of(text.as_bytes()), text: Some(text.into()) }
+    }
+
+    fn at(text: &str) -> Option<Current> {
+        Some(Current { source_hash: Some(Digest::of(text.as_bytes())), is_null: false })
+    }
+
+    const NULL: Option<Current> = Some(Current { source_hash: None, is_null: true });
+
+    #[rstest]
+    #[case::first_read(None, read("a"), Action::Created)]
+    #[case::same(at("a"), read("a"), Action::Unchanged)]
+    #[case::changed(at("a"), read("b"), Action::Updated)]
+    #[case::found(None, Observation::Discovered, Action::Created)]
+    #[case::found_again(NULL, Observation::Discovered, Action::Unchanged)]
+    #[case::discovery_never_overwrites(at("a"), Observation::Discovered, Action::Unchanged)]
+    #[case::first_read_of_a_discovered_path(NULL, read(""), Action::Updated)]
+    #[case::gone(at("a"), Observation::Deleted, Action::Deleted)]
+    #[case::gone_twice(NULL, Observation::Deleted, Action::Unchanged)]
+    #[case::never_known(None, Observation::Deleted, Action::Unchanged)]
+    #[case::back_with_equal_content(NULL, read("a"), Action::Updated)]
+    #[case::locked_away(at("a"), Observation::Unreadable, Action::Unchanged)]
+    fn decisions(#[case] current: Option<Current>, #[case] seen: Observation, #[case] action: Action) {
+        let source = FilesystemSource { filesystem_id: "f".into(), path: "/a".into() };
+        let (decided, document) = decide(current, &source, seen);
+        assert_eq!(decided, action);
+        assert_eq!(document.is_some(), action != Action::Unchanged);
+    }
+
+    #[test]
+    fn a_deletion_has_null_content_no_characters_and_no_source_hash() {
+        let source = FilesystemSource { filesystem_id: "f".into(), path: "/a".into() };
+        let document = decide(at("a"), &source, Observation::Deleted).1.unwrap();
+        assert_eq!(document.content(), None);
+        assert_eq!(document.source_hash(), None);
+        assert_eq!(document.field("char_count"), Some(&0.into()));
+    }
+}

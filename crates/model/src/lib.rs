@@ -15,6 +15,7 @@ pub mod marker;
 pub mod mounts;
 pub mod object;
 pub mod observe;
+pub mod patch;
 pub mod pricing;
 pub mod render;
 pub mod session;

@@ -1,1 +1,155 @@
-//! (in work)
+//! Paths: lexical resolution, and mount mappings between the agent's paths and canonical ones (SSOT 5.2, 5.3).
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ModelError;
+use crate::source::FilesystemSource;
+
+/// A rule that translates a prefix of the agent's paths to a canonical one (SSOT 5.3).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MountMapping {
+    /// The prefix as the agent sees it, absolute.
+    pub agent_prefix: String,
+    /// The prefix on the filesystem that `filesystem_id` names, absolute.
+    pub canonical_prefix: String,
+    /// The filesystem namespace of everything below the prefix.
+    pub filesystem_id: String,
+}
+
+/// The mount mappings of one client, and the namespace of every path that none of them covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mounts {
+    default_filesystem: String,
+    /// Longest agent prefix first.
+    mappings: Vec<MountMapping>,
+}
+
+/// Where an agent's path leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The filesystem namespace and the canonical path, links not yet followed.
+    pub source: FilesystemSource,
+    /// The canonical prefix of the mapping that covered the path; `None` where none did.
+    pub mount: Option<String>,
+}
+
+impl Mounts {
+    /// Checks and takes mount mappings.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a relative prefix, an empty filesystem ID, or two mappings of one agent prefix.
+    pub fn new(default_filesystem: String, mappings: Vec<MountMapping>) -> Result<Self, ModelError> {
+        let mut normal: Vec<MountMapping> = Vec::with_capacity(mappings.len());
+        for mapping in mappings {
+            if !mapping.agent_prefix.starts_with('/') || !mapping.canonical_prefix.starts_with('/') {
+                return Err(ModelError::Invalid("the prefixes of a mount mapping are absolute paths".into()));
+            }
+            if mapping.filesystem_id.is_empty() {
+                return Err(ModelError::Invalid("a mount mapping names its filesystem".into()));
+            }
+            let mapping = MountMapping {
+                agent_prefix: normalise("/", &mapping.agent_prefix),
+                canonical_prefix: normalise("/", &mapping.canonical_prefix),
+                filesystem_id: mapping.filesystem_id,
+            };
+            if normal.iter().any(|m| m.agent_prefix == mapping.agent_prefix) {
+                return Err(ModelError::Invalid("two mount mappings have the same agent prefix".into()));
+            }
+            normal.push(mapping);
+        }
+        normal.sort_by_key(|m| std::cmp::Reverse(m.agent_prefix.len()));
+        Ok(Self { default_filesystem, mappings: normal })
+    }
+
+    /// The namespace of paths that no mapping covers.
+    #[must_use]
+    pub fn default_filesystem(&self) -> &str {
+        &self.default_filesystem
+    }
+
+    /// Whether there are no mappings: client and agent share one filesystem.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.mappings.is_empty()
+    }
+
+    /// Forward translation: the longest agent prefix that covers the path at a segment border wins.
+    ///
+    /// `path` is absolute and normalised (see [`normalise`]).
+    #[must_use]
+    pub fn resolve(&self, path: &str) -> Resolved {
+        for mapping in &self.mappings {
+            if let Some(rest) = below(path, &mapping.agent_prefix) {
+                return Resolved {
+                    source: FilesystemSource {
+                        filesystem_id: mapping.filesystem_id.clone(),
+                        path: join(&mapping.canonical_prefix, rest),
+                    },
+                    mount: Some(mapping.canonical_prefix.clone()),
+                };
+            }
+        }
+        Resolved {
+            source: FilesystemSource {
+                filesystem_id: self.default_filesystem.clone(),
+                path: path.to_owned(),
+            },
+            mount: None,
+        }
+    }
+
+    /// Reverse translation: the agent's path for a canonical one, of which the filesystem must agree too.
+    ///
+    /// Of several that fit, the one with the longest canonical prefix whose forward translation leads back is
+    /// taken, so that a path hidden by another mount is never shown. `None` where no mapping fits: the
+    /// canonical path is displayed then (SSOT 5.3).
+    #[must_use]
+    pub fn reverse(&self, source: &FilesystemSource) -> Option<String> {
+        self.mappings
+            .iter()
+            .filter(|m| m.filesystem_id == source.filesystem_id)
+            .filter_map(|m| {
+                let rest = below(&source.path, &m.canonical_prefix)?;
+                let path = join(&m.agent_prefix, rest);
+                (self.resolve(&path).source == *source).then_some((m.canonical_prefix.len(), path))
+            })
+            .max_by_key(|(length, _)| *length)
+            .map(|(_, path)| path)
+    }
+}
+
+/// Makes a path absolute and free of `.`, `..`, doubled and trailing slashes, without touching the disk.
+///
+/// `base` is the agent's working directory, absolute; `..` stops at the root.
+#[must_use]
+pub fn normalise(base: &str, path: &str) -> String {
+    let mut segments: Vec<&str> = Vec::new();
+    let start = if path.starts_with('/') { "" } else { base };
+    for segment in start.split('/').chain(path.split('/')) {
+        match segment {
+            "" | "." => {}
+            ".." => {
+                segments.pop();
+            }
+            name => segments.push(name),
+        }
+    }
+    format!("/{}", segments.join("/"))
+}
+
+fn below<'a>(path: &'a str, prefix: &str) -> Option<&'a str> {
+    if prefix == "/" {
+        return path.strip_prefix('/');
+    }
+    let rest = path.strip_prefix(prefix)?;
+    if rest.is_empty() { Some("") } else { rest.strip_prefix('/') }
+}
+
+fn join(prefix: &str, rest: &str) -> String {
+    match (prefix, rest) {
+        (prefix, "") => prefix.to_owned(),
+        ("/", rest) => format!("/{rest}"),
+        (prefix, rest) => format!("{prefix}/{rest}"),
+    }
+}

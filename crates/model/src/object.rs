@@ -1,1 +1,390 @@
-//! (in work)
+//! Object documents: an immutable envelope and a mutable payload (SSOT 2.2, 2.5).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value, json};
+
+use crate::error::ModelError;
+use crate::hash::{Digest, content_hash, identity_hash};
+use crate::id::{ObjectId, SessionId};
+use crate::source::{FilesystemSource, Source};
+use crate::tokens::utf16_len;
+
+/// The five types of object (SSOT 2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ObjectType {
+    /// A file on disk; sourced.
+    File,
+    /// The result of a tool execution; unsourced, one version.
+    Toolcall,
+    /// A session's conversation.
+    Chat,
+    /// A session's system prompt.
+    SystemPrompt,
+    /// A session's wrapper: its sets and references.
+    Session,
+}
+
+impl ObjectType {
+    /// Whether objects of this type have context levels: `file` and `toolcall` do, the session's
+    /// infrastructure does not (SSOT 2.1).
+    #[must_use]
+    pub fn is_content(self) -> bool {
+        matches!(self, Self::File | Self::Toolcall)
+    }
+
+    /// The type's name in a document.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Toolcall => "toolcall",
+            Self::Chat => "chat",
+            Self::SystemPrompt => "system_prompt",
+            Self::Session => "session",
+        }
+    }
+}
+
+impl fmt::Display for ObjectType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for ObjectType {
+    type Err = ModelError;
+
+    fn from_str(text: &str) -> Result<Self, ModelError> {
+        [Self::File, Self::Toolcall, Self::Chat, Self::SystemPrompt, Self::Session]
+            .into_iter()
+            .find(|t| t.as_str() == text)
+            .ok_or_else(|| {
+                ModelError::Invalid("an object is a file, toolcall, chat, system_prompt or session".into())
+            })
+    }
+}
+
+/// One version of an object as it stands in the store.
+///
+/// The envelope (`xt/id`, `type`, `source`, `identity_hash`) never changes; everything else is payload and is
+/// covered by `content_hash`, which is kept in the payload beside `source_hash`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    id: ObjectId,
+    object_type: ObjectType,
+    source: Option<Source>,
+    identity_hash: Digest,
+    payload: Map<String, Value>,
+}
+
+/// The fields of the envelope, which no payload may use.
+const ENVELOPE: [&str; 4] = ["xt/id", "type", "source", "identity_hash"];
+
+impl Document {
+    /// Builds a document and computes its hashes.
+    ///
+    /// `source_hash`, if the object is sourced, is expected in the payload.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when the payload uses a name of the envelope, or a sourced object's ID is not its
+    /// identity hash.
+    pub fn new(
+        id: ObjectId,
+        object_type: ObjectType,
+        source: Option<Source>,
+        mut payload: Map<String, Value>,
+    ) -> Result<Self, ModelError> {
+        let identity = identity_hash(object_type, source.as_ref());
+        if source.is_some() && id.as_str() != identity.to_string() {
+            return Err(ModelError::Invalid("the ID of a sourced object is its identity hash".into()));
+        }
+        if let Some(name) = ENVELOPE.iter().find(|name| payload.contains_key(**name)) {
+            return Err(ModelError::Invalid(format!("the payload can't have a field named {name}")));
+        }
+        payload.insert("content_hash".into(), content_hash(&payload).to_string().into());
+        Ok(Self { id, object_type, source, identity_hash: identity, payload })
+    }
+
+    /// A version of a file. `text` is null for a file that is deleted, not text, unreadable or only discovered;
+    /// `source_hash` is null where its bytes are not known (SSOT 2.5, 5.6).
+    #[must_use]
+    pub fn file(source: FilesystemSource, text: Option<String>, source_hash: Option<Digest>) -> Self {
+        let payload = fields(json!({
+            "file_type": file_type(&source.path),
+            "char_count": text.as_deref().map_or(0, utf16_len),
+            "content": text,
+            "source_hash": source_hash,
+        }));
+        let source = Source::Filesystem(source);
+        let id = ObjectId::sourced(identity_hash(ObjectType::File, Some(&source)));
+        Self::built(id, ObjectType::File, Some(source), payload)
+    }
+
+    /// The result of a tool execution (SSOT 2.5).
+    #[must_use]
+    pub fn toolcall(id: ObjectId, call: Toolcall) -> Self {
+        let mut payload = fields(json!({
+            "content": call.content,
+            "tool": call.tool,
+            "args": call.args,
+            "status": call.status,
+            "chat_ref": call.chat_ref,
+        }));
+        if let Some(display) = call.args_display {
+            payload.insert("args_display".into(), display.into());
+        }
+        if !call.file_refs.is_empty() {
+            payload.insert("file_refs".into(), json!(call.file_refs));
+        }
+        Self::built(id, ObjectType::Toolcall, None, payload)
+    }
+
+    /// A session's chat object before its first turn (SSOT 2.5, 5.7).
+    #[must_use]
+    pub fn chat(session: &SessionId) -> Self {
+        let payload = fields(json!({
+            "content": "",
+            "turns": [],
+            "session_ref": ObjectId::session(session),
+            "turn_count": 0,
+            "toolcall_refs": [],
+        }));
+        Self::built(ObjectId::chat(session), ObjectType::Chat, None, payload)
+    }
+
+    /// A session's system prompt object (SSOT 2.5, 5.7).
+    #[must_use]
+    pub fn system_prompt(session: &SessionId, text: &str) -> Self {
+        let payload = fields(json!({ "content": text }));
+        Self::built(ObjectId::system_prompt(session), ObjectType::SystemPrompt, None, payload)
+    }
+
+    fn built(id: ObjectId, kind: ObjectType, source: Option<Source>, payload: Map<String, Value>) -> Self {
+        Self::new(id, kind, source, payload)
+            .unwrap_or_else(|e| unreachable!("the constructors give well-formed documents: {e}"))
+    }
+
+    /// Reads a document from its JSON form and recomputes its hashes.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when the envelope is incomplete or contradicts itself.
+    pub fn from_json(value: Value) -> Result<Self, ModelError> {
+        let Value::Object(mut map) = value else {
+            return Err(ModelError::Invalid("a document is a JSON object".into()));
+        };
+        let mut text = |name: &str| match map.remove(name) {
+            Some(Value::String(text)) => Ok(text),
+            _ => Err(ModelError::Invalid(format!("a document has a text field {name}"))),
+        };
+        let id = ObjectId::new(text("xt/id")?);
+        let object_type = text("type")?.parse()?;
+        let identity: Digest = text("identity_hash")?.parse()?;
+        let source = match map.remove("source") {
+            None | Some(Value::Null) => None,
+            Some(value) => Some(Source::from_value(value)?),
+        };
+        let document = Self::new(id, object_type, source, map)?;
+        if document.identity_hash != identity {
+            return Err(ModelError::Invalid("the document's identity_hash does not fit its envelope".into()));
+        }
+        Ok(document)
+    }
+
+    /// The document's JSON form: the envelope's fields, then the payload's.
+    #[must_use]
+    pub fn to_json(&self) -> Map<String, Value> {
+        let mut map = self.payload.clone();
+        map.insert("xt/id".into(), self.id.as_str().into());
+        map.insert("type".into(), self.object_type.as_str().into());
+        map.insert("source".into(), json!(self.source));
+        map.insert("identity_hash".into(), self.identity_hash.to_string().into());
+        map
+    }
+
+    /// The object's ID.
+    #[must_use]
+    pub fn id(&self) -> &ObjectId {
+        &self.id
+    }
+
+    /// The object's type.
+    #[must_use]
+    pub fn object_type(&self) -> ObjectType {
+        self.object_type
+    }
+
+    /// The source binding; `None` for an unsourced object.
+    #[must_use]
+    pub fn source(&self) -> Option<&Source> {
+        self.source.as_ref()
+    }
+
+    /// SHA-256 of the envelope.
+    #[must_use]
+    pub fn identity_hash(&self) -> Digest {
+        self.identity_hash
+    }
+
+    /// All payload fields, `source_hash` and `content_hash` included.
+    #[must_use]
+    pub fn payload(&self) -> &Map<String, Value> {
+        &self.payload
+    }
+
+    /// One payload field.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&Value> {
+        self.payload.get(name)
+    }
+
+    /// One payload field, if it is text.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.field(name).and_then(Value::as_str)
+    }
+
+    /// The content, if it is not null.
+    #[must_use]
+    pub fn content(&self) -> Option<&str> {
+        self.text("content")
+    }
+
+    /// The hash of the source's raw bytes, where they are known.
+    #[must_use]
+    pub fn source_hash(&self) -> Option<Digest> {
+        self.text("source_hash").and_then(|t| t.parse().ok())
+    }
+
+    /// The hash of the payload; see [`content_hash`].
+    #[must_use]
+    pub fn content_hash(&self) -> Digest {
+        self.text("content_hash").and_then(|t| t.parse().ok()).unwrap_or_else(|| content_hash(&self.payload))
+    }
+
+    /// Takes the document apart: ID, type, source, payload.
+    #[must_use]
+    pub fn into_parts(self) -> (ObjectId, ObjectType, Option<Source>, Map<String, Value>) {
+        (self.id, self.object_type, self.source, self.payload)
+    }
+}
+
+impl Serialize for Document {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Document {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_json(Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+/// What a tool execution leaves behind; the fields of a `toolcall` object (SSOT 2.5).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Toolcall {
+    /// The tool's name.
+    pub tool: String,
+    /// The arguments, as the model gave them.
+    pub args: Map<String, Value>,
+    /// A short form of the arguments for people.
+    pub args_display: Option<String>,
+    /// The complete output text.
+    pub content: String,
+    /// Whether the tool succeeded.
+    pub status: Status,
+    /// The chat object that the call belongs to.
+    pub chat_ref: ObjectId,
+    /// The file objects that the call read, wrote or named.
+    pub file_refs: Vec<ObjectId>,
+}
+
+/// How a tool execution ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// The tool returned a result.
+    Ok,
+    /// The tool reported an error.
+    Fail,
+}
+
+impl Status {
+    /// `ok` or `fail`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+/// The `file_type` of a path: its last extension in lower case without the dot; `text` where there is none.
+#[must_use]
+pub fn file_type(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    match name.rsplit_once('.') {
+        Some((stem, extension)) if !stem.is_empty() && !extension.is_empty() => extension.to_lowercase(),
+        _ => "text".to_owned(),
+    }
+}
+
+fn fields(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => unreachable!("called with object literals only"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("/a/main.TS", "ts")]
+    #[case("/a/archive.tar.gz", "gz")]
+    #[case("/a.d/Makefile", "text")]
+    #[case("/a/.gitignore", "text")]
+    #[case("/a/odd.", "text")]
+    fn file_types(#[case] path: &str, #[case] expected: &str) {
+        assert_eq!(file_type(path), expected);
+    }
+
+    #[test]
+    fn a_document_survives_its_json_form() {
+        let file = Document::file(
+            FilesystemSource { filesystem_id: "f".into(), path: "/a/b.rs".into() },
+            Some("fn main() {}\u{1F600}".into()),
+            Some(Digest::of(b"x")),
+        );
+        assert_eq!(file.field("char_count"), Some(&json!(14)));
+        assert_eq!(Document::from_json(Value::Object(file.to_json())).unwrap(), file);
+    }
+
+    #[test]
+    fn an_envelope_that_contradicts_itself_is_refused() {
+        let mut map = Document::system_prompt(&SessionId::new("s").unwrap(), "x").to_json();
+        map.insert("identity_hash".into(), Digest::of(b"other").to_string().into());
+        assert!(Document::from_json(Value::Object(map)).is_err());
+    }
+
+    #[test]
+    fn every_payload_field_but_two_is_covered_by_the_content_hash() {
+        let base = Document::system_prompt(&SessionId::new("s").unwrap(), "x");
+        let with = |name: &str| {
+            let (id, kind, source, mut payload) = base.clone().into_parts();
+            payload.insert(name.into(), "v".into());
+            Document::new(id, kind, source, payload).unwrap().content_hash()
+        };
+        assert_ne!(with("a_field_of_the_future"), base.content_hash());
+        assert_eq!(with("source_hash"), base.content_hash());
+        assert_eq!(with("content_hash"), base.content_hash());
+    }
+}

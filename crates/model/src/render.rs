@@ -1,1 +1,107 @@
-//! (in work)
+//! The lines and blocks of SSOT 4.1, and the escaping that keeps them from being forged.
+//!
+//! Architecture invariant: a rendered line depends on the object's state alone. No age, counter or clock
+//! enters it, so equal states give equal bytes.
+
+use std::fmt::Write as _;
+
+use crate::id::ObjectId;
+use crate::object::Status;
+
+/// The pool line of a file (SSOT 4.1). `display_path` is the path as the agent sees it.
+#[must_use]
+pub fn file_line(id: &ObjectId, display_path: &str, file_type: &str, char_count: u64) -> String {
+    format!(
+        "id={} type=file path={} file_type={} char_count={char_count}",
+        word(id.as_str()),
+        text(display_path),
+        word(file_type),
+    )
+}
+
+/// The pool line of a tool call (SSOT 4.1).
+#[must_use]
+pub fn toolcall_line(id: &ObjectId, tool: &str, status: Status) -> String {
+    format!("id={} type=toolcall tool={} status={}", word(id.as_str()), word(tool), status.as_str())
+}
+
+/// What stands in the chat in place of a tool call's output (SSOT 4.1).
+#[must_use]
+pub fn toolcall_ref(id: &ObjectId, tool: &str, status: Status) -> String {
+    format!("toolcall_ref id={} tool={} status={}", word(id.as_str()), word(tool), status.as_str())
+}
+
+/// A block of the fourth section (SSOT 4.1). The content is verbatim; only the ID is escaped.
+#[must_use]
+pub fn active_block(id: &ObjectId, content: &str) -> String {
+    format!("ACTIVE_CONTENT id={}\n{content}", word(id.as_str()))
+}
+
+/// Escapes text that may hold spaces (a path): line breaks, control, bidirectional and invisible characters,
+/// and the backslash, so that what is shown can be read back unambiguously.
+#[must_use]
+pub fn text(raw: &str) -> String {
+    escape(raw, false)
+}
+
+/// Escapes text that must be one word (an ID, a tool's name): as [`text`], and white space too.
+#[must_use]
+pub fn word(raw: &str) -> String {
+    escape(raw, true)
+}
+
+/// Reads back what [`text`] or [`word`] wrote; `None` where it was not written by them.
+#[must_use]
+pub fn unescape(shown: &str) -> Option<String> {
+    let mut out = String::with_capacity(shown.len());
+    let mut rest = shown.chars();
+    while let Some(c) = rest.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        match rest.next()? {
+            '\\' => out.push('\\'),
+            'n' => out.push('\n'),
+            'r' => out.push('\r'),
+            't' => out.push('\t'),
+            'u' => {
+                if rest.next()? != '{' {
+                    return None;
+                }
+                let hex: String = rest.by_ref().take_while(|c| *c != '}').collect();
+                out.push(char::from_u32(u32::from_str_radix(&hex, 16).ok()?)?);
+            }
+            _ => return None,
+        }
+    }
+    Some(out)
+}
+
+fn escape(raw: &str, one_word: bool) -> String {
+    let mut out = String::with_capacity(raw.len());
+    for c in raw.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            ' ' if !one_word => out.push(' '),
+            c if c.is_control() || c.is_whitespace() || is_invisible(c) => {
+                // Writing to a String can't fail.
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Characters that change how a line is read without being seen: bidirectional controls, zero-width ones,
+/// variation and tag characters.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+        | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}'
+        | '\u{E0000}'..='\u{E0FFF}')
+}

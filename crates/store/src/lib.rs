@@ -1,1 +1,258 @@
-//! placeholder
+//! The bitemporal document store (SSOT 2.1, 3.7): one trait, several backends, one conformance suite.
+//!
+//! Architecture invariants:
+//! - History is append-only. No call rewrites or removes a version.
+//! - A write that was acknowledged is durable against a killed process and readable at once.
+//! - Transaction numbers rise strictly, and transaction times with them, whatever the clock does.
+//! - Appending to a growing document costs what the change costs; reading gives the whole document.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use context_model::id::ObjectId;
+use context_model::object::{Document, ObjectType};
+use context_model::patch::Patch;
+use context_model::source::Source;
+use context_model::time::{Timestamp, TxId};
+use serde_json::{Map, Value};
+
+mod error;
+
+pub use error::StoreError;
+
+/// The result of every call of a store.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// A store of versioned documents. All calls may be made from many tasks at once.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Applies a transaction whole or not at all, and returns when it is durable.
+    ///
+    /// A `Put` whose payload (and `source_hash`) equals the object's latest version writes nothing.
+    ///
+    /// # Errors
+    /// `CONFLICT` when an expectation does not hold, `INVALID_ARGUMENT` for an envelope that differs from the
+    /// stored one or a patch of an unknown object, `STORE_FULL`, `STORE_UNAVAILABLE`, `CLOSED`.
+    async fn transact(&self, transaction: Transaction) -> Result<Receipt>;
+
+    /// The version of an object at a point of the two times; `None` where there was none.
+    ///
+    /// # Errors
+    /// `STORE_CORRUPT` when what is stored does not have the hash it was stored with.
+    async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>>;
+
+    /// As [`Store::get`] for many objects in one read, in the order of the IDs.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>>;
+
+    /// The latest versions of many objects without their contents: for deciding and rendering.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>>;
+
+    /// All versions of an object in the order of their transactions.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    async fn history(&self, id: &ObjectId) -> Result<Vec<Version>>;
+
+    /// The IDs of the objects whose latest version fits the filter, in the order of their first transaction.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `CLOSED`.
+    async fn query(&self, filter: &Filter) -> Result<Vec<ObjectId>>;
+
+    /// The newest transaction number, 0 in an empty store. Cheap: made for a check at every turn.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `CLOSED`.
+    async fn latest_tx(&self) -> Result<TxId>;
+
+    /// The objects that transactions after this one wrote, each with its newest transaction.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `CLOSED`.
+    async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>>;
+
+    /// Full-text search over the contents of all versions, best match first.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `CLOSED`. Any text is a valid query.
+    async fn search(&self, query: &Search) -> Result<Vec<Hit>>;
+
+    /// A named value that belongs to this client's place and not to the shared history (for instance a
+    /// random filesystem ID). The first caller's `default` is kept and given to all later ones.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `STORE_FULL`, `CLOSED`.
+    async fn local_value(&self, name: &str, default: &str) -> Result<String>;
+
+    /// Reads everything and names each version whose stored hash does not fit. Empty means intact.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `CLOSED`.
+    async fn verify(&self) -> Result<Vec<Damage>>;
+
+    /// Waits until everything that was acknowledged has reached its final place.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `STORE_FULL`.
+    async fn flush(&self) -> Result<()>;
+
+    /// Ends the store's threads and connections. Idempotent; later calls fail with `CLOSED`.
+    ///
+    /// # Errors
+    /// What the last pending write reports.
+    async fn close(&self) -> Result<()>;
+}
+
+/// One version of an object, and the two times of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Version {
+    /// The whole document.
+    pub document: Document,
+    /// The transaction that wrote it.
+    pub tx_id: TxId,
+    /// When the store learned of it.
+    pub tx_time: Timestamp,
+    /// From when on it holds.
+    pub valid_time: Timestamp,
+}
+
+/// An object's latest version without its content.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outline {
+    /// The object's ID.
+    pub id: ObjectId,
+    /// The object's type.
+    pub object_type: ObjectType,
+    /// The source binding.
+    pub source: Option<Source>,
+    /// The payload's fields but `content`. A document that is stored as patches has none of its lists here.
+    pub payload: Map<String, Value>,
+    /// Whether the content is null.
+    pub is_null: bool,
+    /// The transaction that wrote the version.
+    pub tx_id: TxId,
+    /// From when on the version holds.
+    pub valid_time: Timestamp,
+}
+
+/// Writes that are applied together or not at all, in their order.
+#[derive(Clone, Debug, Default)]
+pub struct Transaction {
+    /// What is written. One object may be written several times; each write makes a version.
+    pub writes: Vec<Write>,
+    /// What must hold before the first write: the transaction of an object's latest version, `None` for an
+    /// object that does not exist.
+    pub expected: Vec<(ObjectId, Option<TxId>)>,
+}
+
+/// One write.
+#[derive(Clone, Debug)]
+pub enum Write {
+    /// A whole document.
+    Put {
+        /// The document.
+        document: Document,
+        /// From when on it holds; the transaction's time where it is `None`.
+        valid_time: Option<Timestamp>,
+    },
+    /// A change of the latest version, stored as such.
+    Patch {
+        /// The object.
+        id: ObjectId,
+        /// The change of its payload.
+        patch: Patch,
+    },
+}
+
+impl Write {
+    /// A whole document that holds from the transaction on.
+    #[must_use]
+    pub fn put(document: Document) -> Self {
+        Self::Put { document, valid_time: None }
+    }
+}
+
+/// What a transaction did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// The transaction's number; the newest one where nothing was written.
+    pub tx_id: TxId,
+    /// The transaction's time.
+    pub tx_time: Timestamp,
+    /// For each write, whether it made a version (`false`: equal to the latest one).
+    pub written: Vec<bool>,
+}
+
+/// A point of the two times. The default is now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AsOf {
+    /// The valid time; now (no bound) where it is `None`.
+    pub valid_time: Option<Timestamp>,
+    /// What the store knew; everything where it is `None`.
+    pub known: Option<Known>,
+}
+
+/// A bound on what the store knew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// Up to and including this transaction.
+    Tx(TxId),
+    /// Up to and including this transaction time.
+    Time(Timestamp),
+}
+
+/// Which objects a query wants; fields that are `None` do not restrict.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only objects of this type.
+    pub object_type: Option<ObjectType>,
+    /// Only files in this filesystem namespace.
+    pub filesystem_id: Option<String>,
+    /// Only files whose canonical path is this or lies below it, at a segment border.
+    pub path_prefix: Option<String>,
+    /// Only objects whose latest version was written at this transaction time or later.
+    pub since: Option<Timestamp>,
+}
+
+/// A full-text query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// Words to find; all of them must occur in a version's content.
+    pub text: String,
+    /// At most this many hits.
+    pub limit: usize,
+    /// Only objects of this type.
+    pub object_type: Option<ObjectType>,
+}
+
+/// A place where a search found its words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hit {
+    /// The object.
+    pub id: ObjectId,
+    /// The newest version with this content.
+    pub tx_id: TxId,
+    /// The first line that matches, counted from 1.
+    pub line: usize,
+    /// That line, shortened around the match.
+    pub snippet: String,
+    /// Higher is better; comparable within one answer only.
+    pub score: f64,
+}
+
+/// A version that failed the integrity check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The object; `None` where the damage lies outside any version.
+    pub id: Option<ObjectId>,
+    /// The version's transaction.
+    pub tx_id: Option<TxId>,
+    /// What does not fit, in words.
+    pub what: String,
+}
