@@ -1,0 +1,171 @@
+/** A recorded model request, read into one shape for the three provider formats. */
+import type { IncomingHttpHeaders } from 'node:http'
+
+/** The provider format of a request, in Pi's names. */
+export type Api = 'openai-completions' | 'anthropic-messages' | 'openai-responses'
+
+/** One message as the model was sent it. */
+export interface SentMessage {
+  /** `tool` carries tool results, whatever role the format gives them. */
+  role: 'system' | 'user' | 'assistant' | 'tool'
+  /** Its texts, joined by line breaks; a tool message's texts are its results'. */
+  text: string
+  /** Tool calls of an assistant message, in order; `args` is JSON text. */
+  calls: { id: string; name: string; args: string }[]
+  /** Results of a tool message. */
+  results: { id: string; text: string }[]
+  /** The message's JSON as sent, without cache markers, which are not part of the prompt. */
+  json: string
+}
+
+/** One request, as it arrived. */
+export interface ModelRequest {
+  /** Number on this server, from 0. */
+  n: number
+  api: Api
+  /** The request's path, such as `/v1/chat/completions`. */
+  path: string
+  headers: IncomingHttpHeaders
+  /** The body's bytes. */
+  raw: Buffer
+  /** The body, parsed. */
+  body: any
+  /** The messages, the system prompt first. */
+  messages: SentMessage[]
+  /** Names of the declared tools. */
+  tools: string[]
+  /** `summary` for a compaction or branch summary: no tools, and Pi's summarizing system prompt. */
+  kind: 'agent' | 'summary'
+  /** What a prefix cache sees: tools, then the messages, as JSON, one a line. */
+  prompt: string
+  /** Where each message's line ends in `prompt`, in UTF-16 units; the first entry is the end of the tools. */
+  ends: number[]
+  /** Tokens of this request as the server reported them to Pi; set when the answer is sent. */
+  usage?: { input: number; output: number; cacheRead: number; cacheWrite: number }
+  /** The HTTP status that was answered; set when the answer is sent. */
+  status?: number
+  /** Resolves with true when the client hung up before the answer was complete, false when it was sent. */
+  aborted: Promise<boolean>
+}
+
+/** The provider format that a path belongs to, or undefined. */
+export function apiOf(path: string): Api | undefined {
+  const route = path.split('?')[0] ?? ''
+  if (route.endsWith('/chat/completions')) return 'openai-completions'
+  if (route.endsWith('/messages')) return 'anthropic-messages'
+  if (route.endsWith('/responses')) return 'openai-responses'
+  return undefined
+}
+
+/** Reads a body into messages, tools and the prompt text. Throws on a body that is no request of `api`. */
+export function readRequest(
+  api: Api,
+  body: any,
+): Pick<ModelRequest, 'messages' | 'tools' | 'kind' | 'prompt' | 'ends'> {
+  const messages =
+    api === 'openai-completions'
+      ? completionMessages(body)
+      : api === 'anthropic-messages'
+        ? anthropicMessages(body)
+        : responseMessages(body)
+  const declared: any[] = body.tools ?? []
+  const tools = declared.map((tool) => tool.function?.name ?? tool.name ?? tool.type)
+  const system = messages.find((message) => message.role === 'system')?.text ?? ''
+  const kind = tools.length === 0 && /summarization assistant/i.test(system) ? 'summary' : 'agent'
+  const lines = [serialize(declared), ...messages.map((message) => message.json)]
+  const ends: number[] = []
+  let length = 0
+  for (const line of lines) {
+    length += line.length + 1
+    ends.push(length)
+  }
+  return { messages, tools, kind, prompt: `${lines.join('\n')}\n`, ends }
+}
+
+/** The text of every tool result in a request, by tool-call id; a later one with the same id wins. */
+export function resultsById(request: Pick<ModelRequest, 'messages'>): Map<string, string> {
+  const found = new Map<string, string>()
+  for (const message of request.messages) for (const result of message.results) found.set(result.id, result.text)
+  return found
+}
+
+/** The last message of a role, or undefined. */
+export function lastOf(request: Pick<ModelRequest, 'messages'>, role: SentMessage['role']): SentMessage | undefined {
+  return request.messages.findLast((message) => message.role === role)
+}
+
+/** JSON without the cache markers that providers accept anywhere and do not count as prompt. */
+function serialize(value: unknown): string {
+  return JSON.stringify(value, (key, entry) => (key === 'cache_control' ? undefined : entry))
+}
+
+function textOf(content: unknown): string {
+  if (typeof content === 'string') return content
+  if (!Array.isArray(content)) return ''
+  return content
+    .map((block) => (typeof block === 'string' ? block : typeof block?.text === 'string' ? block.text : ''))
+    .filter((text) => text !== '')
+    .join('\n')
+}
+
+function message(role: SentMessage['role'], text: string, source: unknown): SentMessage {
+  return { role, text, calls: [], results: [], json: serialize(source) }
+}
+
+function completionMessages(body: any): SentMessage[] {
+  return (body.messages as any[]).map((sent) => {
+    const role = sent.role === 'developer' ? 'system' : sent.role
+    const read = message(role, textOf(sent.content), sent)
+    for (const entry of sent.tool_calls ?? []) {
+      read.calls.push({ id: entry.id, name: entry.function?.name ?? '', args: entry.function?.arguments ?? '' })
+    }
+    if (role === 'tool') read.results.push({ id: sent.tool_call_id, text: read.text })
+    return read
+  })
+}
+
+function anthropicMessages(body: any): SentMessage[] {
+  const system = body.system === undefined ? [] : [message('system', textOf(body.system), body.system)]
+  const rest = (body.messages as any[]).map((sent) => {
+    const blocks: any[] = Array.isArray(sent.content) ? sent.content : []
+    const results = blocks.filter((block) => block.type === 'tool_result')
+    const read = message(results.length > 0 ? 'tool' : sent.role, textOf(sent.content), sent)
+    for (const block of blocks.filter((entry) => entry.type === 'tool_use')) {
+      read.calls.push({ id: block.id, name: block.name, args: JSON.stringify(block.input) })
+    }
+    read.results = results.map((block) => ({ id: block.tool_use_id, text: textOf(block.content) }))
+    if (results.length > 0) read.text = read.results.map((result) => result.text).join('\n')
+    return read
+  })
+  return [...system, ...rest]
+}
+
+/** Reasoning, texts and calls of one answer are separate items in this format; here they are one message again. */
+function responseMessages(body: any): SentMessage[] {
+  const list: SentMessage[] = []
+  if (typeof body.instructions === 'string') list.push(message('system', body.instructions, body.instructions))
+  for (const item of body.input as any[]) {
+    if (item.type === 'function_call_output') {
+      const read = message('tool', textOf(item.output), item)
+      read.results.push({ id: item.call_id, text: read.text })
+      list.push(read)
+      continue
+    }
+    const answered = item.type === 'function_call' || item.type === 'reasoning' || item.role === 'assistant'
+    if (!answered) {
+      list.push(message(item.role === 'developer' ? 'system' : item.role, textOf(item.content), item))
+      continue
+    }
+    const open = list.at(-1)
+    const read = open?.role === 'assistant' ? open : message('assistant', '', '')
+    if (read !== open) {
+      read.json = ''
+      list.push(read)
+    }
+    read.json += serialize(item)
+    const text = textOf(item.content)
+    if (text !== '') read.text = read.text === '' ? text : `${read.text}\n${text}`
+    if (item.type === 'function_call') read.calls.push({ id: item.call_id, name: item.name, args: item.arguments })
+  }
+  return list
+}
