@@ -1,0 +1,166 @@
+//! The keyword rule: which descriptions share words with a query.
+//!
+//! A *word* is a maximal run of letters, marks and digits of any script, compared after compatibility
+//! normalisation (NFKC) and without regard to case; a *keyword* is a word of more than two characters. The
+//! *score* of a description is the number of distinct keywords that it shares with the query. Descriptions with
+//! a score above 0 are returned, highest score first and in the order given where scores are equal; if there
+//! are none, all are.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
+
+/// Words of up to this many characters are no keywords.
+pub const SHORT_WORD: usize = 2;
+
+/// The keywords of many descriptions, in one block of memory: about as many bytes as the descriptions have.
+///
+/// A lookup reads the keywords of the descriptions asked for once, from front to back, whatever the number of
+/// words in the query. An inverted list would read less, but needs an allocation for each distinct word,
+/// and paths in the arguments make about one for each description.
+#[derive(Debug, Default)]
+pub struct RelevanceIndex {
+    /// Each description's distinct keywords, separated by one space.
+    words: String,
+    /// Where each description's keywords end.
+    ends: Vec<usize>,
+}
+
+impl RelevanceIndex {
+    /// An empty index.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a description and returns its place: the number of descriptions added before it.
+    pub fn add(&mut self, description: &str) -> usize {
+        let mut seen = HashSet::new();
+        let folded = fold(description);
+        for word in keywords(&folded) {
+            if seen.insert(word) {
+                if seen.len() > 1 {
+                    self.words.push(' ');
+                }
+                self.words.push_str(word);
+            }
+        }
+        self.ends.push(self.words.len());
+        self.ends.len() - 1
+    }
+
+    /// Number of descriptions.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are no descriptions.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Forgets all descriptions.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Ranks the descriptions at `places` and returns indices into `places`, best first; `None` where nothing
+    /// matches, which means all of them in the order given. A place that does not exist never matches.
+    #[must_use]
+    pub fn rank(&self, query: &str, places: &[u32]) -> Option<Vec<u32>> {
+        let folded = fold(query);
+        let query = Query::new(&folded);
+        ranked(places.iter().map(|&place| self.at(place).map_or(0, |words| query.score(words.split(' ')))))
+    }
+
+    fn at(&self, place: u32) -> Option<&str> {
+        let place = place as usize;
+        let end = *self.ends.get(place)?;
+        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        Some(&self.words[start..end])
+    }
+}
+
+/// Ranks descriptions that are in no index, by the same rule.
+#[must_use]
+pub fn rank_texts<T: AsRef<str>>(query: &str, descriptions: &[T]) -> Option<Vec<u32>> {
+    let folded = fold(query);
+    let query = Query::new(&folded);
+    ranked(descriptions.iter().map(|text| {
+        let folded = fold(text.as_ref());
+        let mut matched: Vec<&str> = keywords(&folded).filter(|word| query.contains(word)).collect();
+        matched.sort_unstable();
+        matched.dedup();
+        matched.len()
+    }))
+}
+
+/// A query's keywords, with a first test that rejects nearly all other words without hashing them.
+struct Query<'a> {
+    words: HashSet<&'a str>,
+    /// For each first byte, a bit for each length in bytes (63 stands for all longer ones).
+    lengths: [u64; 256],
+}
+
+impl<'a> Query<'a> {
+    fn new(folded: &'a str) -> Self {
+        let words: HashSet<&str> = keywords(folded).collect();
+        let mut lengths = [0; 256];
+        for word in &words {
+            lengths[usize::from(word.as_bytes()[0])] |= length_bit(word);
+        }
+        Self { words, lengths }
+    }
+
+    fn contains(&self, word: &str) -> bool {
+        let first = word.as_bytes().first().copied().unwrap_or_default();
+        self.lengths[usize::from(first)] & length_bit(word) != 0 && self.words.contains(word)
+    }
+
+    fn score<'w>(&self, distinct: impl Iterator<Item = &'w str>) -> usize {
+        distinct.filter(|word| self.contains(word)).count()
+    }
+}
+
+fn length_bit(word: &str) -> u64 {
+    1 << word.len().min(63)
+}
+
+/// Orders positions by score, highest first; equal scores keep their order, and 0 is left out.
+fn ranked(scores: impl Iterator<Item = usize>) -> Option<Vec<u32>> {
+    let mut matched: Vec<(Reverse<usize>, u32)> =
+        scores.zip(0..).filter(|&(score, _)| score > 0).map(|(score, i)| (Reverse(score), i)).collect();
+    matched.sort_by_key(|&(score, _)| score);
+    if matched.is_empty() { None } else { Some(matched.into_iter().map(|(_, i)| i).collect()) }
+}
+
+/// The form in which words are compared.
+fn fold(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        if text.bytes().any(|b| b.is_ascii_uppercase()) {
+            return Cow::Owned(text.to_ascii_lowercase());
+        }
+        return Cow::Borrowed(text);
+    }
+    // Upper case first, so that letters with several lower-case forms (s and long s, the two sigmas, sharp s and
+    // its capitals) meet; letter by letter, because a word's case must not depend on its neighbours.
+    let folded = text.nfkc().flat_map(char::to_uppercase).flat_map(char::to_lowercase);
+    Cow::Owned(folded.nfkc().collect())
+}
+
+/// The words of more than [`SHORT_WORD`] characters of a folded text, with repetitions.
+fn keywords(folded: &str) -> impl Iterator<Item = &str> {
+    let separates = |c: char| {
+        if c.is_ascii() { !c.is_ascii_alphanumeric() } else { !c.is_alphanumeric() && !is_combining_mark(c) }
+    };
+    folded.split(separates).filter(|word| word.len() > SHORT_WORD && word.chars().nth(SHORT_WORD).is_some())
+}
+
+#[cfg(test)]
+#[path = "relevance_tests.rs"]
+mod tests;
