@@ -1,0 +1,177 @@
+//! The rule itself: which roll, if any, pays now.
+
+use super::ledger::Ledger;
+use super::prices::Prices;
+use super::roll::{Roll, RollReason, calls_to_pay_back};
+
+/// How many content blocks before a breakpoint Anthropic's API looks for a cached prefix
+/// (platform.claude.com, "Prompt caching": "up to 20 content blocks before").
+pub const ANTHROPIC_LOOKBACK_BLOCKS: u32 = 20;
+
+/// At the hard threshold a roll must win back at least one part in so many of the room that is left, so that
+/// a context full of things that can't be rolled does not make a roll at every call.
+const RELIEF: u64 = 8;
+
+/// What the decision depends on besides the ledger.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Policy {
+    /// Prices of the model in use.
+    pub prices: Prices,
+    /// `None`: the provider reuses any common prefix. `Some(n)`: it looks at most n blocks back from the end
+    /// of the request for the end of an earlier one, so a deeper edit re-bills everything after the system
+    /// part ([`ANTHROPIC_LOOKBACK_BLOCKS`]).
+    pub lookback_blocks: Option<u32>,
+    /// The provider's cache is gone: idle past its lifetime, another model, a compaction by the host, a
+    /// resume. Everything stale can go for nothing.
+    pub cache_dead: bool,
+    /// The model's context window in tokens; 0 when unknown, which leaves pressure out.
+    pub context_window: u64,
+    /// Share of the window from which on less than the full price is asked, falling to nothing at `hard`.
+    pub soft: f64,
+    /// Share of the window from which on whatever is needed is rolled.
+    pub hard: f64,
+    /// Roll only where a user's turn starts, for models whose reasoning depends on an unchanged prefix. The
+    /// hard threshold and a request by a person still roll at once.
+    pub only_at_user_turn: bool,
+    /// A user's turn starts here.
+    pub at_user_turn: bool,
+}
+
+impl Policy {
+    /// The rule at these prices, without pressure.
+    pub fn new(prices: Prices) -> Self {
+        Self {
+            prices,
+            lookback_blocks: None,
+            cache_dead: false,
+            context_window: 0,
+            soft: 0.65,
+            hard: 0.85,
+            only_at_user_turn: false,
+            at_user_turn: false,
+        }
+    }
+
+    /// The part of the price that is asked at this fill: 1 up to `soft`, 0 from `hard` on, a line between.
+    fn asked_part(&self, total_tokens: u64) -> f64 {
+        if self.context_window == 0 {
+            return 1.0;
+        }
+        let fill = total_tokens as f64 / self.context_window as f64;
+        if fill >= self.hard {
+            0.0
+        } else if fill > self.soft {
+            (self.hard - fill) / (self.hard - self.soft)
+        } else {
+            1.0
+        }
+    }
+}
+
+/// A cut at one stale item, with everything stale behind it.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    place: usize,
+    removed: u64,
+    rent: f64,
+    cost: f64,
+}
+
+impl Ledger {
+    /// The roll to execute before the next call, if one pays. Changes nothing.
+    pub fn decide(&self, policy: &Policy) -> Option<Roll> {
+        let total = self.total_tokens();
+        let part = policy.asked_part(total);
+        let hard = part <= 0.0;
+        if policy.only_at_user_turn && !policy.at_user_turn && !hard {
+            return None;
+        }
+        if hard && let Some(roll) = self.relieve(policy, total) {
+            return Some(roll);
+        }
+        // Beyond the hard threshold a roll that brings no relief still has to pay.
+        let part = if hard { 1.0 } else { part };
+        let worth = |cut: &Cut| cut.rent - cut.cost * part;
+        let best = self.best(policy, worth)?;
+        if worth(&best) < 0.0 {
+            return None;
+        }
+        let reason = match best {
+            Cut { cost, .. } if cost <= 0.0 => RollReason::Free,
+            Cut { cost, rent, .. } if rent >= cost => RollReason::Pays,
+            _ => RollReason::Pressure,
+        };
+        Some(self.roll(policy, best, reason))
+    }
+
+    /// The roll of everything stale that the model has seen, whatever it costs: a person asked for it.
+    pub fn asked(&self, policy: &Policy) -> Option<Roll> {
+        let all = self.best(policy, |cut| cut.removed as f64)?;
+        Some(self.roll(policy, all, RollReason::Asked))
+    }
+
+    /// What brings the context back under the soft threshold, or as near as everything stale does.
+    fn relieve(&self, policy: &Policy, total: u64) -> Option<Roll> {
+        let target = (policy.soft * policy.context_window as f64) as u64;
+        let need = total.saturating_sub(target);
+        let enough = self
+            .best(policy, |cut| if cut.removed >= need { cut.rent - cut.cost } else { f64::NEG_INFINITY });
+        let cut = match enough {
+            Some(cut) if cut.removed >= need => cut,
+            _ => self.best(policy, |cut| cut.removed as f64)?,
+        };
+        let room = policy.context_window.saturating_sub(total);
+        if cut.removed < room / RELIEF {
+            return None;
+        }
+        let reason = if cut.cost <= 0.0 { RollReason::Free } else { RollReason::Hard };
+        Some(self.roll(policy, cut, reason))
+    }
+
+    /// The cut that is worth most; of equals the earliest, which removes most.
+    fn best(&self, policy: &Policy, worth: impl Fn(&Cut) -> f64) -> Option<Cut> {
+        let mut best: Option<(Cut, f64)> = None;
+        for cut in self.cuts(policy) {
+            let value = worth(&cut);
+            if best.is_none_or(|(_, most)| value >= most) {
+                best = Some((cut, value));
+            }
+        }
+        best.map(|(cut, _)| cut)
+    }
+
+    /// Every cut worth considering, from the last to the first.
+    fn cuts<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = Cut> + 'a {
+        let hit = if policy.cache_dead { 0 } else { self.hit(policy.lookback_blocks) };
+        let hit_tokens = self.tokens.prefix(hit);
+        let (mut removed, mut removed_cached, mut rent) = (0, 0, 0.0);
+        self.rollable().map(move |(place, saving, paid)| {
+            removed += saving;
+            rent += paid;
+            let mut rewritten = 0;
+            if place < hit {
+                removed_cached += saving;
+                let kept = self.hit_before(place, policy.lookback_blocks);
+                rewritten = hit_tokens - self.tokens.prefix(kept) - removed_cached;
+            }
+            Cut { place, removed, rent, cost: rewritten as f64 * policy.prices.rewrite() }
+        })
+    }
+
+    fn roll(&self, policy: &Policy, cut: Cut, reason: RollReason) -> Roll {
+        let mut items: Vec<usize> =
+            self.rollable().map(|(place, ..)| place).take_while(|place| *place >= cut.place).collect();
+        items.reverse();
+        let gain = cut.removed as f64 * policy.prices.read;
+        Roll {
+            cut: cut.place,
+            items,
+            removed_tokens: cut.removed,
+            rent: cut.rent,
+            cost: cut.cost,
+            gain,
+            pays_back_after_calls: calls_to_pay_back(cut.cost, gain),
+            reason,
+        }
+    }
+}

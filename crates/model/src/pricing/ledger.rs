@@ -1,0 +1,310 @@
+//! The sequence of what a request shows, and the rent that each stale item has paid.
+
+use std::collections::BTreeMap;
+
+use super::decide::Policy;
+use super::fenwick::Fenwick;
+use super::prices::Prices;
+use super::roll::Roll;
+
+/// One piece of the request that stays or goes as a whole: a tool result, the arguments of a call, a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Item {
+    /// Tokens as it is.
+    pub tokens_full: u64,
+    /// Tokens of the reference that a roll would leave in its place. An item that would not shrink can't be
+    /// stale.
+    pub tokens_ref: u64,
+    /// Content blocks of the provider's format that it fills, for providers that look for a cached prefix
+    /// only a few blocks back. Most items are 1.
+    pub blocks: u32,
+    /// Can never be rolled: prose, signed arguments, what the host does not let us change.
+    pub fixed: bool,
+    /// The caller's own name for it. The ledger does not look at it.
+    pub key: u64,
+}
+
+impl Item {
+    /// An item of one block that a roll may replace.
+    pub fn new(tokens_full: u64, tokens_ref: u64) -> Self {
+        Self { tokens_full, tokens_ref, blocks: 1, fixed: false, key: 0 }
+    }
+
+    /// An item of one block that always stays.
+    pub fn fixed(tokens: u64) -> Self {
+        Self { tokens_full: tokens, tokens_ref: tokens, blocks: 1, fixed: true, key: 0 }
+    }
+
+    /// The same item under a name of the caller.
+    pub fn with_key(self, key: u64) -> Self {
+        Self { key, ..self }
+    }
+
+    /// Tokens that a roll would save at each call.
+    pub fn saving(&self) -> u64 {
+        if self.fixed { 0 } else { self.tokens_full.saturating_sub(self.tokens_ref) }
+    }
+}
+
+/// What one model call read from the cache and what it sent fresh, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Charge {
+    /// Tokens of the longest cached prefix.
+    pub read_tokens: u64,
+    /// Tokens behind it.
+    pub written_tokens: u64,
+}
+
+impl Charge {
+    /// What the call costs, in fresh input tokens. The answer's tokens are not in it.
+    pub fn cost(&self, prices: &Prices) -> f64 {
+        self.read_tokens as f64 * prices.read + self.written_tokens as f64 * prices.write
+    }
+}
+
+/// What the request shows, in order, and what of it is stale.
+///
+/// Items are only appended. Two watermarks say how far the model has seen them and how far the provider has
+/// them cached, so a call costs what is new since the last one and never the length of the history: `push`
+/// and `apply` (for each item) take O(log n), `charge_call` O(new items), `decide` O(stale items * log n).
+#[derive(Debug, Clone, Default)]
+pub struct Ledger {
+    pub(super) system_tokens: u64,
+    system_cached: bool,
+    slots: Vec<Slot>,
+    /// Tokens as now shown.
+    pub(super) tokens: Fenwick,
+    /// `blocks[i]` is the number of blocks before item `i`; one entry more than there are items.
+    blocks: Vec<u64>,
+    /// Items before this place have been in a request.
+    shown: usize,
+    /// Items before this place are as the last request had them.
+    cached: usize,
+    /// Ascending places where requests ended whose text still is a prefix of what is shown.
+    ends: Vec<usize>,
+    /// Stale, visible items and the rent clock at which each began to pay.
+    pub(super) stale: BTreeMap<usize, f64>,
+    stale_tokens: u64,
+    /// Sum of the cached-read prices of all calls: an account is the item's saving times the clock's advance,
+    /// so a call need not visit the accounts.
+    clock: f64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    item: Item,
+    rolled: bool,
+}
+
+impl Slot {
+    fn tokens(&self) -> u64 {
+        if self.rolled { self.item.tokens_ref } else { self.item.tokens_full }
+    }
+}
+
+impl Ledger {
+    /// An empty ledger behind a system part (prompt and tool declarations) of so many tokens.
+    pub fn new(system_tokens: u64) -> Self {
+        Self { system_tokens, ..Self::default() }
+    }
+
+    /// Replaces the size of the system part. A changed system part leaves nothing of the request cached.
+    pub fn set_system_tokens(&mut self, tokens: u64) {
+        if tokens != self.system_tokens {
+            self.system_tokens = tokens;
+            self.system_cached = false;
+            self.break_at(0);
+        }
+    }
+
+    /// Appends an item and returns its place.
+    pub fn push(&mut self, item: Item) -> usize {
+        let place = self.slots.len();
+        if self.blocks.is_empty() {
+            self.blocks.push(0);
+        }
+        self.blocks.push(self.blocks[place] + u64::from(item.blocks));
+        self.tokens.push(item.tokens_full);
+        self.slots.push(Slot { item, rolled: false });
+        place
+    }
+
+    /// Says whether an item is still needed. A stale one pays rent from the first call after the one that
+    /// shows it; one that is needed again loses its account. Returns whether that changed anything: an item
+    /// that is fixed, rolled, unknown or no larger than its reference is never stale.
+    pub fn set_stale(&mut self, place: usize, stale: bool) -> bool {
+        let Some(slot) = self.slots.get(place) else { return false };
+        let saving = slot.item.saving();
+        if !stale {
+            let was = self.stale.remove(&place).is_some();
+            self.stale_tokens -= if was { saving } else { 0 };
+            return was;
+        }
+        if slot.rolled || saving == 0 || self.stale.contains_key(&place) {
+            return false;
+        }
+        self.stale.insert(place, self.clock);
+        self.stale_tokens += saving;
+        true
+    }
+
+    /// One model call is sent with what the ledger now holds: stale items that were shown before pay their
+    /// rent, and everything is shown and cached from now on. Returns what the call read and wrote.
+    pub fn charge_call(&mut self, policy: &Policy) -> Charge {
+        let hit = if policy.cache_dead { 0 } else { self.hit(policy.lookback_blocks) };
+        let system_hit = self.system_cached && !policy.cache_dead;
+        let read = self.tokens.prefix(hit) + if system_hit { self.system_tokens } else { 0 };
+        let charge = Charge { read_tokens: read, written_tokens: self.total_tokens() - read };
+
+        self.clock += policy.prices.read;
+        for since in self.stale.range_mut(self.shown..).map(|(_, since)| since) {
+            *since = self.clock;
+        }
+        if policy.cache_dead {
+            self.ends.clear();
+        }
+        self.shown = self.slots.len();
+        self.cached = self.slots.len();
+        self.system_cached = true;
+        if self.ends.last() != Some(&self.cached) {
+            self.ends.push(self.cached);
+        }
+        charge
+    }
+
+    /// Executes a decided roll: its items become references and their accounts are emptied. Items that can't
+    /// be rolled (any more) are passed over, so that applying twice is harmless. Returns the tokens removed.
+    pub fn apply(&mut self, roll: &Roll) -> u64 {
+        let shown = self.shown;
+        roll.items.iter().filter(|place| **place < shown).map(|place| self.set_rolled(*place, true)).sum()
+    }
+
+    /// Makes one item a reference, or whole again, without a decision: a stored roll at a resume, an undo.
+    /// Whatever is behind it is no longer cached. Returns the tokens by which the request changed.
+    pub fn set_rolled(&mut self, place: usize, rolled: bool) -> u64 {
+        let Some(slot) = self.slots.get(place).copied() else { return 0 };
+        let saving = slot.item.saving();
+        if slot.rolled == rolled || saving == 0 {
+            return 0;
+        }
+        if self.stale.remove(&place).is_some() {
+            self.stale_tokens -= saving;
+        }
+        self.slots[place].rolled = rolled;
+        self.tokens.replace(place, slot.tokens(), self.slots[place].tokens());
+        self.break_at(place);
+        saving
+    }
+
+    /// Someone else changed the request from this place on, so nothing at or after it is cached.
+    pub fn break_at(&mut self, place: usize) {
+        self.cached = self.cached.min(place);
+        while self.ends.last().is_some_and(|end| *end > place) {
+            self.ends.pop();
+        }
+    }
+
+    /// Everything held has been in a request, in another process or before a resume, and nothing is cached.
+    pub fn assume_shown(&mut self) {
+        for since in self.stale.range_mut(self.shown..).map(|(_, since)| since) {
+            *since = self.clock;
+        }
+        self.shown = self.slots.len();
+        self.system_cached = false;
+        self.break_at(0);
+    }
+
+    /// Drops the items from this place on: a retry, or a step back in the host's tree.
+    pub fn truncate(&mut self, len: usize) {
+        if len >= self.slots.len() {
+            return;
+        }
+        for place in self.stale.split_off(&len).into_keys() {
+            self.stale_tokens -= self.slots[place].item.saving();
+        }
+        self.slots.truncate(len);
+        self.tokens.truncate(len);
+        self.blocks.truncate(len + 1);
+        self.shown = self.shown.min(len);
+        self.break_at(len);
+    }
+
+    /// Number of items.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there are no items.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// The item at a place.
+    pub fn item(&self, place: usize) -> Option<&Item> {
+        self.slots.get(place).map(|slot| &slot.item)
+    }
+
+    /// Whether the item at a place is shown as a reference.
+    pub fn is_rolled(&self, place: usize) -> bool {
+        self.slots.get(place).is_some_and(|slot| slot.rolled)
+    }
+
+    /// Whether the item at a place is stale and still visible.
+    pub fn is_stale(&self, place: usize) -> bool {
+        self.stale.contains_key(&place)
+    }
+
+    /// Whether the item at a place has been in a request.
+    pub fn is_shown(&self, place: usize) -> bool {
+        place < self.shown
+    }
+
+    /// The rent that an item has paid so far, in fresh input tokens; 0 unless it is stale.
+    pub fn account(&self, place: usize) -> f64 {
+        self.stale.get(&place).map_or(0.0, |since| self.paid(place, *since))
+    }
+
+    /// Tokens of the whole request as it would be sent now, the system part included.
+    pub fn total_tokens(&self) -> u64 {
+        self.system_tokens + self.tokens.prefix(self.tokens.len())
+    }
+
+    /// Tokens that a roll of everything stale would remove.
+    pub fn stale_tokens(&self) -> u64 {
+        self.stale_tokens
+    }
+
+    /// Number of items that are stale and still visible.
+    pub fn stale_items(&self) -> usize {
+        self.stale.len()
+    }
+
+    /// Stale items that a roll may take, from the last to the first: place, tokens saved, rent paid.
+    pub(super) fn rollable(&self) -> impl Iterator<Item = (usize, u64, f64)> + '_ {
+        let shown = self.stale.range(..self.shown).rev();
+        shown.map(|(place, since)| (*place, self.slots[*place].item.saving(), self.paid(*place, *since)))
+    }
+
+    /// The place up to which the provider would find the present request in its cache.
+    pub(super) fn hit(&self, lookback_blocks: Option<u32>) -> usize {
+        // A request that only grew is taken for a hit however much it grew.
+        let grew = self.cached == self.shown && self.ends.last() == Some(&self.cached);
+        if grew { self.cached } else { self.hit_before(self.cached, lookback_blocks) }
+    }
+
+    /// The place up to which the provider would find the request in its cache, were it changed at `cut`.
+    pub(super) fn hit_before(&self, cut: usize, lookback_blocks: Option<u32>) -> usize {
+        let same = cut.min(self.cached);
+        let Some(lookback) = lookback_blocks else { return same };
+        let end = match self.ends.partition_point(|end| *end <= same) {
+            0 => return 0,
+            count => self.ends[count - 1],
+        };
+        let behind = self.blocks.last().copied().unwrap_or(0) - self.blocks.get(end).copied().unwrap_or(0);
+        if behind <= u64::from(lookback) { end } else { 0 }
+    }
+
+    fn paid(&self, place: usize, since: f64) -> f64 {
+        self.slots[place].item.saving() as f64 * (self.clock - since).max(0.0)
+    }
+}

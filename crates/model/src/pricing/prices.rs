@@ -1,0 +1,117 @@
+//! What a cached token costs in units of a fresh one.
+
+use serde::{Deserialize, Serialize};
+
+/// The price of one prompt token, relative to a fresh, uncached input token (which is 1).
+///
+/// Always finite, with `0 < read <= 1` and `write >= read`. Build it with [`Prices::from_catalogue`] or
+/// [`Prices::new`], which mend what a catalogue leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Prices {
+    /// A token that the provider reads from its prompt cache.
+    pub read: f64,
+    /// A token that is not in the cache: sent fresh and, where the provider charges for it, written to the
+    /// cache.
+    pub write: f64,
+}
+
+impl Prices {
+    /// What is assumed where the catalogue says nothing: a cached token costs a tenth, writing is free.
+    /// Local models and subscriptions land here too; their price is time or quota, which follows the same
+    /// shape.
+    pub const UNKNOWN: Self = Self { read: 0.1, write: 1.0 };
+
+    /// A model that caches nothing. Every token is fresh at every call, so a roll costs nothing.
+    pub const UNCACHED: Self = Self { read: 1.0, write: 1.0 };
+
+    /// Prices from the two ratios. A ratio that is no positive finite number is replaced by that of
+    /// [`Prices::UNKNOWN`]; a read ratio above 1 becomes 1; a write ratio below 1 becomes 1, because a
+    /// catalogue that lists a smaller one lists a surcharge, not the price of the token.
+    pub fn new(read: f64, write: f64) -> Self {
+        let read = if is_price(read) { read.min(1.0) } else { Self::UNKNOWN.read };
+        let write = if is_price(write) { write.max(1.0) } else { Self::UNKNOWN.write };
+        Self { read, write }
+    }
+
+    /// Prices from a host's catalogue entry, in any currency per any number of tokens.
+    ///
+    /// Many entries are zero or missing (pass those as 0):
+    /// - `caches == Some(false)`: the model is known to cache nothing, [`Prices::UNCACHED`].
+    /// - `input` or `cache_read` zero, negative, NaN or infinite: [`Prices::UNKNOWN`].
+    /// - `cache_write` zero, negative, NaN or infinite: writing costs what a fresh token costs.
+    pub fn from_catalogue(input: f64, cache_read: f64, cache_write: f64, caches: Option<bool>) -> Self {
+        if caches == Some(false) {
+            return Self::UNCACHED;
+        }
+        if !is_price(input) || !is_price(cache_read) || !is_price(cache_read / input) {
+            return Self::UNKNOWN;
+        }
+        Self::new(cache_read / input, cache_write / input)
+    }
+
+    /// What a cached token costs more when it has to be written again: `w - r`, never negative.
+    pub fn rewrite(&self) -> f64 {
+        (self.write - self.read).max(0.0)
+    }
+}
+
+impl Default for Prices {
+    fn default() -> Self {
+        Self::UNKNOWN
+    }
+}
+
+fn is_price(value: f64) -> bool {
+    value.is_finite() && value > 0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case::classic(3.0, 0.3, 3.75, None, 0.1, 1.25)]
+    #[case::wide_gap(4.0, 0.2, 5.0, None, 0.05, 1.25)]
+    #[case::free_write(1.25, 0.125, 0.0, None, 0.1, 1.0)]
+    #[case::write_listed_as_input(2.0, 0.5, 2.0, None, 0.25, 1.0)]
+    #[case::write_listed_as_surcharge(1.5, 0.15, 0.083333, None, 0.1, 1.0)]
+    #[case::no_cached_read(0.3, 0.0, 0.0, None, 0.1, 1.0)]
+    #[case::no_cached_read_but_write(0.3, 0.0, 0.375, None, 0.1, 1.0)]
+    #[case::local_model(0.0, 0.0, 0.0, None, 0.1, 1.0)]
+    #[case::no_input_price(0.0, 0.3, 3.75, None, 0.1, 1.0)]
+    #[case::no_discount(30.0, 30.0, 0.0, None, 1.0, 1.0)]
+    #[case::dearer_cached(1.0, 2.0, 0.0, None, 1.0, 1.0)]
+    #[case::caches_nothing(3.0, 0.3, 3.75, Some(false), 1.0, 1.0)]
+    #[case::known_to_cache(3.0, 0.3, 3.75, Some(true), 0.1, 1.25)]
+    #[case::negative(-1.0, 0.3, 3.75, None, 0.1, 1.0)]
+    #[case::negative_read(1.0, -0.3, 1.25, None, 0.1, 1.0)]
+    #[case::negative_write(1.0, 0.1, -1.25, None, 0.1, 1.0)]
+    #[case::not_a_number(f64::NAN, f64::NAN, f64::NAN, None, 0.1, 1.0)]
+    #[case::infinite(f64::INFINITY, 0.3, 3.75, None, 0.1, 1.0)]
+    #[case::vanishing_input(f64::MIN_POSITIVE, 1e10, 1e10, None, 0.1, 1.0)]
+    #[case::underflow(1e300, 1e-300, 1e-300, None, 0.1, 1.0)]
+    fn catalogue(
+        #[case] input: f64,
+        #[case] read: f64,
+        #[case] write: f64,
+        #[case] caches: Option<bool>,
+        #[case] expected_read: f64,
+        #[case] expected_write: f64,
+    ) {
+        let prices = Prices::from_catalogue(input, read, write, caches);
+        assert!((prices.read - expected_read).abs() < 1e-9, "{prices:?}");
+        assert!((prices.write - expected_write).abs() < 1e-9, "{prices:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn always_usable(input: f64, read: f64, write: f64, caches: Option<bool>) {
+            let prices = Prices::from_catalogue(input, read, write, caches);
+            prop_assert!(prices.read.is_finite() && prices.write.is_finite());
+            prop_assert!(prices.read > 0.0 && prices.read <= 1.0 && prices.write >= prices.read);
+            prop_assert!(prices.rewrite().is_finite() && prices.rewrite() >= 0.0);
+        }
+    }
+}

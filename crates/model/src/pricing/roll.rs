@@ -1,0 +1,176 @@
+//! A decided roll, and the receipt that a person sees.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a roll happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RollReason {
+    /// Nothing behind the cut is cached, so changing it costs nothing.
+    Free,
+    /// The rent that was paid has reached the price.
+    Pays,
+    /// The context fills the window beyond the soft threshold, which lowers the price that is asked.
+    Pressure,
+    /// The context fills the window beyond the hard threshold.
+    Hard,
+    /// A person or a program asked for it.
+    Asked,
+}
+
+/// What to replace by references, all in one change of the request.
+///
+/// Valid for the ledger that decided it, until that ledger changes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Roll {
+    /// Place of the first item that changes; everything before it stays byte-identical.
+    pub cut: usize,
+    /// Places of the items to replace, ascending; the first is `cut`.
+    pub items: Vec<usize>,
+    /// Tokens that leave the request.
+    pub removed_tokens: u64,
+    /// The rent that these items have paid, in fresh input tokens.
+    pub rent: f64,
+    /// What it costs once, in fresh input tokens: the cached tokens that have to be written again.
+    pub cost: f64,
+    /// What each later call saves, in fresh input tokens.
+    pub gain: f64,
+    /// Model calls until the savings exceed the cost; 0 when it is free, `None` when they never do.
+    pub pays_back_after_calls: Option<u32>,
+    /// Why.
+    pub reason: RollReason,
+}
+
+impl Roll {
+    /// The receipt of this roll.
+    pub fn receipt(&self) -> Receipt {
+        Receipt {
+            items: self.items.len(),
+            removed_tokens: self.removed_tokens,
+            cost: self.cost,
+            gain: self.gain,
+            pays_back_after_calls: self.pays_back_after_calls,
+            reason: self.reason,
+        }
+    }
+}
+
+/// What a roll removed, what it cost, and when it has paid for itself. For the person's eyes, never for the
+/// chat: a price in the transcript would be text that changes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Receipt {
+    /// How many items were replaced by references.
+    pub items: usize,
+    /// Tokens that left the request.
+    pub removed_tokens: u64,
+    /// What it cost once, in fresh input tokens.
+    pub cost: f64,
+    /// What each later call saves, in fresh input tokens.
+    pub gain: f64,
+    /// Model calls until it has paid for itself; 0 when it was free, `None` when it never does.
+    pub pays_back_after_calls: Option<u32>,
+    /// Why it happened.
+    pub reason: RollReason,
+}
+
+impl Receipt {
+    /// The cost in money, from the model's price of a million fresh input tokens. 0 where that is unknown.
+    pub fn money(&self, input_per_million: f64) -> f64 {
+        let money = self.cost * input_per_million / 1e6;
+        if money.is_finite() && money > 0.0 { money } else { 0.0 }
+    }
+}
+
+impl fmt::Display for Receipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.items == 1 { "" } else { "s" };
+        write!(f, "{} item{plural}, -{} tokens", self.items, self.removed_tokens)?;
+        if self.cost <= 0.0 {
+            return f.write_str(", free");
+        }
+        write!(f, ", cost {:.0} input tokens", self.cost)?;
+        match self.pays_back_after_calls {
+            Some(1) => f.write_str(", pays back in 1 call"),
+            Some(calls) => write!(f, ", pays back in {calls} calls"),
+            None => f.write_str(", does not pay back"),
+        }
+    }
+}
+
+/// Calls after which `gain` per call exceeds `cost`.
+pub(super) fn calls_to_pay_back(cost: f64, gain: f64) -> Option<u32> {
+    if cost <= 0.0 {
+        return Some(0);
+    }
+    let calls = (cost / gain).ceil();
+    // A cast of NaN or of too large a number would say something false.
+    if calls.is_finite() && calls <= f64::from(u32::MAX) { Some(calls as u32) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case(0.0, 10.0, Some(0))]
+    #[case(0.0, 0.0, Some(0))]
+    #[case(10.0, 10.0, Some(1))]
+    #[case(11.0, 10.0, Some(2))]
+    #[case(11.0, 0.0, None)]
+    #[case(1e300, 1e-300, None)]
+    fn pay_back(#[case] cost: f64, #[case] gain: f64, #[case] calls: Option<u32>) {
+        assert_eq!(calls_to_pay_back(cost, gain), calls);
+    }
+
+    #[rstest]
+    #[case(
+        12,
+        61_000,
+        9_000.4,
+        Some(7),
+        "12 items, -61000 tokens, cost 9000 input tokens, pays back in 7 calls"
+    )]
+    #[case(1, 900, 80.0, Some(1), "1 item, -900 tokens, cost 80 input tokens, pays back in 1 call")]
+    #[case(3, 900, 0.0, Some(0), "3 items, -900 tokens, free")]
+    #[case(3, 900, 5.0, None, "3 items, -900 tokens, cost 5 input tokens, does not pay back")]
+    fn receipt_reads_as_a_sentence(
+        #[case] items: usize,
+        #[case] removed_tokens: u64,
+        #[case] cost: f64,
+        #[case] pays_back_after_calls: Option<u32>,
+        #[case] sentence: &str,
+    ) {
+        let roll = Roll {
+            cut: 0,
+            items: (0..items).collect(),
+            removed_tokens,
+            rent: cost,
+            cost,
+            gain: 1.0,
+            pays_back_after_calls,
+            reason: RollReason::Pays,
+        };
+        assert_eq!(roll.receipt().to_string(), sentence);
+    }
+
+    #[rstest]
+    #[case(3.0, 0.027)]
+    #[case(0.0, 0.0)]
+    #[case(f64::NAN, 0.0)]
+    #[case(-1.0, 0.0)]
+    fn money(#[case] input_per_million: f64, #[case] expected: f64) {
+        let receipt = Receipt {
+            items: 1,
+            removed_tokens: 1,
+            cost: 9_000.0,
+            gain: 1.0,
+            pays_back_after_calls: None,
+            reason: RollReason::Free,
+        };
+        assert!((receipt.money(input_per_million) - expected).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,45 @@
+//! The rule "rent = price": tables, and properties against a plain reference that visits everything.
+
+mod plain;
+mod properties;
+mod script;
+mod tables;
+
+use context_model::pricing::{Item, Ledger, Policy, Prices, Roll};
+
+/// Ratios that binary floating point holds exactly, so that two orders of summing agree to the last bit.
+pub const EXACT: Prices = Prices { read: 0.125, write: 1.25 };
+
+/// What holds for any roll that a ledger decides.
+pub fn check_roll(ledger: &Ledger, roll: &Roll) {
+    assert_eq!(roll.items.first(), Some(&roll.cut));
+    assert!(roll.items.windows(2).all(|pair| pair[0] < pair[1]));
+    for at in &roll.items {
+        assert!(ledger.is_shown(*at), "item {at} was never sent and is rolled");
+        assert!(ledger.is_stale(*at) && !ledger.is_rolled(*at));
+        assert!(!ledger.item(*at).unwrap().fixed);
+    }
+    assert!(roll.cost.is_finite() && roll.cost >= 0.0 && roll.rent.is_finite() && roll.gain > 0.0);
+}
+
+/// 200 calls, each with a result of 800 tokens that is stale three calls later and 200 tokens that stay.
+/// Returns rolls and calls.
+pub fn steady(policy: &Policy) -> (usize, usize) {
+    let mut ledger = Ledger::new(4_000);
+    let mut rolls = 0;
+    for call in 0..200 {
+        if call >= 3 {
+            ledger.set_stale((call - 3) * 2, true);
+        }
+        if let Some(roll) = ledger.decide(policy) {
+            check_roll(&ledger, &roll);
+            assert!(roll.receipt().to_string().is_ascii() && !roll.receipt().to_string().contains("NaN"));
+            ledger.apply(&roll);
+            rolls += 1;
+        }
+        ledger.push(Item::new(800, 15));
+        ledger.push(Item::fixed(200));
+        assert!(ledger.charge_call(policy).cost(&policy.prices).is_finite());
+    }
+    (rolls, 200)
+}

@@ -1,0 +1,239 @@
+//! A second writing of the rule, and its agreement with the first over random histories.
+
+use context_model::pricing::{Item, Ledger, Policy, Prices};
+use proptest::prelude::*;
+
+use crate::{EXACT, check_roll};
+
+/// The rule as `pricing`'s documentation states it, written without any of its shortcuts.
+#[derive(Debug, Clone, Default)]
+pub struct Plain {
+    pub system: u64,
+    pub items: Vec<PlainItem>,
+    /// Length of the last request's part that is still a prefix; `None` before the first call.
+    same: usize,
+    ends: Vec<usize>,
+    system_cached: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct PlainItem {
+    pub item: Item,
+    pub stale: bool,
+    pub rolled: bool,
+    pub shown: bool,
+    pub account: f64,
+}
+
+impl PlainItem {
+    fn tokens(&self) -> u64 {
+        if self.rolled { self.item.tokens_ref } else { self.item.tokens_full }
+    }
+
+    pub fn rollable(&self) -> bool {
+        self.stale && self.shown && !self.rolled
+    }
+}
+
+impl Plain {
+    pub fn push(&mut self, item: Item) {
+        self.items.push(PlainItem { item, stale: false, rolled: false, shown: false, account: 0.0 });
+    }
+
+    pub fn set_stale(&mut self, place: usize, stale: bool) {
+        let x = &mut self.items[place];
+        if stale && (x.rolled || x.item.saving() == 0) {
+            return;
+        }
+        x.stale = stale;
+        if !stale {
+            x.account = 0.0;
+        }
+    }
+
+    pub fn charge(&mut self, policy: &Policy) -> f64 {
+        let hit = if policy.cache_dead { 0 } else { self.hit(policy) };
+        let mut cost = 0.0;
+        cost += self.system as f64
+            * if self.system_cached && !policy.cache_dead { policy.prices.read } else { policy.prices.write };
+        for (place, x) in self.items.iter_mut().enumerate() {
+            cost += x.tokens() as f64 * if place < hit { policy.prices.read } else { policy.prices.write };
+            if x.rollable() {
+                x.account += x.item.saving() as f64 * policy.prices.read;
+            }
+            x.shown = true;
+        }
+        if policy.cache_dead {
+            self.ends.clear();
+        }
+        self.same = self.items.len();
+        self.ends.push(self.same);
+        self.system_cached = true;
+        cost
+    }
+
+    fn hit(&self, policy: &Policy) -> usize {
+        let shown = self.items.iter().filter(|x| x.shown).count();
+        if self.same == shown && self.ends.last() == Some(&shown) {
+            return self.same;
+        }
+        self.hit_before(self.same, policy)
+    }
+
+    fn hit_before(&self, cut: usize, policy: &Policy) -> usize {
+        let cut = cut.min(self.same);
+        let Some(lookback) = policy.lookback_blocks else { return cut };
+        let Some(end) = self.ends.iter().copied().filter(|end| *end <= cut).max() else { return 0 };
+        let behind: u64 = self.items[end..].iter().map(|x| u64::from(x.item.blocks)).sum();
+        if behind <= u64::from(lookback) { end } else { 0 }
+    }
+
+    /// Place, removed tokens, rent and cost of the best roll, should one pay.
+    pub fn decide(&self, policy: &Policy) -> Option<(Vec<usize>, u64, f64, f64)> {
+        if policy.only_at_user_turn && !policy.at_user_turn {
+            return None;
+        }
+        let hit = if policy.cache_dead { 0 } else { self.hit(policy) };
+        let mut best: Option<(Vec<usize>, u64, f64, f64)> = None;
+        for cut in (0..self.items.len()).rev().filter(|cut| self.items[*cut].rollable()) {
+            let items: Vec<usize> = (cut..self.items.len()).filter(|at| self.items[*at].rollable()).collect();
+            let removed = items.iter().map(|at| self.items[*at].item.saving()).sum();
+            let rent: f64 = items.iter().map(|at| self.items[*at].account).sum();
+            let kept = if cut < hit { self.hit_before(cut, policy) } else { hit };
+            let rewritten: u64 = (kept..hit)
+                .map(|at| {
+                    if items.contains(&at) { self.items[at].item.tokens_ref } else { self.items[at].tokens() }
+                })
+                .sum();
+            let cost = rewritten as f64 * (policy.prices.write - policy.prices.read);
+            if best.as_ref().is_none_or(|(.., r, c)| rent - cost >= r - c) {
+                best = Some((items, removed, rent, cost));
+            }
+        }
+        best.filter(|(.., rent, cost)| rent >= cost)
+    }
+
+    pub fn apply(&mut self, items: &[usize]) {
+        for at in items {
+            self.items[*at].rolled = true;
+            self.items[*at].stale = false;
+            self.items[*at].account = 0.0;
+            self.cut(*at);
+        }
+    }
+
+    pub fn cut(&mut self, at: usize) {
+        self.same = self.same.min(at);
+        self.ends.retain(|end| *end <= at);
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Push { full: u64, small: u64, fixed: bool },
+    Stale(prop::sample::Index, bool),
+    Call { dead: bool },
+    Break(prop::sample::Index),
+    Truncate(prop::sample::Index),
+    Undo(prop::sample::Index),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (1_u64..4_000, 0_u64..40, prop::bool::weighted(0.3))
+            .prop_map(|(full, small, fixed)| Step::Push { full, small, fixed }),
+        6 => (any::<prop::sample::Index>(), prop::bool::weighted(0.9)).prop_map(|(at, on)| Step::Stale(at, on)),
+        6 => prop::bool::weighted(0.05).prop_map(|dead| Step::Call { dead }),
+        1 => any::<prop::sample::Index>().prop_map(Step::Break),
+        1 => any::<prop::sample::Index>().prop_map(Step::Truncate),
+        1 => any::<prop::sample::Index>().prop_map(Step::Undo),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn equals_the_plain_rule(
+        steps in prop::collection::vec(step(), 1..160),
+        system in 0_u64..5_000,
+        lookback in prop::option::of(1_u32..12),
+        uncached in prop::bool::weighted(0.1),
+        only_at_user_turn: bool,
+    ) {
+        let prices = if uncached { Prices::UNCACHED } else { EXACT };
+        let (mut ledger, mut plain) = (Ledger::new(system), Plain { system, ..Plain::default() });
+        for (number, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Push { full, small, fixed } => {
+                    let item = Item { fixed, ..Item::new(full, small) }.with_key(number as u64);
+                    prop_assert_eq!(ledger.push(item), plain.items.len());
+                    plain.push(item);
+                }
+                Step::Stale(at, stale) if !ledger.is_empty() => {
+                    let at = at.index(ledger.len());
+                    ledger.set_stale(at, stale);
+                    plain.set_stale(at, stale);
+                }
+                Step::Break(at) if !ledger.is_empty() => {
+                    let at = at.index(ledger.len());
+                    ledger.break_at(at);
+                    plain.cut(at);
+                }
+                Step::Truncate(at) if !ledger.is_empty() => {
+                    let len = at.index(ledger.len() + 1);
+                    let len = len.max(ledger.len().saturating_sub(5));
+                    if len < ledger.len() {
+                        ledger.truncate(len);
+                        plain.items.truncate(len);
+                        plain.cut(len);
+                    }
+                }
+                Step::Undo(at) if !ledger.is_empty() => {
+                    let at = at.index(ledger.len());
+                    if plain.items[at].rolled {
+                        prop_assert_eq!(ledger.set_rolled(at, false), plain.items[at].item.saving());
+                        plain.items[at].rolled = false;
+                        plain.cut(at);
+                    }
+                }
+                Step::Call { dead } => {
+                    let policy = Policy {
+                        lookback_blocks: lookback,
+                        cache_dead: dead,
+                        only_at_user_turn,
+                        at_user_turn: number % 3 == 0,
+                        ..Policy::new(prices)
+                    };
+                    let roll = ledger.decide(&policy);
+                    if let Some(roll) = &roll {
+                        check_roll(&ledger, roll);
+                    }
+                    let got = roll.clone().map(|r| (r.items, r.removed_tokens, r.rent, r.cost));
+                    prop_assert_eq!(&got, &plain.decide(&policy));
+                    if let Some(roll) = roll {
+                        let before = ledger.total_tokens();
+                        prop_assert_eq!(ledger.apply(&roll), roll.removed_tokens);
+                        prop_assert_eq!(ledger.total_tokens(), before - roll.removed_tokens);
+                        prop_assert_eq!(ledger.apply(&roll), 0, "a second time changes nothing");
+                        plain.apply(&roll.items);
+                        for at in &roll.items {
+                            prop_assert_eq!(ledger.account(*at), 0.0);
+                        }
+                    }
+                    prop_assert_eq!(ledger.charge_call(&policy).cost(&prices), plain.charge(&policy));
+                }
+                _ => {}
+            }
+            prop_assert_eq!(ledger.len(), plain.items.len());
+            for (at, x) in plain.items.iter().enumerate() {
+                prop_assert_eq!(ledger.account(at), x.account);
+                prop_assert_eq!(ledger.is_stale(at), x.stale);
+                prop_assert_eq!(ledger.is_shown(at), x.shown);
+                prop_assert_eq!(ledger.is_rolled(at), x.rolled);
+            }
+            let stale = plain.items.iter().filter(|x| x.stale);
+            prop_assert_eq!(ledger.stale_tokens(), stale.map(|x| x.item.saving()).sum::<u64>());
+        }
+    }
+}
