@@ -17,7 +17,7 @@ pub fn check_roll(ledger: &Ledger, roll: &Roll) {
     for at in &roll.items {
         assert!(ledger.is_shown(*at), "item {at} was never sent and is rolled");
         assert!(ledger.is_stale(*at) && !ledger.is_rolled(*at));
-        assert!(!ledger.item(*at).unwrap().fixed);
+        assert!(ledger.item(*at).is_some_and(|item| !item.fixed));
     }
     assert!(roll.cost.is_finite() && roll.cost >= 0.0 && roll.rent.is_finite() && roll.gain > 0.0);
 }
