@@ -1,1 +1,102 @@
-//! placeholder
+//! Trackers (SSOT 5.8 and 5.9): which directories to watch, and which tracked paths may have changed.
+//!
+//! A tracker delivers **paths, never content**. An [`Event`] is a hint that a path is worth a look; the file
+//! on disk is the truth, and the receiver reads and hashes it by the indexing protocol (SSOT 5.6). A hint too
+//! many costs one hash; a hint too few would be a stale object, so wherever events may have been lost the
+//! tracker says [`Event::Rescan`].
+//!
+//! # Order of use
+//! 1. [`Tracker::track`] a path, **then** read it. The other order misses a write between the two.
+//! 2. The [`Sink`] receives events on one thread, one after the other. While it is busy, what comes is merged.
+//! 3. [`Tracker::flush`] answers when all that was on disk before the call has gone through the sink.
+//! 4. [`Tracker::close`], or drop. No event is delivered afterwards.
+//!
+//! # What is seen, and when
+//! A write is delivered as soon as the writer closes the file or renames it into place. A file that is still
+//! open for writing, a removal and a change of metadata wait up to [`Options::settle`] for what usually
+//! follows, so that a save by truncate-and-write or unlink-and-create is not seen half done.
+//!
+//! # What no watcher sees
+//! Writes through a shared memory map, writes by another machine to a network file system, and a file system
+//! mounted over a watched directory make no event in the operating system. Resume (SSOT 3.6) reconciles them.
+#![warn(missing_docs)]
+
+mod attach;
+mod error;
+mod event;
+mod flush;
+mod identity;
+mod inbox;
+mod listen;
+mod native;
+pub mod plan;
+mod poll;
+mod tracker;
+
+use camino::Utf8Path;
+
+pub use error::WatchError;
+pub use event::{Event, Sink};
+pub use flush::{Acknowledge, Flush};
+pub use identity::Identity;
+pub use tracker::{NotifyTracker, Options};
+
+/// Watches sources of type `filesystem` and tells a [`Sink`] which of them may have changed (SSOT 5.8).
+///
+/// Paths are absolute and canonical: no `.` and `..`, no symbolic link in them. All methods may be called from
+/// any thread, also from within the sink, except that waiting there for a [`Flush`] would wait for itself.
+pub trait Tracker: Send + Sync {
+    /// Attaches a path (SSOT 5.9 "attached"). Tracking a tracked path again changes nothing.
+    ///
+    /// The path need not exist, nor its directory: the nearest existing ancestor is watched and the path
+    /// reported once it appears. Changes made after this call returns are reported, so read the file after it.
+    ///
+    /// # Errors
+    /// [`WatchError::InvalidPath`] for a relative path, one with `.` or `..`, or one without a file name;
+    /// [`WatchError::Closed`] after [`Tracker::close`]. Nothing is tracked then.
+    fn track(&self, path: &Utf8Path) -> Result<Tracked, WatchError>;
+
+    /// Detaches a path. An event of it that is already on its way may still be delivered. Unknown paths and a
+    /// closed tracker are no error: the path is not tracked afterwards.
+    fn untrack(&self, path: &Utf8Path);
+
+    /// Answers when everything that was written to disk before this call has been delivered to the sink and
+    /// the sink has acknowledged it ([`Event::Flush`]). No pause and no timer is involved.
+    fn flush(&self) -> Flush;
+
+    /// What is tracked, and how.
+    fn status(&self) -> Status;
+
+    /// Stops watching and ends the tracker's threads. Waits for a delivery in progress unless called from
+    /// within it; what was not delivered is dropped, and waiting flushes answer [`WatchError::Closed`].
+    /// Closing twice is fine.
+    fn close(&self);
+}
+
+/// How a path is tracked after [`Tracker::track`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tracked {
+    /// The operating system reports changes of its directory.
+    Watched,
+    /// Its directory can't be watched, so the path is checked every [`Options::poll_interval`].
+    Polled,
+    /// Its directory does not exist or can't be entered now; the nearest existing ancestor is watched for it.
+    Waiting,
+}
+
+/// A count of what a tracker does at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Tracked paths.
+    pub tracked: usize,
+    /// Directories the operating system watches: those of tracked paths, and their ancestors.
+    pub watched_directories: usize,
+    /// Directories checked by polling because they can't be watched. 0 means no timer runs.
+    pub polled_directories: usize,
+    /// Directories of tracked paths, or ancestors, that don't exist or can't be entered now.
+    pub missing_directories: usize,
+    /// How often events were lost or dropped and [`Event::Rescan`] took their place.
+    pub rescans: u64,
+    /// Whether the tracker was closed.
+    pub closed: bool,
+}

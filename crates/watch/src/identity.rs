@@ -1,0 +1,72 @@
+//! Which directory a path leads to, so that one removed and made again is not taken for the same.
+
+use std::fs::Metadata;
+use std::time::UNIX_EPOCH;
+
+use camino::Utf8Path;
+
+/// What tells one directory from another at the same path: device, inode number and time of birth. File
+/// systems reuse inode numbers at once, so the number alone would not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Identity {
+    device: u64,
+    inode: u64,
+    born: u128,
+}
+
+impl Identity {
+    /// An identity of device number, inode number and time of birth in nanoseconds since 1970 (0: unknown).
+    #[must_use]
+    pub const fn from_parts(device: u64, inode: u64, born: u128) -> Self {
+        Self { device, inode, born }
+    }
+}
+
+/// A directory as found on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Directory {
+    pub identity: Identity,
+    /// Written to by everyone (sticky and writable by all, as /tmp) or the root: too busy to watch without
+    /// need.
+    pub shared: bool,
+}
+
+/// The directory at `path`, if there is one whose entries can be reached by name. A symbolic link is followed:
+/// what reading `path/name` would reach is what counts, and a cycle is no directory.
+pub(crate) fn directory(path: &Utf8Path) -> Option<Directory> {
+    // The dot makes the system check that `path` may be entered, in the same call.
+    let metadata = std::fs::metadata(path.join(".")).ok()?;
+    let shared = path.parent().is_none() || open_to_all(&metadata);
+    metadata.is_dir().then(|| Directory { identity: identity(&metadata), shared })
+}
+
+/// The identity of what [`directory`] finds.
+pub(crate) fn of(path: &Utf8Path) -> Option<Identity> {
+    directory(path).map(|directory| directory.identity)
+}
+
+fn born(metadata: &Metadata) -> u128 {
+    metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).map_or(0, |age| age.as_nanos())
+}
+
+#[cfg(unix)]
+fn identity(metadata: &Metadata) -> Identity {
+    use std::os::unix::fs::MetadataExt;
+    Identity::from_parts(metadata.dev(), metadata.ino(), born(metadata))
+}
+
+#[cfg(not(unix))]
+fn identity(metadata: &Metadata) -> Identity {
+    Identity::from_parts(0, 0, born(metadata))
+}
+
+#[cfg(unix)]
+fn open_to_all(metadata: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    metadata.mode() & 0o1002 == 0o1002
+}
+
+#[cfg(not(unix))]
+fn open_to_all(_: &Metadata) -> bool {
+    false
+}

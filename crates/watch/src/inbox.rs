@@ -1,0 +1,375 @@
+//! The bounded queue between the operating system's events and the sink: merges, and never blocks a producer.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::WatchError;
+use crate::flush::Acknowledge;
+
+/// When a change is delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// At once: the file is complete.
+    Now,
+    /// After the settle time, unless the same path becomes urgent first: something usually follows.
+    Settle,
+}
+
+/// What is suspected about a directory. A stronger cause includes the weaker ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cause {
+    /// Nothing in particular.
+    Check,
+    /// Its tracked files may have changed all at once: it appeared, or its mode changed.
+    Touched,
+    /// As `Touched`, and the operating system may no longer watch it or what lies below.
+    Lost,
+}
+
+/// What is due at one time.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub changed: HashSet<Utf8PathBuf>,
+    pub moves: Vec<(Utf8PathBuf, Utf8PathBuf)>,
+    pub directories: BTreeMap<Utf8PathBuf, Cause>,
+    /// The operating system dropped events: no watch can be relied on.
+    pub lost: bool,
+    pub rescan: bool,
+    pub poll: bool,
+    pub warnings: Vec<String>,
+    pub flushes: Vec<Acknowledge>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    state: Mutex<State>,
+    filled: Condvar,
+    capacity: usize,
+    settle: Duration,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    due: Batch,
+    settling: HashSet<Utf8PathBuf>,
+    settle_at: Option<Instant>,
+    poll_at: Option<Instant>,
+    /// Flushes whose marker is still on its way through the operating system's queue.
+    pending: HashMap<u64, Acknowledge>,
+    rescans: u64,
+    closed: bool,
+}
+
+/// Renames are only hints, so a few are enough.
+const MOVES: usize = 1024;
+
+impl Inbox {
+    pub fn new(capacity: usize, settle: Duration) -> Self {
+        Self { state: Mutex::default(), filled: Condvar::new(), capacity: capacity.max(1), settle }
+    }
+
+    /// A tracked path may have changed.
+    pub fn changed(&self, path: &Utf8Path, urgency: Urgency) {
+        let mut state = self.lock();
+        // A rescan that is still to be delivered covers whatever happened before it.
+        if state.due.rescan || state.due.changed.contains(path) {
+            return;
+        }
+        let was_settling = state.settling.contains(path);
+        if !was_settling && state.due.changed.len() + state.settling.len() >= self.capacity {
+            state.drop_changes();
+            self.filled.notify_one();
+            return;
+        }
+        match urgency {
+            Urgency::Now => {
+                state.settling.remove(path);
+                state.due.changed.insert(path.to_owned());
+                self.filled.notify_one();
+            }
+            Urgency::Settle if !was_settling => {
+                state.settling.insert(path.to_owned());
+                if state.settle_at.is_none() {
+                    state.settle_at = Some(Instant::now() + self.settle);
+                    self.filled.notify_one();
+                }
+            }
+            Urgency::Settle => {}
+        }
+    }
+
+    /// A tracked path was renamed; both paths are reported by [`Inbox::changed`] besides.
+    pub fn moved(&self, from: &Utf8Path, to: &Utf8Path) {
+        let mut state = self.lock();
+        if state.due.moves.len() < MOVES {
+            state.due.moves.push((from.to_owned(), to.to_owned()));
+        }
+    }
+
+    /// A directory of the plan needs a look.
+    pub fn directory(&self, path: &Utf8Path, cause: Cause) {
+        let mut state = self.lock();
+        let known = state.due.directories.entry(path.to_owned()).or_insert(cause);
+        *known = cause.max(*known);
+        self.filled.notify_one();
+    }
+
+    /// The operating system dropped events. Markers of flushes may be among them; the rescan that follows
+    /// covers those flushes.
+    pub fn overflowed(&self) {
+        let mut state = self.lock();
+        state.due.lost = true;
+        state.drop_changes();
+        state.answer_all();
+        self.filled.notify_one();
+    }
+
+    pub fn warn(&self, warning: String) {
+        self.lock().due.warnings.push(warning);
+        self.filled.notify_one();
+    }
+
+    /// Asks for a poll after `interval`, unless one is planned.
+    pub fn poll_after(&self, interval: Duration) {
+        let mut state = self.lock();
+        if state.poll_at.is_none() {
+            state.poll_at = Some(Instant::now() + interval);
+            self.filled.notify_one();
+        }
+    }
+
+    /// Registers a flush whose marker is about to be made.
+    pub fn await_marker(&self, number: u64, flush: Acknowledge) {
+        let mut state = self.lock();
+        if state.closed {
+            flush.fail(WatchError::Closed);
+        } else {
+            state.pending.insert(number, flush);
+        }
+    }
+
+    /// A marker came through the operating system's queue, and so did everything before it.
+    pub fn marker(&self, number: u64) {
+        let mut state = self.lock();
+        if let Some(flush) = state.pending.remove(&number) {
+            state.due.flushes.push(flush);
+            self.filled.notify_one();
+        }
+    }
+
+    /// Answers a flush without its marker; `rescan` if changes may not have come through yet.
+    pub fn answer(&self, number: u64, rescan: bool) {
+        let mut state = self.lock();
+        if let Some(flush) = state.pending.remove(&number) {
+            state.due.flushes.push(flush);
+            state.due.rescan |= rescan;
+            self.filled.notify_one();
+        }
+    }
+
+    /// Answers all flushes by a rescan: their markers will not come.
+    pub fn answer_all(&self) {
+        let mut state = self.lock();
+        if !state.pending.is_empty() {
+            state.due.rescan = true;
+            state.answer_all();
+            self.filled.notify_one();
+        }
+    }
+
+    /// Waits until something is due and takes it; `None` when closed.
+    pub fn take(&self) -> Option<Batch> {
+        let mut state = self.lock();
+        loop {
+            if state.closed {
+                return None;
+            }
+            let now = Instant::now();
+            if !state.due.flushes.is_empty() || state.settle_at.is_some_and(|at| at <= now) {
+                let settled = std::mem::take(&mut state.settling);
+                state.due.changed.extend(settled);
+                state.settle_at = None;
+            }
+            if state.poll_at.is_some_and(|at| at <= now) {
+                state.poll_at = None;
+                state.due.poll = true;
+            }
+            if state.due.is_something() {
+                if state.settling.is_empty() {
+                    state.settle_at = None;
+                }
+                return Some(std::mem::take(&mut state.due));
+            }
+            let wake_at = [state.settle_at, state.poll_at].into_iter().flatten().min();
+            state = match wake_at {
+                None => self.filled.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(at) => {
+                    let left = at.saturating_duration_since(now);
+                    self.filled.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    pub fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        let waiting: Vec<_> = state.pending.drain().map(|(_, flush)| flush).collect();
+        let answered = std::mem::take(&mut state.due.flushes);
+        drop(state);
+        for flush in waiting.into_iter().chain(answered) {
+            flush.fail(WatchError::Closed);
+        }
+        self.filled.notify_all();
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    pub fn rescans(&self) -> u64 {
+        self.lock().rescans
+    }
+
+    /// More changes than fit in one delivery were found: counted as dropped.
+    pub fn count_rescan(&self) {
+        self.lock().rescans += 1;
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn drop_changes(&mut self) {
+        self.due.changed = HashSet::new();
+        self.settling = HashSet::new();
+        self.settle_at = None;
+        if !self.due.rescan {
+            self.due.rescan = true;
+            self.rescans += 1;
+        }
+    }
+
+    fn answer_all(&mut self) {
+        let pending: Vec<_> = self.pending.drain().map(|(_, flush)| flush).collect();
+        self.due.flushes.extend(pending);
+    }
+}
+
+impl Batch {
+    fn is_something(&self) -> bool {
+        !self.changed.is_empty()
+            || !self.directories.is_empty()
+            || self.lost
+            || self.rescan
+            || self.poll
+            || !self.warnings.is_empty()
+            || !self.flushes.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    fn path(number: usize) -> Utf8PathBuf {
+        format!("/d/{number}").into()
+    }
+
+    #[test]
+    fn changes_are_merged_and_taken_once() {
+        let inbox = Inbox::new(10, LONG);
+        for number in [1, 2, 1, 2, 1] {
+            inbox.changed(&path(number), Urgency::Now);
+        }
+        let batch = inbox.take().unwrap();
+        assert_eq!(batch.changed, HashSet::from([path(1), path(2)]));
+        inbox.warn("next".into());
+        assert!(inbox.take().unwrap().changed.is_empty());
+    }
+
+    #[test]
+    fn a_settling_change_waits_until_it_is_urgent_or_a_flush_asks() {
+        let inbox = Inbox::new(10, LONG);
+        inbox.changed(&path(1), Urgency::Settle);
+        inbox.changed(&path(2), Urgency::Settle);
+        inbox.changed(&path(1), Urgency::Now);
+        assert_eq!(inbox.take().unwrap().changed, HashSet::from([path(1)]));
+        let (flush, ack) = Acknowledge::pair();
+        inbox.await_marker(7, ack);
+        inbox.marker(7);
+        let batch = inbox.take().unwrap();
+        assert_eq!(batch.changed, HashSet::from([path(2)]));
+        drop(batch);
+        assert_eq!(flush.wait(), Ok(()));
+    }
+
+    #[test]
+    fn a_settling_change_is_taken_when_its_time_is_over() {
+        let inbox = Inbox::new(10, Duration::from_millis(1));
+        inbox.changed(&path(1), Urgency::Settle);
+        assert_eq!(inbox.take().unwrap().changed, HashSet::from([path(1)]));
+    }
+
+    #[test]
+    fn more_than_the_capacity_becomes_one_rescan() {
+        let inbox = Inbox::new(3, LONG);
+        for number in 0..3 {
+            inbox.changed(&path(number), if number == 0 { Urgency::Settle } else { Urgency::Now });
+        }
+        assert_eq!(inbox.rescans(), 0);
+        for number in 3..9 {
+            inbox.changed(&path(number), Urgency::Now);
+        }
+        let batch = inbox.take().unwrap();
+        assert!(batch.rescan && batch.changed.is_empty() && !batch.lost);
+        assert_eq!(inbox.rescans(), 1);
+        inbox.changed(&path(1), Urgency::Now);
+        assert_eq!(inbox.take().unwrap().changed.len(), 1);
+    }
+
+    #[test]
+    fn an_overflow_answers_waiting_flushes_with_the_rescan() {
+        let inbox = Inbox::new(3, LONG);
+        let (flush, ack) = Acknowledge::pair();
+        inbox.await_marker(1, ack);
+        inbox.overflowed();
+        let batch = inbox.take().unwrap();
+        assert!(batch.rescan && batch.lost);
+        assert_eq!(batch.flushes.len(), 1);
+        assert_eq!(flush.wait_timeout(Duration::ZERO), None);
+    }
+
+    #[test]
+    fn the_strongest_cause_counts() {
+        let inbox = Inbox::new(3, LONG);
+        for cause in [Cause::Touched, Cause::Lost, Cause::Check] {
+            inbox.directory(Utf8Path::new("/d"), cause);
+        }
+        assert_eq!(inbox.take().unwrap().directories[Utf8Path::new("/d")], Cause::Lost);
+    }
+
+    #[test]
+    fn closing_ends_the_taker_and_the_flushes() {
+        let inbox = Inbox::new(3, LONG);
+        let (first, ack) = Acknowledge::pair();
+        inbox.await_marker(1, ack);
+        inbox.close();
+        assert!(inbox.take().is_none());
+        let (second, ack) = Acknowledge::pair();
+        inbox.await_marker(2, ack);
+        assert_eq!((first.wait(), second.wait()), (Err(WatchError::Closed), Err(WatchError::Closed)));
+    }
+}

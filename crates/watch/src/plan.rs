@@ -1,0 +1,318 @@
+//! Which directories are to be watched for which files. Pure: no file is touched here.
+//!
+//! The plan is a tree of directories: the parents of all tracked paths and the ancestors of those up to the
+//! root. A directory is in it as long as a tracked path, or a directory of the plan, lies directly in it; that
+//! is the reference count. Ancestors are watched because a directory that is moved, removed or made again is
+//! announced in its parent only.
+
+use std::collections::{HashMap, HashSet};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::Identity;
+
+/// What is known about a directory of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Not there, not a directory, or it can't be entered.
+    Absent,
+    /// There, and not watched because nothing needs it ([`Plan::needs_watch`]).
+    Idle(Identity),
+    /// There, and the operating system reports its changes.
+    Watched(Identity),
+    /// There, and checked by polling because it can't be watched.
+    Polled(Identity),
+}
+
+impl Presence {
+    /// The directory's identity, if it is there.
+    #[must_use]
+    pub fn identity(self) -> Option<Identity> {
+        match self {
+            Self::Absent => None,
+            Self::Idle(identity) | Self::Watched(identity) | Self::Polled(identity) => Some(identity),
+        }
+    }
+}
+
+/// The directories of one tracker, and the names tracked in each.
+///
+/// Names are stored once per directory, without their path, so that 50,000 tracked files take a few megabytes.
+#[derive(Debug, Default)]
+pub struct Plan {
+    directories: HashMap<Box<str>, Directory>,
+    tracked: usize,
+}
+
+/// What became of [`Plan::track`].
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Added {
+    /// Whether the path was not tracked before.
+    pub fresh: bool,
+    /// Directories that are new in the plan, ancestors first; each is [`Presence::Absent`] until looked at.
+    pub directories: Vec<Utf8PathBuf>,
+}
+
+/// What became of [`Plan::untrack`].
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Directories that left the plan, with what was known of each; descendants first.
+    pub directories: Vec<(Utf8PathBuf, Presence)>,
+    /// The lowest directory that stays in the plan; what it needs may have changed.
+    pub remaining: Option<Utf8PathBuf>,
+}
+
+/// What a path means to the plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meaning {
+    /// It is tracked.
+    pub tracked: bool,
+    /// It is a directory of the plan.
+    pub directory: bool,
+}
+
+#[derive(Debug)]
+struct Directory {
+    presence: Presence,
+    /// Tracked names directly in it.
+    names: HashSet<Box<str>>,
+    /// Names of directories of the plan directly in it.
+    children: HashSet<Box<str>>,
+    /// How many of the children are absent.
+    absent: usize,
+    /// Whether it counts in its parent. A pinned directory needs no ancestors.
+    linked: bool,
+    /// Kept for itself ([`Plan::pin`]).
+    pinned: bool,
+    /// As an ancestor it is watched only while a child is absent ([`Plan::set_quiet`]).
+    quiet: bool,
+}
+
+impl Plan {
+    /// Adds a path, and its ancestors to the plan. Nothing changes if it is tracked already.
+    pub fn track(&mut self, path: &Utf8Path) -> Added {
+        let mut added = Added::default();
+        let Some((parent, name)) = split(path) else { return added };
+        self.link(parent, &mut added.directories);
+        if let Some(directory) = self.directories.get_mut(parent.as_str())
+            && directory.names.insert(name.into())
+        {
+            self.tracked += 1;
+            added.fresh = true;
+        }
+        added
+    }
+
+    /// Removes a path, and the directories that only it needed. Nothing changes if it is not tracked.
+    pub fn untrack(&mut self, path: &Utf8Path) -> Removed {
+        let mut removed = Removed::default();
+        let Some((parent, name)) = split(path) else { return removed };
+        let Some(directory) = self.directories.get_mut(parent.as_str()) else { return removed };
+        if !directory.names.remove(name) {
+            return removed;
+        }
+        self.tracked -= 1;
+        let mut next = Some(parent);
+        while let Some(path) = next {
+            next = match self.unlink(path) {
+                Unlinked::Stays => {
+                    removed.remaining = Some(path.to_owned());
+                    None
+                }
+                Unlinked::Kept => path.parent(),
+                Unlinked::Gone(presence) => {
+                    removed.directories.push((path.to_owned(), presence));
+                    path.parent()
+                }
+            };
+        }
+        removed
+    }
+
+    /// Keeps a directory in the plan for itself, without its ancestors. True if it is new.
+    pub fn pin(&mut self, path: &Utf8Path) -> bool {
+        let fresh = !self.directories.contains_key(path.as_str());
+        self.directories.entry(path.as_str().into()).or_insert_with(Directory::new).pinned = true;
+        fresh
+    }
+
+    /// What an event of `path` is about.
+    #[must_use]
+    pub fn meaning(&self, path: &Utf8Path) -> Meaning {
+        let tracked = split(path).is_some_and(|(parent, name)| {
+            self.directories.get(parent.as_str()).is_some_and(|directory| directory.names.contains(name))
+        });
+        Meaning { tracked, directory: self.directories.contains_key(path.as_str()) }
+    }
+
+    /// Notes what was found at a directory, and gives what was known before; `None` if it is not in the plan.
+    pub fn set_presence(&mut self, path: &Utf8Path, presence: Presence) -> Option<Presence> {
+        let directory = self.directories.get_mut(path.as_str())?;
+        let before = std::mem::replace(&mut directory.presence, presence);
+        let (was, is) = (before == Presence::Absent, presence == Presence::Absent);
+        if directory.linked
+            && was != is
+            && let Some(parent) = path.parent().and_then(|parent| self.directories.get_mut(parent.as_str()))
+        {
+            if is { parent.absent += 1 } else { parent.absent -= 1 }
+        }
+        Some(before)
+    }
+
+    /// Marks a directory as one that is watched only when it holds tracked names or a child is absent: one
+    /// that everybody writes to, or that can't be watched.
+    pub fn set_quiet(&mut self, path: &Utf8Path, quiet: bool) {
+        if let Some(directory) = self.directories.get_mut(path.as_str()) {
+            directory.quiet = quiet;
+        }
+    }
+
+    /// Whether a directory is to be watched, if it is there.
+    #[must_use]
+    pub fn needs_watch(&self, path: &Utf8Path) -> bool {
+        self.directories.get(path.as_str()).is_some_and(|directory| {
+            directory.needed() || (!directory.quiet && !directory.children.is_empty())
+        })
+    }
+
+    /// Whether a directory must be observed even if that takes polling: it holds tracked names, or waits for
+    /// an absent child.
+    #[must_use]
+    pub fn is_needed(&self, path: &Utf8Path) -> bool {
+        self.directories.get(path.as_str()).is_some_and(Directory::needed)
+    }
+
+    /// What is known about a directory; `None` if it is not in the plan.
+    #[must_use]
+    pub fn presence(&self, path: &Utf8Path) -> Option<Presence> {
+        self.directories.get(path.as_str()).map(|directory| directory.presence)
+    }
+
+    /// The tracked paths directly in a directory, in no order.
+    #[must_use]
+    pub fn tracked_in(&self, path: &Utf8Path) -> Vec<Utf8PathBuf> {
+        self.directories.get(path.as_str()).map_or_else(Vec::new, |directory| {
+            directory.names.iter().map(|name| path.join(&**name)).collect()
+        })
+    }
+
+    /// The directories of the plan directly in a directory, in no order.
+    #[must_use]
+    pub fn children(&self, path: &Utf8Path) -> Vec<Utf8PathBuf> {
+        self.directories.get(path.as_str()).map_or_else(Vec::new, |directory| {
+            directory.children.iter().map(|name| path.join(&**name)).collect()
+        })
+    }
+
+    /// All directories, ancestors before descendants.
+    #[must_use]
+    pub fn directories(&self) -> Vec<Utf8PathBuf> {
+        let mut all: Vec<_> = self.directories.keys().map(|path| Utf8PathBuf::from(&**path)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// The directories that are polled, ancestors before descendants.
+    #[must_use]
+    pub fn polled(&self) -> Vec<Utf8PathBuf> {
+        let polled = |directory: &Directory| matches!(directory.presence, Presence::Polled(_));
+        let mut all: Vec<_> = self
+            .directories
+            .iter()
+            .filter(|(_, directory)| polled(directory))
+            .map(|(path, _)| Utf8PathBuf::from(&**path))
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// How many paths are tracked.
+    #[must_use]
+    pub fn tracked(&self) -> usize {
+        self.tracked
+    }
+
+    /// How many directories are watched, polled and absent.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize, usize) {
+        self.directories.values().fold((0, 0, 0), |(watched, polled, absent), directory| {
+            match directory.presence {
+                Presence::Watched(_) => (watched + 1, polled, absent),
+                Presence::Polled(_) => (watched, polled + 1, absent),
+                Presence::Absent => (watched, polled, absent + 1),
+                Presence::Idle(_) => (watched, polled, absent),
+            }
+        })
+    }
+
+    /// Makes `path` a directory of the plan that counts in its parent, all the way up.
+    fn link(&mut self, path: &Utf8Path, created: &mut Vec<Utf8PathBuf>) {
+        if self.directories.get(path.as_str()).is_some_and(|directory| directory.linked) {
+            return;
+        }
+        if let Some((parent, name)) = split(path) {
+            self.link(parent, created);
+            let absent = self.presence(path).is_none_or(|presence| presence == Presence::Absent);
+            if let Some(parent) = self.directories.get_mut(parent.as_str()) {
+                parent.children.insert(name.into());
+                parent.absent += usize::from(absent);
+            }
+        }
+        let directory = self.directories.entry(path.as_str().into()).or_insert_with(|| {
+            created.push(path.to_owned());
+            Directory::new()
+        });
+        directory.linked = true;
+    }
+
+    /// Takes `path` out of its parent, and out of the plan, if nothing tracked is left in it.
+    fn unlink(&mut self, path: &Utf8Path) -> Unlinked {
+        let Some(directory) = self.directories.get_mut(path.as_str()) else { return Unlinked::Stays };
+        if !directory.names.is_empty() || !directory.children.is_empty() {
+            return Unlinked::Stays;
+        }
+        let (presence, pinned) = (directory.presence, directory.pinned);
+        directory.linked = false;
+        if let Some((parent, name)) = split(path)
+            && let Some(parent) = self.directories.get_mut(parent.as_str())
+        {
+            parent.children.remove(name);
+            parent.absent -= usize::from(presence == Presence::Absent);
+        }
+        if pinned {
+            return Unlinked::Kept;
+        }
+        self.directories.remove(path.as_str());
+        Unlinked::Gone(presence)
+    }
+}
+
+enum Unlinked {
+    /// Something tracked is still in it.
+    Stays,
+    /// It is pinned: in the plan, but its ancestors don't count it any more.
+    Kept,
+    Gone(Presence),
+}
+
+impl Directory {
+    fn new() -> Self {
+        Self {
+            presence: Presence::Absent,
+            names: HashSet::new(),
+            children: HashSet::new(),
+            absent: 0,
+            linked: false,
+            pinned: false,
+            quiet: false,
+        }
+    }
+
+    fn needed(&self) -> bool {
+        self.pinned || !self.names.is_empty() || self.absent > 0
+    }
+}
+
+fn split(path: &Utf8Path) -> Option<(&Utf8Path, &str)> {
+    Some((path.parent()?, path.file_name()?))
+}
