@@ -1,1 +1,3 @@
 //! The napi binding.
+
+mod outputs;

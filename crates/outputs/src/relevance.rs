@@ -38,15 +38,15 @@ impl RelevanceIndex {
 
     /// Adds a description and returns its place: the number of descriptions added before it.
     pub fn add(&mut self, description: &str) -> usize {
-        let mut seen = HashSet::new();
         let folded = fold(description);
-        for word in keywords(&folded) {
-            if seen.insert(word) {
-                if seen.len() > 1 {
-                    self.words.push(' ');
-                }
-                self.words.push_str(word);
+        let mut distinct: Vec<&str> = keywords(&folded).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        for (i, word) in distinct.into_iter().enumerate() {
+            if i > 0 {
+                self.words.push(' ');
             }
+            self.words.push_str(word);
         }
         self.ends.push(self.words.len());
         self.ends.len() - 1
@@ -88,28 +88,59 @@ impl RelevanceIndex {
 
 /// Ranks descriptions that are in no index, by the same rule.
 #[must_use]
-pub fn rank_texts<T: AsRef<str>>(query: &str, descriptions: &[T]) -> Option<Vec<u32>> {
+pub fn rank_texts<T: AsRef<str>>(query: &str, descriptions: impl Iterator<Item = T>) -> Option<Vec<u32>> {
     let folded = fold(query);
     let query = Query::new(&folded);
-    ranked(descriptions.iter().map(|text| {
-        let folded = fold(text.as_ref());
-        let mut matched: Vec<&str> = keywords(&folded).filter(|word| query.contains(word)).collect();
-        matched.sort_unstable();
-        matched.dedup();
-        matched.len()
-    }))
+    ranked(descriptions.map(|text| query.score_repeated(keywords(&fold(text.as_ref())))))
 }
 
-/// A query's keywords, with a first test that rejects nearly all other words without hashing them.
+/// Ranks descriptions that come as one text: `units` has the length of each, in UTF-16 units (as JavaScript
+/// measures). Handing over one long string is several times quicker than very many short ones.
+///
+/// A length that ends within a character is extended to the character's end, and what lies beyond the text is
+/// empty.
+#[must_use]
+pub fn rank_joined(query: &str, mut joined: String, units: &[u32]) -> Option<Vec<u32>> {
+    if joined.is_ascii() {
+        joined.make_ascii_lowercase();
+    }
+    let ascii = joined.is_ascii();
+    let mut rest = joined.as_str();
+    let descriptions = units.iter().map(|&units| {
+        let units = units as usize;
+        let bytes = if ascii { units.min(rest.len()) } else { bytes_of(rest, units) };
+        let (text, after) = rest.split_at(bytes);
+        rest = after;
+        text
+    });
+    rank_texts(query, descriptions)
+}
+
+/// The number of bytes that hold the first `units` UTF-16 units of a text.
+fn bytes_of(text: &str, units: usize) -> usize {
+    let mut seen = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        let reached = seen >= units;
+        seen += c.len_utf16();
+        reached
+    });
+    end.map_or(text.len(), |(at, _)| at)
+}
+
+/// A query's keywords, with a first test that rejects nearly all other words without looking for them.
 struct Query<'a> {
-    words: HashSet<&'a str>,
+    /// Distinct, ordered by length in bytes and then by text. (For the few words of a query, a binary search is
+    /// quicker than a hash of each word looked for.)
+    words: Vec<&'a str>,
     /// For each first byte, a bit for each length in bytes (63 stands for all longer ones).
     lengths: [u64; 256],
 }
 
 impl<'a> Query<'a> {
     fn new(folded: &'a str) -> Self {
-        let words: HashSet<&str> = keywords(folded).collect();
+        let mut words: Vec<&str> = keywords(folded).collect();
+        words.sort_unstable_by_key(|word| (word.len(), *word));
+        words.dedup();
         let mut lengths = [0; 256];
         for word in &words {
             lengths[usize::from(word.as_bytes()[0])] |= length_bit(word);
@@ -117,13 +148,28 @@ impl<'a> Query<'a> {
         Self { words, lengths }
     }
 
-    fn contains(&self, word: &str) -> bool {
+    /// The place of a word among the query's keywords.
+    fn find(&self, word: &str) -> Option<usize> {
         let first = word.as_bytes().first().copied().unwrap_or_default();
-        self.lengths[usize::from(first)] & length_bit(word) != 0 && self.words.contains(word)
+        if self.lengths[usize::from(first)] & length_bit(word) == 0 {
+            return None;
+        }
+        self.words.binary_search_by_key(&(word.len(), word), |other| (other.len(), other)).ok()
     }
 
+    /// The score of keywords that are known to be distinct.
     fn score<'w>(&self, distinct: impl Iterator<Item = &'w str>) -> usize {
-        distinct.filter(|word| self.contains(word)).count()
+        distinct.filter(|word| self.find(word).is_some()).count()
+    }
+
+    /// The score of keywords with repetitions.
+    fn score_repeated<'w>(&self, words: impl Iterator<Item = &'w str>) -> usize {
+        let places = words.filter_map(|word| self.find(word));
+        if self.words.len() <= 64 {
+            let seen: u64 = places.fold(0, |seen, place| seen | 1 << place);
+            return seen.count_ones() as usize;
+        }
+        places.collect::<HashSet<usize>>().len()
     }
 }
 
@@ -155,10 +201,44 @@ fn fold(text: &str) -> Cow<'_, str> {
 
 /// The words of more than [`SHORT_WORD`] characters of a folded text, with repetitions.
 fn keywords(folded: &str) -> impl Iterator<Item = &str> {
-    let separates = |c: char| {
-        if c.is_ascii() { !c.is_ascii_alphanumeric() } else { !c.is_alphanumeric() && !is_combining_mark(c) }
-    };
-    folded.split(separates).filter(|word| word.len() > SHORT_WORD && word.chars().nth(SHORT_WORD).is_some())
+    let mut words = Words { rest: folded, ascii: folded.is_ascii() };
+    std::iter::from_fn(move || words.find(|(word, ascii)| *ascii || word.chars().nth(SHORT_WORD).is_some()))
+        .map(|(word, _)| word)
+}
+
+/// The words of a text that have more than [`SHORT_WORD`] bytes; with each, whether the text is ASCII.
+struct Words<'a> {
+    rest: &'a str,
+    ascii: bool,
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = (&'a str, bool);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            // Bytes are several times quicker to look at than characters, and nearly all descriptions are ASCII.
+            let (start, length) = if self.ascii {
+                let bytes = self.rest.as_bytes();
+                let start = bytes.iter().position(u8::is_ascii_alphanumeric)?;
+                let length = bytes[start..].iter().position(|b| !b.is_ascii_alphanumeric());
+                (start, length.unwrap_or(bytes.len() - start))
+            } else {
+                let start = self.rest.find(is_word)?;
+                let word = &self.rest[start..];
+                (start, word.find(|c| !is_word(c)).unwrap_or(word.len()))
+            };
+            let word = &self.rest[start..start + length];
+            self.rest = &self.rest[start + length..];
+            if word.len() > SHORT_WORD {
+                return Some((word, self.ascii));
+            }
+        }
+    }
+}
+
+fn is_word(c: char) -> bool {
+    if c.is_ascii() { c.is_ascii_alphanumeric() } else { c.is_alphanumeric() || is_combining_mark(c) }
 }
 
 #[cfg(test)]

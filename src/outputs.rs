@@ -1,0 +1,266 @@
+//! The native half of `pi-context-manager/storage`: conversions around `context-outputs`, and nothing else.
+//!
+//! These classes are used by `lib/storage.ts` and are no part of the package's public interface.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use context_outputs::{Durability, OutputError, name, relevance};
+use napi::bindgen_prelude::{Env, JsObjectValue as _, PromiseRaw, ToNapiValue, Uint32Array};
+use napi::{Error, JsValue as _, Status};
+use napi_derive::napi;
+use tokio::sync::Semaphore;
+
+/// Saves of one directory that run at once. More of them wait: the device flushes a handful at a time, and
+/// each takes a thread.
+const SAVES_AT_ONCE: usize = 8;
+
+/// What became of one file that was asked for: its text, or why there is none.
+#[napi(object)]
+pub struct OutputText {
+    /// The file's text (for metadata: a JSON object of the fields without the result).
+    pub text: Option<String>,
+    /// Why there is no text, as a clause that follows the file's name.
+    pub reason: Option<String>,
+}
+
+/// One directory of output files; nothing is read or created before the first call.
+#[napi]
+pub struct OutputDirectory {
+    inner: Arc<context_outputs::OutputDirectory>,
+    saves: Arc<Semaphore>,
+}
+
+#[napi]
+impl OutputDirectory {
+    /// `path` is absolute. `durable`: a finished save survives a power failure, not only the end of the process.
+    #[napi(constructor)]
+    pub fn new(path: String, durable: bool) -> Self {
+        let durability = if durable { Durability::Power } else { Durability::Process };
+        let inner = Arc::new(context_outputs::OutputDirectory::new(PathBuf::from(path), durability));
+        Self { inner, saves: Arc::new(Semaphore::new(SAVES_AT_ONCE)) }
+    }
+
+    /// Writes a new file and resolves with its name. `args` is JSON text; `timestamp` is in milliseconds.
+    /// Rejects with `INVALID_ARGUMENT`, `STORE_FULL` or `IO`.
+    #[napi]
+    pub fn save<'env>(
+        &self,
+        env: &'env Env,
+        tool: String,
+        args: String,
+        text: String,
+        timestamp: f64,
+        counter: f64,
+    ) -> napi::Result<PromiseRaw<'env, String>> {
+        let saves = Arc::clone(&self.saves);
+        self.blocking(env, Some(saves), move |directory| {
+            let hash = name::args_hash(&args)?;
+            let next = || name::file_name(&tool, &hash, whole(timestamp), whole(counter), &name::random_suffix());
+            directory.save(&text, next)
+        })
+    }
+
+    /// Reads whole files by name, in the order given.
+    #[napi]
+    pub fn load<'env>(&self, env: &'env Env, names: Vec<String>) -> napi::Result<PromiseRaw<'env, Vec<OutputText>>> {
+        self.blocking(env, None, move |directory| Ok(outcomes(directory.load(&names))))
+    }
+
+    /// Reads the metadata of files by name, in the order given.
+    #[napi]
+    pub fn metadata<'env>(
+        &self,
+        env: &'env Env,
+        names: Vec<String>,
+    ) -> napi::Result<PromiseRaw<'env, Vec<OutputText>>> {
+        self.blocking(env, None, move |directory| Ok(outcomes(directory.metadata(&names))))
+    }
+
+    /// The names of all output files, oldest first. Rejects with `IO`.
+    #[napi]
+    pub fn names<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<String>>> {
+        self.blocking(env, None, |directory| directory.names())
+    }
+
+    /// Removes all output files and leftovers, and resolves with their number. Rejects with `IO`.
+    #[napi]
+    pub fn clear<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, u32>> {
+        self.blocking(env, None, |directory| directory.clear().map(count))
+    }
+
+    /// Removes some files by name, and resolves with the number of those that existed. Rejects with `IO`.
+    #[napi]
+    pub fn remove<'env>(&self, env: &'env Env, names: Vec<String>) -> napi::Result<PromiseRaw<'env, u32>> {
+        self.blocking(env, None, move |directory| directory.remove(&names).map(count))
+    }
+
+    /// The same before it returns: for a process that is about to exit. Throws `IO`.
+    #[napi(catch_unwind)]
+    pub fn remove_now(&self, names: Vec<String>) -> napi::Result<u32, String> {
+        self.inner.remove(&names).map(count).map_err(|e| Error::new(e.code().to_owned(), e.to_string()))
+    }
+
+    /// Runs blocking work off the event loop, and rejects with an error that has the work's `code`.
+    fn blocking<'env, T: Send + ToNapiValue + 'static>(
+        &self,
+        env: &'env Env,
+        limit: Option<Arc<Semaphore>>,
+        work: impl FnOnce(&context_outputs::OutputDirectory) -> Result<T, OutputError> + Send + 'static,
+    ) -> napi::Result<PromiseRaw<'env, T>> {
+        let directory = Arc::clone(&self.inner);
+        let ended = |e: tokio::task::JoinError| Error::new(Status::GenericFailure, format!("the work ended: {e}"));
+        let future = async move {
+            // The semaphore is never closed.
+            let _place = match &limit {
+                Some(limit) => limit.acquire().await.ok(),
+                None => None,
+            };
+            tokio::task::spawn_blocking(move || work(&directory)).await.map_err(ended)
+        };
+        env.spawn_future_with_callback(future, |env, outcome| outcome.map_err(|e| coded(env, &e)))
+    }
+}
+
+/// The keyword rule over the descriptions that were added.
+#[napi]
+#[derive(Default)]
+pub struct RelevanceIndex {
+    inner: context_outputs::RelevanceIndex,
+}
+
+#[napi]
+impl RelevanceIndex {
+    /// An empty index.
+    #[napi(constructor)]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a description and returns its place.
+    #[napi(catch_unwind)]
+    pub fn add(&mut self, description: String) -> u32 {
+        count(self.inner.add(&description))
+    }
+
+    /// Positions in `places` of what matches, best first; null where nothing does.
+    #[napi(catch_unwind)]
+    pub fn rank(&self, query: String, places: Uint32Array) -> Option<Uint32Array> {
+        self.inner.rank(&query, &places).map(Uint32Array::from)
+    }
+
+    /// The same for descriptions that are in no index, joined to one text; `lengths` has the length of each.
+    #[napi(catch_unwind)]
+    pub fn rank_joined(query: String, joined: String, lengths: Uint32Array) -> Option<Uint32Array> {
+        relevance::rank_joined(&query, joined, &lengths).map(Uint32Array::from)
+    }
+
+    /// Forgets all descriptions; places start at 0 again.
+    #[napi(catch_unwind)]
+    pub fn clear(&mut self) {
+        self.inner.clear();
+    }
+}
+
+/// Texts by name, bounded by bytes; what was used least recently goes first.
+#[napi]
+pub struct OutputCache {
+    inner: Mutex<context_outputs::OutputCache>,
+}
+
+#[napi]
+impl OutputCache {
+    /// At most `capacity` bytes of texts that are shorter than `threshold` bytes.
+    #[napi(constructor)]
+    pub fn new(capacity: f64, threshold: f64) -> Self {
+        let size = |n: f64| usize::try_from(whole(n)).unwrap_or(usize::MAX);
+        Self { inner: Mutex::new(context_outputs::OutputCache::new(size(capacity), size(threshold))) }
+    }
+
+    /// Keeps a text and says whether it fits.
+    #[napi(catch_unwind)]
+    pub fn put(&self, name: String, text: String) -> bool {
+        self.cache().put(&name, &text)
+    }
+
+    /// The text of a name, or null.
+    #[napi(catch_unwind)]
+    pub fn get(&self, name: String) -> Option<String> {
+        self.cache().get(&name).map(str::to_owned)
+    }
+
+    /// Drops one text.
+    #[napi(catch_unwind)]
+    pub fn remove(&self, name: String) {
+        self.cache().remove(&name);
+    }
+
+    /// Drops all texts.
+    #[napi(catch_unwind)]
+    pub fn clear(&self) {
+        self.cache().clear();
+    }
+
+    /// Bytes of all names and texts.
+    #[napi(getter, catch_unwind)]
+    pub fn bytes(&self) -> f64 {
+        self.cache().bytes() as f64
+    }
+
+    fn cache(&self) -> MutexGuard<'_, context_outputs::OutputCache> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A fresh file name for an output. `args` is JSON text. Throws `INVALID_ARGUMENT`.
+#[napi(catch_unwind)]
+pub fn output_file_name(tool: String, args: String, timestamp: f64, counter: f64) -> napi::Result<String, String> {
+    let hash = name::args_hash(&args).map_err(|e| Error::new(e.code().to_owned(), e.to_string()))?;
+    Ok(name::file_name(&tool, &hash, whole(timestamp), whole(counter), &name::random_suffix()))
+}
+
+/// The name that an output's file has until it is whole.
+#[napi(catch_unwind)]
+pub fn output_temporary_name(file_name: String) -> String {
+    name::temporary(&file_name)
+}
+
+/// The output names among some file names, oldest first; with `temporary`, the leftovers' names instead.
+#[napi(catch_unwind)]
+pub fn output_names(names: Vec<String>, temporary: bool) -> Vec<String> {
+    let ours = |name: &String| if temporary { name::is_temporary(name) } else { name::order(name).is_some() };
+    let mut names: Vec<String> = names.into_iter().filter(ours).collect();
+    names.sort_by(|a, b| name::order(a).cmp(&name::order(b)));
+    names
+}
+
+/// The first 12 hexadecimal digits of a query's SHA-256.
+#[napi(catch_unwind)]
+pub fn output_query_hash(query: String) -> String {
+    name::query_hash(&query)
+}
+
+fn outcomes(outcomes: Vec<Result<String, String>>) -> Vec<OutputText> {
+    let convert = |outcome| match outcome {
+        Ok(text) => OutputText { text: Some(text), reason: None },
+        Err(reason) => OutputText { text: None, reason: Some(reason) },
+    };
+    outcomes.into_iter().map(convert).collect()
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// A JavaScript number that is meant to be a whole one, not negative. (The cast saturates; NaN is 0.)
+fn whole(number: f64) -> u64 {
+    number as u64
+}
+
+fn coded(env: &Env, error: &OutputError) -> Error {
+    let built = env.create_error(Error::new(Status::GenericFailure, error.to_string())).and_then(|mut object| {
+        object.set_named_property("code", error.code())?;
+        Ok(Error::from(object.to_unknown()))
+    });
+    built.unwrap_or_else(|refused| refused)
+}
