@@ -1,9 +1,21 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { findPi, isAtLeast, MINIMUM_NODE } from '../pi-runtime/index.mjs'
 import { checkAllToolPairs, checkAppendOnly, checkUserMessages, NO_RESULT, total } from './rig/checks.ts'
+import { readReference } from './rig/extension.ts'
 import { startModelServer } from './rig/model-server.ts'
-import { branchOf, cleanUp, createPiHome, messagesOf, readSession, runPrint, startRpc } from './rig/pi.ts'
+import {
+  branchOf,
+  cleanUp,
+  createPiHome,
+  messagesOf,
+  onCleanUp,
+  readSession,
+  runPrint,
+  startPrint,
+  startRpc,
+} from './rig/pi.ts'
 import { call, calls, Gate } from './rig/reply.ts'
 import type { Reply } from './rig/reply.ts'
 import type { Api } from './rig/request.ts'
@@ -200,6 +212,65 @@ test('a compaction request is told from the agent\'s own', async () => {
   checkAppendOnly(server.requests, [server.agentRequests[2]!.n])
 })
 
+describe('the parts of the rig', () => {
+  test.each([
+    ['22.19.0', true],
+    ['v22.23.3', true],
+    ['24.0.0', true],
+    ['22.18.9', false],
+    ['20.20.2', false],
+  ])('Node %s runs Pi: %s', (version, enough) => {
+    expect(isAtLeast(version, MINIMUM_NODE)).toBe(enough)
+  })
+
+  test('Pi demands no newer Node than the one that is looked for', () => {
+    const { root } = findPi()
+    const { engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+    expect(engines.node).toBe(`>=${MINIMUM_NODE}`)
+  })
+
+  test('a home is private: nothing of the user\'s configuration or keys gets in', async () => {
+    const server = await startModelServer([calls(['bash', { command: 'env' }]), 'done'])
+    process.env['SCRIPTED_API_KEY'] = 'secret'
+    onCleanUp(() => void delete process.env['SCRIPTED_API_KEY'])
+    const home = createPiHome({ server })
+    await runPrint({ home, prompts: ['show'], env: { EXTRA: 'wanted' } })
+    const env = [...resultsById(server.requests[1]!).values()][0]!
+    expect(env).toContain(`HOME=${home.home}\n`)
+    expect(env).toContain('EXTRA=wanted\n')
+    expect(env).not.toContain('SCRIPTED_API_KEY')
+  })
+
+  test('a run that does not end fails with what Pi wrote, and is ended', async () => {
+    const server = await startModelServer([{ before: new Gate() }])
+    const run = startPrint({ home: createPiHome({ server }), prompts: ['hang'], timeoutMs: 2_000 })
+    await expect(run.result).rejects.toThrow(/after 2 s: pi -p .* has not ended/)
+    expect(await run.process.ended).toEqual({ code: null, signal: 'SIGKILL' })
+  })
+
+  test('a torn last line of a session file is told apart', async () => {
+    const server = await startModelServer(['fine'])
+    const { sessionFile } = await runPrint({ home: createPiHome({ server }), prompts: ['hello'] })
+    const whole = readSession(sessionFile!)
+    expect(whole.torn).toBeUndefined()
+    writeFileSync(sessionFile!, readFileSync(sessionFile!).subarray(0, -20))
+    const torn = readSession(sessionFile!)
+    expect(torn.entries).toEqual(whole.entries.slice(0, -1))
+    expect(torn.torn).toMatch(/^\{/)
+  })
+
+  test.each([
+    ['toolcall_ref id=call_1 tool=bash status=ok', { id: 'call_1', tool: 'bash' }],
+    ['\ntoolcall_ref id=a|b+/= tool=read status=fail', { id: 'a|b+/=', tool: 'read' }],
+    ['a text that mentions toolcall_ref id=call_1', undefined],
+    ['a file\'s text\ntoolcall_ref id=call_1 tool=bash', undefined],
+    ['toolcall_ref without one', undefined],
+    ['', undefined],
+  ])('the reference in %j', (text, expected) => {
+    expect(readReference(text)).toEqual(expected)
+  })
+})
+
 describe('the checks themselves', () => {
   test('answer a broken order of messages', async () => {
     const server = await startModelServer([{ parts: [call('ls', {}, 'a'), call('ls', {}, 'b')] }, 'done'])
@@ -218,7 +289,8 @@ describe('the checks themselves', () => {
   })
 
   test('the meter counts what is common with the best earlier prompt', () => {
-    const sum = total([{ prompt: 'a'.repeat(400) }, { prompt: 'b'.repeat(40) }, { prompt: 'a'.repeat(400) + 'c'.repeat(400) }])
+    const first = 'a'.repeat(400)
+    const sum = total([{ prompt: first }, { prompt: 'b'.repeat(40) }, { prompt: first + 'c'.repeat(400) }])
     expect(sum).toMatchObject({ calls: 3, prompt: 100 + 10 + 200, cached: 100, peak: 200 })
     expect(sum.cost).toBeCloseTo(100 * 0.1 + 210 * 1.25)
     expect(total([])).toMatchObject({ calls: 0, cachedShare: 0 })

@@ -94,7 +94,8 @@ export function findRipgrep() {
   if (found !== undefined) return found
   throw new RuntimeError(
     'RIPGREP_NOT_FOUND',
-    `Pi's grep tool needs ripgrep, and none was found for ${key}. Run "npm ci" (with optional dependencies) or install rg.`,
+    `Pi's grep tool needs ripgrep, and none was found for ${key}. ` +
+      'Run "npm ci" (with optional dependencies) or install rg.',
   )
 }
 
@@ -159,7 +160,8 @@ function packageRoot(name) {
 /** The version a Node binary reports, or undefined where it does not run here (another libc, say). */
 function versionOf(binary) {
   try {
-    return execFileSync(binary, ['--version'], { encoding: 'utf8', timeout: 20_000, stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+    const stdio = /** @type {const} */ (['ignore', 'pipe', 'ignore'])
+    return execFileSync(binary, ['--version'], { encoding: 'utf8', timeout: 20_000, stdio }).trim()
   } catch {
     return undefined
   }

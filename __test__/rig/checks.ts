@@ -52,8 +52,11 @@ export function checkToolPairs(request: ModelRequest, options: { allowNoResult?:
   }
 }
 
-/** {@link checkToolPairs} on each request, as {@link ModelRequest.kind} `agent`. */
-export function checkAllToolPairs(requests: readonly ModelRequest[], options: { allowNoResult?: boolean } = {}): void {
+/** {@link checkToolPairs} on each request; there must be one. */
+export function checkAllToolPairs(
+  requests: readonly ModelRequest[],
+  options: { allowNoResult?: boolean } = {},
+): void {
   if (requests.length === 0) throw new Error('no request to check')
   for (const request of requests) checkToolPairs(request, options)
 }
@@ -64,7 +67,9 @@ export function checkUserMessages(request: ModelRequest, texts: readonly string[
   let from = 0
   for (const text of texts) {
     const at = sent.findIndex((candidate, index) => index >= from && candidate.includes(text))
-    if (at < 0) throw new Error(`request ${request.n}: no user message "${text}" in its place among ${JSON.stringify(sent)}`)
+    if (at < 0) {
+      throw new Error(`request ${request.n}: no user message "${text}" in its place among ${JSON.stringify(sent)}`)
+    }
     from = at + 1
   }
 }
@@ -97,7 +102,9 @@ export function breaks(requests: readonly ModelRequest[]): Break[] {
 export function checkAppendOnly(requests: readonly ModelRequest[], except: readonly number[] = []): void {
   const found = breaks(requests)
   const unexpected = found.filter((place) => !except.includes(place.n))
-  if (unexpected.length > 0) throw new Error(`requests that rewrite the prompt:\n${unexpected.map(describe).join('\n')}`)
+  if (unexpected.length > 0) {
+    throw new Error(`requests that rewrite the prompt:\n${unexpected.map(describe).join('\n')}`)
+  }
   const absent = except.filter((n) => !found.some((place) => place.n === n))
   if (absent.length > 0) throw new Error(`requests ${absent.join(', ')} were to rewrite the prompt, and did not`)
 }
@@ -118,7 +125,8 @@ function around(text: string, at: number): string {
 function fail(request: ModelRequest, index: number, what: string): never {
   const shape = request.messages.map((message, position) => {
     const ids = message.calls.map((call) => call.id).concat(message.results.map((result) => result.id))
-    return `${position === index ? '> ' : '  '}${position} ${message.role} ${ids.join(' ')} ${JSON.stringify(message.text.slice(0, 60))}`
+    const start = JSON.stringify(message.text.slice(0, 60))
+    return `${position === index ? '> ' : '  '}${position} ${message.role} ${ids.join(' ')} ${start}`
   })
   throw new Error(`request ${request.n}: ${what}\n${shape.join('\n')}`)
 }

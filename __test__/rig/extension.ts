@@ -1,0 +1,39 @@
+/** How Pi is started with the context manager, in the tests and in the demo: the one place that knows. */
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+/**
+ * The extension that is tried: this checkout's own, or the file or folder in CONTEXT_EXTENSION, so that the same tests
+ * run against an installed package.
+ */
+export const EXTENSION: string =
+  process.env['CONTEXT_EXTENSION'] ?? fileURLToPath(new URL('../../extension/index.ts', import.meta.url))
+
+/** Whether there is an extension to load. */
+export function hasExtension(): boolean {
+  return existsSync(EXTENSION)
+}
+
+/** What `runPrint` and `startRpc` need to load the extension on an embedded store at `storePath`. */
+export function withExtension(storePath: string): { extension: string; env: Record<string, string> } {
+  return { extension: EXTENSION, env: { CONTEXT_STORE_PATH: storePath } }
+}
+
+/** A tool result as the projection shows it once it has collapsed. */
+export interface Reference {
+  /** What `activate` takes. */
+  id: string
+  /** The tool whose result it was. */
+  tool: string
+}
+
+/** Reads `toolcall_ref id=... tool=...`, the line a collapsed result begins with; undefined for any other text. */
+export function readReference(text: string): Reference | undefined {
+  const line = /^\s*toolcall_ref\b(.*)/.exec(text)?.[1]
+  const id = line === undefined ? undefined : field(line, 'id')
+  return line === undefined || id === undefined ? undefined : { id, tool: field(line, 'tool') ?? '' }
+}
+
+function field(line: string, name: string): string | undefined {
+  return new RegExp(`(?:^|\\s)${name}=(\\S+)`).exec(line)?.[1]
+}

@@ -1,0 +1,164 @@
+/**
+ * The demo: a scripted agent works twice on a copy of this repository in the real Pi, once plain and once with the
+ * context manager on an embedded store; a table compares what the model was sent. Run it by `npm run demo`.
+ */
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { checkAllToolPairs } from '../__test__/rig/checks.ts'
+import { EXTENSION, hasExtension, withExtension } from '../__test__/rig/extension.ts'
+import { PrefixCache } from '../__test__/rig/meter.ts'
+import { startModelServer } from '../__test__/rig/model-server.ts'
+import { cleanUp, createPiHome, runPrint } from '../__test__/rig/pi.ts'
+import type { PrintResult } from '../__test__/rig/pi.ts'
+import type { ModelRequest } from '../__test__/rig/request.ts'
+import { findRuntime } from '../pi-runtime/index.mjs'
+import { createAgent, LAST_ANSWER } from './agent.ts'
+import type { Agent } from './agent.ts'
+import { progressOn } from './progress.ts'
+import { inSight, table, whole } from './report.ts'
+import { copyRepository, filesToRead, repositoryFiles } from './workspace.ts'
+
+/** Longer than this is no demo; a run that hangs must end with a sentence. */
+const RUN_TIMEOUT_MS = 120_000
+
+const screen = progressOn(process.stdout)
+
+/** One run's outcome. */
+interface Run {
+  agent: Agent
+  requests: ModelRequest[]
+  result: PrintResult
+}
+
+/** A failure that is told to the user as it is, without a stack. */
+class DemoError extends Error {}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    void cleanUp().finally(() => process.exit(130))
+  })
+}
+
+try {
+  await demo()
+} catch (error) {
+  screen.print()
+  screen.print(`The demo failed: ${explain(error)}`)
+  process.exitCode = 1
+} finally {
+  await cleanUp()
+}
+
+/** A foreseen failure as its sentence, any other with its stack. */
+function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error instanceof DemoError ? error.message : (error.stack ?? error.message)
+}
+
+async function demo(): Promise<void> {
+  const started = performance.now()
+  const { version } = findRuntime()
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'pi-context-demo-')))
+  const store = join(folder, 'store', 'context.sqlite')
+  const files = repositoryFiles()
+  const managed = hasExtension()
+
+  screen.print(`Pi ${version}, a scripted model on this machine, a copy of this repository (${files.length} files).`)
+  if (!managed) screen.print(`${EXTENSION} does not exist, so this is plain Pi alone.`)
+  screen.print()
+
+  const plain = await run('plain Pi', join(folder, 'plain-pi'), files)
+  const columns = [{ name: 'plain Pi', requests: plain.requests }]
+  if (!managed) {
+    screen.print()
+    for (const line of table(columns)) screen.print(line)
+    rmSync(folder, { recursive: true, force: true })
+    return
+  }
+  const context = await run('with context manager', join(folder, 'with-ctx'), files, withExtension(store))
+  columns.push({ name: 'with context manager', requests: context.requests })
+
+  screen.print()
+  for (const line of table(columns)) screen.print(line)
+  screen.print()
+  reportContext(context, store)
+  screen.print()
+  screen.print(`Took ${((performance.now() - started) / 1000).toFixed(0)} s. To remove what it left: rm -r ${folder}`)
+}
+
+/** Runs the agent's prompts through one `pi -p` and checks that all of it happened. */
+async function run(
+  name: string,
+  root: string,
+  files: readonly string[],
+  load: { extension?: string; env?: Record<string, string> } = {},
+): Promise<Run> {
+  const folders = [...new Set(files.filter((path) => path.includes('/')).map((path) => path.split('/')[0] as string))]
+  const agent = createAgent(filesToRead(files, 10), folders)
+  const cache = new PrefixCache()
+  const sent = { tokens: 0, cached: 0 }
+  const server = await startModelServer(async (request, n) => {
+    const reply = await (agent.script as (request: ModelRequest, n: number) => object)(request, n)
+    const { prompt, cached } = cache.add(request.prompt)
+    sent.tokens += prompt
+    sent.cached += cached
+    const place = `${name}: prompt ${agent.round} of ${agent.prompts.length}, model call ${n + 1}`
+    const share = `${whole(sent.tokens)} tokens sent, ${Math.round((100 * sent.cached) / sent.tokens)} % cached`
+    screen.update(`${place}, ${share}: ${agent.doing}`, `${name} ${agent.round}`)
+    return reply
+  })
+  const home = createPiHome({ server, root })
+  copyRepository(files, home.cwd)
+  const result = await runPrint({ home, prompts: agent.prompts, timeoutMs: RUN_TIMEOUT_MS, ...load })
+  check(name, server.problems, result, server.requests)
+  rmSync(home.cwd, { recursive: true, force: true })
+  screen.print(`${name}: done, ${server.requests.length} model calls`)
+  return { agent, requests: server.requests, result }
+}
+
+/** Throws unless the run went through to its last answer and the model was sent well-formed conversations. */
+function check(
+  name: string,
+  problems: readonly string[],
+  result: PrintResult,
+  requests: readonly ModelRequest[],
+): void {
+  const wrote = result.stderr.trim() === '' ? '' : `\nPi wrote:\n${result.stderr.trim()}`
+  if (problems.length > 0) throw new DemoError(`${name}: ${problems.join('; ')}${wrote}`)
+  if (result.exitCode !== 0) {
+    const end = result.exitCode ?? result.signal
+    throw new DemoError(`${name}: Pi ended with ${end} after ${requests.length} model calls.${wrote}`)
+  }
+  if (!result.stdout.includes(LAST_ANSWER)) {
+    throw new DemoError(`${name}: Pi ended after ${requests.length} model calls without the last answer.${wrote}`)
+  }
+  if (/extension error/i.test(result.stderr)) throw new DemoError(`${name}: the extension failed.${wrote}`)
+  if (wrote !== '') screen.print(`${name}:${wrote}`)
+  try {
+    checkAllToolPairs(requests.filter((request) => request.kind === 'agent'))
+  } catch (error) {
+    throw new DemoError(`${name}: tool calls and results that do not match: ${(error as Error).message}`)
+  }
+}
+
+/** What the context manager did, in sentences; each is checked before it is said. */
+function reportContext(run: Run, store: string): void {
+  const last = run.requests.at(-1)
+  if (last === undefined) throw new DemoError('no model call was recorded')
+  const { full, references, fullTokens } = inSight(last)
+  screen.print(
+    `In sight at the end: ${full} tool results in full (${whole(fullTokens)} tokens), ${references} as references.`,
+  )
+  const { back } = run.agent
+  if (references === 0) throw new DemoError('the context manager has not collapsed a single result')
+  if (back === undefined) throw new DemoError('the agent found no reference to go back to')
+  if (!back.returned) throw new DemoError(`activate ${back.id} did not bring the result back into the next request`)
+  screen.print(`Went back to an earlier result: activate ${back.id} (${back.tool}) brought its text back.`)
+  if (!existsSync(store)) throw new DemoError(`the store was not written: ${store}`)
+  const head = readFileSync(store).subarray(0, 15).toString('latin1')
+  if (head !== 'SQLite format 3') throw new DemoError(`${store} is no SQLite file`)
+  screen.print(`Store:   ${store} (${whole(statSync(store).size / 1024)} KiB)`)
+  screen.print(`         look into it with: sqlite3 ${store} .tables`)
+  screen.print(`Session: ${run.result.sessionFile ?? 'none'}`)
+}

@@ -1,0 +1,59 @@
+/** The demo's table: what the two runs sent to the model, measured from the recorded requests. */
+import { readReference } from '../__test__/rig/extension.ts'
+import { estimateTokens, total, USUAL_PRICES } from '../__test__/rig/meter.ts'
+import type { Total } from '../__test__/rig/meter.ts'
+import type { ModelRequest } from '../__test__/rig/request.ts'
+
+/** One run's column. */
+export interface Column {
+  name: string
+  requests: readonly ModelRequest[]
+}
+
+/** The table as lines. With two columns the last one tells the second as a share of the first. */
+export function table(columns: readonly Column[]): string[] {
+  const sums = columns.map((column) => total(column.requests, USUAL_PRICES))
+  const [first, second] = sums
+  const { read, write } = USUAL_PRICES
+  const ratio = (pick: (sum: Total) => number): string =>
+    first === undefined || second === undefined ? '' : `${Math.round((100 * pick(second)) / pick(first))} %`
+  const row = (name: string, cell: (sum: Total) => string, last = ''): string[] => [name, ...sums.map(cell), last]
+  const rows = [
+    ['', ...columns.map((column) => column.name), columns.length > 1 ? 'of plain Pi' : ''],
+    row('model calls', (sum) => whole(sum.calls)),
+    row('tokens sent, all calls', (sum) => whole(sum.prompt), ratio((sum) => sum.prompt)),
+    row('tokens sent, largest call', (sum) => whole(sum.peak), ratio((sum) => sum.peak)),
+    row('of them read from the cache', (sum) => `${(100 * sum.cachedShare).toFixed(1)} %`),
+    row('cost of what was sent *', (sum) => whole(sum.cost), ratio((sum) => sum.cost)),
+  ]
+  const widths = rows[0]?.map((_, index) => Math.max(...rows.map((cells) => (cells[index] ?? '').length))) ?? []
+  const align = (cell: string, index: number): string =>
+    index === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[index] ?? 0)
+  const line = (cells: string[]): string => cells.map(align).join('   ').trimEnd()
+  const [head, ...body] = rows.map(line)
+  const rule = '-'.repeat(Math.max(...rows.map((cells) => line(cells).length)))
+  return [
+    head ?? '',
+    rule,
+    ...body,
+    rule,
+    `* in input tokens, where one read from the cache counts ${read.toFixed(2)} and any other ${write.toFixed(2)}`,
+    '  A token is four characters; cached is what a request has in common with an earlier one, from its start on.',
+  ]
+}
+
+/** What the model has before it in its last call: results in full, and results as references. */
+export function inSight(request: ModelRequest): { full: number; references: number; fullTokens: number } {
+  const texts = request.messages.flatMap((message) => message.results.map((result) => result.text))
+  const full = texts.filter((text) => readReference(text) === undefined)
+  return {
+    full: full.length,
+    references: texts.length - full.length,
+    fullTokens: full.reduce((sum, text) => sum + estimateTokens(text), 0),
+  }
+}
+
+/** A whole number with separators, as `1,234,567`. */
+export function whole(value: number): string {
+  return Math.round(value).toLocaleString('en-US')
+}
