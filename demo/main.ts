@@ -9,7 +9,7 @@ import { checkAllToolPairs } from '../__test__/rig/checks.ts'
 import { EXTENSION, hasExtension, withExtension } from '../__test__/rig/extension.ts'
 import { PrefixCache } from '../__test__/rig/meter.ts'
 import { startModelServer } from '../__test__/rig/model-server.ts'
-import { cleanUp, createPiHome, runPrint } from '../__test__/rig/pi.ts'
+import { cleanUp, createPiHome, startPrint } from '../__test__/rig/pi.ts'
 import type { PrintResult } from '../__test__/rig/pi.ts'
 import type { ModelRequest } from '../__test__/rig/request.ts'
 import { findRuntime } from '../pi-runtime/index.mjs'
@@ -34,18 +34,30 @@ interface Run {
 /** A failure that is told to the user as it is, without a stack. */
 class DemoError extends Error {}
 
+// Whoever reads the output may stop reading; the demo then goes on in silence to its orderly end.
+process.stdout.on('error', () => {})
+
+let interrupted = false
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {
-    void cleanUp().finally(() => process.exit(130))
+    interrupted = true
+    void cleanUp()
   })
 }
 
+const folder = realpathSync(mkdtempSync(join(tmpdir(), 'pi-context-demo-')))
 try {
   await demo()
 } catch (error) {
   screen.print()
-  screen.print(`The demo failed: ${explain(error)}`)
-  process.exitCode = 1
+  if (interrupted) {
+    screen.print('Interrupted.')
+    rmSync(folder, { recursive: true, force: true })
+  } else {
+    screen.print(`The demo failed: ${explain(error)}`)
+    screen.print(`What it left, for a look: ${folder}`)
+  }
+  process.exitCode = interrupted ? 130 : 1
 } finally {
   await cleanUp()
 }
@@ -59,7 +71,6 @@ function explain(error: unknown): string {
 async function demo(): Promise<void> {
   const started = performance.now()
   const { version } = findRuntime()
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'pi-context-demo-')))
   const store = join(folder, 'store', 'context.sqlite')
   const files = repositoryFiles()
   const managed = hasExtension()
@@ -110,7 +121,13 @@ async function run(
   })
   const home = createPiHome({ server, root })
   copyRepository(files, home.cwd)
-  const result = await runPrint({ home, prompts: agent.prompts, timeoutMs: RUN_TIMEOUT_MS, ...load })
+  const running = startPrint({ home, prompts: agent.prompts, timeoutMs: RUN_TIMEOUT_MS, ...load })
+  const result = await running.result.catch(() => {
+    const answered = running.process.stdout.includes(LAST_ANSWER)
+    const calls = `did not end, ${server.requests.length} model calls in`
+    const what = answered ? 'gave its last answer but did not end' : calls
+    throw new DemoError(`${name}: Pi ${what} within ${RUN_TIMEOUT_MS / 1000} s.${written(running.process.stderr)}`)
+  })
   check(name, server.problems, result, server.requests)
   rmSync(home.cwd, { recursive: true, force: true })
   screen.print(`${name}: done, ${server.requests.length} model calls`)
@@ -124,7 +141,7 @@ function check(
   result: PrintResult,
   requests: readonly ModelRequest[],
 ): void {
-  const wrote = result.stderr.trim() === '' ? '' : `\nPi wrote:\n${result.stderr.trim()}`
+  const wrote = written(result.stderr)
   if (problems.length > 0) throw new DemoError(`${name}: ${problems.join('; ')}${wrote}`)
   if (result.exitCode !== 0) {
     const end = result.exitCode ?? result.signal
@@ -140,6 +157,12 @@ function check(
   } catch (error) {
     throw new DemoError(`${name}: tool calls and results that do not match: ${(error as Error).message}`)
   }
+}
+
+/** What Pi wrote to standard error, each line once; empty where it wrote nothing. */
+function written(stderr: string): string {
+  const lines = new Set(stderr.split('\n').filter((line) => line.trim() !== ''))
+  return lines.size === 0 ? '' : `\nPi wrote:\n  ${[...lines].slice(0, 40).join('\n  ')}`
 }
 
 /** What the context manager did, in sentences; each is checked before it is said. */

@@ -94,7 +94,7 @@ export class PiProcess {
 
   /** A sentence about the process with what it wrote, for errors. */
   describe(what: string): string {
-    return `pi ${this.#args.join(' ')} ${what}\n--- stderr\n${tail(this.stderr)}\n--- stdout\n${tail(this.stdout)}`
+    return `pi ${this.#args.join(' ').slice(0, 300)} ${what}\n--- stderr\n${tail(this.stderr)}\n--- stdout\n${tail(this.stdout)}`
   }
 }
 
