@@ -17,8 +17,9 @@
 //! follows, so that a save by truncate-and-write or unlink-and-create is not seen half done.
 //!
 //! # What no watcher sees
-//! Writes through a shared memory map, writes by another machine to a network file system, and a file system
-//! mounted over a watched directory make no event in the operating system. Resume (SSOT 3.6) reconciles them.
+//! Writes through a shared memory map or through another hard link of the file, writes by another machine to a
+//! network file system, and a file system mounted over a watched directory make no event for the tracked path.
+//! Resume (SSOT 3.6) reconciles them.
 #![warn(missing_docs)]
 
 mod attach;
