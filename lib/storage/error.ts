@@ -1,0 +1,28 @@
+import type { StorageErrorCode } from './types.ts'
+
+/** What this entry throws and rejects with. The native half rejects with errors of the same codes. */
+export class StorageError extends Error {
+  /** Stable; the message may change. */
+  readonly code: StorageErrorCode
+
+  constructor(code: StorageErrorCode, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.name = 'StorageError'
+    this.code = code
+  }
+}
+
+/** Throws `INVALID_ARGUMENT` with `message` unless `holds`. */
+export function expect(holds: boolean, message: string): asserts holds {
+  if (!holds) throw new StorageError('INVALID_ARGUMENT', message)
+}
+
+/** What a rejection says, whatever was thrown. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** Node's code of a failed file operation, if it has one. */
+export function codeOf(error: unknown): unknown {
+  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
+}

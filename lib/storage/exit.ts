@@ -1,0 +1,11 @@
+/** What must still be done, synchronously, when the process exits. */
+const pending = new Set<() => void>()
+let listening = false
+
+/** Runs `work` when the process exits normally. Returns how to forget it. */
+export function atExit(work: () => void): () => void {
+  if (!listening) process.on('exit', () => pending.forEach((each) => each()))
+  listening = true
+  pending.add(work)
+  return () => pending.delete(work)
+}

@@ -1,0 +1,180 @@
+import { join } from 'node:path'
+import { codeOf, reasonOf, StorageError } from './error.ts'
+import { outputFileName, outputNames, outputTemporaryName } from './native.ts'
+import { storedContext } from './stored.ts'
+import type { IFileSystem } from './types.ts'
+
+/** One file that was asked for: its text, or why there is none. */
+export interface OutputText {
+  text?: string
+  reason?: string
+}
+
+/** The files of one directory: the native class, or {@link FileSystemDirectory}. */
+export interface OutputFiles {
+  /** Writes a whole new file and resolves with its name. */
+  save(tool: string, args: string, text: string, timestamp: number, counter: number): Promise<string>
+  /** Reads whole files by name, in the order given. */
+  load(names: string[]): Promise<OutputText[]>
+  /** Reads files by name without their results, in the order given. */
+  metadata(names: string[]): Promise<OutputText[]>
+  /** The names of all output files, oldest first. */
+  names(): Promise<string[]>
+  /** Removes all output files and what interrupted saves have left. */
+  clear(): Promise<number>
+  /** Removes some files; those that do not exist are passed over. */
+  remove(names: string[]): Promise<number>
+}
+
+/** As many attempts as the native class makes. */
+const SAVE_ATTEMPTS = 16
+/** Files read at once, so that a long list does not run out of descriptors. */
+const READS_AT_ONCE = 32
+
+/**
+ * The same as the native directory, over a caller's file system: temporary file, flush, rename. What can't be
+ * asked of an {@link IFileSystem} is the flush of the directory itself.
+ */
+export class FileSystemDirectory implements OutputFiles {
+  readonly #fs: IFileSystem
+  readonly #path: string
+  readonly #durable: boolean
+  #created = false
+
+  constructor(fs: IFileSystem, path: string, durable: boolean) {
+    this.#fs = fs
+    this.#path = path
+    this.#durable = durable
+  }
+
+  async save(tool: string, args: string, text: string, timestamp: number, counter: number): Promise<string> {
+    for (let attempt = 0; attempt < SAVE_ATTEMPTS; attempt += 1) {
+      const name = outputFileName(tool, args, timestamp, counter)
+      const target = join(this.#path, name)
+      const temporary = join(this.#path, outputTemporaryName(name))
+      try {
+        if (!this.#created) await this.#fs.mkdir(this.#path, { recursive: true, mode: 0o700 })
+        this.#created = true
+        await this.#fs.writeFile(temporary, text, { encoding: 'utf8', flag: 'wx', mode: 0o600, flush: this.#durable })
+      } catch (error) {
+        // A name that is being written by another process belongs to it.
+        if (codeOf(error) === 'EEXIST') continue
+        if (codeOf(error) === 'ENOENT' && this.#created) {
+          this.#created = false
+          continue
+        }
+        await this.#discard(temporary)
+        throw failure('write', target, error)
+      }
+      try {
+        if (await this.#exists(target)) {
+          await this.#discard(temporary)
+          continue
+        }
+        await this.#fs.rename(temporary, target)
+        return name
+      } catch (error) {
+        // Another process cleared the directory, this file in it: start again.
+        if (codeOf(error) === 'ENOENT') continue
+        await this.#discard(temporary)
+        throw failure('write', target, error)
+      }
+    }
+    throw failure('create a file in', this.#path, new Error('no free name was found'))
+  }
+
+  load(names: string[]): Promise<OutputText[]> {
+    return this.#each(names, (text) => ({ text }))
+  }
+
+  metadata(names: string[]): Promise<OutputText[]> {
+    return this.#each(names, (text) => {
+      const { result: _, ...metadata } = storedContext(text)
+      return { text: JSON.stringify(metadata) }
+    })
+  }
+
+  async names(): Promise<string[]> {
+    return this.#files(outputNames(await this.#list(), false))
+  }
+
+  async clear(): Promise<number> {
+    const entries = await this.#list()
+    const ours = [...outputNames(entries, false), ...outputNames(entries, true)]
+    return await this.remove(await this.#files(ours))
+  }
+
+  async remove(names: string[]): Promise<number> {
+    let removed = 0
+    let failed: StorageError | undefined
+    for (const name of names) {
+      const path = join(this.#path, name)
+      try {
+        await this.#fs.unlink(path)
+        removed += 1
+      } catch (error) {
+        if (codeOf(error) !== 'ENOENT') failed = failure('remove', path, error)
+      }
+    }
+    if (failed !== undefined) throw failed
+    return removed
+  }
+
+  async #list(): Promise<string[]> {
+    try {
+      return await this.#fs.readdir(this.#path)
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return []
+      throw failure('list', this.#path, error)
+    }
+  }
+
+  async #files(names: string[]): Promise<string[]> {
+    const kinds = await Promise.all(names.map((name) => this.#isFile(join(this.#path, name)).catch(() => false)))
+    return names.filter((_, i) => kinds[i])
+  }
+
+  async #isFile(path: string): Promise<boolean> {
+    return (await this.#fs.stat(path)).isFile()
+  }
+
+  async #exists(path: string): Promise<boolean> {
+    return await this.#fs.stat(path).then(
+      () => true,
+      () => false,
+    )
+  }
+
+  async #each(names: string[], read: (text: string) => OutputText): Promise<OutputText[]> {
+    const texts: OutputText[] = []
+    for (let i = 0; i < names.length; i += READS_AT_ONCE) {
+      texts.push(...(await Promise.all(names.slice(i, i + READS_AT_ONCE).map((name) => this.#read(name, read)))))
+    }
+    return texts
+  }
+
+  async #read(name: string, read: (text: string) => OutputText): Promise<OutputText> {
+    if (outputNames([name], false).length === 0) return { reason: "it is no output file's name" }
+    const path = join(this.#path, name)
+    try {
+      if (!(await this.#isFile(path))) return { reason: 'it is no regular file' }
+      return read(await this.#fs.readFile(path, 'utf8'))
+    } catch (error) {
+      return { reason: reasonOf(error) }
+    }
+  }
+
+  /** Removes a file of which nobody has heard yet; if that is refused too, `clear` removes it later. */
+  async #discard(path: string): Promise<void> {
+    await this.#fs.unlink(path).catch(() => undefined)
+  }
+}
+
+function failure(action: string, path: string, error: unknown): StorageError {
+  const code = codeOf(error)
+  if (code === 'ENOSPC' || code === 'EDQUOT') {
+    return new StorageError('STORE_FULL', `no room left to ${action} ${path}: free some space and save again`, error)
+  }
+  const hint = 'check that the directory exists and may be written'
+  return new StorageError('IO', `can't ${action} ${path}: ${reasonOf(error)}; ${hint}`, error)
+}

@@ -1,0 +1,10 @@
+/** The native classes behind this entry, named in one place. */
+export {
+  OutputCache,
+  OutputDirectory,
+  outputFileName,
+  outputNames,
+  outputQueryHash,
+  outputTemporaryName,
+  RelevanceIndex,
+} from '../../index.js'

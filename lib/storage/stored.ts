@@ -1,0 +1,32 @@
+import type { StoredContext } from './types.ts'
+
+/**
+ * Reads a file's text.
+ * @throws Error with what is wrong with it: no JSON (half a file, for one), or no stored context.
+ */
+export function storedContext(text: string): StoredContext {
+  const value: unknown = JSON.parse(text)
+  if (!isRecord(value)) throw new Error('it is no JSON object')
+  if (!('result' in value)) throw new Error('it has no field result')
+  checkMetadata(value)
+  return value as unknown as StoredContext
+}
+
+/**
+ * Checks the fields other than the result.
+ * @throws Error that names the field which is missing or of the wrong type.
+ */
+export function checkMetadata(value: unknown): asserts value is Omit<StoredContext, 'result'> {
+  if (!isRecord(value)) throw new Error('it is no JSON object')
+  for (const field of ['toolName', 'toolDescription', 'timestamp']) {
+    if (typeof value[field] !== 'string') throw new Error(`its ${field} is no string`)
+  }
+  if (!isRecord(value['args'])) throw new Error('its args are no object')
+  if (value['taskId'] !== undefined && typeof value['taskId'] !== 'number') throw new Error('its taskId is no number')
+  if (value['queryId'] !== undefined && typeof value['queryId'] !== 'string') throw new Error('its queryId is no string')
+}
+
+/** Whether a value is a JSON object. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
