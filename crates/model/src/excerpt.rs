@@ -1,1 +1,202 @@
-//! (in work)
+//! The birth gate: a large tool output enters the context as an excerpt, never as its whole self.
+//!
+//! At birth is the one moment where text can be made smaller for nothing: no request has carried it, so no
+//! cached prefix changes. What is left out must be easy to miss nothing by, so an excerpt shows the head, the
+//! tail, **every line that reports a failure** up to a budget, and the shape of the whole; it says with line
+//! numbers what it leaves out, and [`part`] brings any of that.
+//!
+//! Only where text enters is it gated: what was asked for by name (a `read`, a part brought back) is shown as
+//! asked, or it would be gated again for ever.
+//!
+//! "Chars" are UTF-16 units, as everywhere in this crate. Equal text, equal excerpt.
+
+mod lines;
+mod part;
+mod shape;
+
+pub use part::{Part, Passage, part};
+pub use shape::{Shape, TestTotals};
+
+use crate::tokens;
+use lines::{Class, Lines};
+
+/// How much of a large output is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gate {
+    /// Outputs up to so many tokens (estimated) are not gated.
+    pub threshold_tokens: usize,
+    /// First lines shown.
+    pub head_lines: usize,
+    /// Chars that the first lines may take together.
+    pub head_chars: usize,
+    /// Last lines shown.
+    pub tail_lines: usize,
+    /// Chars that the last lines may take together.
+    pub tail_chars: usize,
+    /// Lines shown between head and tail because they report a failure; 0 leaves them out.
+    pub max_error_lines: usize,
+    /// Chars that these lines, the lines around them and the marks between them may take together.
+    pub error_chars: usize,
+    /// Lines shown before and after each of them, as far as the chars reach.
+    pub context_lines: usize,
+    /// A longer line is shown without its middle.
+    pub line_chars: usize,
+}
+
+impl Gate {
+    /// The gate of a tool, by the name that the harness gives it; `None` where the output is what was asked
+    /// for and stays whole.
+    ///
+    /// Searches and listings report no failures; a line with the word "error" there is a hit like any other.
+    pub fn for_tool(tool: &str) -> Option<Self> {
+        match tool.to_ascii_lowercase().as_str() {
+            "read" | "write" | "edit" | "activate" | "deactivate" | "pin" | "unpin" | "search_context" => {
+                None
+            }
+            "grep" | "find" | "ls" | "glob" => {
+                Some(Self { max_error_lines: 0, head_lines: 40, head_chars: 4_000, ..Self::default() })
+            }
+            _ => Some(Self::default()),
+        }
+    }
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self {
+            threshold_tokens: 2_000,
+            head_lines: 20,
+            head_chars: 1_500,
+            tail_lines: 40,
+            tail_chars: 3_000,
+            max_error_lines: 120,
+            error_chars: 8_000,
+            context_lines: 1,
+            line_chars: 400,
+        }
+    }
+}
+
+/// What is shown of a large output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excerpt {
+    /// The lines shown, in their order, with a mark for each gap. No line break at the end.
+    pub text: String,
+    /// What the whole is.
+    pub shape: Shape,
+    /// The gaps, as first and last line (from 1), for a request such as `lines=21-832`.
+    pub gaps: Vec<(usize, usize)>,
+    /// Lines that report a failure and lie in a gap: more than the budget holds.
+    pub hidden_error_lines: usize,
+}
+
+/// The excerpt of an output, or `None` where the output is small enough to be shown whole or the excerpt
+/// would save less than a quarter of it.
+pub fn excerpt(text: &str, gate: &Gate) -> Option<Excerpt> {
+    let chars = tokens::utf16_len(text);
+    if tokens::of_chars(chars) <= gate.threshold_tokens {
+        return None;
+    }
+    let lines = Lines::new(text);
+    let limit = gate.line_chars.max((gate.head_chars + gate.tail_chars) / lines.len().max(1));
+    let shown = choose(&lines, gate, limit);
+    let shape = Shape::of(text, &lines, chars);
+    let excerpt = render(&lines, &shown, limit, shape);
+    let size = tokens::utf16_len(&excerpt.text) + tokens::utf16_len(&excerpt.shape.to_string());
+    (size <= chars / 4 * 3).then_some(excerpt)
+}
+
+/// Which lines to show.
+fn choose(lines: &Lines<'_>, gate: &Gate, limit: usize) -> Vec<bool> {
+    let mut shown = vec![false; lines.len()];
+    let size = |at: usize| lines.chars(at).min(limit) + 1;
+    let mut left = gate.head_chars;
+    for at in 0..lines.len().min(gate.head_lines) {
+        if size(at) > left && at > 0 {
+            break;
+        }
+        left = left.saturating_sub(size(at));
+        shown[at] = true;
+    }
+    left = gate.tail_chars;
+    for at in (0..lines.len()).rev().take(gate.tail_lines) {
+        if shown[at] || (size(at) > left && at + 1 < lines.len()) {
+            break;
+        }
+        left = left.saturating_sub(size(at));
+        shown[at] = true;
+    }
+
+    left = gate.error_chars;
+    let failing = lines.of_class(Class::Failure);
+    // Where nothing failed, the warnings are the next best thing to know.
+    let wanted = if failing.is_empty() { lines.of_class(Class::Warning) } else { failing };
+    let mut taken = Vec::new();
+    for at in wanted {
+        if taken.len() == gate.max_error_lines {
+            break;
+        }
+        // The mark of the gap that it may open is paid from the same budget.
+        let price = size(at) + if at > 0 && shown[at - 1] { 0 } else { MARK_CHARS };
+        if shown[at] {
+            taken.push(at);
+        } else if price <= left {
+            left -= price;
+            shown[at] = true;
+            taken.push(at);
+        }
+    }
+    for at in taken {
+        for near in at.saturating_sub(gate.context_lines)..=(at + gate.context_lines).min(lines.len() - 1) {
+            if !shown[near] && size(near) <= left {
+                left -= size(near);
+                shown[near] = true;
+            }
+        }
+    }
+    shown
+}
+
+/// About what a mark takes.
+const MARK_CHARS: usize = 60;
+
+fn render(lines: &Lines<'_>, shown: &[bool], limit: usize, shape: Shape) -> Excerpt {
+    let mut text = String::new();
+    let (mut gaps, mut hidden_error_lines) = (Vec::new(), 0);
+    let mut at = 0;
+    while at < lines.len() {
+        if !text.is_empty() || at > 0 {
+            text.push('\n');
+        }
+        if shown[at] {
+            lines::push_short(&mut text, lines.get(at), limit, lines::failure_at(lines.get(at)));
+            at += 1;
+            continue;
+        }
+        let end = (at..lines.len()).find(|at| shown[*at]).unwrap_or(lines.len());
+        let failing = (at..end).filter(|at| lines.class(*at) == Class::Failure).count();
+        let mark = mark(at, end, lines.chars_between(at, end), failing);
+        if lines.chars_between(at, end) <= mark.len() {
+            text.push_str(lines.between(at, end));
+        } else {
+            text.push_str(&mark);
+            gaps.push((at + 1, end));
+            hidden_error_lines += failing;
+        }
+        at = end;
+    }
+    Excerpt { text, shape, gaps, hidden_error_lines }
+}
+
+fn mark(from: usize, to: usize, chars: usize, failing: usize) -> String {
+    let errors = match failing {
+        0 => String::new(),
+        1 => ", 1 of them an error".to_owned(),
+        n => format!(", {n} of them errors"),
+    };
+    if to - from == 1 {
+        format!("... line {to} ({chars} chars{errors}) left out ...")
+    } else {
+        format!("... {} lines ({chars} chars{errors}) left out: lines {}-{to} ...", to - from, from + 1)
+    }
+}

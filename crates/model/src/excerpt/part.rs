@@ -1,0 +1,131 @@
+//! Bringing a part of an output back.
+
+use super::lines::{Lines, push_short};
+use crate::error::ModelError;
+use crate::tokens;
+
+/// Which part of a text is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Lines from the first to the last, both counted from 1 and both included. A last line beyond the end
+    /// means the end.
+    Lines(usize, usize),
+    /// The lines that contain a text. `a|b` means either. Letters match in both cases unless the pattern
+    /// has a capital one. No other character is special.
+    Grep(String),
+}
+
+/// A part of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passage {
+    /// The lines asked for, verbatim; matches as `number: line`. No line break at the end.
+    pub text: String,
+    /// How many lines (or matches) are in it.
+    pub lines: usize,
+    /// How many were asked for or match.
+    pub of: usize,
+    /// Number of lines of the whole text.
+    pub total: usize,
+}
+
+impl Passage {
+    /// Whether something that was asked for did not fit.
+    pub fn is_cut(&self) -> bool {
+        self.lines < self.of
+    }
+}
+
+/// A matching line longer than this is shown without its middle.
+const MATCH_CHARS: usize = 500;
+
+/// The lines asked for, up to `max_chars` UTF-16 units; what does not fit is left out from the end, and a mark
+/// says from which line on. The first line asked for always comes, without its middle if it must be.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` for line numbers that are 0, in the wrong order or beyond the end, and for an empty
+/// pattern.
+pub fn part(text: &str, part: &Part, max_chars: usize) -> Result<Passage, ModelError> {
+    let lines = Lines::new(text);
+    let total = lines.len();
+    match part {
+        Part::Lines(first, last) => {
+            if *first == 0 || last < first {
+                return Err(ModelError::Invalid(format!(
+                    "lines={first}-{last} names no lines: count from 1, the smaller number first"
+                )));
+            }
+            if *first > total {
+                return Err(ModelError::Invalid(format!(
+                    "lines={first}-{last} lies behind the end: the text has {total} lines"
+                )));
+            }
+            let wanted = (*first - 1..(*last).min(total)).map(|at| (at, None)).collect();
+            Ok(passage(&lines, wanted, max_chars, usize::MAX, false))
+        }
+        Part::Grep(pattern) => {
+            let pattern = Pattern::new(pattern)
+                .ok_or_else(|| ModelError::Invalid("grep needs a text to look for".to_owned()))?;
+            let wanted = (0..total).filter_map(|at| Some((at, Some(pattern.find(lines.get(at))?)))).collect();
+            Ok(passage(&lines, wanted, max_chars, MATCH_CHARS, true))
+        }
+    }
+}
+
+fn passage(
+    lines: &Lines<'_>,
+    wanted: Vec<(usize, Option<usize>)>,
+    max_chars: usize,
+    line_chars: usize,
+    numbered: bool,
+) -> Passage {
+    let mut passage = Passage { text: String::new(), lines: 0, of: wanted.len(), total: lines.len() };
+    let mut used = 0;
+    for (at, focus) in wanted {
+        let mut line = if numbered { format!("{}: ", at + 1) } else { String::new() };
+        let limit = if passage.lines == 0 { line_chars.min(max_chars) } else { line_chars };
+        push_short(&mut line, lines.get(at), limit, focus);
+        used += tokens::utf16_len(&line) + 1;
+        if passage.lines > 0 {
+            if used > max_chars {
+                let what = if numbered { "matching lines" } else { "lines" };
+                let rest = passage.of - passage.lines;
+                passage.text.push_str(&format!("\n... {rest} more {what}, from line {} on ...", at + 1));
+                return passage;
+            }
+            passage.text.push('\n');
+        }
+        passage.text.push_str(&line);
+        passage.lines += 1;
+    }
+    passage
+}
+
+/// Alternatives to look for.
+struct Pattern {
+    alternatives: Vec<String>,
+    /// No capital letter in it: ASCII letters match in both cases.
+    any_case: bool,
+}
+
+impl Pattern {
+    fn new(pattern: &str) -> Option<Self> {
+        let alternatives: Vec<String> =
+            pattern.split('|').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        // A pattern of bars alone looks for a bar.
+        let alternatives = if alternatives.is_empty() && !pattern.is_empty() {
+            vec![pattern.to_owned()]
+        } else {
+            alternatives
+        };
+        let any_case = !pattern.chars().any(char::is_uppercase);
+        (!alternatives.is_empty()).then_some(Self { alternatives, any_case })
+    }
+
+    /// The byte place of the first match.
+    fn find(&self, line: &str) -> Option<usize> {
+        // Lowering ASCII letters alone keeps every byte place.
+        let lower = self.any_case.then(|| line.to_ascii_lowercase());
+        let line = lower.as_deref().unwrap_or(line);
+        self.alternatives.iter().filter_map(|text| line.find(text.as_str())).min()
+    }
+}
