@@ -111,12 +111,12 @@ fn choose(lines: &Lines<'_>, gate: &Gate, limit: usize) -> Vec<bool> {
     let mut shown = vec![false; lines.len()];
     let size = |at: usize| lines.chars(at).min(limit) + 1;
     let mut left = gate.head_chars;
-    for at in 0..lines.len().min(gate.head_lines) {
+    for (at, shown) in shown.iter_mut().enumerate().take(gate.head_lines) {
         if size(at) > left && at > 0 {
             break;
         }
         left = left.saturating_sub(size(at));
-        shown[at] = true;
+        *shown = true;
     }
     left = gate.tail_chars;
     for at in (0..lines.len()).rev().take(gate.tail_lines) {
@@ -147,10 +147,12 @@ fn choose(lines: &Lines<'_>, gate: &Gate, limit: usize) -> Vec<bool> {
         }
     }
     for at in taken {
-        for near in at.saturating_sub(gate.context_lines)..=(at + gate.context_lines).min(lines.len() - 1) {
-            if !shown[near] && size(near) <= left {
+        let first = at.saturating_sub(gate.context_lines);
+        let last = (at + gate.context_lines + 1).min(lines.len());
+        for (near, shown) in (first..last).zip(&mut shown[first..last]) {
+            if !*shown && size(near) <= left {
                 left -= size(near);
-                shown[near] = true;
+                *shown = true;
             }
         }
     }
