@@ -1,3 +1,14 @@
-//! The napi binding.
+//! The napi-rs binding: the JavaScript class `ContextManager` over `context-engine`.
+//!
+//! Architecture invariant: nothing is decided here. Each method converts its arguments, spawns the engine's
+//! call on the addon's own runtime, and maps the outcome; the event loop never waits for a disk or a lock.
 
+mod callback;
+mod convert;
+mod error;
+mod manager;
 mod outputs;
+mod projection;
+mod runtime;
+mod store;
+mod types;

@@ -1,1 +1,37 @@
-//! placeholder
+//! The use cases of the context manager: open, resume, index, record, activate, assemble, project, close.
+//!
+//! Architecture invariants:
+//! - The engine decides nothing that the model crate can decide; it reads, asks, and writes in one transaction.
+//! - The library prints nothing and reads no environment or home directory.
+//! - A call costs what is new, never the history, except `assemble`, `get` of a chat, and opening.
+
+mod assemble;
+mod catalog;
+mod control;
+mod engine;
+mod error;
+pub mod files;
+mod ingest;
+mod options;
+mod observed;
+mod paths;
+mod project;
+mod reading;
+mod record;
+mod resume;
+mod sight;
+mod state;
+mod tracking;
+
+pub use assemble::{Assembled, Block};
+pub use control::{Part, SetChange};
+pub use engine::{Engine, SessionSets};
+pub use error::{EngineError, Result};
+pub use ingest::IndexResult;
+pub use options::{DEFAULT_MAX_TEXT_BYTES, Options};
+pub use paths::{Disk, Paths, Place};
+pub use project::{Birth, Call, Edit, Incoming, Plan};
+pub use reading::{Query, Stats};
+pub use record::ToolcallInput;
+pub use sight::CollapsedCall;
+pub use tracking::{FileEvent, FileEventKind};

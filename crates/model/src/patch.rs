@@ -36,6 +36,12 @@ impl Patch {
         self.0.0.push(PatchOperation::Replace(ReplaceOperation { path, value }));
     }
 
+    /// Adds or replaces the member at the path of an object.
+    pub fn put(&mut self, path: &[&str], value: Value) {
+        let path = pointer(path.iter().copied());
+        self.0.0.push(PatchOperation::Add(AddOperation { path, value }));
+    }
+
     /// Removes the element with this index from the list at the path.
     pub fn remove(&mut self, path: &[&str], index: usize) {
         let path = pointer(path.iter().copied().chain([index.to_string().as_str()]));

@@ -1,8 +1,8 @@
 //! A session's sets and their invariants (SSOT 3.1 to 3.5).
 //!
 //! Architecture invariant: after every operation `active_set` is within `metadata_pool`, which is within
-//! `session_index`, and the index never shrinks. The operations return what changed as a [`Patch`] of the
-//! session document; saving it is the engine's business.
+//! `session_index`, and the index never shrinks. The operations collect what changed in a [`Change`]: a
+//! [`Patch`] of the session document to save, and the way back if saving fails.
 
 use indexmap::IndexSet;
 use serde_json::{Map, Value, json};
@@ -16,6 +16,65 @@ const INDEX: &str = "session_index";
 const POOL: &str = "metadata_pool";
 const ACTIVE: &str = "active_set";
 const PINNED: &str = "pinned_set";
+
+/// What operations on the sets did.
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    patch: Patch,
+    undo: Vec<Undo>,
+    touched: Vec<ObjectId>,
+}
+
+#[derive(Clone, Debug)]
+enum Undo {
+    Inserted(&'static str),
+    Removed(&'static str, usize, ObjectId),
+    Replaced(&'static str, IndexSet<ObjectId>),
+}
+
+impl Change {
+    /// The change as a patch of the session document.
+    #[must_use]
+    pub fn patch(&self) -> &Patch {
+        &self.patch
+    }
+
+    /// The objects whose place in a set changed, in order; an object may come several times.
+    #[must_use]
+    pub fn touched(&self) -> &[ObjectId] {
+        &self.touched
+    }
+
+    /// Whether nothing changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.patch.is_empty()
+    }
+
+    fn insert(&mut self, set: &mut IndexSet<ObjectId>, name: &'static str, id: &ObjectId) {
+        if set.insert(id.clone()) {
+            self.patch.append(&[name], json!(id));
+            self.undo.push(Undo::Inserted(name));
+            self.touched.push(id.clone());
+        }
+    }
+
+    fn remove(&mut self, set: &mut IndexSet<ObjectId>, name: &'static str, id: &ObjectId) -> bool {
+        let Some((place, id)) = set.shift_remove_full(id) else { return false };
+        self.patch.remove(&[name], place);
+        self.touched.push(id.clone());
+        self.undo.push(Undo::Removed(name, place, id));
+        true
+    }
+
+    fn replace(&mut self, set: &mut IndexSet<ObjectId>, name: &'static str, new: &IndexSet<ObjectId>) {
+        if !set.iter().eq(new.iter()) {
+            self.patch.set(&[name], json!(new));
+            self.touched.extend(set.symmetric_difference(new).cloned());
+            self.undo.push(Undo::Replaced(name, std::mem::replace(set, new.clone())));
+        }
+    }
+}
 
 /// The four sets of a session: content object IDs only, in the order in which they entered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,63 +111,84 @@ impl Sets {
     }
 
     /// Adds an ID to the index (encountered; "indexed only").
-    pub fn encounter(&mut self, id: &ObjectId, patch: &mut Patch) {
-        insert(&mut self.index, INDEX, id, patch);
+    pub fn encounter(&mut self, id: &ObjectId, change: &mut Change) {
+        change.insert(&mut self.index, INDEX, id);
     }
 
     /// Adds an ID to the metadata pool, and to the index if it is new.
-    pub fn promote(&mut self, id: &ObjectId, patch: &mut Patch) {
-        self.encounter(id, patch);
-        insert(&mut self.pool, POOL, id, patch);
+    pub fn promote(&mut self, id: &ObjectId, change: &mut Change) {
+        self.encounter(id, change);
+        change.insert(&mut self.pool, POOL, id);
     }
 
     /// Takes an ID out of the metadata pool, and so out of the active set; the index keeps it.
-    pub fn demote(&mut self, id: &ObjectId, patch: &mut Patch) {
-        self.deactivate(id, patch);
-        remove(&mut self.pool, POOL, id, patch);
+    pub fn demote(&mut self, id: &ObjectId, change: &mut Change) {
+        self.deactivate(id, change);
+        change.remove(&mut self.pool, POOL, id);
     }
 
     /// Adds an ID to the active set; one that is only indexed is promoted first (SSOT 3.3). One that is
     /// active already moves to the end, as the most recently activated.
-    pub fn activate(&mut self, id: &ObjectId, patch: &mut Patch) {
-        self.promote(id, patch);
+    pub fn activate(&mut self, id: &ObjectId, change: &mut Change) {
+        self.promote(id, change);
         if self.active.last() != Some(id) {
-            remove(&mut self.active, ACTIVE, id, patch);
-            insert(&mut self.active, ACTIVE, id, patch);
+            change.remove(&mut self.active, ACTIVE, id);
+            change.insert(&mut self.active, ACTIVE, id);
         }
     }
 
     /// Takes an ID out of the active set; it stays in the pool (SSOT 3.3). Returns whether it was active.
-    pub fn deactivate(&mut self, id: &ObjectId, patch: &mut Patch) -> bool {
-        remove(&mut self.active, ACTIVE, id, patch)
+    pub fn deactivate(&mut self, id: &ObjectId, change: &mut Change) -> bool {
+        change.remove(&mut self.active, ACTIVE, id)
     }
 
     /// Exempts an ID from auto-collapse; it enters the index if it is new.
-    pub fn pin(&mut self, id: &ObjectId, patch: &mut Patch) {
-        self.encounter(id, patch);
-        insert(&mut self.pinned, PINNED, id, patch);
+    pub fn pin(&mut self, id: &ObjectId, change: &mut Change) {
+        self.encounter(id, change);
+        change.insert(&mut self.pinned, PINNED, id);
     }
 
     /// Takes back a pin. Returns whether it was pinned.
-    pub fn unpin(&mut self, id: &ObjectId, patch: &mut Patch) -> bool {
-        remove(&mut self.pinned, PINNED, id, patch)
+    pub fn unpin(&mut self, id: &ObjectId, change: &mut Change) -> bool {
+        change.remove(&mut self.pinned, PINNED, id)
     }
 
     /// Takes over pool, active and pinned of another point of the session (a branch change); the index
     /// becomes the union, because it never shrinks.
-    pub fn restore(&mut self, point: &Self, patch: &mut Patch) {
+    pub fn restore(&mut self, point: &Self, change: &mut Change) {
         for id in &point.index {
-            self.encounter(id, patch);
+            self.encounter(id, change);
         }
         for (mine, theirs, name) in [
             (&mut self.pool, &point.pool, POOL),
             (&mut self.active, &point.active, ACTIVE),
             (&mut self.pinned, &point.pinned, PINNED),
         ] {
-            if mine != theirs || !mine.iter().eq(theirs.iter()) {
-                mine.clone_from(theirs);
-                patch.set(&[name], json!(theirs));
+            change.replace(mine, name, theirs);
+        }
+    }
+
+    /// Takes back a change that could not be saved. It must be the latest one.
+    pub fn undo(&mut self, change: Change) {
+        for step in change.undo.into_iter().rev() {
+            match step {
+                Undo::Inserted(name) => {
+                    self.named(name).pop();
+                }
+                Undo::Removed(name, place, id) => {
+                    self.named(name).shift_insert(place, id);
+                }
+                Undo::Replaced(name, before) => *self.named(name) = before,
             }
+        }
+    }
+
+    fn named(&mut self, name: &'static str) -> &mut IndexSet<ObjectId> {
+        match name {
+            INDEX => &mut self.index,
+            POOL => &mut self.pool,
+            ACTIVE => &mut self.active,
+            _ => &mut self.pinned,
         }
     }
 
@@ -156,21 +236,5 @@ impl Sets {
         self.active.is_subset(&self.pool)
             && self.pool.is_subset(&self.index)
             && self.pinned.is_subset(&self.index)
-    }
-}
-
-fn insert(set: &mut IndexSet<ObjectId>, name: &str, id: &ObjectId, patch: &mut Patch) {
-    if set.insert(id.clone()) {
-        patch.append(&[name], json!(id));
-    }
-}
-
-fn remove(set: &mut IndexSet<ObjectId>, name: &str, id: &ObjectId, patch: &mut Patch) -> bool {
-    match set.shift_remove_full(id) {
-        Some((index, _)) => {
-            patch.remove(&[name], index);
-            true
-        }
-        None => false,
     }
 }

@@ -1,0 +1,181 @@
+//! The canonical view of SSOT 4.1: four sections in their order, byte for byte the same for the same state.
+
+use std::collections::HashMap;
+
+use context_model::id::ObjectId;
+use context_model::object::{Document, Status};
+use context_model::render;
+use context_store::AsOf;
+use serde_json::{Value, json};
+
+use crate::catalog::Kind;
+use crate::engine::Engine;
+use crate::error::Result;
+
+/// The four sections.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assembled {
+    /// Section 1.
+    pub system_prompt: String,
+    /// Section 2: one line per object of the pool, in the order in which they entered it.
+    pub metadata_pool: String,
+    /// Section 3 as messages, with `toolcall_ref` lines in place of outputs.
+    pub chat: Vec<Value>,
+    /// Section 4: one block per object of the active set, in the order of activation.
+    pub active_content: String,
+    /// The blocks of section 4 for callers who must not parse: contents are verbatim and could look like the
+    /// beginning of a block.
+    pub blocks: Vec<Block>,
+    /// All four sections as one text.
+    pub text: String,
+}
+
+/// One block of section 4.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The object.
+    pub id: ObjectId,
+    /// Its content, verbatim.
+    pub content: String,
+}
+
+impl Engine {
+    /// Renders the session's state as SSOT 4.1 says. Costs the length of the conversation: it is made for
+    /// conformance, audit, export, and models without a prefix cache.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn assemble(&self) -> Result<Assembled> {
+        let inner = &self.inner;
+        let state = inner.lock().await?;
+        let system_prompt = inner.latest(&inner.prompt_id).await?;
+        let system_prompt = system_prompt.as_ref().and_then(Document::content).unwrap_or_default().to_owned();
+
+        let lines: Vec<String> = state
+            .sets
+            .pool()
+            .iter()
+            .filter_map(|id| state.catalog.line(id, |source| inner.paths.display(source)))
+            .collect();
+
+        let chat = inner.latest(&inner.chat_id).await?;
+        let turns = chat.as_ref().and_then(|d| d.field("turns")).and_then(Value::as_array);
+        let mut messages = Vec::new();
+        for turn in turns.into_iter().flatten() {
+            render_turn(turn, |id| state.catalog.get(id).map(|meta| meta.kind.clone()), &mut messages);
+        }
+
+        let ids: Vec<ObjectId> = state.sets.active().iter().cloned().collect();
+        let blocks: Vec<Block> = inner
+            .store()
+            .get_many(&ids, AsOf::default())
+            .await?
+            .into_iter()
+            .flatten()
+            .filter_map(|version| {
+                let content = version.document.content()?.to_owned();
+                Some(Block { id: version.document.id().clone(), content })
+            })
+            .collect();
+        let active_content =
+            blocks.iter().map(|b| render::active_block(&b.id, &b.content)).collect::<Vec<_>>().join("\n\n");
+
+        let metadata_pool = lines.join("\n");
+        let conversation = chat_text(&messages);
+        let sections = [&system_prompt, &metadata_pool, &conversation, &active_content].map(String::as_str);
+        let text = sections.into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join("\n\n");
+        Ok(Assembled { system_prompt, metadata_pool, chat: messages, active_content, blocks, text })
+    }
+}
+
+impl crate::engine::Inner {
+    async fn latest(&self, id: &ObjectId) -> Result<Option<Document>> {
+        Ok(self.store().get(id, AsOf::default()).await?.map(|version| version.document))
+    }
+}
+
+/// The messages of one turn: the user's, each answer, and after it one reference for each of its calls.
+fn render_turn(turn: &Value, kind: impl Fn(&ObjectId) -> Option<Kind>, messages: &mut Vec<Value>) {
+    match turn.get("user") {
+        None | Some(Value::Null) => {}
+        Some(content) => messages.push(json!({ "role": "user", "content": content })),
+    }
+    // Objects keep the harness's call ID, except where that would not be unique; see ObjectId::toolcall.
+    let mut recorded: HashMap<&str, Vec<&str>> = HashMap::new();
+    let ids: Vec<&str> = list(turn, "toolcall_ids").filter_map(Value::as_str).collect();
+    for id in ids.iter().rev() {
+        recorded.entry(call_of(id)).or_default().push(id);
+    }
+    let mut answered: Vec<&str> = Vec::new();
+    for answer in list(turn, "assistant") {
+        let content = answer.get("content").cloned().unwrap_or(Value::Null);
+        messages.push(json!({ "role": "assistant", "content": content }));
+        for call in list(answer, "content").filter(|b| b.get("type") == Some(&json!("toolCall"))) {
+            let call_id = call.get("id").and_then(Value::as_str).unwrap_or_default();
+            let base = ObjectId::toolcall(call_id, 0);
+            let Some(id) = recorded.get_mut(base.as_str()).and_then(Vec::pop) else { continue };
+            answered.push(id);
+            messages.extend(reference(id, call_id, &kind));
+        }
+    }
+    // Calls that a harness recorded without an answer that made them still belong to the conversation.
+    for id in ids.into_iter().filter(|id| !answered.contains(id)) {
+        messages.extend(reference(id, id, &kind));
+    }
+}
+
+fn reference(id: &str, call_id: &str, kind: impl Fn(&ObjectId) -> Option<Kind>) -> Option<Value> {
+    let id = ObjectId::new(id);
+    let Some(Kind::Toolcall { tool, status }) = kind(&id) else { return None };
+    Some(json!({
+        "role": "toolResult",
+        "toolCallId": call_id,
+        "toolName": tool,
+        "content": [{ "type": "text", "text": render::toolcall_ref(&id, &tool, status) }],
+        "isError": status == Status::Fail,
+    }))
+}
+
+/// The object ID without the mark that told it apart from others of the same call ID.
+fn call_of(id: &str) -> &str {
+    match id.rsplit_once('~') {
+        Some((base, n)) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => base,
+        _ => id,
+    }
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    value.get(name).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The chat as text: one paragraph a message, tool calls and their references on lines of their own.
+fn chat_text(messages: &[Value]) -> String {
+    let mut paragraphs = Vec::new();
+    for message in messages {
+        let content = message.get("content").unwrap_or(&Value::Null);
+        let body = match content {
+            Value::String(text) => text.clone(),
+            Value::Array(blocks) => blocks.iter().filter_map(block_text).collect::<Vec<_>>().join("\n"),
+            _ => String::new(),
+        };
+        match message.get("role").and_then(Value::as_str) {
+            Some("toolResult") | None => paragraphs.push(body),
+            Some(role) => paragraphs.push(format!("{role}: {body}")),
+        }
+    }
+    paragraphs.join("\n\n")
+}
+
+fn block_text(block: &Value) -> Option<String> {
+    let text = |name: &str| block.get(name).and_then(Value::as_str);
+    match text("type")? {
+        "text" => text("text").map(str::to_owned),
+        "toolCall" => {
+            let args = block.get("arguments").cloned().unwrap_or(Value::Null);
+            let name = render::word(text("name").unwrap_or_default());
+            Some(format!("tool_call id={} tool={name} args={args}", render::word(text("id").unwrap_or_default())))
+        }
+        "image" => Some("[image]".to_owned()),
+        _ => None,
+    }
+}

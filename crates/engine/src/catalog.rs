@@ -1,0 +1,208 @@
+//! What the client keeps in memory about each content object of its session: enough to decide and to render,
+//! never the content (SSOT 3.1, 5.1).
+
+use std::collections::HashMap;
+
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::index::Current;
+use context_model::object::{Document, ObjectType, Status};
+use context_model::render;
+use context_model::source::{FilesystemSource, Source};
+use context_model::time::TxId;
+use context_store::Outline;
+use serde_json::{Map, Value};
+
+/// How many hexadecimal digits a handle has at least.
+const HANDLE: usize = 8;
+
+/// The metadata of one content object's latest version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Meta {
+    /// What differs between files and tool calls.
+    pub kind: Kind,
+    /// Whether the content is null.
+    pub is_null: bool,
+    /// The transaction of the version that this describes.
+    pub tx: TxId,
+}
+
+/// The type-specific part of [`Meta`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// A file.
+    File {
+        /// Its binding.
+        source: Source,
+        /// Its `file_type`.
+        file_type: String,
+        /// Its length in UTF-16 units.
+        char_count: u64,
+        /// The hash of its bytes, where they are known.
+        source_hash: Option<Digest>,
+    },
+    /// A tool call.
+    Toolcall {
+        /// The tool's name.
+        tool: String,
+        /// How it ended.
+        status: Status,
+    },
+}
+
+impl Meta {
+    /// From a document that was just written; `None` for an infrastructure object.
+    #[must_use]
+    pub fn of_document(document: &Document, tx: TxId) -> Option<Self> {
+        let is_null = document.content().is_none();
+        Self::build(document.object_type(), document.source(), document.payload(), is_null, tx)
+    }
+
+    /// From what the store says of the latest version; `None` for an infrastructure object.
+    #[must_use]
+    pub fn of_outline(outline: &Outline) -> Option<Self> {
+        Self::build(
+            outline.object_type,
+            outline.source.as_ref(),
+            &outline.payload,
+            outline.is_null,
+            outline.tx_id,
+        )
+    }
+
+    fn build(
+        object_type: ObjectType,
+        source: Option<&Source>,
+        payload: &Map<String, Value>,
+        is_null: bool,
+        tx: TxId,
+    ) -> Option<Self> {
+        let text = |name: &str| payload.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let kind = match object_type {
+            ObjectType::File => Kind::File {
+                source: source?.clone(),
+                file_type: text("file_type"),
+                char_count: payload.get("char_count").and_then(Value::as_u64).unwrap_or(0),
+                source_hash: text("source_hash").parse().ok(),
+            },
+            ObjectType::Toolcall => Kind::Toolcall {
+                tool: text("tool"),
+                status: if text("status") == "fail" { Status::Fail } else { Status::Ok },
+            },
+            _ => return None,
+        };
+        Some(Self { kind, is_null, tx })
+    }
+
+    /// What the index decision needs to know, for a file.
+    #[must_use]
+    pub fn current(&self) -> Option<Current> {
+        match &self.kind {
+            Kind::File { source_hash, .. } => {
+                Some(Current { source_hash: *source_hash, is_null: self.is_null })
+            }
+            Kind::Toolcall { .. } => None,
+        }
+    }
+
+    /// The filesystem binding, for a file that has one.
+    #[must_use]
+    pub fn file(&self) -> Option<&FilesystemSource> {
+        match &self.kind {
+            Kind::File { source, .. } => source.as_filesystem(),
+            Kind::Toolcall { .. } => None,
+        }
+    }
+}
+
+/// The metadata cache of a session, and the short handles of its objects.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    metas: HashMap<ObjectId, Meta>,
+    by_handle: HashMap<String, ObjectId>,
+    handles: HashMap<ObjectId, String>,
+    /// How a file is displayed where that differs from the reverse translation.
+    displays: HashMap<ObjectId, String>,
+}
+
+impl Catalog {
+    /// Takes in an object's metadata. The first object of a session to have a handle keeps it, so objects are
+    /// put in in the order of the session index.
+    pub fn put(&mut self, id: &ObjectId, meta: Meta) {
+        if !self.handles.contains_key(id) {
+            let handle = self.free_handle(id);
+            self.by_handle.insert(handle.clone(), id.clone());
+            self.handles.insert(id.clone(), handle);
+        }
+        self.metas.insert(id.clone(), meta);
+    }
+
+    /// The metadata of an object.
+    #[must_use]
+    pub fn get(&self, id: &ObjectId) -> Option<&Meta> {
+        self.metas.get(id)
+    }
+
+    /// The number of objects.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.metas.len()
+    }
+
+    /// The short name under which the projection shows an object.
+    #[must_use]
+    pub fn handle(&self, id: &ObjectId) -> Option<&str> {
+        self.handles.get(id).map(String::as_str)
+    }
+
+    /// The object with this full ID or handle.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<ObjectId> {
+        let id = ObjectId::new(name);
+        if self.metas.contains_key(&id) {
+            return Some(id);
+        }
+        self.by_handle.get(name).cloned()
+    }
+
+    /// Remembers how the agent named a file. Returns whether that changed anything.
+    pub fn set_display(&mut self, id: &ObjectId, path: &str, by_default: &str) -> bool {
+        if path == by_default {
+            self.displays.remove(id).is_some()
+        } else {
+            self.displays.insert(id.clone(), path.to_owned()).as_deref() != Some(path)
+        }
+    }
+
+    /// The path that the agent used last, where it differs from the default.
+    #[must_use]
+    pub fn display(&self, id: &ObjectId) -> Option<&str> {
+        self.displays.get(id).map(String::as_str)
+    }
+
+    /// The pool line of an object (SSOT 4.1), under its full ID. A source type that is not tracked shows its
+    /// binding as the path.
+    #[must_use]
+    pub fn line(&self, id: &ObjectId, display: impl Fn(&FilesystemSource) -> String) -> Option<String> {
+        Some(match &self.metas.get(id)?.kind {
+            Kind::File { source, file_type, char_count, .. } => {
+                let path = match (self.display(id), source) {
+                    (Some(path), _) => path.to_owned(),
+                    (None, Source::Filesystem(file)) => display(file),
+                    (None, Source::Other(map)) => Value::Object(map.clone()).to_string(),
+                };
+                render::file_line(id, &path, file_type, *char_count)
+            }
+            Kind::Toolcall { tool, status } => render::toolcall_line(id, tool, *status),
+        })
+    }
+
+    fn free_handle(&self, id: &ObjectId) -> String {
+        let digest = Digest::of(id.as_str().as_bytes()).to_string();
+        (HANDLE..=digest.len())
+            .step_by(2)
+            .map(|length| digest[..length].to_owned())
+            .find(|handle| !self.by_handle.contains_key(handle))
+            .unwrap_or(digest)
+    }
+}

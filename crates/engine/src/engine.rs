@@ -1,0 +1,249 @@
+//! One session of one client: opening, and what every use case shares.
+
+use std::sync::Arc;
+
+use context_model::hash::Digest;
+use context_model::id::{ObjectId, SessionId};
+use context_model::mounts::Mounts;
+use context_model::object::Document;
+use context_model::session::Sets;
+use context_store::{AsOf, Store, StoreError, Transaction, Write};
+use serde_json::Value;
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::error::{EngineError, Result};
+use crate::options::Options;
+use crate::paths::Paths;
+use crate::state::{Chat, State};
+use crate::tracking::Tracking;
+
+/// A client's hold on one session: it indexes, tracks, records, activates, assembles and projects.
+///
+/// All methods may be called from many tasks at once; they act one after the other. Dropping the engine ends
+/// its trackers, and nothing that was acknowledged is lost by it.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub options: Options,
+    pub paths: Paths,
+    pub session_object: ObjectId,
+    pub chat_id: ObjectId,
+    pub prompt_id: ObjectId,
+    pub state: Mutex<State>,
+    pub tracking: Tracking,
+}
+
+/// The four sets of a session, as lists of IDs in the order in which they entered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionSets {
+    /// Every content object encountered.
+    pub session_index: Vec<ObjectId>,
+    /// Visible as metadata.
+    pub metadata_pool: Vec<ObjectId>,
+    /// With content loaded.
+    pub active_set: Vec<ObjectId>,
+    /// Exempt from auto-collapse.
+    pub pinned_set: Vec<ObjectId>,
+}
+
+impl Engine {
+    /// Starts a session, or resumes and reconciles it where the store knows it (SSOT 3.6, 5.7).
+    ///
+    /// Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for options that contradict themselves; what the store reports.
+    pub async fn open(options: Options) -> Result<Self> {
+        let mounts = namespaces(&options).await?;
+        let shares = options.watch_unmapped.unwrap_or(options.mounts.is_empty());
+        let paths =
+            Paths::new(&options.cwd, options.home.clone(), mounts, shares, options.detect_devices)?;
+        let session = &options.session_id;
+        let inner = Arc::new(Inner {
+            session_object: ObjectId::session(session),
+            chat_id: ObjectId::chat(session),
+            prompt_id: ObjectId::system_prompt(session),
+            paths,
+            state: Mutex::new(State::default()),
+            tracking: Tracking::new(options.watch),
+            options,
+        });
+        inner.load_or_start().await?;
+        inner.tracking.start(&inner);
+        let engine = Self { inner };
+        engine.inner.reconcile().await?;
+        if let Some(prompt) = engine.inner.options.system_prompt.clone() {
+            engine.set_system_prompt(&prompt).await?;
+        }
+        Ok(engine)
+    }
+
+    /// The session's ID.
+    #[must_use]
+    pub fn session_id(&self) -> &SessionId {
+        &self.inner.options.session_id
+    }
+
+    /// The session's sets as they are now.
+    ///
+    /// # Errors
+    /// `CLOSED`.
+    pub async fn session_sets(&self) -> Result<SessionSets> {
+        let state = self.inner.lock().await?;
+        let list = |set: &indexmap::IndexSet<ObjectId>| set.iter().cloned().collect();
+        Ok(SessionSets {
+            session_index: list(state.sets.index()),
+            metadata_pool: list(state.sets.pool()),
+            active_set: list(state.sets.active()),
+            pinned_set: list(state.sets.pinned()),
+        })
+    }
+
+    /// Waits until what was written to disk before the call has been seen by the trackers and indexed, and
+    /// until the store has nothing left to do.
+    ///
+    /// # Errors
+    /// `CLOSED`; what the store reports.
+    pub async fn flush(&self) -> Result<()> {
+        drop(self.inner.lock().await?);
+        self.inner.tracking.flush().await;
+        Ok(self.inner.options.store.flush().await?)
+    }
+
+    /// Ends the trackers; the instance can still be asked (SSOT 3.6, paused).
+    ///
+    /// # Errors
+    /// `CLOSED`; what the store reports.
+    pub async fn pause(&self) -> Result<()> {
+        drop(self.inner.lock().await?);
+        self.inner.tracking.close().await;
+        Ok(self.inner.options.store.flush().await?)
+    }
+
+    /// Ends the trackers. All state is in the store already, so a paused session is one that nobody has open
+    /// (SSOT 3.6). Idempotent; later calls fail with `CLOSED`. The store stays open: its owner closes it.
+    ///
+    /// # Errors
+    /// What the store reports while it finishes.
+    pub async fn close(&self) -> Result<()> {
+        {
+            let mut state = self.inner.state.lock().await;
+            if state.closed {
+                return Ok(());
+            }
+            state.closed = true;
+        }
+        self.inner.tracking.close().await;
+        Ok(self.inner.options.store.flush().await?)
+    }
+}
+
+impl Inner {
+    /// The state, unless the instance is closed.
+    pub async fn lock(&self) -> Result<MutexGuard<'_, State>> {
+        let state = self.state.lock().await;
+        state.open()?;
+        Ok(state)
+    }
+
+    pub fn store(&self) -> &dyn Store {
+        &*self.options.store
+    }
+
+    async fn load_or_start(&self) -> Result<()> {
+        let mut state = self.state.lock().await;
+        if !self.load(&mut state).await? {
+            let session = &self.options.session_id;
+            let documents = [
+                Document::chat(session),
+                Document::system_prompt(session, ""),
+                Sets::default().document(session),
+            ];
+            let transaction = Transaction {
+                writes: documents.into_iter().map(Write::put).collect(),
+                expected: vec![(self.session_object.clone(), None)],
+            };
+            match self.store().transact(transaction).await {
+                Ok(receipt) => state.session_tx = Some(receipt.tx_id),
+                // Another process started the same session at the same moment.
+                Err(StoreError::Conflict(_)) => {
+                    self.load(&mut state).await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        state.seen = self.store().latest_tx().await?;
+        Ok(())
+    }
+
+    /// Restores sets, catalog and the shape of the chat. `false` where the store does not know the session.
+    pub async fn load(&self, state: &mut State) -> Result<bool> {
+        let Some(session) = self.store().get(&self.session_object, AsOf::default()).await? else {
+            return Ok(false);
+        };
+        state.sets = Sets::from_document(&session.document)
+            .map_err(|e| StoreError::Corrupt(format!("{}: {e}", self.session_object)))?;
+        state.session_tx = Some(session.tx_id);
+
+        let ids: Vec<ObjectId> = state.sets.index().iter().cloned().collect();
+        for outline in self.store().outlines(&ids).await?.into_iter().flatten() {
+            state.learn_outline(&outline);
+        }
+        if let Some(Value::Object(displays)) = session.document.field("display_paths") {
+            state.has_displays = true;
+            for (id, path) in displays {
+                state.catalog.set_display(&ObjectId::new(id), path.as_str().unwrap_or_default(), "");
+            }
+        }
+        if let Some(chat) = self.store().get(&self.chat_id, AsOf::default()).await? {
+            let turns = chat.document.field("turns").and_then(Value::as_array).map_or(0, Vec::len);
+            state.chat = Chat { turns };
+            state.note_stays(&chat.document);
+        }
+        Ok(true)
+    }
+
+    /// After a conflict: somebody else has the same session open and wrote first. Their sets are taken over.
+    pub async fn reload(&self, state: &mut State) -> Result<()> {
+        if self.load(state).await? {
+            Ok(())
+        } else {
+            Err(EngineError::Store(StoreError::Corrupt(format!("{} is gone", self.session_object))))
+        }
+    }
+}
+
+/// The mount mappings with the namespace of unmapped paths: what the caller says, else the machine's own
+/// identity, else (in a sandbox, or on a machine without one) a random one that is kept.
+async fn namespaces(options: &Options) -> Result<Mounts> {
+    let default = match &options.filesystem_id {
+        Some(id) if id.is_empty() => return Err(EngineError::Invalid("filesystemId can't be empty".into())),
+        Some(id) => id.clone(),
+        None if options.mounts.is_empty() => match machine_identity(&options.machine_id_file) {
+            Some(id) => id,
+            None => options.store.local_value("machine", &random_id()?).await?,
+        },
+        None => {
+            let name = format!("sandbox:{}", options.session_id);
+            options.store.local_value(&name, &random_id()?).await?
+        }
+    };
+    Ok(Mounts::new(default, options.mounts.clone())?)
+}
+
+/// SHA-256 of the machine's ID (SSOT 5.4); `None` where it has none, as in some containers and on macOS.
+fn machine_identity(file: &str) -> Option<String> {
+    let id = std::fs::read_to_string(file).ok()?;
+    let id = id.trim();
+    (!id.is_empty() && id != "uninitialized").then(|| Digest::of(id.as_bytes()).to_string())
+}
+
+fn random_id() -> Result<String> {
+    let mut bytes = [0_u8; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|e| EngineError::Io { path: "the system's random source".into(), reason: e.to_string() })?;
+    Ok(Digest::of(&bytes).to_string())
+}

@@ -1,0 +1,50 @@
+//! What a use case can refuse or fail with.
+
+use context_model::error::{ErrorCode, ModelError};
+use context_store::StoreError;
+
+/// The result of every use case.
+pub type Result<T> = std::result::Result<T, EngineError>;
+
+/// An error with its stable code and a sentence that says what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A value has no usable form.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// `INVALID_ARGUMENT`: the call can't be carried out as it stands.
+    #[error("{0}")]
+    Invalid(String),
+    /// `UNKNOWN_OBJECT`: nothing has this ID.
+    #[error("no object has the id {0}; use an id or handle from the metadata, a toolcall_ref line or a search")]
+    Unknown(String),
+    /// `IO`: a file outside the store can't be used.
+    #[error("{path}: {reason}")]
+    Io {
+        /// The path as the agent gave it.
+        path: String,
+        /// What stands in the way.
+        reason: String,
+    },
+    /// `CLOSED`: the instance was closed.
+    #[error("the context manager is closed")]
+    Closed,
+}
+
+impl EngineError {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::Model(error) => error.code(),
+            Self::Invalid(_) => ErrorCode::InvalidArgument,
+            Self::Unknown(_) => ErrorCode::UnknownObject,
+            Self::Io { .. } => ErrorCode::Io,
+            Self::Closed => ErrorCode::Closed,
+        }
+    }
+}

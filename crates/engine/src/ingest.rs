@@ -1,0 +1,255 @@
+//! Indexing files: reads, discoveries and deletions (SSOT 5.6).
+
+use context_model::id::ObjectId;
+use context_model::index::{Action, Observation, decide};
+use context_model::patch::Patch;
+use context_model::source::FilesystemSource;
+use context_store::StoreError;
+use serde_json::json;
+
+use crate::catalog::Meta;
+use crate::engine::{Engine, Inner};
+use crate::error::{EngineError, Result};
+use crate::files::{self, FileState};
+use crate::paths::{Disk, Place};
+use crate::state::{State, Work};
+
+/// What indexing did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexResult {
+    /// The object.
+    pub id: ObjectId,
+    /// What happened to it.
+    pub action: Action,
+    /// Why the object has no text, as the end of a sentence "the file …"; `None` where it has.
+    pub reason: Option<String>,
+}
+
+/// How an observed file enters the session (SSOT 5.6, step 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// The agent read it: pool and active set.
+    Read,
+    /// The agent wrote it: pool; an active one stays active.
+    Written,
+    /// Only its path was seen: pool.
+    Discovered,
+    /// A tracker or a resume saw it: the sets stay.
+    Tracked,
+}
+
+/// A file that was looked at and is to be indexed.
+pub(crate) struct Seen {
+    pub place: Place,
+    pub observation: Observation,
+    pub reason: Option<String>,
+}
+
+impl Engine {
+    /// Indexes a file that the agent has read, and activates it (SSOT 5.6).
+    ///
+    /// `content` is what the tool read, whole; without it the client reads the file itself.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for an impossible path, `IO` when there is no readable regular file and no content
+    /// was given; the state is as before. What the store reports.
+    pub async fn index_file(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
+        drop(self.inner.lock().await?);
+        let place = self.inner.paths.resolve(path)?;
+        let state = self.inner.look(&place, content).await?;
+        let observation = match (&state, state.observation()) {
+            (FileState::Text { .. } | FileState::NoText { .. }, Some(observation)) => observation,
+            (FileState::Gone, Some(observation)) if self.inner.knows(&place).await? => observation,
+            _ => return Err(refusal(path, &state)),
+        };
+        let seen = Seen { place, observation, reason: state.reason().map(str::to_owned) };
+        let mut results = self.inner.index(vec![seen], Entry::Read).await?;
+        Ok(results.remove(0))
+    }
+
+    /// Indexes a file that the agent has written: the pool knows it, and it is not activated by that.
+    ///
+    /// # Errors
+    /// As [`Engine::index_file`].
+    pub async fn index_written(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
+        drop(self.inner.lock().await?);
+        let place = self.inner.paths.resolve(path)?;
+        let state = self.inner.look(&place, content).await?;
+        let (FileState::Text { .. } | FileState::NoText { .. }, Some(observation)) = (&state, state.observation())
+        else {
+            return Err(refusal(path, &state));
+        };
+        let seen = Seen { place, observation, reason: state.reason().map(str::to_owned) };
+        let mut results = self.inner.index(vec![seen], Entry::Written).await?;
+        Ok(results.remove(0))
+    }
+
+    /// Records that a file is confirmed to be deleted: a version with null content (SSOT 5.9).
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
+    pub async fn index_deletion(&self, path: &str) -> Result<IndexResult> {
+        drop(self.inner.lock().await?);
+        let place = self.inner.paths.resolve(path)?;
+        let reason = Some("was deleted".to_owned());
+        let seen = Seen { place, observation: Observation::Deleted, reason };
+        let mut results = self.inner.index(vec![seen], Entry::Tracked).await?;
+        Ok(results.remove(0))
+    }
+
+    /// Takes in paths that were only seen (ls, find, grep): they enter the metadata pool without content, and
+    /// never overwrite what is known (SSOT 5.6).
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for an impossible path, and nothing is taken in; what the store reports.
+    pub async fn discover(&self, paths: &[String]) -> Result<Vec<IndexResult>> {
+        drop(self.inner.lock().await?);
+        let places = paths.iter().map(|p| self.inner.paths.resolve(p)).collect::<Result<Vec<_>>>()?;
+        let seen = places
+            .into_iter()
+            .map(|place| Seen { place, observation: Observation::Discovered, reason: None })
+            .collect();
+        self.inner.index(seen, Entry::Discovered).await
+    }
+}
+
+impl Inner {
+    /// Reads a file off the async threads, or sorts the bytes that a tool has read.
+    pub async fn look(&self, place: &Place, content: Option<Vec<u8>>) -> Result<FileState> {
+        let limit = self.options.max_text_bytes;
+        if let Some(bytes) = content {
+            return Ok(FileState::of_bytes(bytes, limit));
+        }
+        let path = match &place.disk {
+            Disk::At(path) => path.clone(),
+            Disk::Inside => return Ok(FileState::Unreachable),
+            Disk::Escapes => {
+                let reason = "is behind a symbolic link that leaves its mount".into();
+                return Ok(FileState::Unreadable { reason });
+            }
+        };
+        self.tracking.track(&path, &place.source);
+        tokio::task::spawn_blocking(move || files::read(&path, limit))
+            .await
+            .map_err(|e| EngineError::Io { path: place.agent_path.clone(), reason: e.to_string() })
+    }
+
+    async fn knows(&self, place: &Place) -> Result<bool> {
+        let id = file_id(&place.source);
+        if self.lock().await?.catalog.get(&id).is_some() {
+            return Ok(true);
+        }
+        Ok(self.store().outlines(&[id]).await?.into_iter().flatten().next().is_some())
+    }
+
+    /// The indexing protocol for files that were looked at, all in one transaction.
+    pub async fn index(&self, seen: Vec<Seen>, entry: Entry) -> Result<Vec<IndexResult>> {
+        let mut state = self.lock().await?;
+        for attempt in 0.. {
+            let mut work = Work::default();
+            let results = self.prepare(&mut state, &seen, entry, &mut work).await?;
+            match self.save(&mut state, work).await {
+                Ok(_) => return Ok(results),
+                Err(error) => self.retry(&mut state, attempt, error).await?,
+            }
+        }
+        unreachable!("the attempts are bounded by retry")
+    }
+
+    /// Decides what each observation means and adds it to a transaction in the making.
+    pub async fn prepare(
+        &self,
+        state: &mut State,
+        seen: &[Seen],
+        entry: Entry,
+        work: &mut Work,
+    ) -> Result<Vec<IndexResult>> {
+        self.learn(state, seen.iter().map(|s| file_id(&s.place.source))).await?;
+        let mut results = Vec::with_capacity(seen.len());
+        for one in seen {
+            let id = file_id(&one.place.source);
+            let current = state.catalog.get(&id).and_then(Meta::current);
+            let (action, document) = decide(current, &one.place.source, one.observation.clone());
+            if let Some(document) = document {
+                if action == Action::Created && one.observation == Observation::Discovered {
+                    // A discovery must not overwrite what another client read in this very moment.
+                    work.expected.push((id.clone(), None));
+                }
+                if !work.documents.iter().any(|d| d == &document) {
+                    work.documents.push(document);
+                }
+            } else if current.is_none() {
+                // Gone, and never known: there is no object to put into a set.
+                results.push(IndexResult { id, action, reason: one.reason.clone() });
+                continue;
+            }
+            match entry {
+                Entry::Read => state.sets.activate(&id, &mut work.change),
+                Entry::Written | Entry::Discovered => state.sets.promote(&id, &mut work.change),
+                Entry::Tracked => {}
+            }
+            if entry != Entry::Tracked {
+                self.note_display(state, &id, &one.place, &mut work.session);
+            }
+            if let Disk::At(path) = &one.place.disk {
+                self.tracking.track(path, &one.place.source);
+            }
+            results.push(IndexResult { id, action, reason: one.reason.clone() });
+        }
+        Ok(results)
+    }
+
+    /// Makes sure that the catalog has what the store knows of these objects.
+    pub async fn learn(&self, state: &mut State, ids: impl Iterator<Item = ObjectId>) -> Result<()> {
+        let unknown: Vec<ObjectId> = ids.filter(|id| state.catalog.get(id).is_none()).collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        for outline in self.store().outlines(&unknown).await?.into_iter().flatten() {
+            state.learn_outline(&outline);
+        }
+        Ok(())
+    }
+
+    /// After a failed write: takes over what others wrote and lets the caller try again, a few times.
+    pub async fn retry(&self, state: &mut State, attempt: usize, error: EngineError) -> Result<()> {
+        let EngineError::Store(StoreError::Conflict(id)) = &error else { return Err(error) };
+        if attempt >= 3 {
+            return Err(error);
+        }
+        if *id == self.session_object {
+            return self.reload(state).await;
+        }
+        for outline in self.store().outlines(std::slice::from_ref(id)).await?.into_iter().flatten() {
+            state.learn_outline(&outline);
+        }
+        Ok(())
+    }
+
+    /// Keeps the agent's own path of a file with the session, where it is not the one that would be shown.
+    fn note_display(&self, state: &mut State, id: &ObjectId, place: &Place, session: &mut Patch) {
+        let by_default = self.paths.display(&place.source);
+        let first = !state.has_displays;
+        if state.catalog.set_display(id, &place.agent_path, &by_default) {
+            if first {
+                session.put(&["display_paths"], json!({}));
+                state.has_displays = true;
+            }
+            session.put(&["display_paths", id.as_str()], json!(place.agent_path));
+        }
+    }
+}
+
+/// The ID of the file object with this binding.
+pub(crate) fn file_id(source: &FilesystemSource) -> ObjectId {
+    use context_model::hash::identity_hash;
+    use context_model::object::ObjectType;
+    use context_model::source::Source;
+    ObjectId::sourced(identity_hash(ObjectType::File, Some(&Source::Filesystem(source.clone()))))
+}
+
+fn refusal(path: &str, state: &FileState) -> EngineError {
+    let reason = state.reason().unwrap_or("can't be indexed");
+    EngineError::Io { path: path.to_owned(), reason: format!("the file {reason}") }
+}
+

@@ -1,0 +1,64 @@
+//! What a client is told when it opens a session.
+
+use std::sync::Arc;
+
+use context_model::collapse::Window;
+use context_model::id::SessionId;
+use context_model::mounts::MountMapping;
+use context_store::Store;
+
+/// Text of larger files is not kept: 16 MiB.
+pub const DEFAULT_MAX_TEXT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// How a session is opened. Paths and identities come from the caller: the library reads no environment.
+#[derive(Clone)]
+pub struct Options {
+    /// The session, as the harness names it.
+    pub session_id: SessionId,
+    /// The agent's working directory, absolute, as the agent sees it.
+    pub cwd: String,
+    /// The agent's home directory, for paths that begin with `~`.
+    pub home: Option<String>,
+    /// Where objects are stored.
+    pub store: Arc<dyn Store>,
+    /// The system prompt to record; `None` leaves the recorded one.
+    pub system_prompt: Option<String>,
+    /// The filesystem namespace of paths that no mount covers. Without mounts the default is the machine's.
+    pub filesystem_id: Option<String>,
+    /// How the agent's paths translate to paths that the client can read (SSOT 5.3).
+    pub mounts: Vec<MountMapping>,
+    /// The auto-collapse window (SSOT 4.3).
+    pub window: Window,
+    /// Whether to run trackers.
+    pub watch: bool,
+    /// Whether unmapped paths are the client's own filesystem. Default: only without mounts.
+    pub watch_unmapped: Option<bool>,
+    /// Tell filesystems apart by device number where no mount says (SSOT 5.3, optional fallback).
+    pub detect_devices: bool,
+    /// Text of files above this many bytes is not kept.
+    pub max_text_bytes: u64,
+    /// A file that holds the machine's identity, normally `/etc/machine-id`.
+    pub machine_id_file: String,
+}
+
+impl Options {
+    /// The defaults for a session in a working directory on a store.
+    #[must_use]
+    pub fn new(session_id: SessionId, cwd: impl Into<String>, store: Arc<dyn Store>) -> Self {
+        Self {
+            session_id,
+            cwd: cwd.into(),
+            home: None,
+            store,
+            system_prompt: None,
+            filesystem_id: None,
+            mounts: Vec::new(),
+            window: Window::default(),
+            watch: true,
+            watch_unmapped: None,
+            detect_devices: false,
+            max_text_bytes: DEFAULT_MAX_TEXT_BYTES,
+            machine_id_file: "/etc/machine-id".into(),
+        }
+    }
+}

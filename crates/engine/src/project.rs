@@ -1,0 +1,497 @@
+//! The projection: what a harness's messages become on their way to the provider.
+//!
+//! The harness hands over each message once. What comes back is a plan: which messages to replace and what to
+//! say, never the history. Between two rolls a plan has no edits for messages that were sent before, so each
+//! request extends the last one byte for byte.
+
+use context_model::excerpt::{Gate, excerpt};
+use context_model::id::ObjectId;
+use context_model::object::Status;
+use context_model::pricing::{Policy, Prices, Receipt, Roll};
+use context_model::{render, tokens};
+use serde_json::{Map, Value};
+
+use crate::catalog::Kind;
+use crate::engine::{Engine, Inner};
+use crate::error::Result;
+use crate::record::ToolcallInput;
+use crate::sight::{CollapsedCall, Piece, PieceKind};
+use crate::state::{State, Work};
+
+/// A message of the harness that the engine has not seen yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Incoming {
+    /// The harness's own name for the message; it comes back in the plan.
+    pub key: String,
+    /// The message as pi-ai shapes it.
+    pub message: Value,
+}
+
+/// The circumstances of the model call that comes next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The model's name; another one than before has a cold cache.
+    pub model: String,
+    /// Prices relative to fresh input.
+    pub prices: Prices,
+    /// How far back the provider looks for a cached prefix; see [`Policy::lookback_blocks`].
+    pub lookback_blocks: Option<u32>,
+    /// The context window in tokens; 0 when unknown.
+    pub context_window: u64,
+    /// How long the provider keeps a prefix, in milliseconds.
+    pub cache_ttl_ms: i64,
+    /// The harness's clock, in milliseconds since the epoch.
+    pub now_ms: i64,
+    /// Estimated tokens of system prompt and tool declarations.
+    pub system_tokens: u64,
+    /// Roll only where a user's turn starts, for models whose reasoning depends on an unchanged prefix.
+    pub only_at_user_turn: bool,
+    /// Whether the next call begins a user's turn.
+    pub at_user_turn: bool,
+    /// Whether rolls may happen now at all; the person's switch.
+    pub rolls: bool,
+}
+
+/// What to do before the next model call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Messages to replace in what the model sees.
+    pub edits: Vec<Edit>,
+    /// Lines to add at the end of what the model sees.
+    pub notices: Vec<String>,
+    /// The receipt of the roll among the edits, if there was one.
+    pub receipt: Option<Receipt>,
+    /// Estimated tokens of the next request.
+    pub context_tokens: u64,
+    /// Estimated tokens of what could be rolled.
+    pub stale_tokens: u64,
+}
+
+/// One message to replace.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Edit {
+    /// A tool result's text.
+    Result {
+        /// The message.
+        key: String,
+        /// The object behind it.
+        object: ObjectId,
+        /// Its new text; `None` puts back the message as the harness has it.
+        text: Option<String>,
+    },
+    /// The arguments of an answer's calls.
+    Arguments {
+        /// The message.
+        key: String,
+        /// The calls; none puts back the message as the harness has it.
+        calls: Vec<CollapsedCall>,
+    },
+}
+
+/// What a tool result shall show when it enters the transcript.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Birth {
+    /// The object.
+    pub id: ObjectId,
+    /// Its short name.
+    pub handle: String,
+    /// The line to put before the output, which is the object's pool entry; `None` for an output so short that
+    /// a reference would not be shorter.
+    pub header: Option<String>,
+}
+
+impl Engine {
+    /// Records a tool result before the harness stores it, and says what to put before it.
+    ///
+    /// # Errors
+    /// As [`Engine::record_toolcall`].
+    pub async fn receive(&self, input: ToolcallInput) -> Result<Birth> {
+        let gated = gated_text(&input.tool, &input.content);
+        let length = input.content.len();
+        let id = self.record_toolcall(input).await?;
+        let mut state = self.inner.lock().await?;
+        let handle = state.handle(&id);
+        let header = state.short_line(&id).filter(|line| length > 2 * line.len());
+        if let Some(text) = gated {
+            state.gated.insert(id.clone(), text);
+        }
+        Ok(Birth { id, handle, header })
+    }
+
+    /// Takes in the messages that are new since the last call, records what is not recorded yet, and decides
+    /// what the next model call shall see.
+    ///
+    /// # Errors
+    /// What the store reports. The harness's own messages then go out as they are.
+    pub async fn advance(&self, incoming: Vec<Incoming>, call: &Call) -> Result<Plan> {
+        let mut plan = Plan::default();
+        let mut state = self.inner.lock().await?;
+        let policy = state.policy(call);
+        state.sight.set_system_tokens(call.system_tokens);
+        for one in incoming {
+            self.inner.take_in(&mut state, &one, &policy, true, &mut plan).await?;
+        }
+        if call.rolls
+            && let Some(roll) = state.sight.decide(&policy)
+        {
+            state.execute(&roll, &mut plan);
+        }
+        state.finish(&mut plan);
+        Ok(plan)
+    }
+
+    /// Rebuilds what is visible from the messages of the branch that the harness is on now, with earlier edits
+    /// already in them. The first `recorded` messages are part of the recorded session; later ones are taken
+    /// in as by [`Engine::advance`].
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn resync(&self, incoming: Vec<Incoming>, recorded: usize, call: &Call) -> Result<Plan> {
+        let mut plan = Plan::default();
+        let mut state = self.inner.lock().await?;
+        state.sight = crate::sight::Sight::default();
+        state.last_call_ms = None;
+        let policy = state.policy(call);
+        state.sight.set_system_tokens(call.system_tokens);
+        for (number, one) in incoming.into_iter().enumerate() {
+            self.inner.take_in(&mut state, &one, &policy, number >= recorded, &mut plan).await?;
+        }
+        let sets = std::mem::take(&mut state.sets);
+        state.sight.start_turn(&sets);
+        state.sets = sets;
+        state.sight.assume_sent();
+        // Whatever was shown in full before stays in full: only a roll may change what was sent.
+        plan.edits.clear();
+        state.finish(&mut plan);
+        Ok(plan)
+    }
+
+    /// Rolls everything that is stale now, because a person asked for it.
+    ///
+    /// # Errors
+    /// `CLOSED`.
+    pub async fn roll_now(&self, call: &Call) -> Result<Plan> {
+        let mut plan = Plan::default();
+        let mut state = self.inner.lock().await?;
+        let policy = state.policy(call);
+        if let Some(roll) = state.sight.asked(&policy) {
+            state.execute(&roll, &mut plan);
+        }
+        state.finish(&mut plan);
+        Ok(plan)
+    }
+
+    /// Takes back the latest roll of this process: its messages are to be shown in full again.
+    ///
+    /// # Errors
+    /// `CLOSED`.
+    pub async fn undo_roll(&self) -> Result<Plan> {
+        let mut plan = Plan::default();
+        let mut state = self.inner.lock().await?;
+        if let Some(roll) = state.rolls.pop() {
+            let sets = std::mem::take(&mut state.sets);
+            let edits = state.sight.undo(&roll).into_iter().filter_map(restored).collect();
+            state.sets = sets;
+            plan.edits = edits;
+        }
+        state.finish(&mut plan);
+        Ok(plan)
+    }
+
+    /// The receipts of this process's rolls, oldest first.
+    ///
+    /// # Errors
+    /// `CLOSED`.
+    pub async fn receipts(&self) -> Result<Vec<Receipt>> {
+        Ok(self.inner.lock().await?.rolls.iter().map(Roll::receipt).collect())
+    }
+}
+
+impl Inner {
+    async fn take_in(
+        &self,
+        state: &mut State,
+        incoming: &Incoming,
+        policy: &Policy,
+        record: bool,
+        plan: &mut Plan,
+    ) -> Result<()> {
+        let Incoming { key, message } = incoming;
+        match text_of(message, "role") {
+            "user" => {
+                if record {
+                    self.add_to_chat(state, message).await?;
+                }
+                state.sight.push_fixed(key, message_tokens(message));
+            }
+            "assistant" => {
+                if record {
+                    self.add_to_chat(state, message).await?;
+                }
+                state.last_call_ms = message.get("timestamp").and_then(Value::as_i64).or(state.last_call_ms);
+                // The call that gave this answer was made with what was visible before it.
+                state.sight.charge(policy);
+                if matches!(text_of(message, "stopReason"), "error" | "aborted") {
+                    return Ok(());
+                }
+                state.push_answer(key, message);
+            }
+            "toolResult" => self.take_in_result(state, key, message, record, plan).await?,
+            _ => state.sight.push_fixed(key, message_tokens(message)),
+        }
+        Ok(())
+    }
+
+    async fn add_to_chat(&self, state: &mut State, message: &Value) -> Result<()> {
+        for attempt in 0.. {
+            let mut work = Work::default();
+            self.add_message(state, message, &mut work)?;
+            match self.save(state, work).await {
+                Ok(_) => break,
+                Err(error) => self.retry(state, attempt, error).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn take_in_result(
+        &self,
+        state: &mut State,
+        key: &str,
+        message: &Value,
+        record: bool,
+        plan: &mut Plan,
+    ) -> Result<()> {
+        let call_id = text_of(message, "toolCallId");
+        let text = result_text(message);
+        let known = state.object_of(&text).or_else(|| state.expected_object(call_id));
+        let object = match known {
+            Some(object) => object,
+            None if record => {
+                let input = self.input_of(state, message, &text);
+                let observed = self.observe(&input).await?;
+                if let Some(gated) = gated_text(&input.tool, &input.content) {
+                    let id = self.record(state, &input, &observed).await?;
+                    state.gated.insert(id.clone(), gated);
+                    id
+                } else {
+                    self.record(state, &input, &observed).await?
+                }
+            }
+            None => {
+                state.sight.push_fixed(key, message_tokens(message));
+                return Ok(());
+            }
+        };
+        state.sight.answer(call_id, &object);
+        let reference = state.reference(&object);
+        if text == reference || has_image(message) {
+            state.sight.push_fixed(key, message_tokens(message));
+            return Ok(());
+        }
+        let mut shown = tokens::estimate(&text) as u64;
+        if let Some(excerpt) = state.gated.remove(&object).filter(|_| record) {
+            let text = format!("{}\n{excerpt}", state.short_line(&object).unwrap_or_default());
+            shown = tokens::estimate(&text) as u64;
+            plan.edits.push(Edit::Result { key: key.to_owned(), object: object.clone(), text: Some(text) });
+        }
+        let args = state.open_calls.remove(call_id).unwrap_or_default();
+        let file = self.whole_read(state, text_of(message, "toolName"), &args);
+        let State { sight, sets, .. } = state;
+        sight.push_result(key, &object, file, reference, shown, sets);
+        Ok(())
+    }
+
+    /// A result that no hook has reported, as a tool call: its arguments are those of its call.
+    fn input_of(&self, state: &State, message: &Value, text: &str) -> ToolcallInput {
+        let call_id = text_of(message, "toolCallId");
+        ToolcallInput {
+            call_id: call_id.to_owned(),
+            tool: match text_of(message, "toolName") {
+                "" => "unknown".to_owned(),
+                name => name.to_owned(),
+            },
+            args: state.open_calls.get(call_id).cloned().unwrap_or_default(),
+            args_display: None,
+            content: text.to_owned(),
+            status: if message.get("isError") == Some(&Value::Bool(true)) { Status::Fail } else { Status::Ok },
+            file_refs: Vec::new(),
+        }
+    }
+}
+
+impl State {
+    fn policy(&mut self, call: &Call) -> Policy {
+        let idle = self.last_call_ms.is_some_and(|last| call.now_ms - last > call.cache_ttl_ms);
+        let switched = !self.model.is_empty() && self.model != call.model;
+        self.model.clone_from(&call.model);
+        Policy {
+            lookback_blocks: call.lookback_blocks,
+            cache_dead: idle || switched,
+            context_window: call.context_window,
+            only_at_user_turn: call.only_at_user_turn,
+            at_user_turn: call.at_user_turn,
+            ..Policy::new(call.prices)
+        }
+    }
+
+    fn execute(&mut self, roll: &Roll, plan: &mut Plan) {
+        let edits: Vec<Edit> = self.sight.apply(roll).into_iter().filter_map(replaced).collect();
+        plan.edits.extend(edits);
+        plan.receipt = Some(roll.receipt());
+        self.rolls.push(roll.clone());
+    }
+
+    fn finish(&self, plan: &mut Plan) {
+        plan.context_tokens = self.sight.tokens();
+        plan.stale_tokens = self.sight.stale_tokens();
+    }
+
+    fn push_answer(&mut self, key: &str, message: &Value) {
+        let blocks = message.get("content").and_then(Value::as_array);
+        let (mut prose, mut full, mut collapsed) = (0, 0, 0);
+        let mut calls = Vec::new();
+        for block in blocks.into_iter().flatten() {
+            if text_of(block, "type") != "toolCall" {
+                prose += block_units(block);
+                continue;
+            }
+            let call_id = text_of(block, "id");
+            let args = block.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
+            let units = block_units(block);
+            full += units;
+            let signed = block.get("thoughtSignature").is_some_and(|s| !s.is_null());
+            let short: Option<(Map<String, Value>, usize)> = if signed { None } else { None };
+            match short {
+                Some((args, saved)) => {
+                    collapsed += units.saturating_sub(saved);
+                    let position = calls.len();
+                    calls.push(CollapsedCall { call_id: call_id.to_owned(), position, object: None, args });
+                }
+                None => collapsed += units,
+            }
+            self.open_calls.insert(call_id.to_owned(), args);
+        }
+        self.sight.push_fixed(key, tokens::of_chars(prose) as u64);
+        if calls.is_empty() {
+            self.sight.push_fixed(key, tokens::of_chars(full) as u64);
+        } else {
+            let (full, collapsed) = (tokens::of_chars(full) as u64, tokens::of_chars(collapsed) as u64);
+            self.sight.push_arguments(key, calls, full, collapsed);
+        }
+    }
+
+    /// The pool line of an object under its handle.
+    pub fn short_line(&self, id: &ObjectId) -> Option<String> {
+        match &self.catalog.get(id)?.kind {
+            Kind::Toolcall { tool, status } => {
+                Some(render::toolcall_line(&ObjectId::new(self.handle(id)), tool, *status))
+            }
+            Kind::File { .. } => None,
+        }
+    }
+
+    /// The line that stands in place of an object's output, under its handle.
+    fn reference(&self, id: &ObjectId) -> String {
+        match self.catalog.get(id).map(|meta| &meta.kind) {
+            Some(Kind::Toolcall { tool, status }) => {
+                render::toolcall_ref(&ObjectId::new(self.handle(id)), tool, *status)
+            }
+            _ => String::new(),
+        }
+    }
+
+    pub fn handle(&self, id: &ObjectId) -> String {
+        self.catalog.handle(id).unwrap_or(id.as_str()).to_owned()
+    }
+
+    /// The object that a result's first line names: its header, or the reference that replaced it.
+    fn object_of(&self, text: &str) -> Option<ObjectId> {
+        let first = text.lines().next()?;
+        let rest = first.strip_prefix("toolcall_ref ").unwrap_or(first);
+        let handle = rest.strip_prefix("id=")?.split(' ').next()?;
+        let id = self.catalog.find(handle)?;
+        (self.short_line(&id).as_deref() == Some(first) || self.reference(&id) == first).then_some(id)
+    }
+
+    /// The object of a call that was recorded and has no place in the request yet.
+    fn expected_object(&self, call_id: &str) -> Option<ObjectId> {
+        let last = self.repeated.get(call_id).copied().unwrap_or(0);
+        let id = ObjectId::toolcall(call_id, last);
+        (self.sets.index().contains(&id) && !self.sight.knows(&id)).then_some(id)
+    }
+}
+
+fn gated_text(tool: &str, content: &str) -> Option<String> {
+    excerpt(content, &Gate::for_tool(tool)?).map(|excerpt| excerpt.text)
+}
+
+fn replaced(piece: &Piece) -> Option<Edit> {
+    Some(match &piece.kind {
+        PieceKind::Fixed => return None,
+        PieceKind::Result { object, reference, .. } => Edit::Result {
+            key: piece.key.clone(),
+            object: object.clone(),
+            text: Some(reference.clone()),
+        },
+        PieceKind::Arguments { calls } => Edit::Arguments { key: piece.key.clone(), calls: calls.clone() },
+    })
+}
+
+fn restored(piece: &Piece) -> Option<Edit> {
+    Some(match &piece.kind {
+        PieceKind::Fixed => return None,
+        PieceKind::Result { object, .. } => {
+            Edit::Result { key: piece.key.clone(), object: object.clone(), text: None }
+        }
+        PieceKind::Arguments { .. } => Edit::Arguments { key: piece.key.clone(), calls: Vec::new() },
+    })
+}
+
+fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The text blocks of a tool result as one text.
+fn result_text(message: &Value) -> String {
+    match message.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(blocks)) => {
+            let texts = blocks.iter().filter(|b| text_of(b, "type") == "text").map(|b| text_of(b, "text"));
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+fn has_image(message: &Value) -> bool {
+    let blocks = message.get("content").and_then(Value::as_array);
+    blocks.into_iter().flatten().any(|b| text_of(b, "type") == "image")
+}
+
+/// UTF-16 units of a block as the provider is charged for it; an image counts as Pi counts it.
+fn block_units(block: &Value) -> usize {
+    const IMAGE: usize = 4800;
+    match text_of(block, "type") {
+        "text" => tokens::utf16_len(text_of(block, "text")),
+        "thinking" => tokens::utf16_len(text_of(block, "thinking")),
+        "image" => IMAGE,
+        "toolCall" => {
+            let args = block.get("arguments").map_or(0, |a| tokens::utf16_len(&a.to_string()));
+            tokens::utf16_len(text_of(block, "name")) + args
+        }
+        _ => 0,
+    }
+}
+
+fn message_tokens(message: &Value) -> u64 {
+    let units = match message.get("content") {
+        Some(Value::String(text)) => tokens::utf16_len(text),
+        Some(Value::Array(blocks)) => blocks.iter().map(block_units).sum(),
+        _ => ["summary", "command", "output"].iter().map(|n| tokens::utf16_len(text_of(message, n))).sum(),
+    };
+    tokens::of_chars(units) as u64
+}
+
+/// Arguments of calls that wait for their result, by call ID.
+pub(crate) type OpenCalls = std::collections::HashMap<String, Map<String, Value>>;

@@ -1,0 +1,220 @@
+//! Recording what the agent does: tool calls and the turns of the chat (SSOT 2.5, 5.7).
+
+use context_model::error::ModelError;
+use context_model::id::ObjectId;
+use context_model::object::{Document, Status, Toolcall};
+use context_model::patch::Patch;
+use context_store::AsOf;
+use serde_json::{Map, Value, json};
+
+use crate::catalog::Meta;
+use crate::engine::{Engine, Inner};
+use crate::error::{EngineError, Result};
+use crate::observed::Observed;
+use crate::state::{Chat, State, Work, empty_turn};
+
+/// How many objects may share one call ID before the library gives up telling them apart.
+const MAX_SAME_CALL_ID: usize = 100_000;
+
+/// A tool execution as the harness reports it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolcallInput {
+    /// The harness's call ID, verbatim; may be empty or repeated.
+    pub call_id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// The arguments as the model gave them.
+    pub args: Map<String, Value>,
+    /// A short form of the arguments for people.
+    pub args_display: Option<String>,
+    /// The complete output text.
+    pub content: String,
+    /// Whether the tool succeeded.
+    pub status: Status,
+    /// File objects that the caller knows to be concerned; the engine adds those it finds itself.
+    pub file_refs: Vec<ObjectId>,
+}
+
+impl Engine {
+    /// Records a tool call: a `toolcall` object in index, pool and active set, part of the current turn; what
+    /// the window lets go becomes inactive; files that it read, wrote or named are indexed (SSOT 5.6, 5.7).
+    ///
+    /// A call that was recorded before with equal tool, arguments, content and status is the same object.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a call without a tool name; what the store reports.
+    pub async fn record_toolcall(&self, input: ToolcallInput) -> Result<ObjectId> {
+        drop(self.inner.lock().await?);
+        if input.tool.is_empty() {
+            return Err(EngineError::Invalid("a tool call names its tool".into()));
+        }
+        let observed = self.inner.observe(&input).await?;
+        let mut state = self.inner.lock().await?;
+        self.inner.record(&mut state, &input, &observed).await
+    }
+
+    /// Starts a turn with a user's message, or adds the assistant's answer to the current one. The message is
+    /// kept as it is: content, and for an answer provider, model, usage and stop reason.
+    ///
+    /// Returns the number of turns.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a message whose role is neither `user` nor `assistant`; what the store reports.
+    pub async fn append_turn(&self, message: Value) -> Result<usize> {
+        let mut state = self.inner.lock().await?;
+        for attempt in 0.. {
+            let mut work = Work::default();
+            self.inner.add_message(&mut state, &message, &mut work)?;
+            match self.inner.save(&mut state, work).await {
+                Ok(_) => break,
+                Err(error) => self.inner.retry(&mut state, attempt, error).await?,
+            }
+        }
+        Ok(state.chat.turns)
+    }
+
+    /// Records the system prompt; the same text again writes nothing.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn set_system_prompt(&self, text: &str) -> Result<()> {
+        let mut state = self.inner.lock().await?;
+        let document = Document::system_prompt(&self.inner.options.session_id, text);
+        let work = Work { documents: vec![document], ..Work::default() };
+        self.inner.save(&mut state, work).await?;
+        Ok(())
+    }
+}
+
+impl Inner {
+    pub(crate) async fn record(
+        &self,
+        state: &mut State,
+        input: &ToolcallInput,
+        observed: &Observed,
+    ) -> Result<ObjectId> {
+        for attempt in 0.. {
+            let mut work = Work::default();
+            let file_refs = self.add_observed(state, observed, &mut work).await?;
+            let id = self.add_toolcall(state, input, file_refs, &mut work).await?;
+            match self.save(state, work).await {
+                Ok(_) => return Ok(id),
+                Err(error) => self.retry(state, attempt, error).await?,
+            }
+        }
+        unreachable!("the attempts are bounded by retry")
+    }
+
+    /// Adds a tool call to a transaction in the making, and what its arrival does to the sets.
+    async fn add_toolcall(
+        &self,
+        state: &mut State,
+        input: &ToolcallInput,
+        mut file_refs: Vec<ObjectId>,
+        work: &mut Work,
+    ) -> Result<ObjectId> {
+        for id in &input.file_refs {
+            if !file_refs.contains(id) {
+                file_refs.push(id.clone());
+            }
+        }
+        let call = Toolcall {
+            tool: input.tool.clone(),
+            args: input.args.clone(),
+            args_display: input.args_display.clone(),
+            content: input.content.clone(),
+            status: input.status,
+            chat_ref: self.chat_id.clone(),
+            file_refs,
+        };
+        let (id, is_new) = self.toolcall_id(state, &input.call_id, &call).await?;
+        if is_new {
+            work.expected.push((id.clone(), None));
+            work.documents.push(Document::toolcall(id.clone(), call));
+        } else if state.sets.index().contains(&id) {
+            return Ok(id);
+        }
+        let mut chat = work.chat_after.unwrap_or(state.chat);
+        if chat.turns == 0 {
+            start_turn(&mut chat, Value::Null, &mut work.chat);
+        }
+        let turn = chat.current_turn().to_string();
+        work.chat.append(&["turns", &turn, "toolcall_ids"], json!(id));
+        work.chat.append(&["toolcall_refs"], json!(id));
+        work.chat_after = Some(chat);
+
+        state.sets.activate(&id, &mut work.change);
+        state.stays.insert(id.clone(), chat.current_turn());
+        if is_new {
+            // The window decides over this call too, so it must be known before it is saved.
+            let kind = crate::catalog::Kind::Toolcall { tool: input.tool.clone(), status: input.status };
+            state.catalog.put(&id, Meta { kind, is_null: false, tx: state.seen });
+        }
+        state.collapse(self, chat.current_turn(), &mut work.change);
+        Ok(id)
+    }
+
+    /// The object ID of a call, and whether it is to be created: the harness's ID verbatim, unless the store
+    /// has another call under it.
+    async fn toolcall_id(&self, state: &mut State, call_id: &str, call: &Toolcall) -> Result<(ObjectId, bool)> {
+        let start = state.repeated.get(call_id).copied().unwrap_or(0);
+        for n in start..MAX_SAME_CALL_ID {
+            let id = ObjectId::toolcall(call_id, n);
+            let Some(stored) = self.store().get(&id, AsOf::default()).await? else {
+                return Ok((id, true));
+            };
+            let document = &stored.document;
+            let same = document.content() == Some(&call.content)
+                && document.text("tool") == Some(&call.tool)
+                && document.text("status") == Some(call.status.as_str())
+                && document.field("args").and_then(Value::as_object) == Some(&call.args);
+            if same {
+                if let Some(meta) = Meta::of_document(document, stored.tx_id) {
+                    state.catalog.put(&id, meta);
+                }
+                return Ok((id, false));
+            }
+            state.repeated.insert(call_id.to_owned(), n + 1);
+        }
+        Err(EngineError::Invalid(format!("more than {MAX_SAME_CALL_ID} different tool calls share one ID")))
+    }
+
+    /// Adds a message to the chat in a transaction in the making.
+    pub(crate) fn add_message(&self, state: &mut State, message: &Value, work: &mut Work) -> Result<()> {
+        let mut chat = work.chat_after.unwrap_or(state.chat);
+        let content = message.get("content").cloned().unwrap_or(Value::Null);
+        match message.get("role").and_then(Value::as_str) {
+            Some("user") => {
+                start_turn(&mut chat, content, &mut work.chat);
+                state.collapse(self, chat.current_turn(), &mut work.change);
+            }
+            Some("assistant") => {
+                if chat.turns == 0 {
+                    start_turn(&mut chat, Value::Null, &mut work.chat);
+                }
+                let turn = chat.current_turn().to_string();
+                let answer = json!({ "content": content, "meta": assistant_meta(message) });
+                work.chat.append(&["turns", &turn, "assistant"], answer);
+            }
+            _ => {
+                let wrong = "a turn has messages with the role user or assistant".to_owned();
+                return Err(ModelError::Invalid(wrong).into());
+            }
+        }
+        work.chat_after = Some(chat);
+        Ok(())
+    }
+}
+
+fn start_turn(chat: &mut Chat, user: Value, patch: &mut Patch) {
+    patch.append(&["turns"], empty_turn(user));
+    chat.turns += 1;
+    patch.set(&["turn_count"], json!(chat.turns));
+}
+
+/// Everything that the harness says of an answer besides its role and content.
+fn assistant_meta(message: &Value) -> Value {
+    let Value::Object(fields) = message else { return json!({}) };
+    let kept = fields.iter().filter(|(name, _)| !matches!(name.as_str(), "role" | "content"));
+    Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
+}

@@ -1,0 +1,165 @@
+//! A session's state in memory, and how it is saved.
+//!
+//! Architecture invariant: memory never runs ahead of the store. A change is made in memory, written in one
+//! transaction, and taken back when the write fails.
+
+use std::collections::HashMap;
+
+use context_model::collapse::{Stay, collapsing};
+use context_model::id::ObjectId;
+use context_model::object::Document;
+use context_model::patch::Patch;
+use context_model::pricing::Roll;
+use context_model::session::{Change, Sets};
+use context_model::time::TxId;
+use context_store::{Receipt, Transaction, Write};
+use serde_json::{Value, json};
+
+use crate::catalog::{Catalog, Kind, Meta};
+use crate::engine::Inner;
+use crate::error::{EngineError, Result};
+use crate::project::OpenCalls;
+use crate::sight::Sight;
+
+/// What a session holds in memory.
+#[derive(Default)]
+pub(crate) struct State {
+    pub sets: Sets,
+    pub catalog: Catalog,
+    pub chat: Chat,
+    /// The turn in which each tool call of the active set was made or last activated.
+    pub stays: HashMap<ObjectId, usize>,
+    /// What the model's request shows at the moment.
+    pub sight: Sight,
+    /// The transaction of the session document that `sets` equals.
+    pub session_tx: Option<TxId>,
+    /// This session's newest own transaction: the point to come back to.
+    pub point: TxId,
+    /// Up to where other clients' writes have been taken in.
+    pub seen: TxId,
+    /// The rolls of this process, oldest first.
+    pub rolls: Vec<Roll>,
+    /// Excerpts of outputs that were recorded and have no place in the request yet.
+    pub gated: HashMap<ObjectId, String>,
+    /// Arguments of calls by call ID, for results that no hook reports.
+    pub open_calls: OpenCalls,
+    /// The model of the last call.
+    pub model: String,
+    /// When the last answer came, in milliseconds since the epoch.
+    pub last_call_ms: Option<i64>,
+    /// For call IDs that come again: from which candidate on to look for a free object ID.
+    pub repeated: HashMap<String, usize>,
+    /// Whether the session document has a `display_paths` field.
+    pub has_displays: bool,
+    pub closed: bool,
+}
+
+/// The shape of the chat object, without its texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Chat {
+    pub turns: usize,
+}
+
+impl Chat {
+    /// The current turn, counted from 0.
+    pub fn current_turn(self) -> usize {
+        self.turns.saturating_sub(1)
+    }
+}
+
+/// One transaction in the making.
+#[derive(Default)]
+pub(crate) struct Work {
+    pub documents: Vec<Document>,
+    pub chat: Patch,
+    pub change: Change,
+    /// Fields of the session document beside the sets.
+    pub session: Patch,
+    pub expected: Vec<(ObjectId, Option<TxId>)>,
+    /// Taken over once the write is durable.
+    pub chat_after: Option<Chat>,
+}
+
+impl State {
+    /// Fails once the instance is closed.
+    pub fn open(&self) -> Result<()> {
+        if self.closed { Err(EngineError::Closed) } else { Ok(()) }
+    }
+
+    /// Deactivates what the window of SSOT 4.3 lets go, as part of a change.
+    pub fn collapse(&mut self, inner: &Inner, turn: usize, change: &mut Change) -> Vec<ObjectId> {
+        let active: Vec<Stay> = self
+            .sets
+            .active()
+            .iter()
+            .filter(|id| {
+                self.catalog.get(id).is_some_and(|m| matches!(m.kind, Kind::Toolcall { .. }))
+            })
+            .map(|id| Stay { id: id.clone(), turn: self.stays.get(id).copied().unwrap_or(0) })
+            .collect();
+        let leaving = collapsing(&active, turn, inner.options.window, |id| self.sets.pinned().contains(id));
+        for id in &leaving {
+            self.sets.deactivate(id, change);
+        }
+        leaving
+    }
+
+}
+
+impl Inner {
+    /// Writes a transaction and takes its documents into the catalog; on failure the sets are as before.
+    /// `None` when there was nothing to write.
+    pub(crate) async fn save(&self, state: &mut State, work: Work) -> Result<Option<Receipt>> {
+        let Work { documents, chat, change, session, mut expected, chat_after } = work;
+        let mut session_patch = change.patch().clone();
+        session_patch.extend(session);
+        let changes_session = !session_patch.is_empty();
+        let mut writes: Vec<Write> = documents.iter().cloned().map(Write::put).collect();
+        if !chat.is_empty() {
+            writes.push(Write::Patch { id: self.chat_id.clone(), patch: chat, valid_time: None });
+        }
+        if changes_session {
+            writes.push(Write::Patch { id: self.session_object.clone(), patch: session_patch, valid_time: None });
+            expected.push((self.session_object.clone(), state.session_tx));
+        }
+        if writes.is_empty() {
+            return Ok(None);
+        }
+        match self.options.store.transact(Transaction { writes, expected }).await {
+            Ok(receipt) => {
+                if changes_session {
+                    state.session_tx = Some(receipt.tx_id);
+                }
+                for (document, written) in documents.iter().zip(&receipt.written) {
+                    let known = state.catalog.get(document.id()).is_some();
+                    if (*written || !known)
+                        && let Some(meta) = Meta::of_document(document, receipt.tx_id)
+                    {
+                        state.catalog.put(document.id(), meta);
+                    }
+                }
+                if let Some(chat) = chat_after {
+                    let next_turn = chat.turns != state.chat.turns;
+                    state.chat = chat;
+                    if next_turn {
+                        state.sight.start_turn(&state.sets);
+                    }
+                }
+                for id in change.touched() {
+                    state.sight.touch(id, &state.sets);
+                }
+                state.point = receipt.tx_id;
+                Ok(Some(receipt))
+            }
+            Err(error) => {
+                state.sets.undo(change);
+                Err(error.into())
+            }
+        }
+    }
+}
+
+/// A turn before anything was answered.
+pub(crate) fn empty_turn(user: Value) -> Value {
+    json!({ "user": user, "assistant": [], "toolcall_ids": [], "activated_ids": [] })
+}

@@ -1,0 +1,151 @@
+//! From JavaScript's shapes to the core's, and back.
+
+use context_engine::{Assembled, Block, IndexResult, Part, SessionSets, SetChange, ToolcallInput};
+use context_model::id::ObjectId;
+use context_model::object::{Document, ObjectType, Status};
+use context_model::time::TxId;
+use context_store::{AsOf, Hit, Known, Version};
+use napi::bindgen_prelude::Either;
+use serde_json::Value;
+
+use crate::error::Coded;
+use crate::types as js;
+
+pub fn bytes(content: js::Content) -> Vec<u8> {
+    match content {
+        Either::A(text) => text.into_bytes(),
+        Either::B(bytes) => bytes.to_vec(),
+    }
+}
+
+pub fn document(document: &Document) -> Value {
+    Value::Object(document.to_json())
+}
+
+pub fn version(version: &Version) -> js::Version {
+    js::Version {
+        document: document(&version.document),
+        tx_id: number(version.tx_id),
+        tx_time: version.tx_time.to_string(),
+        valid_time: version.valid_time.to_string(),
+    }
+}
+
+pub fn index_result(result: IndexResult) -> js::IndexResult {
+    js::IndexResult {
+        id: result.id.to_string(),
+        action: result.action.as_str().to_owned(),
+        reason: result.reason,
+    }
+}
+
+pub fn set_change(change: SetChange) -> js::SetChange {
+    js::SetChange {
+        ok: change.ok,
+        id: change.id.to_string(),
+        message: change.message,
+        code: change.code.map(|code| code.as_str().to_owned()),
+        content: change.content,
+    }
+}
+
+pub fn session_sets(sets: SessionSets) -> js::SessionSets {
+    let list = |ids: Vec<ObjectId>| ids.iter().map(ToString::to_string).collect();
+    js::SessionSets {
+        session_index: list(sets.session_index),
+        metadata_pool: list(sets.metadata_pool),
+        active_set: list(sets.active_set),
+        pinned_set: list(sets.pinned_set),
+    }
+}
+
+pub fn assembled(view: Assembled) -> js::Assembled {
+    let block = |b: Block| js::Block { id: b.id.to_string(), content: b.content };
+    js::Assembled {
+        system_prompt: view.system_prompt,
+        metadata_pool: view.metadata_pool,
+        chat: view.chat,
+        active_content: view.active_content,
+        text: view.text,
+        blocks: view.blocks.into_iter().map(block).collect(),
+    }
+}
+
+pub fn hit(hit: Hit) -> js::SearchHit {
+    js::SearchHit {
+        id: hit.id.to_string(),
+        tx_id: number(hit.tx_id),
+        line: u32::try_from(hit.line).unwrap_or(u32::MAX),
+        snippet: hit.snippet,
+        score: hit.score,
+    }
+}
+
+pub fn stats(stats: context_engine::Stats) -> js::Stats {
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    js::Stats {
+        context_tokens: i64::try_from(stats.context_tokens).unwrap_or(i64::MAX),
+        active_tokens: i64::try_from(stats.active_tokens).unwrap_or(i64::MAX),
+        objects: count(stats.objects),
+        rolls: count(stats.rolls),
+    }
+}
+
+pub fn toolcall(call: js::Toolcall) -> Result<ToolcallInput, Coded> {
+    let status = match call.status.as_str() {
+        "ok" => Status::Ok,
+        "fail" => Status::Fail,
+        _ => return Err(Coded::invalid("status is 'ok' or 'fail'")),
+    };
+    Ok(ToolcallInput {
+        call_id: call.id,
+        tool: call.tool,
+        args: js::object(call.args).ok_or_else(|| Coded::invalid("args is an object"))?,
+        args_display: call.args_display,
+        content: call.content,
+        status,
+        file_refs: call.file_refs.unwrap_or_default().into_iter().map(ObjectId::new).collect(),
+    })
+}
+
+pub fn part(part: Option<js::Part>) -> Result<Option<Part>, Coded> {
+    let Some(part) = part else { return Ok(None) };
+    match (part.lines, part.grep) {
+        (None, None) => Ok(None),
+        (Some(lines), None) => match lines[..] {
+            [first, last] => Ok(Some(Part::Lines(first as usize, last as usize))),
+            _ => Err(Coded::invalid("lines is a pair of line numbers, first and last")),
+        },
+        (None, Some(pattern)) => Ok(Some(Part::Grep(pattern))),
+        (Some(_), Some(_)) => Err(Coded::invalid("give either lines or grep, not both")),
+    }
+}
+
+pub fn as_of(at: Either<String, js::AsOf>) -> Result<AsOf, Coded> {
+    let at = match at {
+        Either::A(time) => return Ok(AsOf { valid_time: Some(time.parse()?), known: None }),
+        Either::B(at) => at,
+    };
+    let valid_time = at.valid_time.map(|t| t.parse()).transpose()?;
+    let known = match (at.tx_id, at.tx_time) {
+        (Some(id), None) => Some(Known::Tx(tx(id)?)),
+        (None, Some(time)) => Some(Known::Time(time.parse()?)),
+        (None, None) => None,
+        (Some(_), Some(_)) => return Err(Coded::invalid("give either txId or txTime, not both")),
+    };
+    Ok(AsOf { valid_time, known })
+}
+
+pub fn object_type(name: Option<String>) -> Result<Option<ObjectType>, Coded> {
+    Ok(name.map(|n| n.parse()).transpose()?)
+}
+
+pub fn tx(id: i64) -> Result<TxId, Coded> {
+    u64::try_from(id).map(TxId).map_err(|_| Coded::invalid("a transaction number is not negative"))
+}
+
+/// Transaction numbers count up from 1, so they stay far below JavaScript's largest exact integer.
+pub fn number(tx: TxId) -> i64 {
+    i64::try_from(tx.0).unwrap_or(i64::MAX)
+}
+

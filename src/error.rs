@@ -1,0 +1,74 @@
+//! Errors with a stable `code`, for every method that returns a promise.
+
+use context_engine::EngineError;
+use context_model::error::ModelError;
+use context_store::StoreError;
+use napi::bindgen_prelude::{Env, FromNapiValue, JsObjectValue as _, PromiseRaw, ToNapiValue};
+use napi::{Error, JsValue as _};
+use std::future::Future;
+
+/// A core error on its way to JavaScript.
+#[derive(Debug)]
+pub struct Coded {
+    code: &'static str,
+    message: String,
+}
+
+impl Coded {
+    /// `INVALID_ARGUMENT` with a sentence.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self { code: "INVALID_ARGUMENT", message: message.into() }
+    }
+
+    /// `CLOSED`.
+    pub fn closed() -> Self {
+        EngineError::Closed.into()
+    }
+
+    fn into_napi(self, env: &Env) -> Error {
+        let made = env.create_error(Error::from_reason(&self.message)).and_then(|mut error| {
+            error.set_named_property("code", self.code)?;
+            Ok(error.to_unknown())
+        });
+        match made {
+            Ok(error) => Error::from(error),
+            Err(error) => error,
+        }
+    }
+}
+
+impl From<EngineError> for Coded {
+    fn from(error: EngineError) -> Self {
+        Self { code: error.code().as_str(), message: error.to_string() }
+    }
+}
+
+impl From<StoreError> for Coded {
+    fn from(error: StoreError) -> Self {
+        Self { code: error.code().as_str(), message: error.to_string() }
+    }
+}
+
+impl From<ModelError> for Coded {
+    fn from(error: ModelError) -> Self {
+        Self { code: error.code().as_str(), message: error.to_string() }
+    }
+}
+
+/// Runs a future on the addon's runtime and gives its promise.
+///
+/// napi-rs rejects an `async fn` with a generic code only; a future with a callback may build the error that
+/// JavaScript sees, so every asynchronous method goes through here.
+pub fn promise<'env, T, U>(
+    env: &'env Env,
+    future: impl Future<Output = Result<T, Coded>> + Send + 'static,
+    convert: impl FnOnce(T) -> U + Send + 'static,
+) -> napi::Result<PromiseRaw<'env, U>>
+where
+    T: Send + 'static,
+    U: ToNapiValue + FromNapiValue + 'static,
+{
+    env.spawn_future_with_callback(async move { Ok(future.await) }, move |env, outcome| {
+        outcome.map(convert).map_err(|error| error.into_napi(env))
+    })
+}

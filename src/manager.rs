@@ -1,0 +1,385 @@
+//! The class `ContextManager`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use context_engine::{DEFAULT_MAX_TEXT_BYTES, Engine, Options, Query};
+use context_model::collapse::Window;
+use context_model::id::SessionId;
+use context_model::mounts::MountMapping;
+use context_store::Store;
+use napi::bindgen_prelude::{Either, Env, Function, PromiseRaw};
+use napi_derive::napi;
+use serde_json::Value;
+
+use crate::callback;
+use crate::convert;
+use crate::error::{Coded, promise};
+use crate::store;
+use crate::types as js;
+
+/// What an open instance holds. `None` in its place means closed.
+#[derive(Clone)]
+pub(crate) struct Open {
+    pub engine: Engine,
+    store: Arc<dyn Store>,
+}
+
+/// A client's hold on one session: it indexes files, records tool calls and turns, keeps the session's sets,
+/// renders the context, and answers questions about every version of every object.
+///
+/// Every method but `sessionId`, `point` and `watch` returns a promise; a rejection is an `Error` with a `code`
+/// of `ErrorCode`. After `close()` every method rejects with `CLOSED`.
+#[napi]
+pub struct ContextManager {
+    session_id: String,
+    pub(crate) open: Mutex<Option<Open>>,
+}
+
+#[napi]
+impl ContextManager {
+    /// Opens the store, and starts the session or, where the store knows it, resumes it: files that changed
+    /// meanwhile get a new version, and what can't be reached keeps its last one.
+    ///
+    /// Rejects with `INVALID_ARGUMENT`, `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `STORE_NEWER` or `STORE_FULL`.
+    #[napi(factory, js_name = "open", ts_return_type = "Promise<ContextManager>")]
+    pub fn open_session(env: &Env, options: js::OpenOptions) -> napi::Result<PromiseRaw<'_, Self>> {
+        let session_id = options.session_id.clone();
+        promise(env, async move { start(options).await }, move |open| Self {
+            session_id,
+            open: Mutex::new(Some(open)),
+        })
+    }
+
+    /// The session that this instance is bound to.
+    #[napi(getter)]
+    pub fn session_id(&self) -> String {
+        self.session_id.clone()
+    }
+
+    /// Indexes a file that the agent has read: it enters the metadata pool and the active set.
+    ///
+    /// `content` is the whole file as the tool read it; without it the file is read from disk. Text is hashed
+    /// as its UTF-8 bytes, so callers that have the bytes hand over bytes. A file that is not text is indexed
+    /// with null content and a `reason`.
+    ///
+    /// Rejects with `IO` when there is no readable regular file, `INVALID_ARGUMENT` for an impossible path.
+    #[napi]
+    pub fn index_file<'env>(
+        &self,
+        env: &'env Env,
+        path: String,
+        content: Option<js::Content>,
+    ) -> napi::Result<PromiseRaw<'env, js::IndexResult>> {
+        let content = content.map(convert::bytes);
+        self.call(env, |open| async move { Ok(open.engine.index_file(&path, content).await?) }, convert::index_result)
+    }
+
+    /// Indexes a file that the agent has written: it enters the metadata pool and is not activated by that.
+    ///
+    /// Rejects as `indexFile`.
+    #[napi]
+    pub fn index_written<'env>(
+        &self,
+        env: &'env Env,
+        path: String,
+        content: Option<js::Content>,
+    ) -> napi::Result<PromiseRaw<'env, js::IndexResult>> {
+        let content = content.map(convert::bytes);
+        self.call(env, |open| async move { Ok(open.engine.index_written(&path, content).await?) }, convert::index_result)
+    }
+
+    /// Records that a file is confirmed to be deleted: a version with null content. The history stays.
+    #[napi]
+    pub fn index_file_deletion<'env>(
+        &self,
+        env: &'env Env,
+        path: String,
+    ) -> napi::Result<PromiseRaw<'env, js::IndexResult>> {
+        self.call(env, |open| async move { Ok(open.engine.index_deletion(&path).await?) }, convert::index_result)
+    }
+
+    /// Takes in paths that were only seen (ls, find, grep): metadata without content. Never overwrites.
+    #[napi]
+    pub fn discover<'env>(
+        &self,
+        env: &'env Env,
+        paths: Vec<String>,
+    ) -> napi::Result<PromiseRaw<'env, Vec<js::IndexResult>>> {
+        let work = |open: Open| async move { Ok(open.engine.discover(&paths).await?) };
+        self.call(env, work, |results| results.into_iter().map(convert::index_result).collect())
+    }
+
+    /// Records a tool call of the current turn: a `toolcall` object that is active until the window lets it
+    /// go. Files that it read, wrote or named are indexed. Resolves with the object's ID.
+    #[napi]
+    pub fn record_toolcall<'env>(
+        &self,
+        env: &'env Env,
+        call: js::Toolcall,
+    ) -> napi::Result<PromiseRaw<'env, String>> {
+        let work = |open: Open| async move { Ok(open.engine.record_toolcall(convert::toolcall(call)?).await?) };
+        self.call(env, work, |id| id.to_string())
+    }
+
+    /// Starts a turn with the user's message, or adds the assistant's answer to the current one. A message is
+    /// `{ role, content, … }` as pi-ai shapes it; an answer's other fields are kept as its metadata.
+    #[napi(ts_args_type = "message: object", ts_return_type = "Promise<{ turnCount: number }>")]
+    pub fn append_turn<'env>(
+        &self,
+        env: &'env Env,
+        message: Value,
+    ) -> napi::Result<PromiseRaw<'env, js::TurnCount>> {
+        let work = |open: Open| async move { Ok(open.engine.append_turn(message).await?) };
+        self.call(env, work, |count| js::TurnCount { turn_count: u32::try_from(count).unwrap_or(u32::MAX) })
+    }
+
+    /// Records the system prompt; the same text again writes nothing.
+    #[napi]
+    pub fn set_system_prompt<'env>(
+        &self,
+        env: &'env Env,
+        text: String,
+    ) -> napi::Result<PromiseRaw<'env, ()>> {
+        self.call(env, |open| async move { Ok(open.engine.set_system_prompt(&text).await?) }, |()| ())
+    }
+
+    /// Puts an object into the active set and gives its content. `id` is a full ID, a handle, or either with
+    /// `@txId` for a historical version, which leaves the sets as they are.
+    #[napi]
+    pub fn activate<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        part: Option<js::Part>,
+    ) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
+        let work =
+            |open: Open| async move { Ok(open.engine.activate(&id, convert::part(part)?).await?) };
+        self.call(env, work, convert::set_change)
+    }
+
+    /// Takes an object out of the active set; its metadata stays.
+    #[napi]
+    pub fn deactivate<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
+        self.call(env, |open| async move { Ok(open.engine.deactivate(&id).await?) }, convert::set_change)
+    }
+
+    /// Exempts an object from auto-collapse.
+    #[napi]
+    pub fn pin<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
+        self.call(env, |open| async move { Ok(open.engine.pin(&id).await?) }, convert::set_change)
+    }
+
+    /// Takes back a pin.
+    #[napi]
+    pub fn unpin<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
+        self.call(env, |open| async move { Ok(open.engine.unpin(&id).await?) }, convert::set_change)
+    }
+
+    /// Puts an object of the session index into the metadata pool.
+    #[napi]
+    pub fn promote<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
+        self.call(env, |open| async move { Ok(open.engine.promote(&id).await?) }, convert::set_change)
+    }
+
+    /// Takes an object out of the metadata pool and the active set; the session index keeps it.
+    #[napi]
+    pub fn demote<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
+        self.call(env, |open| async move { Ok(open.engine.demote(&id).await?) }, convert::set_change)
+    }
+
+    /// The session's four sets.
+    #[napi]
+    pub fn session_sets<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::SessionSets>> {
+        self.call(env, |open| async move { Ok(open.engine.session_sets().await?) }, convert::session_sets)
+    }
+
+    /// The canonical view: system prompt, metadata pool, chat, active content, byte for byte the same for the
+    /// same state. Its cost follows the length of the conversation.
+    #[napi]
+    pub fn assemble<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::Assembled>> {
+        self.call(env, |open| async move { Ok(open.engine.assemble().await?) }, convert::assembled)
+    }
+
+    /// The latest version of an object, or null.
+    #[napi(ts_return_type = "Promise<ObjectDocument | null>")]
+    pub fn get<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, Option<Value>>> {
+        let work = |open: Open| async move { Ok(open.engine.get(&id).await?) };
+        self.call(env, work, |found| found.as_ref().map(convert::document))
+    }
+
+    /// The version of an object at a point of the two times, or null. A text is a valid time.
+    #[napi(ts_return_type = "Promise<ObjectDocument | null>")]
+    pub fn get_as_of<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        at: Either<String, js::AsOf>,
+    ) -> napi::Result<PromiseRaw<'env, Option<Value>>> {
+        let work = |open: Open| async move { Ok(open.engine.get_as_of(&id, convert::as_of(at)?).await?) };
+        self.call(env, work, |found| found.as_ref().map(convert::document))
+    }
+
+    /// All versions of an object, oldest first; none for an unknown one.
+    #[napi]
+    pub fn history<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, Vec<js::Version>>> {
+        let work = |open: Open| async move { Ok(open.engine.history(&id).await?) };
+        self.call(env, work, |versions| versions.iter().map(convert::version).collect())
+    }
+
+    /// The difference of two versions' contents as a unified diff; empty where they are equal.
+    #[napi]
+    pub fn diff<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        from_tx: i64,
+        to_tx: i64,
+    ) -> napi::Result<PromiseRaw<'env, String>> {
+        let work = move |open: Open| async move {
+            let (from, to) = (convert::tx(from_tx)?, convert::tx(to_tx)?);
+            Ok(open.engine.diff(&id, from, to).await?)
+        };
+        self.call(env, work, |text| text)
+    }
+
+    /// The objects that fit a filter, in the order in which they were first written.
+    #[napi(ts_return_type = "Promise<ObjectDocument[]>")]
+    pub fn query<'env>(
+        &self,
+        env: &'env Env,
+        filter: js::QueryFilter,
+    ) -> napi::Result<PromiseRaw<'env, Vec<Value>>> {
+        let work = |open: Open| async move {
+            let query = Query {
+                object_type: convert::object_type(filter.r#type)?,
+                session_id: filter.session_id,
+                path_prefix: filter.path_prefix,
+                since: filter.since.map(|t| t.parse()).transpose()?,
+            };
+            Ok(open.engine.query(&query).await?)
+        };
+        self.call(env, work, |documents| documents.iter().map(convert::document).collect())
+    }
+
+    /// Full-text search over the contents of all versions, best match first.
+    #[napi]
+    pub fn search<'env>(
+        &self,
+        env: &'env Env,
+        text: String,
+        options: Option<js::SearchOptions>,
+    ) -> napi::Result<PromiseRaw<'env, Vec<js::SearchHit>>> {
+        let work = |open: Open| async move {
+            let (limit, kind) = options.map_or((None, None), |o| (o.limit, o.r#type));
+            let kind = convert::object_type(kind)?;
+            Ok(open.engine.search(&text, limit.unwrap_or(20) as usize, kind).await?)
+        };
+        self.call(env, work, |hits| hits.into_iter().map(convert::hit).collect())
+    }
+
+    /// Figures of the session.
+    #[napi]
+    pub fn stats<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::Stats>> {
+        self.call(env, |open| async move { Ok(open.engine.stats().await?) }, convert::stats)
+    }
+
+    /// Calls a listener when a tracked file changes outside the agent's own calls. Returns the function that
+    /// ends it. Watching does not keep the process alive. Throws `CLOSED`.
+    #[napi(
+        ts_args_type = "listener: (event: WatchEvent) => void",
+        ts_return_type = "() => void",
+        catch_unwind
+    )]
+    pub fn watch<'env>(
+        &self,
+        env: &'env Env,
+        listener: Function<'env, js::WatchEvent, ()>,
+    ) -> napi::Result<Function<'env, (), ()>> {
+        let open = self.current().map_err(|error| error.into_napi(env))?;
+        callback::subscribe(env, open.engine, listener)
+    }
+
+    /// Waits until what was written to disk before the call has been seen by the trackers and indexed.
+    #[napi]
+    pub fn flush<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
+        self.call(env, |open| async move { Ok(open.engine.flush().await?) }, |()| ())
+    }
+
+    /// Ends the trackers. The session's state is in the store at any time, so this is all that a pause takes;
+    /// `open` with the same session ID resumes it, here or elsewhere.
+    #[napi]
+    pub fn pause<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
+        self.call(env, |open| async move { Ok(open.engine.pause().await?) }, |()| ())
+    }
+
+    /// Pauses the session and closes the store. Closing twice is fine.
+    #[napi]
+    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let work = async move {
+            let Some(open) = open else { return Ok(()) };
+            let ended = open.engine.close().await;
+            open.store.close().await?;
+            Ok(ended?)
+        };
+        promise(env, work, |()| ())
+    }
+}
+
+impl ContextManager {
+    /// Runs an engine's call. Fails with `CLOSED` inside the promise, never by throwing.
+    pub(crate) fn call<'env, T, U, F>(
+        &self,
+        env: &'env Env,
+        work: impl FnOnce(Open) -> F + Send + 'static,
+        convert: impl FnOnce(T) -> U + Send + 'static,
+    ) -> napi::Result<PromiseRaw<'env, U>>
+    where
+        F: Future<Output = Result<T, Coded>> + Send + 'static,
+        T: Send + 'static,
+        U: napi::bindgen_prelude::ToNapiValue + 'static,
+    {
+        let open = self.current();
+        promise(env, async move { work(open?).await }, convert)
+    }
+
+    pub(crate) fn current(&self) -> Result<Open, Coded> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or_else(Coded::closed)
+    }
+}
+
+async fn start(options: js::OpenOptions) -> Result<Open, Coded> {
+    let session = SessionId::new(options.session_id)?;
+    let store = store::open(options.store).await?;
+    let window = options.window.unwrap_or(js::WindowOptions { per_turn: None, turns_back: None });
+    let usual = Window::default();
+    let mounts = options.mounts.unwrap_or_default().into_iter().map(|m| MountMapping {
+        agent_prefix: m.agent_prefix,
+        canonical_prefix: m.canonical_prefix,
+        filesystem_id: m.filesystem_id,
+    });
+    let engine = Engine::open(Options {
+        home: options.home,
+        system_prompt: options.system_prompt,
+        filesystem_id: options.filesystem_id,
+        mounts: mounts.collect(),
+        window: Window {
+            per_turn: window.per_turn.map_or(usual.per_turn, |n| n as usize),
+            turns_back: window.turns_back.map_or(usual.turns_back, |n| n as usize),
+        },
+        watch: options.watch.unwrap_or(true),
+        watch_unmapped: options.watch_unmapped,
+        detect_devices: options.detect_devices.unwrap_or(false),
+        max_text_bytes: DEFAULT_MAX_TEXT_BYTES,
+        ..Options::new(session, options.cwd, Arc::clone(&store))
+    })
+    .await;
+    match engine {
+        Ok(engine) => Ok(Open { engine, store }),
+        Err(error) => {
+            // The first error is the one to report.
+            let _second = store.close().await;
+            Err(error.into())
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The projection's methods of `ContextManager`, and their shapes.
+
+use context_engine::{Birth, Call, CollapsedCall, Edit, Incoming};
+use context_model::id::SessionId;
+use context_model::pricing::{Prices, Receipt, RollReason};
+use napi::bindgen_prelude::{Env, PromiseRaw};
+use napi_derive::napi;
+use serde_json::Value;
+
+use crate::convert;
+use crate::manager::{ContextManager, Open};
+use crate::types as js;
+
+/// What a tool result shall show when it enters the transcript.
+#[napi(object)]
+pub struct ReceivedResult {
+    /// The object's ID.
+    pub id: String,
+    /// Its short name, which the projection uses.
+    pub handle: String,
+    /// The line to put before the output; absent where a reference would not be shorter than the output.
+    pub header: Option<String>,
+}
+
+/// A message of the harness that the engine has not seen yet.
+#[napi(object)]
+pub struct IncomingMessage {
+    /// The harness's own name for the message; it comes back in the plan.
+    pub key: String,
+    /// The message as pi-ai shapes it: `{ role, content, … }`.
+    #[napi(ts_type = "object")]
+    pub message: Value,
+}
+
+/// Prices per million tokens, as a model catalogue lists them; only their ratios matter. Zero means unknown.
+#[napi(object)]
+pub struct ModelPrices {
+    /// Fresh input.
+    pub input: f64,
+    /// Cached input.
+    pub cache_read: f64,
+    /// Writing to the cache.
+    pub cache_write: f64,
+    /// `false` for a model that caches nothing.
+    pub caches: Option<bool>,
+}
+
+/// The circumstances of the model call that comes next.
+#[napi(object)]
+pub struct ModelCall {
+    /// The model's name; another one than before has a cold cache.
+    pub model: String,
+    /// The model's prices.
+    pub prices: ModelPrices,
+    /// How many content blocks back the provider looks for a cached prefix: 20 for Anthropic's API, absent for
+    /// providers that reuse any common prefix.
+    pub lookback_blocks: Option<u32>,
+    /// The context window in tokens; 0 when unknown.
+    pub context_window: f64,
+    /// How long the provider keeps a prefix, in milliseconds.
+    pub cache_ttl_ms: f64,
+    /// The harness's clock, in milliseconds since the epoch.
+    pub now_ms: f64,
+    /// Estimated tokens of system prompt and tool declarations.
+    pub system_tokens: f64,
+    /// Roll only where a user's turn starts, for models whose reasoning depends on an unchanged prefix.
+    pub only_at_user_turn: bool,
+    /// Whether the next call begins a user's turn.
+    pub at_user_turn: bool,
+    /// Whether rolls may happen at all now.
+    pub rolls: bool,
+}
+
+/// What to do before the next model call.
+#[napi(object)]
+pub struct Plan {
+    /// Messages to replace in what the model sees.
+    #[napi(ts_type = "Edit[]")]
+    pub edits: Vec<js::Edit>,
+    /// Lines to add at the end of what the model sees.
+    pub notices: Vec<String>,
+    /// The receipt of the roll among the edits, if there was one.
+    pub receipt: Option<RollReceipt>,
+    /// Estimated tokens of the next request.
+    pub context_tokens: f64,
+    /// Estimated tokens of what could be rolled.
+    pub stale_tokens: f64,
+}
+
+/// What a roll removed, what it cost, and when it has paid for itself. Made for people, never for the chat.
+#[napi(object)]
+pub struct RollReceipt {
+    /// How many items were replaced by references.
+    pub items: u32,
+    /// Tokens that left the request.
+    pub removed_tokens: f64,
+    /// What it cost once, in fresh input tokens.
+    pub cost: f64,
+    /// What each later call saves, in fresh input tokens.
+    pub gain: f64,
+    /// Model calls until it has paid for itself; absent when it never does.
+    pub pays_back_after_calls: Option<u32>,
+    /// Why it happened.
+    #[napi(ts_type = "'free' | 'pays' | 'pressure' | 'hard' | 'asked'")]
+    pub reason: String,
+}
+
+#[napi]
+impl ContextManager {
+    /// Records a tool result before the harness stores it, and says what to put before it. `content` is the
+    /// complete output, before any truncation.
+    #[napi]
+    pub fn receive<'env>(
+        &self,
+        env: &'env Env,
+        call: js::Toolcall,
+    ) -> napi::Result<PromiseRaw<'env, ReceivedResult>> {
+        let work = |open: Open| async move { Ok(open.engine.receive(convert::toolcall(call)?).await?) };
+        self.call(env, work, |Birth { id, handle, header }| ReceivedResult { id: id.to_string(), handle, header })
+    }
+
+    /// Takes in the messages that are new since the last call, records what is not recorded yet, and decides
+    /// what the next model call shall see. Between two rolls no message that was sent before is replaced.
+    #[napi]
+    pub fn advance<'env>(
+        &self,
+        env: &'env Env,
+        messages: Vec<IncomingMessage>,
+        call: ModelCall,
+    ) -> napi::Result<PromiseRaw<'env, Plan>> {
+        let work =
+            |open: Open| async move { Ok(open.engine.advance(incoming(messages), &circumstances(call)).await?) };
+        self.call(env, work, plan)
+    }
+
+    /// Rebuilds what is visible from the messages of the branch that the harness is on now, with earlier edits
+    /// already in them. The first `recorded` messages are in the store already.
+    #[napi]
+    pub fn resync<'env>(
+        &self,
+        env: &'env Env,
+        messages: Vec<IncomingMessage>,
+        recorded: u32,
+        call: ModelCall,
+    ) -> napi::Result<PromiseRaw<'env, Plan>> {
+        let work = move |open: Open| async move {
+            let call = circumstances(call);
+            Ok(open.engine.resync(incoming(messages), recorded as usize, &call).await?)
+        };
+        self.call(env, work, plan)
+    }
+
+    /// Rolls everything that is stale now, because a person asked for it.
+    #[napi]
+    pub fn roll_now<'env>(&self, env: &'env Env, call: ModelCall) -> napi::Result<PromiseRaw<'env, Plan>> {
+        self.call(env, |open| async move { Ok(open.engine.roll_now(&circumstances(call)).await?) }, plan)
+    }
+
+    /// Takes back the latest roll of this process: its messages are to be shown in full again.
+    #[napi]
+    pub fn undo_roll<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Plan>> {
+        self.call(env, |open| async move { Ok(open.engine.undo_roll().await?) }, plan)
+    }
+
+    /// The receipts of this process's rolls, oldest first.
+    #[napi]
+    pub fn receipts<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<RollReceipt>>> {
+        let work = |open: Open| async move { Ok(open.engine.receipts().await?) };
+        self.call(env, work, |receipts| receipts.into_iter().map(receipt).collect())
+    }
+
+    /// Takes over pool, active and pinned sets and the chat as they were after a transaction of a session:
+    /// this one (a step to another branch) or the one that it was forked from. The index becomes the union.
+    #[napi]
+    pub fn restore<'env>(
+        &self,
+        env: &'env Env,
+        session_id: String,
+        tx: i64,
+    ) -> napi::Result<PromiseRaw<'env, ()>> {
+        let work = move |open: Open| async move {
+            Ok(open.engine.restore(&SessionId::new(session_id)?, convert::tx(tx)?).await?)
+        };
+        self.call(env, work, |()| ())
+    }
+
+    /// The session's newest own transaction, for `restore`.
+    #[napi]
+    pub fn point<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, i64>> {
+        self.call(env, |open| async move { Ok(open.engine.point().await?) }, convert::number)
+    }
+}
+
+fn incoming(messages: Vec<IncomingMessage>) -> Vec<Incoming> {
+    messages.into_iter().map(|m| Incoming { key: m.key, message: m.message }).collect()
+}
+
+fn circumstances(call: ModelCall) -> Call {
+    let prices = call.prices;
+    Call {
+        model: call.model,
+        prices: Prices::from_catalogue(prices.input, prices.cache_read, prices.cache_write, prices.caches),
+        lookback_blocks: call.lookback_blocks,
+        context_window: whole(call.context_window),
+        cache_ttl_ms: call.cache_ttl_ms as i64,
+        now_ms: call.now_ms as i64,
+        system_tokens: whole(call.system_tokens),
+        only_at_user_turn: call.only_at_user_turn,
+        at_user_turn: call.at_user_turn,
+        rolls: call.rolls,
+    }
+}
+
+/// A count from JavaScript: negative, fractional and absent ones become whole and at least 0.
+fn whole(number: f64) -> u64 {
+    number.max(0.0) as u64
+}
+
+fn plan(plan: context_engine::Plan) -> Plan {
+    Plan {
+        edits: plan.edits.into_iter().map(edit).collect(),
+        notices: plan.notices,
+        receipt: plan.receipt.map(receipt),
+        context_tokens: plan.context_tokens as f64,
+        stale_tokens: plan.stale_tokens as f64,
+    }
+}
+
+fn edit(edit: Edit) -> js::Edit {
+    match edit {
+        Edit::Result { key, object, text } => js::Edit::Result { key, object: object.to_string(), text },
+        Edit::Arguments { key, calls } => {
+            js::Edit::Arguments { key, calls: calls.into_iter().map(collapsed).collect() }
+        }
+    }
+}
+
+fn collapsed(call: CollapsedCall) -> js::CollapsedCall {
+    js::CollapsedCall {
+        call_id: call.call_id,
+        position: u32::try_from(call.position).unwrap_or(u32::MAX),
+        args: Value::Object(call.args),
+    }
+}
+
+fn receipt(receipt: Receipt) -> RollReceipt {
+    RollReceipt {
+        items: u32::try_from(receipt.items).unwrap_or(u32::MAX),
+        removed_tokens: receipt.removed_tokens as f64,
+        cost: receipt.cost,
+        gain: receipt.gain,
+        pays_back_after_calls: receipt.pays_back_after_calls,
+        reason: match receipt.reason {
+            RollReason::Free => "free",
+            RollReason::Pays => "pays",
+            RollReason::Pressure => "pressure",
+            RollReason::Hard => "hard",
+            RollReason::Asked => "asked",
+        }
+        .to_owned(),
+    }
+}

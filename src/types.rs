@@ -1,0 +1,311 @@
+//! The shapes that cross the border. Their documentation is what TypeScript users read.
+
+use napi::bindgen_prelude::{Either, Uint8Array};
+use napi_derive::napi;
+use serde_json::{Map, Value};
+
+/// Where objects are stored.
+#[napi(discriminant = "kind", discriminant_case = "lowercase")]
+pub enum StoreOptions {
+    /// In memory: gone with the process. For tests and experiments.
+    Memory {},
+    /// One SQLite file, shared by any number of processes on one machine.
+    Sqlite {
+        /// The database file. It and its folder are created, readable by their owner only.
+        path: String,
+        /// `power` (default): a commit survives a power failure. `process`: it survives the end of the
+        /// process, and is faster.
+        #[napi(ts_type = "'process' | 'power'")]
+        durability: Option<String>,
+    },
+}
+
+/// A rule that translates a prefix of the agent's paths to the filesystem that the client sees.
+#[napi(object)]
+pub struct MountMapping {
+    /// The prefix as the agent sees it, absolute, for instance `/workspace`.
+    pub agent_prefix: String,
+    /// The prefix on the filesystem that `filesystemId` names, for instance `/home/me/project`.
+    pub canonical_prefix: String,
+    /// The filesystem namespace of everything below the prefix.
+    pub filesystem_id: String,
+}
+
+/// How long tool outputs stay active without being pinned.
+#[napi(object)]
+pub struct WindowOptions {
+    /// How many of the most recent tool outputs of one turn stay active. Default 5.
+    pub per_turn: Option<u32>,
+    /// How many turns back tool outputs stay active, the current one included. Default 3.
+    pub turns_back: Option<u32>,
+}
+
+/// How a session is opened.
+#[napi(object)]
+pub struct OpenOptions {
+    /// The session, as the harness names it. One that the store knows is resumed.
+    pub session_id: String,
+    /// The agent's working directory, absolute, as the agent sees it.
+    pub cwd: String,
+    /// Where objects are stored. Default: SQLite at `defaultStorePath()` (main entry), memory (native class).
+    pub store: Option<StoreOptions>,
+    /// The agent's home directory, for paths that begin with `~`.
+    pub home: Option<String>,
+    /// The system prompt to record.
+    pub system_prompt: Option<String>,
+    /// The filesystem namespace of paths that no mount covers.
+    pub filesystem_id: Option<String>,
+    /// How the agent's paths translate to paths that the client can read.
+    pub mounts: Option<Vec<MountMapping>>,
+    /// The auto-collapse window.
+    pub window: Option<WindowOptions>,
+    /// Whether files are watched. Default true.
+    pub watch: Option<bool>,
+    /// Whether paths that no mount covers are the client's own. Default: true without mounts, else false.
+    pub watch_unmapped: Option<bool>,
+    /// Tell filesystems apart by device number where no mount says. Default false.
+    pub detect_devices: Option<bool>,
+}
+
+/// What indexing did.
+#[napi(object)]
+pub struct IndexResult {
+    /// The object's ID.
+    pub id: String,
+    /// What happened to it.
+    #[napi(ts_type = "'created' | 'updated' | 'unchanged' | 'deleted'")]
+    pub action: String,
+    /// Why the object has no text, as the end of a sentence "the file …".
+    pub reason: Option<String>,
+}
+
+/// A tool execution.
+#[napi(object)]
+pub struct Toolcall {
+    /// The harness's call ID, verbatim.
+    pub id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// The arguments as the model gave them.
+    #[napi(ts_type = "object")]
+    pub args: Value,
+    /// A short form of the arguments for people.
+    pub args_display: Option<String>,
+    /// The complete output text.
+    pub content: String,
+    /// Whether the tool succeeded.
+    #[napi(ts_type = "'ok' | 'fail'")]
+    pub status: String,
+    /// IDs of file objects that the call concerns; those that the engine finds itself are added.
+    pub file_refs: Option<Vec<String>>,
+}
+
+/// The answer to a change of the session's sets. A refusal is an answer, not an error: it is made for the model.
+#[napi(object)]
+pub struct SetChange {
+    /// Whether it was done.
+    pub ok: bool,
+    /// The object's ID.
+    pub id: String,
+    /// A sentence for the model.
+    pub message: String,
+    /// Why not: `UNKNOWN_OBJECT`, `NOT_CONTENT`, `NULL_CONTENT`, `NOT_ACTIVE` or `INVALID_ARGUMENT`.
+    #[napi(ts_type = "ErrorCode")]
+    pub code: Option<String>,
+    /// The content or the part of it, after an activation.
+    pub content: Option<String>,
+}
+
+/// Which part of a content to give.
+#[napi(object)]
+pub struct Part {
+    /// First and last line, counted from 1.
+    #[napi(ts_type = "[number, number]")]
+    pub lines: Option<Vec<u32>>,
+    /// Only lines that contain this text.
+    pub grep: Option<String>,
+}
+
+/// The four sets of a session: object IDs in the order in which they entered.
+#[napi(object, use_nullable = false)]
+pub struct SessionSets {
+    /// Every content object that the session has encountered; never shrinks.
+    #[napi(js_name = "session_index")]
+    pub session_index: Vec<String>,
+    /// The objects that are visible as metadata.
+    #[napi(js_name = "metadata_pool")]
+    pub metadata_pool: Vec<String>,
+    /// The objects whose content is loaded.
+    #[napi(js_name = "active_set")]
+    pub active_set: Vec<String>,
+    /// The objects that are exempt from auto-collapse.
+    #[napi(js_name = "pinned_set")]
+    pub pinned_set: Vec<String>,
+}
+
+/// One block of the fourth section.
+#[napi(object)]
+pub struct Block {
+    /// The object's ID.
+    pub id: String,
+    /// Its content, verbatim.
+    pub content: String,
+}
+
+/// The canonical view of a session: four sections in their order; the same state gives the same bytes.
+#[napi(object)]
+pub struct Assembled {
+    /// The system prompt.
+    pub system_prompt: String,
+    /// One line for each object of the metadata pool.
+    pub metadata_pool: String,
+    /// The conversation, with `toolcall_ref` lines in place of outputs.
+    #[napi(ts_type = "unknown[]")]
+    pub chat: Vec<Value>,
+    /// One block for each object of the active set.
+    pub active_content: String,
+    /// All four as one text.
+    pub text: String,
+    /// The blocks of `activeContent`, for callers who must not parse.
+    pub blocks: Vec<Block>,
+}
+
+/// One version of an object.
+#[napi(object)]
+pub struct Version {
+    /// The whole document.
+    #[napi(ts_type = "ObjectDocument")]
+    pub document: Value,
+    /// The transaction that wrote it; rises strictly within a store.
+    pub tx_id: i64,
+    /// When the store learned of it, RFC 3339.
+    pub tx_time: String,
+    /// From when on it holds, RFC 3339.
+    pub valid_time: String,
+}
+
+/// A point of the two times.
+#[napi(object)]
+pub struct AsOf {
+    /// What held at this time, RFC 3339.
+    pub valid_time: Option<String>,
+    /// What the store knew at this time, RFC 3339.
+    pub tx_time: Option<String>,
+    /// What the store knew after this transaction.
+    pub tx_id: Option<i64>,
+}
+
+/// Which objects a query wants; absent fields do not restrict.
+#[napi(object)]
+pub struct QueryFilter {
+    /// Only objects of this type.
+    #[napi(ts_type = "ObjectType")]
+    pub r#type: Option<String>,
+    /// Only objects of this session: its infrastructure, and what its index holds.
+    pub session_id: Option<String>,
+    /// Only files at or below this path, as the agent writes it.
+    pub path_prefix: Option<String>,
+    /// Only objects that changed at this time or later, RFC 3339.
+    pub since: Option<String>,
+}
+
+/// Restricts a search.
+#[napi(object)]
+pub struct SearchOptions {
+    /// At most this many hits. Default 20.
+    pub limit: Option<u32>,
+    /// Only objects of this type.
+    #[napi(ts_type = "ObjectType")]
+    pub r#type: Option<String>,
+}
+
+/// A place where a search found its words.
+#[napi(object)]
+pub struct SearchHit {
+    /// The object's ID.
+    pub id: String,
+    /// The newest version with this content.
+    pub tx_id: i64,
+    /// The first line that matches, counted from 1.
+    pub line: u32,
+    /// That line, shortened around the match.
+    pub snippet: String,
+    /// Higher is better; comparable within one answer only.
+    pub score: f64,
+}
+
+/// Figures of a session.
+#[napi(object)]
+pub struct Stats {
+    /// Estimated tokens of the next request (characters / 4).
+    pub context_tokens: i64,
+    /// Estimated tokens of the active set's contents.
+    pub active_tokens: i64,
+    /// Content objects in the session index.
+    pub objects: u32,
+    /// Rolls that this process has executed.
+    pub rolls: u32,
+}
+
+/// Something that happened to a tracked file outside the agent's own calls.
+#[napi(object)]
+pub struct WatchEvent {
+    /// The object's ID; empty for a warning.
+    pub id: String,
+    /// The path as the agent sees it; the text of a warning.
+    pub path: String,
+    /// What happened.
+    #[napi(ts_type = "'created' | 'updated' | 'unchanged' | 'deleted' | 'orphaned' | 'warning'")]
+    pub action: String,
+}
+
+/// The number of turns of a chat.
+#[napi(object)]
+pub struct TurnCount {
+    /// Turns, the current one included.
+    pub turn_count: u32,
+}
+
+/// One message to replace in what the model sees.
+#[napi(discriminant = "kind", discriminant_case = "lowercase")]
+pub enum Edit {
+    /// A tool result's text.
+    Result {
+        /// The message.
+        key: String,
+        /// The object behind it.
+        object: String,
+        /// Its new text; absent: put back the message as the harness has it.
+        text: Option<String>,
+    },
+    /// The arguments of an answer's calls.
+    Arguments {
+        /// The message.
+        key: String,
+        /// The calls whose arguments to replace; none: put back the message as the harness has it.
+        calls: Vec<CollapsedCall>,
+    },
+}
+
+/// Arguments that stand in place of a call's full ones.
+#[napi(object)]
+pub struct CollapsedCall {
+    /// The harness's call ID.
+    pub call_id: String,
+    /// The position among the tool calls of the message, counted from 0.
+    pub position: u32,
+    /// The arguments to show.
+    #[napi(ts_type = "object")]
+    pub args: Value,
+}
+
+/// Bytes or text, as JavaScript hands them over.
+pub type Content = Either<String, Uint8Array>;
+
+/// A JSON object, or nothing where it is another value.
+pub fn object(value: Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(map) => Some(map),
+        _ => None,
+    }
+}
