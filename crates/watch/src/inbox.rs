@@ -240,6 +240,13 @@ impl Inbox {
         self.lock().rescans += 1;
     }
 
+    /// Whether the taker will wake by itself.
+    #[cfg(test)]
+    pub fn has_timer(&self) -> bool {
+        let state = self.lock();
+        state.settle_at.is_some() || state.poll_at.is_some()
+    }
+
     pub fn capacity(&self) -> usize {
         self.capacity
     }

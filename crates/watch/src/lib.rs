@@ -23,6 +23,8 @@
 #![warn(missing_docs)]
 
 mod attach;
+#[cfg(test)]
+mod border_tests;
 mod error;
 mod event;
 mod flush;

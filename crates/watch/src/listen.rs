@@ -1,5 +1,6 @@
 //! What an event of the operating system means for the plan.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -64,11 +65,8 @@ impl Listener {
         if let Some(cause) = cause.filter(|_| meaning.directory) {
             self.inbox.directory(path, cause);
         }
-        let Some(markers) = &self.markers else { return };
-        if let Some(number) = markers.number(path) {
+        if let Some(number) = self.markers.as_ref().and_then(|markers| markers.number(path)) {
             self.inbox.marker(number);
-        } else if cause == Some(Cause::Lost) && markers.directory == path {
-            self.inbox.answer_all();
         }
     }
 
@@ -84,6 +82,11 @@ impl Listener {
 }
 
 impl Markers {
+    /// Whether their directory is among these, or below one of them.
+    pub fn are_touched_by(&self, directories: &BTreeMap<Utf8PathBuf, Cause>) -> bool {
+        self.directory.ancestors().any(|directory| directories.contains_key(directory))
+    }
+
     fn number(&self, path: &Utf8Path) -> Option<u64> {
         if path.parent()? != self.directory {
             return None;
@@ -193,16 +196,6 @@ mod tests {
         listener.hear(event(CREATED, &["/m/flush-1-5"]));
         assert_eq!(listener.inbox.take().unwrap().flushes.len(), 1);
         assert_eq!(flush.wait(), Ok(()));
-    }
-
-    #[test]
-    fn losing_the_markers_directory_answers_flushes_by_a_rescan() {
-        let listener = listener();
-        let (_flush, ack) = Acknowledge::pair();
-        listener.inbox.await_marker(1, ack);
-        listener.hear(event(REMOVED, &["/m"]));
-        let batch = listener.inbox.take().unwrap();
-        assert!(batch.rescan && batch.flushes.len() == 1);
     }
 
     #[rstest]

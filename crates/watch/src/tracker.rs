@@ -200,6 +200,15 @@ impl Shared {
         } else {
             let causes = batch.directories.iter().map(|(path, cause)| (path.as_path(), *cause));
             attachments.look_at(causes, &mut report);
+            if self
+                .listener
+                .markers
+                .as_ref()
+                .is_some_and(|markers| markers.are_touched_by(&batch.directories))
+            {
+                // A marker made before the directory was attached again has not been announced.
+                self.listener.inbox.answer_all();
+            }
         }
         if (batch.poll || !batch.flushes.is_empty()) && attachments.is_polling() {
             let start = Instant::now();

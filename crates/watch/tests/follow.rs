@@ -1,4 +1,9 @@
 //! What happens to files and directories while they are tracked, on the real file system.
+#![allow(
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test that can't go on fails, and one that can't be run says so"
+)]
 
 mod common;
 

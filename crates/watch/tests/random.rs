@@ -1,4 +1,5 @@
 //! Any sequence of changes to a small tree: after a flush, what the events led to read equals the disk.
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 mod common;
 
@@ -76,7 +77,7 @@ fn apply(scene: &Scene, step: &Step, number: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, max_shrink_iters: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 400, ..ProptestConfig::with_cases(200) })]
 
     #[test]
     fn after_a_flush_nothing_is_stale(steps in proptest::collection::vec(any_step(), 1..60)) {

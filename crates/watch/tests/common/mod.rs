@@ -1,6 +1,7 @@
 //! A receiver that does what a client does with events: it reads what a hint names, and nothing else. When its
 //! copy equals the disk, the tracker has missed nothing.
 #![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};

@@ -1,0 +1,202 @@
+//! Tests at the border to the operating system: its queue runs over for real, and its refusals are injected.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rstest::rstest;
+
+use crate::listen::Listener;
+use crate::native::{Native, Notify, Refusal};
+use crate::{Event, NotifyTracker, Options, Tracked, Tracker};
+
+const GENEROUS: Duration = Duration::from_secs(120);
+
+/// The real watcher, which refuses as told and counts what it watches.
+struct Choosy {
+    inner: Notify,
+    refusal: Arc<Mutex<Option<Refusal>>>,
+    watches: Arc<AtomicUsize>,
+}
+
+impl Native for Choosy {
+    fn watch(&mut self, path: &Utf8Path) -> Result<(), Refusal> {
+        // The markers are always watched, so that flushes go their usual way.
+        let refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(refusal) = refusal.filter(|_| path.file_name() != Some("markers")) {
+            return Err(refusal);
+        }
+        self.watches.fetch_add(1, Ordering::Relaxed);
+        self.inner.watch(path)
+    }
+
+    fn unwatch(&mut self, path: &Utf8Path) {
+        self.inner.unwatch(path);
+    }
+}
+
+struct Stage {
+    tracker: NotifyTracker,
+    events: Receiver<String>,
+    refusal: Arc<Mutex<Option<Refusal>>>,
+    watches: Arc<AtomicUsize>,
+    listener: Arc<Listener>,
+    root: Utf8PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Stage {
+    fn new(refusal: Option<Refusal>) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Utf8PathBuf::from_path_buf(directory.path().canonicalize().unwrap()).unwrap();
+        let options = Options {
+            marker_directory: Some(root.join("markers")),
+            poll_interval: Duration::from_millis(10),
+            ..Options::default()
+        };
+        let refusal = Arc::new(Mutex::new(refusal));
+        let watches = Arc::new(AtomicUsize::new(0));
+        let (tell, events) = channel();
+        let sink = move |event: Event| {
+            // Only a test that is over no longer listens.
+            let _ = tell.send(format!("{event:?}"));
+        };
+        let mut kept = None;
+        let tracker = NotifyTracker::start_with(options, sink, |listener| {
+            kept = Some(Arc::clone(&listener));
+            let (refusal, watches) = (Arc::clone(&refusal), Arc::clone(&watches));
+            Ok(Box::new(Choosy { inner: Notify::open(listener)?, refusal, watches }))
+        })
+        .unwrap();
+        Self { tracker, events, refusal, watches, listener: kept.unwrap(), root, _directory: directory }
+    }
+
+    fn until(&self, what: &str) {
+        while !self.events.recv_timeout(GENEROUS).unwrap_or_else(|_| panic!("no {what}")).contains(what) {}
+    }
+
+    /// What is delivered up to the end of a flush.
+    fn flushed(&self) -> Vec<String> {
+        self.tracker.flush().wait_timeout(GENEROUS).expect("an answer").expect("an open tracker");
+        self.events.try_iter().filter(|event| !event.starts_with("Flush")).collect()
+    }
+}
+
+#[rstest]
+#[case::limit(Refusal::Limit, Tracked::Polled, 1)]
+#[case::denied(Refusal::Denied, Tracked::Polled, 0)]
+#[case::other(Refusal::Other("no such thing here".into()), Tracked::Polled, 2)]
+fn what_is_refused_is_polled_until_it_is_not(
+    #[case] refusal: Refusal,
+    #[case] tracked: Tracked,
+    #[case] warnings: usize,
+) {
+    let stage = Stage::new(Some(refusal));
+    let path = stage.root.join("f");
+    assert_eq!(stage.tracker.track(&path).unwrap(), tracked);
+    fs::write(&path, "1").unwrap();
+    let events = stage.flushed();
+    let of = |kind: &str| events.iter().filter(|event| event.starts_with(kind)).count();
+    assert!(of("Warning") >= warnings.min(1) && (warnings > 0 || of("Warning") == 0), "{events:?}");
+    assert!(of("Changed") >= 1, "{events:?}");
+    *stage.refusal.lock().unwrap() = None;
+    stage.flushed();
+    let status = stage.tracker.status();
+    assert_eq!(status.polled_directories, 0, "{status:?}");
+    fs::write(&path, "2").unwrap();
+    stage.until("Changed");
+}
+
+#[test]
+fn nothing_is_left_to_wake_for_when_nothing_happens() {
+    let stage = Stage::new(None);
+    for number in 0..20 {
+        let path = stage.root.join(format!("d{number}/f"));
+        stage.tracker.track(&path).unwrap();
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::write(path, "1").unwrap();
+    }
+    stage.flushed();
+    assert!(!stage.listener.inbox.has_timer(), "no settling, no polling");
+    *stage.refusal.lock().unwrap() = Some(Refusal::Limit);
+    stage.tracker.track(&stage.root.join("more/f")).unwrap();
+    fs::create_dir(stage.root.join("more")).unwrap();
+    stage.flushed();
+    assert!(stage.listener.inbox.has_timer(), "polled");
+    *stage.refusal.lock().unwrap() = None;
+    stage.flushed();
+    // The last planned poll finds nothing to poll and plans no other.
+    while stage.listener.inbox.has_timer() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+#[allow(clippy::print_stderr, reason = "a test that can't be run says so")]
+fn the_kernels_queue_running_over_leads_to_a_rescan_and_new_watches() {
+    let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+    let limit: usize = limit.trim().parse().unwrap();
+    if limit > 1_000_000 {
+        eprintln!("not run: the kernel's queue holds {limit} events");
+        return;
+    }
+    let stage = Stage::new(None);
+    let directory = stage.root.join("d");
+    fs::create_dir(&directory).unwrap();
+    let path = directory.join("f");
+    stage.tracker.track(&path).unwrap();
+    stage.flushed();
+    let watches = stage.watches.load(Ordering::Relaxed);
+    {
+        // Holds up the thread that empties the kernel's queue.
+        let _held = stage.listener.plan();
+        let mut noise = ["x", "y"].map(|name| File::create(stage.root.join(name)).unwrap());
+        // In turns, because equal neighbours are one event.
+        (0..limit + 1000).for_each(|number| noise[number % 2].write_all(b".").unwrap());
+        fs::remove_dir(&directory).unwrap();
+        fs::create_dir(&directory).unwrap();
+        fs::write(&path, "lost").unwrap();
+    }
+    stage.until("Rescan");
+    assert!(stage.tracker.status().rescans >= 1);
+    stage.flushed();
+    assert!(stage.watches.load(Ordering::Relaxed) > watches, "attached again");
+    fs::write(&path, "seen").unwrap();
+    let events = stage.flushed();
+    assert!(events.iter().any(|event| event.starts_with("Changed")), "{events:?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+#[allow(clippy::print_stderr, reason = "a test that can't be run says so")]
+fn a_flush_is_answered_when_its_marker_is_lost() {
+    let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+    let limit: usize = limit.trim().parse().unwrap();
+    if limit > 1_000_000 {
+        eprintln!("not run: the kernel's queue holds {limit} events");
+        return;
+    }
+    let stage = Stage::new(None);
+    let path = stage.root.join("f");
+    stage.tracker.track(&path).unwrap();
+    let (waiting, ready) = std::sync::mpsc::sync_channel(0);
+    std::thread::scope(|scope| {
+        let mut noise = ["x", "y"].map(|name| File::create(stage.root.join(name)).unwrap());
+        let held = stage.listener.plan();
+        (0..limit + 1000).for_each(|number| noise[number % 2].write_all(b".").unwrap());
+        let tracker = &stage.tracker;
+        // Its marker is made when the plan is free, into a queue that is full or just being emptied.
+        scope.spawn(move || {
+            waiting.send(()).unwrap();
+            assert_eq!(tracker.flush().wait_timeout(GENEROUS), Some(Ok(())));
+        });
+        ready.recv().unwrap();
+        drop(held);
+    });
+    assert!(stage.tracker.status().rescans >= 1);
+}
