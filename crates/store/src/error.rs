@@ -16,7 +16,9 @@ pub enum StoreError {
     #[error("the store is damaged: {0}")]
     Corrupt(String),
     /// `STORE_NEWER`: a newer version of this library wrote the store.
-    #[error("the store has schema {found}, and this version reads up to {supported}: update pi-context-manager")]
+    #[error(
+        "the store has schema {found}, and this version reads up to {supported}: update pi-context-manager"
+    )]
     Newer {
         /// The schema number found.
         found: i64,

@@ -16,7 +16,16 @@ use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
 use serde_json::{Map, Value};
 
+pub mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
+pub mod memory;
+mod shape;
+pub mod sqlite;
+mod words;
+#[cfg(feature = "xtdb")]
+pub mod xtdb;
 
 pub use error::StoreError;
 
@@ -28,11 +37,13 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 pub trait Store: Send + Sync {
     /// Applies a transaction whole or not at all, and returns when it is durable.
     ///
-    /// A `Put` whose payload (and `source_hash`) equals the object's latest version writes nothing.
+    /// A `Put` whose payload (and `source_hash`) equals the version that holds at its valid time writes
+    /// nothing; without back-dated or future-dated versions that is the object's latest version.
     ///
     /// # Errors
     /// `CONFLICT` when an expectation does not hold, `INVALID_ARGUMENT` for an envelope that differs from the
-    /// stored one or a patch of an unknown object, `STORE_FULL`, `STORE_UNAVAILABLE`, `CLOSED`.
+    /// stored one, a patch of an unknown object, one that does not fit or one that would hold from before the
+    /// latest version on; `STORE_FULL`, `STORE_UNAVAILABLE`, `CLOSED`.
     async fn transact(&self, transaction: Transaction) -> Result<Receipt>;
 
     /// The version of an object at a point of the two times; `None` where there was none.
@@ -47,7 +58,8 @@ pub trait Store: Send + Sync {
     /// As [`Store::get`].
     async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>>;
 
-    /// The latest versions of many objects without their contents: for deciding and rendering.
+    /// The latest versions of many objects without their contents, all from one moment: for deciding and
+    /// rendering.
     ///
     /// # Errors
     /// As [`Store::get`].
@@ -58,6 +70,18 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// As [`Store::get`].
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>>;
+
+    /// The versions of an object as they were written, in the order of their transactions.
+    ///
+    /// Made for exports: unlike [`Store::history`], whose answer grows with the square of a patched document's
+    /// length, this one grows with what was written.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
+        let versions = self.history(id).await?;
+        Ok(versions.into_iter().map(Entry::from).collect())
+    }
 
     /// The IDs of the objects whose latest version fits the filter, in the order of their first transaction.
     ///
@@ -122,7 +146,37 @@ pub struct Version {
     pub valid_time: Timestamp,
 }
 
-/// An object's latest version without its content.
+/// One version of an object in the form in which it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// What was written.
+    pub change: Change,
+    /// The transaction that wrote it.
+    pub tx_id: TxId,
+    /// When the store learned of it.
+    pub tx_time: Timestamp,
+    /// From when on it holds.
+    pub valid_time: Timestamp,
+}
+
+/// What a write made of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// A whole document.
+    Document(Document),
+    /// A change of the version that was the latest one before.
+    Patch(Patch),
+}
+
+impl From<Version> for Entry {
+    fn from(version: Version) -> Self {
+        let Version { document, tx_id, tx_time, valid_time } = version;
+        Self { change: Change::Document(document), tx_id, tx_time, valid_time }
+    }
+}
+
+/// An object's latest version without its content. The latest version is the one that a read without bounds
+/// gives: the newest valid time, among equal ones the newest transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outline {
     /// The object's ID.
@@ -131,9 +185,10 @@ pub struct Outline {
     pub object_type: ObjectType,
     /// The source binding.
     pub source: Option<Source>,
-    /// The payload's fields but `content`. A document that is stored as patches has none of its lists here.
+    /// The payload's fields but `content`. A version that was written as a patch has neither its lists and
+    /// objects here nor its `content_hash`.
     pub payload: Map<String, Value>,
-    /// Whether the content is null.
+    /// Whether the version has no content text.
     pub is_null: bool,
     /// The transaction that wrote the version.
     pub tx_id: TxId,
@@ -146,8 +201,8 @@ pub struct Outline {
 pub struct Transaction {
     /// What is written. One object may be written several times; each write makes a version.
     pub writes: Vec<Write>,
-    /// What must hold before the first write: the transaction of an object's latest version, `None` for an
-    /// object that does not exist.
+    /// What must hold before the first write: the transaction of an object's latest version (as
+    /// [`Store::get`] without bounds gives it), `None` for an object that does not exist.
     pub expected: Vec<(ObjectId, Option<TxId>)>,
 }
 
@@ -161,12 +216,16 @@ pub enum Write {
         /// From when on it holds; the transaction's time where it is `None`.
         valid_time: Option<Timestamp>,
     },
-    /// A change of the latest version, stored as such.
+    /// A change of the latest version, stored as such; the result is the latest version.
     Patch {
         /// The object.
         id: ObjectId,
-        /// The change of its payload.
+        /// The change of its payload. Changes of top-level fields and lists cost nothing but themselves;
+        /// changes deeper inside are checked against the whole document.
         patch: Patch,
+        /// From when on it holds; where it is `None`, the transaction's time, or the latest version's valid
+        /// time if that is later.
+        valid_time: Option<Timestamp>,
     },
 }
 
@@ -175,6 +234,12 @@ impl Write {
     #[must_use]
     pub fn put(document: Document) -> Self {
         Self::Put { document, valid_time: None }
+    }
+
+    /// A change of the latest version that holds from the transaction on.
+    #[must_use]
+    pub fn patch(id: ObjectId, patch: Patch) -> Self {
+        Self::Patch { id, patch, valid_time: None }
     }
 }
 
@@ -189,10 +254,11 @@ pub struct Receipt {
     pub written: Vec<bool>,
 }
 
-/// A point of the two times. The default is now.
+/// A point of the two times. Among the versions that the store knew, the one with the newest valid time that is
+/// not after the given one holds; among equal ones that of the newest transaction. The default has no bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AsOf {
-    /// The valid time; now (no bound) where it is `None`.
+    /// The valid time; no bound where it is `None`.
     pub valid_time: Option<Timestamp>,
     /// What the store knew; everything where it is `None`.
     pub known: Option<Known>,

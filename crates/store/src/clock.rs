@@ -1,0 +1,27 @@
+//! Where transaction times come from.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use context_model::time::Timestamp;
+
+/// Gives the present moment. A store never trusts it to go forward.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// The machine's wall clock.
+#[must_use]
+pub fn system() -> Clock {
+    Arc::new(|| {
+        let millis = match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
+            Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |m| -m),
+        };
+        Timestamp::from_millis(millis)
+    })
+}
+
+/// The time of the transaction after one at `last`: the clock's, but always later than the last one.
+pub(crate) fn next(clock: &Clock, last: Option<Timestamp>) -> Timestamp {
+    let now = clock();
+    last.map_or(now, |last| now.max(Timestamp::from_millis(last.millis().saturating_add(1))))
+}

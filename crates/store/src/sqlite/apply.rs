@@ -1,0 +1,252 @@
+//! Carrying out a prepared transaction inside a write transaction of SQLite.
+
+use context_model::error::ErrorCode;
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::patch;
+use context_model::time::{Timestamp, TxId};
+use rusqlite::{Connection, OptionalExtension, params};
+use serde_json::Value;
+
+use super::prepare::{Body, PatchWrite, Prepared, PreparedWrite, Put, Text};
+use super::read;
+use super::row::Row;
+use crate::clock::{self, Clock};
+use crate::memory::{envelope_differs, patch_time, unknown};
+use crate::shape::{Content, Fit, Shape, misfit};
+use crate::{AsOf, Receipt, Result, StoreError};
+
+/// The newest transaction as the writer sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Newest {
+    pub tx_id: i64,
+    pub tx_time: Option<Timestamp>,
+}
+
+impl Newest {
+    pub fn read(connection: &Connection) -> Result<Self> {
+        let mut statement =
+            connection.prepare_cached("SELECT tx_id, tx_time FROM txs ORDER BY tx_id DESC LIMIT 1")?;
+        let newest = statement
+            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?
+            .map(|(tx_id, time)| Self { tx_id, tx_time: Some(Timestamp::from_millis(time)) });
+        Ok(newest.unwrap_or(Self { tx_id: 0, tx_time: None }))
+    }
+}
+
+/// Carries out a transaction. The caller takes everything back on an error.
+///
+/// # Errors
+/// As [`crate::Store::transact`].
+pub(super) fn apply(
+    connection: &Connection,
+    clock: &Clock,
+    newest: &mut Newest,
+    work: &Prepared,
+) -> Result<Receipt> {
+    for (id, expected) in &work.expected {
+        if read::latest_tx_of(connection, id)? != *expected {
+            return Err(StoreError::Conflict(id.clone()));
+        }
+    }
+    let tx_time = clock::next(clock, newest.tx_time);
+    let mut transaction = Open { connection, tx_id: newest.tx_id + 1, tx_time, begun: false };
+    let mut written = Vec::with_capacity(work.writes.len());
+    for write in &work.writes {
+        written.push(match write {
+            PreparedWrite::Put(put) => transaction.put(put)?,
+            PreparedWrite::Patch(patch) => transaction.patch(patch)?,
+        });
+    }
+    if transaction.begun {
+        *newest = Newest { tx_id: transaction.tx_id, tx_time: Some(tx_time) };
+    }
+    let tx_time = newest.tx_time.unwrap_or(Timestamp::from_millis(0));
+    Ok(Receipt { tx_id: TxId(newest.tx_id.unsigned_abs()), tx_time, written })
+}
+
+/// A transaction that gets its number with its first version.
+struct Open<'c> {
+    connection: &'c Connection,
+    tx_id: i64,
+    tx_time: Timestamp,
+    begun: bool,
+}
+
+/// What is known of an object's stored envelope.
+struct Known {
+    object: i64,
+    object_type: String,
+    source: Option<String>,
+}
+
+/// What a version row gets beside its object and its times.
+struct Columns<'a> {
+    body: &'a Body,
+    content: Option<(i64, Digest)>,
+    content_hash: Option<Digest>,
+    chain: Option<Chain<'a>>,
+}
+
+/// What only a patch has.
+struct Chain<'a> {
+    base: i64,
+    depth: i64,
+    patch: &'a str,
+    digest: Digest,
+    nested: String,
+}
+
+impl Open<'_> {
+    fn put(&mut self, put: &Put) -> Result<bool> {
+        let valid_time = put.valid_time.unwrap_or(self.tx_time);
+        let known = match self.known(&put.id)? {
+            Some(known) => {
+                if known.object_type != put.object_type.as_str() || known.source != put.source {
+                    return Err(envelope_differs(&put.id));
+                }
+                let at = AsOf { valid_time: Some(valid_time), known: None };
+                let stored = read::hashes(self.connection, &put.id, at)?;
+                if stored == Some((put.content_hash, put.body.source_hash)) {
+                    return Ok(false);
+                }
+                known
+            }
+            None => {
+                let mut insert = self
+                    .connection
+                    .prepare_cached("INSERT INTO objects (object_id, type, source) VALUES (?, ?, ?)")?;
+                let object = insert.insert(params![put.id.as_str(), put.object_type.as_str(), put.source])?;
+                let (object_type, source) = (put.object_type.as_str().to_owned(), put.source.clone());
+                Known { object, object_type, source }
+            }
+        };
+        let content = put.text.as_ref().map(|text| self.content(text)).transpose()?;
+        let columns = Columns { body: &put.body, content, content_hash: Some(put.content_hash), chain: None };
+        self.insert(&put.id, &known, valid_time, &columns)?;
+        Ok(true)
+    }
+
+    fn patch(&mut self, write: &PatchWrite) -> Result<bool> {
+        let known = self.known(&write.id)?.ok_or_else(|| unknown(&write.id))?;
+        let latest = read::latest_form(self.connection, &write.id)?.ok_or_else(|| unknown(&write.id))?;
+        let valid_time = patch_time(write.valid_time, self.tx_time, latest.valid_time)?;
+        let mut shape = latest.shape;
+        let change = match shape.apply(&write.operations)? {
+            Fit::Fits(change) => change,
+            Fit::Deep => {
+                let before = read::get(self.connection, &write.id, AsOf::default())?
+                    .ok_or_else(|| unknown(&write.id))?
+                    .document;
+                let text = before.content().map(str::to_owned);
+                let after = patch::apply(before, [&write.patch]).map_err(|e| match e.code() {
+                    ErrorCode::InvalidArgument => StoreError::from(e),
+                    _ => misfit(&e.to_string()),
+                })?;
+                shape = Shape::of(after.payload());
+                if after.content() == text.as_deref() {
+                    Content::Kept
+                } else {
+                    Content::Set(after.content().map(str::to_owned))
+                }
+            }
+        };
+        let content = match change {
+            Content::Kept => latest.content,
+            Content::Set(None) => None,
+            Content::Set(Some(text)) => Some(self.content(&Text::new(text))?),
+        };
+        let nested = Value::from_iter(shape.nested.iter().map(|(k, v)| (k.clone(), Value::from(*v))));
+        let chain = Chain {
+            base: latest.base,
+            depth: latest.depth + 1,
+            patch: &write.json,
+            digest: write.digest,
+            nested: nested.to_string(),
+        };
+        let body = Body::new(shape.scalars)?;
+        let columns = Columns { body: &body, content, content_hash: None, chain: Some(chain) };
+        self.insert(&write.id, &known, valid_time, &columns)?;
+        Ok(true)
+    }
+
+    fn known(&self, id: &ObjectId) -> Result<Option<Known>> {
+        let mut find =
+            self.connection.prepare_cached("SELECT object, type, source FROM objects WHERE object_id = ?")?;
+        let known = find.query_row([id.as_str()], |row| {
+            Ok(Known { object: row.get(0)?, object_type: row.get(1)?, source: row.get(2)? })
+        });
+        Ok(known.optional()?)
+    }
+
+    /// Stores a text if it is not there yet.
+    fn content(&self, text: &Text) -> Result<(i64, Digest)> {
+        let mut find = self.connection.prepare_cached("SELECT content FROM contents WHERE sha256 = ?")?;
+        let content = match find.query_row([text.key.as_bytes()], |row| row.get(0)).optional()? {
+            Some(content) => content,
+            None => self
+                .connection
+                .prepare_cached("INSERT INTO contents (sha256, text) VALUES (?, ?)")?
+                .insert(params![text.key.as_bytes(), text.text])?,
+        };
+        Ok((content, text.key))
+    }
+
+    fn insert(
+        &mut self,
+        id: &ObjectId,
+        known: &Known,
+        valid_time: Timestamp,
+        columns: &Columns<'_>,
+    ) -> Result<()> {
+        if !self.begun {
+            self.connection
+                .prepare_cached("INSERT INTO txs (tx_id, tx_time) VALUES (?, ?)")?
+                .execute(params![self.tx_id, self.tx_time.millis()])?;
+            self.begun = true;
+        }
+        let seq: i64 = self
+            .connection
+            .prepare_cached("SELECT coalesce(max(seq), 0) + 1 FROM versions")?
+            .query_row([], |row| row.get(0))?;
+        let chain = columns.chain.as_ref();
+        let row = Row {
+            seq,
+            tx_id: self.tx_id,
+            tx_time: self.tx_time.millis(),
+            valid_from: valid_time.millis(),
+            object_id: id.as_str(),
+            object_type: &known.object_type,
+            source: known.source.as_deref(),
+            body: &columns.body.json,
+            text_hash: columns.content.as_ref().map(|(_, key)| key.as_bytes().as_slice()),
+            content_hash: columns.content_hash.as_ref().map(|h| h.as_bytes().as_slice()),
+            source_hash: columns.body.source_hash.as_ref().map(|h| h.as_bytes().as_slice()),
+            base: chain.map(|c| c.base),
+            depth: chain.map(|c| c.depth),
+            patch: chain.map(|c| c.patch),
+            nested: chain.map(|c| c.nested.as_str()),
+        };
+        let row_hash = row.hash(&columns.body.digest, chain.map(|c| &c.digest));
+        let sql = "INSERT INTO versions (seq, tx_id, object, valid_from, ahead, body, content, content_hash, \
+                   source_hash, base, depth, patch, nested, row_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        self.connection.prepare_cached(sql)?.execute(params![
+            row.seq,
+            row.tx_id,
+            known.object,
+            row.valid_from,
+            row.valid_from > row.tx_time,
+            row.body,
+            columns.content.map(|(content, _)| content),
+            row.content_hash,
+            row.source_hash,
+            row.base,
+            row.depth,
+            row.patch,
+            row.nested,
+            row_hash.as_bytes(),
+        ])?;
+        Ok(())
+    }
+}

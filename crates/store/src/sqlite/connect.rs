@@ -1,0 +1,190 @@
+//! Opening the file: who may read it, what it is, and how each connection is set up.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::error::is_busy;
+use super::{Durability, migrate};
+use crate::{Result, StoreError};
+
+/// Marks the file as a context store, in SQLite's header.
+pub(super) const APPLICATION_ID: i32 = 0x6374_7873; // "ctxs"
+
+/// How long a lock of another process is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A fixed size: half the pages of a commit, and long texts in fewer pieces, than with SQLite's 4 KiB.
+const PAGE_SIZE: u32 = 16 * 1024;
+
+/// Opens the connection that writes, and brings the schema up to date.
+///
+/// # Errors
+/// `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `STORE_NEWER`, `STORE_FULL`; a file that was there is not changed.
+pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection> {
+    if !look(path)? {
+        create(path)?;
+    }
+    let connection = open(path)?;
+    // Should the file turn out to be someone else's, closing it must not change it either.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    patiently(|| migrate::check(&connection))?;
+    patiently(|| Ok(connection.pragma_update(None, "page_size", PAGE_SIZE)?))?;
+    let mode: String =
+        patiently(|| Ok(connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?))?;
+    if mode != "wal" {
+        return Err(StoreError::Unavailable(
+            "the place can't hold a write-ahead log; use a local disk".into(),
+        ));
+    }
+    patiently(|| migrate::run(&connection))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    let synchronous = match durability {
+        Durability::Power => "full",
+        Durability::Process => "normal",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    // The writer copies the log back itself, after it has answered.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "journal_size_limit", 32 << 20)?;
+    Ok(connection)
+}
+
+/// Opens a connection that only reads.
+///
+/// # Errors
+/// `STORE_UNAVAILABLE`, `STORE_CORRUPT`.
+pub(super) fn reader(path: &Path) -> Result<Connection> {
+    let connection = open(path)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// Repeats a step while another process holds a lock that SQLite does not wait for itself.
+///
+/// # Errors
+/// The step's own; `STORE_UNAVAILABLE` after 30 seconds of waiting.
+pub(super) fn patiently<T>(mut step: impl FnMut() -> std::result::Result<T, Trouble>) -> Result<T> {
+    let start = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match step() {
+            Err(Trouble::Sqlite(error)) if is_busy(&error) && start.elapsed() < PATIENCE => {
+                thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(50));
+            }
+            Err(Trouble::Sqlite(error)) => return Err(error.into()),
+            Err(Trouble::Store(error)) => return Err(error),
+            Ok(value) => return Ok(value),
+        }
+    }
+}
+
+/// An error on the way: one of SQLite's, which may call for patience, or a finished one.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    Sqlite(rusqlite::Error),
+    Store(StoreError),
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Trouble> for StoreError {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Sqlite(error) => error.into(),
+            Trouble::Store(error) => error,
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    let begin = std::cell::Cell::new(Instant::now());
+    connection.busy_handler(Some(move |count| {
+        if count == 0 {
+            begin.set(Instant::now());
+        }
+        // Short pauses first: a commit takes a fraction of a millisecond, and SQLite's own steps of up to
+        // 100 ms make a second writer wait behind a busy one for seconds.
+        thread::sleep(Duration::from_micros(if count < 100 { 100 } else { 1000 }));
+        begin.get().elapsed() < PATIENCE
+    }))?;
+    connection.pragma_update(None, "mmap_size", 0)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    connection.pragma_update(None, "cache_size", -8192)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+/// Looks at what is at the path without SQLite, so that a file that is not a store stays as it is. Returns
+/// whether there is a file.
+fn look(path: &Path) -> Result<bool> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(unusable("it is a directory; name a file in it")),
+        Ok(found) if !found.is_file() => Err(unusable("it is not a regular file")),
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(unusable(&error.to_string())),
+    }
+}
+
+fn create(path: &Path) -> Result<()> {
+    if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty() && !d.exists()) {
+        create_directory(directory).map_err(|e| unusable(&e.to_string()))?;
+    }
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        #[cfg(unix)]
+        Ok(file) => {
+            // A strict umask may have taken bits away that the owner needs.
+            use std::os::unix::fs::PermissionsExt;
+            file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(|e| unusable(&e.to_string()))
+        }
+        #[cfg(not(unix))]
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == ErrorKind::StorageFull => Err(StoreError::Full(error.to_string())),
+        Err(error) => Err(unusable(&error.to_string())),
+    }
+}
+
+fn create_directory(directory: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+fn unusable(why: &str) -> StoreError {
+    StoreError::Unavailable(format!("the store's path can't be used: {why}"))
+}

@@ -1,0 +1,199 @@
+//! The store in one SQLite file: the embedded default.
+//!
+//! Architecture invariants:
+//! - Several processes share the file; no lock of another one reaches a caller as an error.
+//! - One thread writes. What waits while it commits is committed together the next time.
+//! - No row of the history is updated or deleted; triggers refuse it.
+//! - Nothing is returned that does not have the hash it was stored with.
+//! - The file is never opened but through SQLite: closing it elsewhere in the process would drop its locks.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+
+use async_trait::async_trait;
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+use tokio::sync::oneshot;
+
+use self::pool::Pool;
+use self::prepare::Prepared;
+use self::writer::{Job, Writer};
+use crate::clock::{self, Clock};
+use crate::{
+    AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
+    Version,
+};
+
+mod apply;
+mod connect;
+mod error;
+mod migrate;
+mod pool;
+mod prepare;
+mod read;
+mod row;
+mod search;
+mod verify;
+mod writer;
+
+/// What an acknowledged write survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Also a loss of power: each commit is synced to the disk before it is acknowledged.
+    #[default]
+    Power,
+    /// The death of the process, but not a loss of power: the newest commits may be lost then, all together.
+    Process,
+}
+
+/// A store in a file.
+pub struct SqliteStore {
+    jobs: RwLock<Option<Sender<Job>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    pool: Pool,
+}
+
+impl SqliteStore {
+    /// Opens the store at this path; makes the file (mode 0600), and its directory (0700), where there is none.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE` for a path that can't be used or holds something else, `STORE_NEWER`,
+    /// `STORE_CORRUPT`, `STORE_FULL`. What was at the path is not changed then.
+    pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<Arc<Self>> {
+        Self::open_with(path, durability, clock::system())
+    }
+
+    /// As [`SqliteStore::open`] with a clock of one's own.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    pub fn open_with(path: impl AsRef<Path>, durability: Durability, clock: Clock) -> Result<Arc<Self>> {
+        let path = std::path::absolute(path)
+            .map_err(|e| StoreError::Unavailable(format!("the store's path can't be used: {e}")))?;
+        let connection = connect::writer(&path, durability)?;
+        let pool = Pool::new(path)?;
+        let (sender, jobs) = mpsc::channel();
+        let writer = Writer { connection, clock, unindexed: true };
+        let thread = std::thread::Builder::new()
+            .name("store-write".into())
+            .spawn(move || writer.run(&jobs))
+            .map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))?;
+        Ok(Arc::new(Self { jobs: RwLock::new(Some(sender)), thread: Mutex::new(Some(thread)), pool }))
+    }
+
+    fn send(&self, job: Job) -> Result<()> {
+        let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
+        jobs.as_ref().ok_or(StoreError::Closed)?.send(job).map_err(|_| stopped())
+    }
+
+    async fn call<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Writer) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Call(Box::new(move |writer| {
+            let _ = reply.send(work(writer));
+        })))?;
+        answer.await.map_err(|_| stopped())?
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
+        let prepared = Prepared::new(transaction)?;
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Transact(prepared, reply))?;
+        answer.await.map_err(|_| stopped())?
+    }
+
+    async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
+        self.pool.here(|connection| read::get(connection, id, at))
+    }
+
+    async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
+        let ids = ids.to_vec();
+        self.pool
+            .away(move |connection| {
+                let moment = connection.unchecked_transaction()?;
+                ids.iter().map(|id| read::get(&moment, id, at)).collect()
+            })
+            .await
+    }
+
+    async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
+        let ids = ids.to_vec();
+        self.pool
+            .away(move |connection| {
+                let moment = connection.unchecked_transaction()?;
+                ids.iter().map(|id| read::outline(&moment, id)).collect()
+            })
+            .await
+    }
+
+    async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
+        let id = id.clone();
+        self.pool.away(move |connection| read::history(connection, &id)).await
+    }
+
+    async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
+        let id = id.clone();
+        self.pool.away(move |connection| read::journal(connection, &id)).await
+    }
+
+    async fn query(&self, filter: &Filter) -> Result<Vec<ObjectId>> {
+        let filter = filter.clone();
+        self.pool.away(move |connection| read::query(connection, &filter)).await
+    }
+
+    async fn latest_tx(&self) -> Result<TxId> {
+        self.pool.here(read::latest_tx)
+    }
+
+    async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
+        self.pool.away(move |connection| read::changes_since(connection, tx)).await
+    }
+
+    async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
+        self.call(Writer::index_all).await?;
+        let query = query.clone();
+        self.pool.away(move |connection| search::search(connection, &query)).await
+    }
+
+    async fn local_value(&self, name: &str, default: &str) -> Result<String> {
+        let (name, default) = (name.to_owned(), default.to_owned());
+        self.call(move |writer| writer.local_value(&name, &default)).await
+    }
+
+    async fn verify(&self) -> Result<Vec<Damage>> {
+        self.pool.away(verify::verify).await
+    }
+
+    async fn flush(&self) -> Result<()> {
+        self.call(Writer::flush).await
+    }
+
+    async fn close(&self) -> Result<()> {
+        drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
+        self.pool.close();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match thread.map(JoinHandle::join) {
+            Some(Err(_)) => Err(stopped()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        // The writer finishes what was sent and ends by itself; so do the readers.
+        drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+fn stopped() -> StoreError {
+    StoreError::Unavailable("the store's writer has stopped; open the store again".into())
+}

@@ -1,0 +1,125 @@
+//! A transaction made ready for the writer: everything that can be computed without a lock is computed here.
+
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::object::{Document, ObjectType};
+use context_model::patch::Patch;
+use context_model::time::{Timestamp, TxId};
+use serde_json::{Map, Value};
+
+use crate::{Result, StoreError, Transaction, Write};
+
+/// A transaction in the form of rows.
+pub(super) struct Prepared {
+    pub writes: Vec<PreparedWrite>,
+    pub expected: Vec<(ObjectId, Option<TxId>)>,
+}
+
+pub(super) enum PreparedWrite {
+    Put(Box<Put>),
+    Patch(PatchWrite),
+}
+
+/// A whole document in the form of a row.
+pub(super) struct Put {
+    pub id: ObjectId,
+    pub object_type: ObjectType,
+    pub source: Option<String>,
+    pub body: Body,
+    pub text: Option<Text>,
+    pub content_hash: Digest,
+    pub valid_time: Option<Timestamp>,
+}
+
+/// A patch in the form of a row, as far as it does not depend on the version before.
+pub(super) struct PatchWrite {
+    pub id: ObjectId,
+    pub patch: Patch,
+    pub operations: Value,
+    pub json: String,
+    pub digest: Digest,
+    pub valid_time: Option<Timestamp>,
+}
+
+/// A payload without its content and hashes.
+pub(super) struct Body {
+    pub json: String,
+    pub digest: Digest,
+    pub source_hash: Option<Digest>,
+}
+
+/// A content and its key.
+pub(super) struct Text {
+    pub text: String,
+    pub key: Digest,
+}
+
+impl Prepared {
+    /// # Errors
+    /// `INVALID_ARGUMENT` for what can't be written as JSON.
+    pub fn new(transaction: Transaction) -> Result<Self> {
+        let writes = transaction.writes.into_iter().map(PreparedWrite::new).collect::<Result<_>>()?;
+        Ok(Self { writes, expected: transaction.expected })
+    }
+}
+
+impl PreparedWrite {
+    fn new(write: Write) -> Result<Self> {
+        match write {
+            Write::Put { document, valid_time } => {
+                Put::new(document, valid_time).map(Box::new).map(Self::Put)
+            }
+            Write::Patch { id, patch, valid_time } => {
+                let operations = serde_json::to_value(&patch).map_err(unwritable)?;
+                let json = operations.to_string();
+                let digest = Digest::of(json.as_bytes());
+                Ok(Self::Patch(PatchWrite { id, patch, operations, json, digest, valid_time }))
+            }
+        }
+    }
+}
+
+impl Put {
+    fn new(document: Document, valid_time: Option<Timestamp>) -> Result<Self> {
+        let content_hash = document.content_hash();
+        let (id, object_type, source, mut payload) = document.into_parts();
+        let source = source.map(|s| serde_json::to_string(&s)).transpose().map_err(unwritable)?;
+        let text = match payload.remove("content") {
+            Some(Value::String(text)) => Some(Text::new(text)),
+            Some(other) => {
+                payload.insert("content".into(), other);
+                None
+            }
+            None => None,
+        };
+        Ok(Self { id, object_type, source, body: Body::new(payload)?, text, content_hash, valid_time })
+    }
+}
+
+impl Body {
+    /// Takes the hashes out of a payload that has no content text any more, and writes the rest.
+    pub fn new(mut payload: Map<String, Value>) -> Result<Self> {
+        payload.remove("content_hash");
+        let source_hash = payload.get("source_hash").and_then(Value::as_str).and_then(canonical_digest);
+        if source_hash.is_some() {
+            payload.remove("source_hash");
+        }
+        let json = serde_json::to_string(&payload).map_err(unwritable)?;
+        Ok(Self { digest: Digest::of(json.as_bytes()), json, source_hash })
+    }
+}
+
+impl Text {
+    pub fn new(text: String) -> Self {
+        Self { key: Digest::of(text.as_bytes()), text }
+    }
+}
+
+/// The digest of a text that reads exactly as the digest is written; anything else stays as it is.
+fn canonical_digest(text: &str) -> Option<Digest> {
+    text.parse::<Digest>().ok().filter(|digest| digest.to_string() == text)
+}
+
+fn unwritable(error: serde_json::Error) -> StoreError {
+    StoreError::Invalid(format!("the document can't be written as JSON: {:?}", error.classify()))
+}

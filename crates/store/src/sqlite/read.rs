@@ -1,0 +1,317 @@
+//! Reading versions through one connection.
+
+use std::collections::BTreeMap;
+
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::object::Document;
+use context_model::patch::{self, Patch};
+use context_model::time::{Timestamp, TxId};
+use rusqlite::{Connection, OptionalExtension, named_params, params};
+
+use super::row::{COLUMNS, Row, TABLES, TEXT, optional};
+use crate::shape::Shape;
+use crate::{AsOf, Change, Entry, Filter, Known, Outline, Result, Version};
+
+/// The order in which the first row is the version that holds.
+const NEWEST_FIRST: &str = "ORDER BY v.valid_from DESC, v.tx_id DESC, v.seq DESC LIMIT 1";
+
+/// The version of an object at a point of the two times.
+pub(super) fn get(connection: &Connection, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
+    at_point(connection, id, at, "c.text", |row, sql| version(connection, row, sql))
+}
+
+/// An object's latest version without its content.
+pub(super) fn outline(connection: &Connection, id: &ObjectId) -> Result<Option<Outline>> {
+    at_point(connection, id, AsOf::default(), "NULL", |row, _| {
+        let mut payload = row.fields()?;
+        payload.remove("content");
+        if let Some(hash) = row.content_hash {
+            payload.insert("content_hash".into(), super::row::hex(hash).into());
+        }
+        Ok(Outline {
+            id: row.id(),
+            object_type: row.object_type()?,
+            source: row.source()?,
+            payload,
+            is_null: row.text_hash.is_none(),
+            tx_id: row.tx(),
+            valid_time: row.times().1,
+        })
+    })
+}
+
+/// All versions of an object in the order of their transactions.
+pub(super) fn history(connection: &Connection, id: &ObjectId) -> Result<Vec<Version>> {
+    let mut versions: Vec<Version> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    each(connection, id, |row, text| {
+        // A patch changes the version that was the latest one then: the last of its chain.
+        let document = match (row.base, row.patch()?) {
+            (Some(base), Some(patch)) => {
+                let before = places.get(&base).map(|place: &usize| versions[*place].document.clone());
+                patch::apply(before.ok_or_else(|| row.damaged())?, [&patch])?
+            }
+            _ => row.document(text)?,
+        };
+        places.insert(row.base.unwrap_or(row.seq), versions.len());
+        let (tx_time, valid_time) = row.times();
+        versions.push(Version { document, tx_id: row.tx(), tx_time, valid_time });
+        Ok(())
+    })?;
+    Ok(versions)
+}
+
+/// The versions of an object as they were written.
+pub(super) fn journal(connection: &Connection, id: &ObjectId) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    each(connection, id, |row, text| {
+        let change = match row.patch()? {
+            Some(patch) => Change::Patch(patch),
+            None => Change::Document(row.document(text)?),
+        };
+        let (tx_time, valid_time) = row.times();
+        entries.push(Entry { change, tx_id: row.tx(), tx_time, valid_time });
+        Ok(())
+    })?;
+    Ok(entries)
+}
+
+/// The objects whose latest version fits.
+pub(super) fn query(connection: &Connection, filter: &Filter) -> Result<Vec<ObjectId>> {
+    let sql = "SELECT o.object_id FROM objects o
+         WHERE (:type IS NULL OR o.type = :type)
+           AND (:filesystem IS NULL OR (o.source ->> '$.type' = 'filesystem' AND o.filesystem_id = :filesystem))
+           AND (:prefix IS NULL OR (o.source ->> '$.type' = 'filesystem' AND (o.path = :prefix
+                OR substr(o.path, 1, length(:prefix) + 1) = :prefix || '/')))
+           AND (:since IS NULL OR :since <= (SELECT t.tx_time FROM versions v JOIN txs t USING (tx_id)
+                WHERE v.object = o.object ORDER BY v.valid_from DESC, v.tx_id DESC, v.seq DESC LIMIT 1))
+         ORDER BY o.object";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(
+        named_params! {
+            ":type": filter.object_type.map(|t| t.as_str()),
+            ":filesystem": filter.filesystem_id,
+            ":prefix": filter.path_prefix.as_deref().map(|p| p.strip_suffix('/').unwrap_or(p)),
+            ":since": filter.since.map(Timestamp::millis),
+        },
+        |row| row.get::<_, String>(0),
+    )?;
+    rows.map(|id| Ok(ObjectId::new(id?))).collect()
+}
+
+/// The newest transaction number, 0 in an empty store.
+pub(super) fn latest_tx(connection: &Connection) -> Result<TxId> {
+    let mut statement = connection.prepare_cached("SELECT coalesce(max(tx_id), 0) FROM txs")?;
+    Ok(TxId(statement.query_row([], |row| row.get::<_, i64>(0))?.unsigned_abs()))
+}
+
+/// The objects that transactions after this one wrote.
+pub(super) fn changes_since(connection: &Connection, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
+    // From the end backwards: the cost is that of the changes, and no index of transactions is needed.
+    let sql = "SELECT v.tx_id, o.object_id FROM versions v JOIN objects o USING (object) ORDER BY v.seq DESC";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([])?;
+    let mut changes = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let changed = TxId(row.get::<_, i64>(0)?.unsigned_abs());
+        if changed <= tx {
+            break;
+        }
+        changes.entry(ObjectId::new(super::row::text(row, 1)?)).or_insert(changed);
+    }
+    Ok(changes)
+}
+
+/// The transaction of an object's latest version.
+pub(super) fn latest_tx_of(connection: &Connection, id: &ObjectId) -> Result<Option<TxId>> {
+    let sql = format!(
+        "SELECT v.tx_id FROM versions v JOIN objects o USING (object) WHERE o.object_id = ? {NEWEST_FIRST}"
+    );
+    let tx = connection.prepare_cached(&sql)?.query_row([id.as_str()], |row| row.get::<_, i64>(0));
+    Ok(tx.optional()?.map(|tx| TxId(tx.unsigned_abs())))
+}
+
+/// The content hash and source hash of the version at a point of the two times.
+pub(super) fn hashes(
+    connection: &Connection,
+    id: &ObjectId,
+    at: AsOf,
+) -> Result<Option<(Digest, Option<Digest>)>> {
+    let stored = at_point(connection, id, at, "NULL", |row, _| {
+        let digest = |bytes: Option<&[u8]>| bytes.and_then(|bytes| super::row::hex(bytes).parse().ok());
+        Ok((digest(row.content_hash), digest(row.source_hash)))
+    })?;
+    match stored {
+        None => Ok(None),
+        Some((Some(content), source)) => Ok(Some((content, source))),
+        // A patch has no content hash: the document must be put together.
+        Some((None, source)) => Ok(get(connection, id, at)?.map(|v| (v.document.content_hash(), source))),
+    }
+}
+
+/// What a patch needs to know of the version that it changes.
+pub(super) struct Form {
+    pub shape: Shape,
+    pub base: i64,
+    pub depth: i64,
+    pub content: Option<(i64, Digest)>,
+    pub valid_time: Timestamp,
+}
+
+/// The form of an object's latest version.
+pub(super) fn latest_form(connection: &Connection, id: &ObjectId) -> Result<Option<Form>> {
+    at_point(connection, id, AsOf::default(), "v.content", |row, sql| {
+        let mut shape = Shape::of(&row.fields()?);
+        if let Some(nested) = row.nested {
+            shape.nested = serde_json::from_str(nested).map_err(|_| row.damaged())?;
+        }
+        shape.has_text = row.text_hash.is_some();
+        let key = row.text_hash.map(super::row::hex).and_then(|hex| hex.parse().ok());
+        let content: Option<i64> = sql.get(TEXT)?;
+        Ok(Form {
+            shape,
+            base: row.base.unwrap_or(row.seq),
+            depth: row.depth.unwrap_or(0),
+            content: content.zip(key),
+            valid_time: row.times().1,
+        })
+    })
+}
+
+/// Finds the row at a point of the two times and reads it together with one more column.
+fn at_point<T>(
+    connection: &Connection,
+    id: &ObjectId,
+    at: AsOf,
+    more: &str,
+    then: impl FnOnce(Row<'_>, &rusqlite::Row<'_>) -> Result<T>,
+) -> Result<Option<T>> {
+    let valid = at.valid_time.map_or(i64::MAX, Timestamp::millis);
+    let (sql, key, valid) = match at.known {
+        None => {
+            let sql = format!(
+                "SELECT {COLUMNS}, {more} FROM {TABLES} WHERE o.object_id = ? AND v.valid_from <= ? {NEWEST_FIRST}"
+            );
+            (sql, rusqlite::types::Value::from(id.as_str().to_owned()), valid)
+        }
+        Some(known) => {
+            let Some(seq) = locate(connection, id, valid, known)? else { return Ok(None) };
+            let sql = format!("SELECT {COLUMNS}, {more} FROM {TABLES} WHERE v.seq = ? AND ?2 IS NOT NULL");
+            (sql, rusqlite::types::Value::from(seq), valid)
+        }
+    };
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![key, valid])?;
+    let Some(sql) = rows.next()? else { return Ok(None) };
+    let row = Row::read(sql)?;
+    if row.object_id != id.as_str() {
+        return Err(row.damaged());
+    }
+    then(row, sql).map(Some)
+}
+
+/// The version at a point of the two times where what is known is bounded.
+///
+/// Most versions hold from their transaction on. So those after the bound lie at the end of the index, beyond
+/// the bound's time, and are never visited; the few that were dated ahead have an index of their own.
+fn locate(connection: &Connection, id: &ObjectId, valid: i64, known: Known) -> Result<Option<i64>> {
+    let Some((tx, time)) = resolve(connection, known)? else { return Ok(None) };
+    let find = |index: &str, ahead: &str, valid: i64| {
+        let sql = format!(
+            "SELECT v.valid_from, v.tx_id, v.seq FROM versions v INDEXED BY {index}
+             WHERE v.object = (SELECT object FROM objects WHERE object_id = ?) {ahead}
+               AND v.valid_from <= ? AND v.tx_id <= ? {NEWEST_FIRST}"
+        );
+        connection
+            .prepare_cached(&sql)?
+            .query_row(params![id.as_str(), valid, tx], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+            })
+            .optional()
+    };
+    let usual = find("versions_by_object", "", valid.min(time))?;
+    let ahead = find("versions_ahead", "AND v.ahead = 1", valid)?;
+    Ok(usual.max(ahead).map(|(_, _, seq)| seq))
+}
+
+/// The newest transaction within a bound, and its time.
+fn resolve(connection: &Connection, known: Known) -> Result<Option<(i64, i64)>> {
+    let last = |tx: i64| -> Result<Option<(i64, i64)>> {
+        let sql = "SELECT tx_id, tx_time FROM txs WHERE tx_id <= ? ORDER BY tx_id DESC LIMIT 1";
+        let found = connection.prepare_cached(sql)?.query_row([tx], |row| Ok((row.get(0)?, row.get(1)?)));
+        Ok(found.optional()?)
+    };
+    match known {
+        Known::Tx(tx) => last(i64::try_from(tx.0).unwrap_or(i64::MAX)),
+        Known::Time(time) => {
+            // Times rise with the numbers, so that a search by halves needs no index of times.
+            let (mut low, mut high) = (0, last(i64::MAX)?.map_or(0, |(tx, _)| tx));
+            while low < high {
+                let middle = low + (high - low + 1) / 2;
+                match last(middle)? {
+                    Some((tx, t)) if t > time.millis() => high = tx.min(middle) - 1,
+                    _ => low = middle,
+                }
+            }
+            last(low)
+        }
+    }
+}
+
+/// Calls back with each row of an object in the order of the transactions, and its text.
+fn each(
+    connection: &Connection,
+    id: &ObjectId,
+    mut then: impl FnMut(Row<'_>, Option<&str>) -> Result<()>,
+) -> Result<()> {
+    let sql = format!("SELECT {COLUMNS}, c.text FROM {TABLES} WHERE o.object_id = ? ORDER BY v.seq");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([id.as_str()])?;
+    while let Some(sql) = rows.next()? {
+        then(Row::read(sql)?, optional(sql, TEXT)?)?;
+    }
+    Ok(())
+}
+
+fn version(connection: &Connection, row: Row<'_>, sql: &rusqlite::Row<'_>) -> Result<Version> {
+    let document = match row.base {
+        None => row.document(optional(sql, TEXT)?)?,
+        Some(base) => materialise(connection, base, &row)?,
+    };
+    let (tx_time, valid_time) = row.times();
+    Ok(Version { document, tx_id: row.tx(), tx_time, valid_time })
+}
+
+/// Puts a patched document together: the base, and the patches of its chain up to this one.
+fn materialise(connection: &Connection, base: i64, last: &Row<'_>) -> Result<Document> {
+    let sql = format!("SELECT {COLUMNS}, c.text FROM {TABLES} WHERE v.seq = ?");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([base])?;
+    let first = rows.next()?.ok_or_else(|| last.damaged())?;
+    let row = Row::read(first)?;
+    let document = row.document(optional(first, TEXT)?)?;
+    let patches = chain(connection, base, row.valid_from, last)?;
+    Ok(patch::apply(document, &patches)?)
+}
+
+/// The patches of a chain up to the one of this row.
+fn chain(connection: &Connection, base: i64, from: i64, last: &Row<'_>) -> Result<Vec<Patch>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM {TABLES}
+         WHERE v.object = (SELECT object FROM objects WHERE object_id = ?) AND v.valid_from BETWEEN ? AND ?
+           AND v.base = ? AND v.seq <= ?
+         ORDER BY v.valid_from, v.tx_id, v.seq"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![last.object_id, from, last.valid_from, base, last.seq])?;
+    let mut patches = Vec::new();
+    while let Some(sql) = rows.next()? {
+        let row = Row::read(sql)?;
+        patches.push(row.patch()?.ok_or_else(|| row.damaged())?);
+        if row.depth != i64::try_from(patches.len()).ok() {
+            return Err(row.damaged());
+        }
+    }
+    if last.depth == i64::try_from(patches.len()).ok() { Ok(patches) } else { Err(last.damaged()) }
+}

@@ -1,0 +1,203 @@
+//! One stored version: its columns, its check, and the way back to a document.
+
+use context_model::hash::{Digest, Hasher};
+use context_model::id::ObjectId;
+use context_model::object::{Document, ObjectType};
+use context_model::patch::Patch;
+use context_model::source::Source;
+use context_model::time::{Timestamp, TxId};
+use rusqlite::types::ValueRef;
+use serde_json::{Map, Value};
+
+use crate::{Result, StoreError};
+
+/// The columns of a [`Row`], for a statement that joins `versions v`, `objects o`, `txs t` and `contents c`.
+pub(super) const COLUMNS: &str = "v.seq, v.tx_id, t.tx_time, v.valid_from, o.object_id, o.type, o.source, \
+     v.body, c.sha256, v.content_hash, v.source_hash, v.base, v.depth, v.patch, v.nested, v.row_hash";
+
+/// The tables of a [`Row`].
+pub(super) const TABLES: &str =
+    "versions v JOIN objects o USING (object) JOIN txs t USING (tx_id) LEFT JOIN contents c USING (content)";
+
+/// The index of the text in a statement that selects [`COLUMNS`] and then `c.text`.
+pub(super) const TEXT: usize = 16;
+
+/// A row of `versions` with what belongs to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row<'a> {
+    pub seq: i64,
+    pub tx_id: i64,
+    pub tx_time: i64,
+    pub valid_from: i64,
+    pub object_id: &'a str,
+    pub object_type: &'a str,
+    pub source: Option<&'a str>,
+    pub body: &'a str,
+    pub text_hash: Option<&'a [u8]>,
+    pub content_hash: Option<&'a [u8]>,
+    pub source_hash: Option<&'a [u8]>,
+    pub base: Option<i64>,
+    pub depth: Option<i64>,
+    pub patch: Option<&'a str>,
+    pub nested: Option<&'a str>,
+}
+
+impl<'a> Row<'a> {
+    /// Reads a row and checks it against its hash.
+    ///
+    /// # Errors
+    /// `STORE_CORRUPT` when the two do not fit.
+    pub fn read(row: &'a rusqlite::Row<'_>) -> Result<Self> {
+        let this = Self {
+            seq: row.get(0)?,
+            tx_id: row.get(1)?,
+            tx_time: row.get(2)?,
+            valid_from: row.get(3)?,
+            object_id: text(row, 4)?,
+            object_type: text(row, 5)?,
+            source: optional(row, 6)?,
+            body: text(row, 7)?,
+            text_hash: blob(row, 8)?,
+            content_hash: blob(row, 9)?,
+            source_hash: blob(row, 10)?,
+            base: row.get(11)?,
+            depth: row.get(12)?,
+            patch: optional(row, 13)?,
+            nested: optional(row, 14)?,
+        };
+        let stored = blob(row, 15)?;
+        let body = Digest::of(this.body.as_bytes());
+        let patch = this.patch.map(|patch| Digest::of(patch.as_bytes()));
+        if stored == Some(this.hash(&body, patch.as_ref()).as_bytes().as_slice()) {
+            Ok(this)
+        } else {
+            Err(this.damaged())
+        }
+    }
+
+    /// The hash over the row. The long columns come as digests, so that they are hashed outside of locks.
+    pub fn hash(&self, body: &Digest, patch: Option<&Digest>) -> Digest {
+        let mut bytes = Vec::with_capacity(512);
+        for number in [Some(self.seq), Some(self.tx_id), Some(self.tx_time), Some(self.valid_from)]
+            .into_iter()
+            .chain([self.base, self.depth])
+        {
+            bytes.extend(number.map_or([0xff; 8], i64::to_le_bytes));
+        }
+        for field in [
+            Some(self.object_id.as_bytes()),
+            Some(self.object_type.as_bytes()),
+            self.source.map(str::as_bytes),
+            Some(body.as_bytes()),
+            self.text_hash,
+            self.content_hash,
+            self.source_hash,
+            patch.map(|digest| digest.as_bytes().as_slice()),
+            self.nested.map(str::as_bytes),
+        ] {
+            let length = field.map_or(u64::MAX, |field| field.len() as u64);
+            bytes.extend(length.to_le_bytes());
+            bytes.extend(field.unwrap_or_default());
+        }
+        let mut hasher = Hasher::default();
+        hasher.update(&bytes);
+        hasher.finish()
+    }
+
+    /// The document of a whole version, checked against its content hash.
+    ///
+    /// # Errors
+    /// `STORE_CORRUPT`.
+    pub fn document(&self, text: Option<&str>) -> Result<Document> {
+        let mut payload = self.fields()?;
+        if let Some(text) = text {
+            payload.insert("content".into(), text.into());
+        }
+        let source = self.source()?;
+        let document =
+            Document::new(self.id(), self.object_type()?, source, payload).map_err(|_| self.damaged())?;
+        if self.content_hash == Some(document.content_hash().as_bytes().as_slice()) {
+            Ok(document)
+        } else {
+            Err(self.damaged())
+        }
+    }
+
+    /// The payload as far as the row has it: without the content, and of a patch only the scalar fields.
+    ///
+    /// # Errors
+    /// `STORE_CORRUPT`.
+    pub fn fields(&self) -> Result<Map<String, Value>> {
+        let mut fields: Map<String, Value> = serde_json::from_str(self.body).map_err(|_| self.damaged())?;
+        if let Some(hash) = self.source_hash {
+            fields.insert("source_hash".into(), hex(hash).into());
+        }
+        Ok(fields)
+    }
+
+    /// The patch of a version that was written as one.
+    ///
+    /// # Errors
+    /// `STORE_CORRUPT`.
+    pub fn patch(&self) -> Result<Option<Patch>> {
+        self.patch.map(serde_json::from_str).transpose().map_err(|_| self.damaged())
+    }
+
+    pub fn id(&self) -> ObjectId {
+        ObjectId::new(self.object_id)
+    }
+
+    pub fn object_type(&self) -> Result<ObjectType> {
+        self.object_type.parse().map_err(|_| self.damaged())
+    }
+
+    pub fn source(&self) -> Result<Option<Source>> {
+        let parse = |text| serde_json::from_str(text).map_err(|_| self.damaged());
+        self.source.map(parse).transpose()
+    }
+
+    pub fn tx(&self) -> TxId {
+        TxId(self.tx_id.unsigned_abs())
+    }
+
+    pub fn times(&self) -> (Timestamp, Timestamp) {
+        (Timestamp::from_millis(self.tx_time), Timestamp::from_millis(self.valid_from))
+    }
+
+    pub fn damaged(&self) -> StoreError {
+        StoreError::Corrupt(format!("version {} of object {:?} fails its check", self.tx_id, self.object_id))
+    }
+}
+
+/// A digest's bytes in hex.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+pub(super) fn text<'a>(row: &'a rusqlite::Row<'_>, index: usize) -> Result<&'a str> {
+    optional(row, index)?.ok_or_else(wrong_type)
+}
+
+pub(super) fn optional<'a>(row: &'a rusqlite::Row<'_>, index: usize) -> Result<Option<&'a str>> {
+    match row.get_ref(index)? {
+        ValueRef::Null => Ok(None),
+        ValueRef::Text(bytes) => std::str::from_utf8(bytes).map(Some).map_err(|_| wrong_type()),
+        _ => Err(wrong_type()),
+    }
+}
+
+fn blob<'a>(row: &'a rusqlite::Row<'_>, index: usize) -> Result<Option<&'a [u8]>> {
+    match row.get_ref(index)? {
+        ValueRef::Null => Ok(None),
+        ValueRef::Blob(bytes) => Ok(Some(bytes)),
+        _ => Err(wrong_type()),
+    }
+}
+
+fn wrong_type() -> StoreError {
+    StoreError::Corrupt("a stored value does not have its column's type".into())
+}

@@ -1,0 +1,130 @@
+//! Reading everything, and naming what is damaged.
+
+use std::collections::BTreeMap;
+
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+use rusqlite::Connection;
+
+use super::row::{COLUMNS, Row, TABLES, TEXT, optional};
+use crate::{Damage, Result, StoreError};
+
+/// Checks every version, and the file as a whole.
+pub(super) fn verify(connection: &Connection) -> Result<Vec<Damage>> {
+    let mut damages = Vec::new();
+    let places = places(connection, &mut damages);
+    for (seq, (tx_id, id)) in &places {
+        if let Err(error) = one(connection, *seq) {
+            damages.push(Damage { id: id.clone(), tx_id: Some(*tx_id), what: cause(error)? });
+        }
+    }
+    contents(connection, &mut damages)?;
+    structure(connection, &mut damages)?;
+    Ok(damages)
+}
+
+/// Where each version lies and whose it is, as far as it can be read.
+fn places(connection: &Connection, damages: &mut Vec<Damage>) -> BTreeMap<i64, (TxId, Option<ObjectId>)> {
+    let mut places = BTreeMap::new();
+    // The index and the table are read apart: what one of them has lost the other may still name.
+    for source in ["versions INDEXED BY versions_by_object", "versions NOT INDEXED"] {
+        let read = || -> Result<Vec<(i64, i64, i64)>> {
+            let mut statement = connection.prepare(&format!("SELECT seq, tx_id, object FROM {source}"))?;
+            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        };
+        match read() {
+            Ok(rows) => {
+                for (seq, tx, object) in rows {
+                    let id = || {
+                        let sql = "SELECT object_id FROM objects WHERE object = ?";
+                        connection
+                            .query_row(sql, [object], |row| row.get::<_, String>(0))
+                            .ok()
+                            .map(ObjectId::new)
+                    };
+                    places.entry(seq).or_insert_with(|| (TxId(tx.unsigned_abs()), id()));
+                }
+            }
+            Err(error) => damages.push(Damage { id: None, tx_id: None, what: error.to_string() }),
+        }
+    }
+    places
+}
+
+/// Reads one version and everything that it is made of.
+fn one(connection: &Connection, seq: i64) -> Result<()> {
+    let sql = format!("SELECT {COLUMNS}, c.text FROM {TABLES} WHERE v.seq = ?");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([seq])?;
+    let sql = rows
+        .next()?
+        .ok_or_else(|| StoreError::Corrupt("its row, object, transaction or content is missing".into()))?;
+    let row = Row::read(sql)?;
+    match row.patch()? {
+        None => {
+            row.document(optional(sql, TEXT)?)?;
+        }
+        Some(_) => {
+            let sql = "SELECT count(*) FROM versions v JOIN objects o USING (object)
+                       WHERE o.object_id = ?1 AND v.seq < ?2 AND (v.seq = ?3 OR v.base = ?3)";
+            let before: i64 = connection
+                .prepare_cached(sql)?
+                .query_row(rusqlite::params![row.object_id, row.seq, row.base], |row| row.get(0))?;
+            if Some(before) != row.depth {
+                return Err(StoreError::Corrupt("a version that it changes is missing".into()));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn contents(connection: &Connection, damages: &mut Vec<Damage>) -> Result<()> {
+    let mut check = || -> Result<()> {
+        let mut statement = connection.prepare("SELECT content, sha256, text FROM contents")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let stored = row.get_ref(1)?.as_blob().ok().map(<[u8]>::to_vec);
+            let intact = row
+                .get_ref(2)?
+                .as_bytes()
+                .is_ok_and(|text| stored.as_deref() == Some(Digest::of(text).as_bytes().as_slice()));
+            if !intact {
+                let what = format!("content {} does not have its hash", row.get::<_, i64>(0)?);
+                damages.push(Damage { id: None, tx_id: None, what });
+            }
+        }
+        Ok(())
+    };
+    if let Err(error) = check() {
+        damages.push(Damage { id: None, tx_id: None, what: cause(error)? });
+    }
+    Ok(())
+}
+
+/// SQLite's own check of its pages and indexes.
+fn structure(connection: &Connection, damages: &mut Vec<Damage>) -> Result<()> {
+    let check = || -> Result<Vec<String>> {
+        let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
+        let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    };
+    match check() {
+        Ok(lines) => damages.extend(lines.into_iter().filter(|line| line != "ok").map(|what| Damage {
+            id: None,
+            tx_id: None,
+            what,
+        })),
+        Err(error) => damages.push(Damage { id: None, tx_id: None, what: cause(error)? }),
+    }
+    Ok(())
+}
+
+/// The damage that an error reports; other errors end the check.
+fn cause(error: StoreError) -> Result<String> {
+    match error {
+        StoreError::Corrupt(what) => Ok(what),
+        other => Err(other),
+    }
+}
