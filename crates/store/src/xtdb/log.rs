@@ -1,0 +1,222 @@
+//! What the transaction log tells: which objects changed, and everything that was ever written.
+
+use std::collections::{BTreeMap, HashMap};
+
+use context_model::id::ObjectId;
+use context_model::object::ObjectType;
+use context_model::time::{Timestamp, TxId};
+use serde_json::Value;
+
+use super::http::{Format, Request};
+use super::wire::{FOREVER, document, number, xtdb_number};
+use super::{Inner, WRITERS};
+use crate::{Damage, Hit, Result, Search, StoreError, Version, memory, words};
+
+/// How many hashes are looked up in one query.
+const HASHES_A_QUERY: usize = 200;
+
+/// Beyond this many transactions of others it is cheaper to forget everything than to read the log.
+const LONG_LOG: usize = 5_000;
+
+/// How often a log that breaks off is taken up again.
+const MOST_RESUMES: u32 = 5;
+
+impl Inner {
+    /// The objects that transactions after this one wrote.
+    pub(super) async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
+        let mut changed: HashMap<String, TxId> = HashMap::new();
+        self.each_tx(tx, false, |tx, row| {
+            for hash in hashes(row) {
+                let newest = changed.entry(hash.to_owned()).or_insert(tx);
+                *newest = tx.max(*newest);
+            }
+            Ok(true)
+        })
+        .await?;
+        self.resolve(changed.keys()).await?;
+        let mut named = BTreeMap::new();
+        self.cache(|cache| {
+            for (hash, tx) in changed {
+                if let Some(Some(id)) = cache.name(&hash) {
+                    named.insert(id, tx);
+                }
+            }
+        });
+        Ok(named)
+    }
+
+    /// Forgets the remembered versions that others have replaced.
+    pub(super) async fn refresh(&self) -> Result<()> {
+        let seen = self.cache(|cache| cache.seen);
+        let mut foreign = Vec::new();
+        let mut newest = seen;
+        let mut count = 0;
+        let mut is_unclear = false;
+        self.each_tx(seen, false, |tx, row| {
+            newest = tx;
+            count += 1;
+            if !self.cache(|cache| cache.is_own(tx)) {
+                foreign.extend(hashes(row).map(str::to_owned));
+                is_unclear |= events(row).any(|event| event[0] == "fn");
+            }
+            Ok(count < LONG_LOG)
+        })
+        .await?;
+        if count >= LONG_LOG || is_unclear {
+            if count >= LONG_LOG {
+                newest = self.latest().await?.map_or(newest, |tx| tx.id);
+            }
+            self.cache(|cache| {
+                cache.forget_all();
+                cache.saw(newest);
+            });
+            return Ok(());
+        }
+        self.resolve(foreign.iter()).await?;
+        self.cache(|cache| {
+            for hash in &foreign {
+                match cache.name(hash) {
+                    Some(Some(id)) => cache.forget(&id),
+                    Some(None) => {}
+                    None => cache.forget_all(),
+                }
+            }
+            cache.saw(newest);
+        });
+        Ok(())
+    }
+
+    /// Reads everything and checks it against the hashes it was stored with.
+    pub(super) async fn verify(&self) -> Result<Vec<Damage>> {
+        let mut damages = Vec::new();
+        self.each_tx(TxId(0), true, |tx, row| {
+            for value in documents(row) {
+                let id = value["xt/id"].as_str().map(ObjectId::new);
+                if let Err(error) = document(value.clone()) {
+                    damages.push(Damage { id, tx_id: Some(tx), what: error.to_string() });
+                }
+            }
+            Ok(true)
+        })
+        .await?;
+        Ok(damages)
+    }
+
+    /// Looks through every version of every object.
+    pub(super) async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
+        let wanted: Vec<Vec<String>> = words::wanted(&query.text)
+            .iter()
+            .map(|part| words::tokens(part).map(|(_, word)| word).collect())
+            .collect();
+        let mut hits: HashMap<(ObjectId, String), Hit> = HashMap::new();
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let time = Timestamp::from_millis(0);
+        self.each_tx(TxId(0), true, |tx, row| {
+            for value in documents(row) {
+                let Ok(document) = document(value.clone()) else { continue };
+                if query.object_type.is_some_and(|t| t != document.object_type()) {
+                    continue;
+                }
+                let Some(text) = document.content().map(str::to_owned) else { continue };
+                let version = Version { document, tx_id: tx, tx_time: time, valid_time: time };
+                if let Some(hit) = memory::matches(&wanted, &text, &version) {
+                    hits.insert((hit.id.clone(), text), hit);
+                }
+            }
+            Ok(true)
+        })
+        .await?;
+        let mut hits: Vec<Hit> = hits.into_values().collect();
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.tx_id.cmp(&a.tx_id)).then(a.id.cmp(&b.id)));
+        hits.truncate(query.limit);
+        Ok(hits)
+    }
+
+    /// Reads the log after a transaction row by row; what breaks off is taken up where it did.
+    async fn each_tx(
+        &self,
+        after: TxId,
+        with_documents: bool,
+        mut row: impl FnMut(TxId, &Value) -> Result<bool>,
+    ) -> Result<()> {
+        let mut after = after;
+        let mut resumes = 0;
+        loop {
+            let mut request = self.read("tx-log", Format::Json);
+            if let Some(number) = xtdb_number(after) {
+                request = request.with("after-tx-id", number);
+            }
+            if with_documents {
+                request = request.with("with-ops?", true);
+            }
+            let mut advanced = after;
+            let read = self
+                .nodes
+                .each(&request, |value| {
+                    let tx = value["txId"].as_u64().map(number).ok_or_else(|| {
+                        StoreError::Unavailable("a row of XTDB's log has no transaction number".into())
+                    })?;
+                    let goes_on = row(tx, &value)?;
+                    advanced = tx;
+                    Ok(goes_on)
+                })
+                .await;
+            match read {
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    resumes = if advanced > after { 0 } else { resumes + 1 };
+                    if resumes >= MOST_RESUMES {
+                        return Err(error);
+                    }
+                    after = advanced;
+                    tokio::time::sleep(std::time::Duration::from_millis(40 << resumes)).await;
+                }
+            }
+        }
+    }
+
+    /// Learns the IDs behind hashes that are not known yet.
+    async fn resolve(&self, hashes: impl Iterator<Item = &String>) -> Result<()> {
+        let unknown: Vec<&String> = self.cache(|cache| hashes.filter(|h| cache.name(h).is_none()).collect());
+        for part in unknown.chunks(HASHES_A_QUERY) {
+            let args: Vec<String> = part.iter().map(|hash| format!("#xtdb/id \"{hash}\"")).collect();
+            let query = "{:find [h (pull h [:xt/id :type])] :in [[h ...]]}";
+            let body = format!("{{:query {query} :in-args [[{}]]}}", args.join(" "));
+            let request = Request::post("query", Format::Json, Format::Edn, body);
+            let answer = self.nodes.send(&self.after_own(request).with("valid-time", FOREVER)).await?;
+            let rows = answer.json()?;
+            self.cache(|cache| {
+                for row in rows.as_array().into_iter().flatten() {
+                    let (Some(hash), Some(id)) = (row[0].as_str(), row[1]["xt/id"].as_str()) else {
+                        continue;
+                    };
+                    let is_ours = row[1]["type"].as_str().is_some_and(|t| t.parse::<ObjectType>().is_ok());
+                    cache.learn(hash.to_owned(), is_ours.then(|| ObjectId::new(id)));
+                }
+            });
+        }
+        Ok(())
+    }
+}
+
+fn events(row: &Value) -> impl Iterator<Item = &Value> {
+    row["txEvents"].as_array().into_iter().flatten()
+}
+
+/// The hashes of the IDs that a transaction wrote.
+fn hashes(row: &Value) -> impl Iterator<Item = &str> {
+    events(row)
+        .filter(|event| matches!(event[0].as_str(), Some("put" | "delete" | "evict" | "cas")))
+        .filter_map(|event| event[1].as_str())
+}
+
+/// The documents in this library's shape that a transaction wrote.
+fn documents(row: &Value) -> impl Iterator<Item = &Value> {
+    let ops = row["txOps"].as_array().into_iter().flatten();
+    ops.filter(|op| op[0] == "put").map(|op| &op[1]).filter(|value| {
+        let is_object = value["type"].as_str().is_some_and(|t| t.parse::<ObjectType>().is_ok());
+        is_object && !value["xt/id"].as_str().is_some_and(|id| id.starts_with(WRITERS))
+    })
+}

@@ -1,0 +1,236 @@
+//! The store on XTDB 1.x over HTTP (SSOT 2.1, 3.7, 5.1): one database that many clients and machines share.
+//!
+//! Documents are stored as any XTDB client expects them: the SSOT's fields and `xt/id`, whole in every version.
+//! XTDB's valid time and transaction time are the store's two times. Nothing of the distribution is made here.
+//!
+//! Architecture invariants:
+//! - A transaction may be sent any number of times and happens once: it carries the writer's mark, a small
+//!   document that it replaces, and XTDB refuses it when the mark is no longer the one before.
+//! - A write is built on the version it replaces and carries a `match` of it, so two clients that saw the same
+//!   change make one version, and no change is lost between reading and writing.
+//! - Every read waits for this client's own last transaction, on whichever node it lands.
+//!
+//! A transaction that writes one object several times becomes several in XTDB, which keeps only the last put of
+//! an ID in each. They are applied in order; a client that ends between two of them leaves the first ones.
+//! [`QueuedStore`] completes them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+
+use crate::{
+    AsOf, Damage, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction, Version,
+};
+
+mod cache;
+mod edn;
+mod http;
+mod log;
+mod plan;
+mod query;
+mod read;
+mod wire;
+mod write;
+
+use cache::Cache;
+use http::{Format, Nodes, Request};
+use wire::{Tx, xtdb_number};
+use write::Writer;
+
+/// The IDs of the marks of writers; see the module's documentation.
+const WRITERS: &str = "writer:";
+
+/// How to reach a database.
+#[derive(Clone, Debug)]
+pub struct XtdbOptions {
+    /// The nodes of one database, as `http://127.0.0.1:3000`. The first that answers is used; the others take
+    /// over when it does not.
+    pub urls: Vec<String>,
+    /// The time limit of one request, in milliseconds. A call gives up after about twice as long.
+    pub timeout_ms: u64,
+    /// How often a request is sent before the call gives up.
+    pub attempts: u32,
+    /// The name of this client among the writers of the database. Two clients must never share one. Random
+    /// where it is `None`.
+    pub writer: Option<String>,
+}
+
+impl XtdbOptions {
+    /// The defaults for these nodes: 10 seconds a request, six attempts.
+    #[must_use]
+    pub fn new(urls: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let urls = urls.into_iter().map(Into::into).collect();
+        Self { urls, timeout_ms: 10_000, attempts: 6, writer: None }
+    }
+}
+
+/// A store on XTDB 1.x. Every call goes to a node; see [`QueuedStore`] for one that does not wait.
+///
+/// [`Store::search`] reads every version of every object here. [`Store::local_value`] lasts as long as this
+/// value does.
+pub struct XtdbStore {
+    inner: Arc<Inner>,
+    writer: tokio::sync::Mutex<Writer>,
+}
+
+struct Inner {
+    nodes: Nodes,
+    cache: Mutex<Cache>,
+    /// The newest transaction of this client, which every read waits for.
+    own: AtomicU64,
+    closed: AtomicBool,
+    local: Mutex<BTreeMap<String, String>>,
+}
+
+impl XtdbStore {
+    /// Finds a node and checks its version.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for URLs that can't be ones; `STORE_UNAVAILABLE` when no node answers, or what
+    /// answers is not XTDB 1.x.
+    pub async fn connect(options: XtdbOptions) -> Result<Arc<Self>> {
+        let timeout = Duration::from_millis(options.timeout_ms.max(1));
+        let nodes = Nodes::new(&options.urls, timeout, options.attempts)?;
+        check_version(&nodes).await?;
+        let inner = Inner {
+            nodes,
+            cache: Mutex::default(),
+            own: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            local: Mutex::default(),
+        };
+        let seen = inner.latest().await?.map_or(TxId(0), |tx| tx.id);
+        *inner.cache.lock().unwrap_or_else(PoisonError::into_inner) = Cache::new(seen);
+        let writer = tokio::sync::Mutex::new(Writer::new(options.writer));
+        Ok(Arc::new(Self { inner: Arc::new(inner), writer }))
+    }
+
+    /// The URL of the node that the next request goes to first.
+    #[must_use]
+    pub fn current_url(&self) -> &str {
+        self.inner.nodes.current()
+    }
+
+    fn open(&self) -> Result<&Arc<Inner>> {
+        if self.inner.closed.load(Ordering::Relaxed) { Err(StoreError::Closed) } else { Ok(&self.inner) }
+    }
+}
+
+impl Inner {
+    fn cache<T>(&self, use_it: impl FnOnce(&mut Cache) -> T) -> T {
+        use_it(&mut self.cache.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A read that waits for this client's own transactions.
+    fn read(&self, endpoint: &str, accept: Format) -> Request {
+        self.after_own(Request::get(endpoint, accept))
+    }
+
+    fn after_own(&self, request: Request) -> Request {
+        match xtdb_number(TxId(self.own.load(Ordering::Acquire))) {
+            Some(tx) => request.with("await-tx-id", tx).with("await-tx-timeout", self.await_millis()),
+            None => request,
+        }
+    }
+
+    /// How long a node may wait for a transaction, in milliseconds: less than the request's own limit, so that
+    /// it is the node that says so.
+    fn await_millis(&self) -> u128 {
+        (self.nodes.timeout() * 4 / 5).as_millis().max(1)
+    }
+
+    /// The newest transaction that the node has read.
+    async fn latest(&self) -> Result<Option<Tx>> {
+        let answer = self.nodes.send(&self.read("latest-completed-tx", Format::Edn)).await?;
+        if answer.is_missing() {
+            return Ok(None);
+        }
+        let map = answer.edn()?;
+        Tx::from_edn(&map).map(Some).ok_or_else(|| answer.strange("no transaction in it"))
+    }
+}
+
+async fn check_version(nodes: &Nodes) -> Result<()> {
+    let wrong = |what: String| {
+        StoreError::Unavailable(format!(
+            "{what} at {}; this library speaks with XTDB 1.x and its HTTP module: start such a node \
+             (docs/xtdb.md) and give its URL",
+            nodes.current()
+        ))
+    };
+    let answer = nodes.send(&Request::get("status", Format::Json)).await?;
+    if answer.is_missing() {
+        return Err(wrong("there is no XTDB 1.x (XTDB 2 has another interface)".into()));
+    }
+    let status = answer.json().map_err(|e| wrong(format!("what answers is not XTDB 1.x ({e})")))?;
+    match status.get("version").and_then(|v| v.as_str()) {
+        Some(version) if version.starts_with("1.") => Ok(()),
+        Some(version) => Err(wrong(format!("there is XTDB {version}"))),
+        None => Err(wrong("what answers does not say its XTDB version".into())),
+    }
+}
+
+#[async_trait]
+impl Store for XtdbStore {
+    async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
+        let inner = self.open()?;
+        let mut writer = self.writer.lock().await;
+        inner.transact(&mut writer, transaction, None).await
+    }
+
+    async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
+        self.open()?.get(id, at).await
+    }
+
+    async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
+        Inner::get_many(self.open()?, ids, at).await
+    }
+
+    async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
+        Inner::outlines(self.open()?, ids).await
+    }
+
+    async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
+        self.open()?.history(id).await
+    }
+
+    async fn query(&self, filter: &Filter) -> Result<Vec<ObjectId>> {
+        Inner::query(self.open()?, filter).await
+    }
+
+    async fn latest_tx(&self) -> Result<TxId> {
+        Ok(self.open()?.latest().await?.map_or(TxId(0), |tx| tx.id))
+    }
+
+    async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
+        self.open()?.changes_since(tx).await
+    }
+
+    async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
+        self.open()?.search(query).await
+    }
+
+    async fn local_value(&self, name: &str, default: &str) -> Result<String> {
+        let mut values = self.open()?.local.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(values.entry(name.to_owned()).or_insert_with(|| default.to_owned()).clone())
+    }
+
+    async fn verify(&self) -> Result<Vec<Damage>> {
+        self.open()?.verify().await
+    }
+
+    async fn flush(&self) -> Result<()> {
+        // A transaction was acknowledged when XTDB had committed it; there is nothing to wait for.
+        self.open().map(|_| ())
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.inner.closed.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,212 @@
+//! What a transaction writes, worked out on the versions it is built on. No I/O.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use context_model::error::ErrorCode;
+use context_model::id::ObjectId;
+use context_model::object::Document;
+use context_model::patch;
+use context_model::time::{Timestamp, TxId};
+use serde_json::Value;
+
+use super::cache::Head;
+use super::wire::{FOREVER, LONGEST_FENCE, Ops};
+use super::write::id_of;
+use crate::memory::{envelope_differs, patch_time, unknown};
+use crate::shape::misfit;
+use crate::{Result, StoreError, Version, Write};
+
+/// What is known of an object before a write.
+#[derive(Clone, Debug)]
+pub(super) struct Base {
+    head: Option<Head>,
+    /// Whether the latest version is from this client's memory.
+    is_guess: bool,
+    /// Versions that hold at earlier times, where a write begins there.
+    earlier: Vec<(Timestamp, Option<Version>)>,
+}
+
+impl Base {
+    pub fn new(head: Option<Head>, is_guess: bool) -> Self {
+        Self { head, is_guess, earlier: Vec::new() }
+    }
+
+    pub fn latest(&self) -> Option<&Arc<Version>> {
+        self.head.as_ref().map(|head| &head.version)
+    }
+
+    pub fn tx(&self) -> Option<TxId> {
+        self.latest().map(|version| version.tx_id)
+    }
+
+    pub fn place(&self) -> Option<(TxId, Timestamp)> {
+        self.latest().map(|version| (version.tx_id, version.valid_time))
+    }
+
+    pub fn add_earlier(&mut self, at: Timestamp, version: Option<Version>) {
+        self.earlier.push((at, version));
+    }
+
+    /// The document that holds where a write begins, and the time at which it does.
+    fn holding(&self, from: Option<Timestamp>) -> (Option<&Document>, Option<Timestamp>) {
+        let earlier = match from {
+            Some(from) => self.earlier.iter().find(|(at, _)| *at == from),
+            None => self.earlier.iter().find(|(at, _)| self.latest().is_some_and(|v| v.valid_time > *at)),
+        };
+        match earlier {
+            // The moments of back-dated writes of the same transaction are no moment of a write from now on.
+            Some((at, version)) if from.is_some() || self.is_ahead() => {
+                (version.as_ref().map(|v| &v.document), Some(*at))
+            }
+            _ => (self.latest().map(|v| &v.document), None),
+        }
+    }
+
+    fn is_ahead(&self) -> bool {
+        self.latest().is_some_and(|v| v.valid_time > v.tx_time)
+    }
+}
+
+/// A version that a plan makes.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    pub document: Document,
+    /// From when on it holds; the transaction's time where it is `None`.
+    pub valid_time: Option<Timestamp>,
+    /// The length of its JSON text.
+    pub bytes: usize,
+}
+
+/// One transaction of XTDB: the first of the writes, up to where an object would be written again.
+#[derive(Default)]
+pub(super) struct Plan {
+    pub ops: Ops,
+    /// For each write that is covered, whether it makes a version.
+    pub written: Vec<bool>,
+    pub drafts: Vec<Draft>,
+    /// Whether a write was found equal to a version that is only remembered.
+    pub took_equal: bool,
+}
+
+impl Plan {
+    /// Whether nothing is to be sent.
+    pub fn is_empty(&self) -> bool {
+        self.drafts.is_empty()
+    }
+}
+
+/// Plans the longest first part of the writes that one transaction of XTDB can hold.
+pub(super) fn plan(
+    writes: &[Write],
+    bases: &HashMap<ObjectId, Base>,
+    expected: &[(ObjectId, Option<TxId>)],
+    is_fenced: bool,
+) -> Result<Plan> {
+    let none = Base::new(None, false);
+    let base_of = |id: &ObjectId| bases.get(id).unwrap_or(&none);
+    let mut plan = Plan::default();
+    let mut latest: HashMap<ObjectId, usize> = HashMap::new();
+    let mut fenced: HashSet<(ObjectId, Option<Timestamp>)> = HashSet::new();
+    let must: HashSet<&ObjectId> = expected.iter().map(|(id, _)| id).collect();
+    let mut fences = Vec::new();
+    for write in writes {
+        let id = id_of(write);
+        let base = base_of(id);
+        let before = latest.get(id).map(|index| &plan.drafts[*index]);
+        let Some(draft) = draft(write, base, before)? else {
+            plan.took_equal |= before.is_none() && base.is_guess;
+            plan.written.push(false);
+            continue;
+        };
+        if let Some(before) = before {
+            let both = before.valid_time.zip(draft.valid_time);
+            if both.is_none_or(|(one, two)| two <= one) {
+                break;
+            }
+        } else {
+            let (document, at) = base.holding(match write {
+                Write::Put { valid_time, .. } => *valid_time,
+                Write::Patch { .. } => None,
+            });
+            fences.push((id.clone(), document.cloned(), at));
+        }
+        latest.insert(id.clone(), plan.drafts.len());
+        plan.drafts.push(draft);
+        plan.written.push(true);
+    }
+    if plan.is_empty() {
+        return Ok(plan);
+    }
+    for (id, _) in expected {
+        fences.push((id.clone(), base_of(id).latest().map(|v| v.document.clone()), None));
+    }
+    for (id, document, at) in fences {
+        if !fenced.insert((id.clone(), at)) {
+            continue;
+        }
+        let value = document.map(|d| Value::Object(d.to_json()));
+        let is_long = value.as_ref().is_some_and(|v| text_length(v) > LONGEST_FENCE);
+        if value.is_none() || (is_fenced && (must.contains(&id) || !is_long)) {
+            let at = at.map_or_else(|| FOREVER.to_owned(), |at| at.to_string());
+            plan.ops.matches(&id, value.as_ref(), &at);
+        }
+    }
+    for draft in &mut plan.drafts {
+        let value = Value::Object(draft.document.to_json());
+        draft.bytes = plan.ops.put(&value, draft.valid_time);
+    }
+    Ok(plan)
+}
+
+/// The version that a write makes; `None` where it is equal to the one that holds.
+fn draft(write: &Write, base: &Base, before: Option<&Draft>) -> Result<Option<Draft>> {
+    match write {
+        Write::Put { document, valid_time } => {
+            let envelope = before.map(|d| &d.document).or_else(|| base.latest().map(|v| &v.document));
+            if let Some(stored) = envelope
+                && (stored.object_type(), stored.source()) != (document.object_type(), document.source())
+            {
+                return Err(envelope_differs(document.id()));
+            }
+            let holding = match before {
+                Some(draft) if draft.valid_time.is_none_or(|from| valid_time.is_none_or(|at| at >= from)) => {
+                    Some(&draft.document)
+                }
+                _ => base.holding(*valid_time).0,
+            };
+            let is_equal = holding.is_some_and(|stored| {
+                stored.content_hash() == document.content_hash()
+                    && stored.source_hash() == document.source_hash()
+            });
+            Ok((!is_equal).then(|| Draft { document: document.clone(), valid_time: *valid_time, bytes: 0 }))
+        }
+        Write::Patch { id, patch, valid_time } => {
+            let (stored, from) = match (before, base.latest()) {
+                (Some(draft), _) => (&draft.document, draft.valid_time),
+                (None, Some(version)) => (&version.document, Some(version.valid_time)),
+                (None, None) => return Err(unknown(id)),
+            };
+            let document = patch::apply(stored.clone(), [patch]).map_err(|e| match e.code() {
+                ErrorCode::InvalidArgument => StoreError::from(e),
+                _ => misfit(&e.to_string()),
+            })?;
+            let valid_time = match (*valid_time, from) {
+                (Some(wanted), Some(from)) => Some(patch_time(Some(wanted), wanted, from)?),
+                (Some(wanted), None) => Some(wanted),
+                // The transaction's time is not known yet; only a version dated ahead can lie after it.
+                (None, from) => from.filter(|_| before.is_some() || base.is_ahead()),
+            };
+            Ok(Some(Draft { document, valid_time, bytes: 0 }))
+        }
+    }
+}
+
+fn text_length(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(text_length).sum::<usize>() + items.len(),
+        Value::Object(map) => map.iter().map(|(k, v)| k.len() + 4 + text_length(v)).sum(),
+        _ => 8,
+    }
+}

@@ -1,0 +1,85 @@
+//! Which objects fit a filter: by Datalog where XTDB has an index, by their fields where it has none.
+
+use std::sync::Arc;
+
+use context_model::id::ObjectId;
+use context_model::source::Source;
+use context_model::time::{Timestamp, TxId};
+use serde_json::Value;
+
+use super::Inner;
+use super::edn::quote;
+use super::http::{Format, Request};
+use super::read::in_parallel;
+use super::wire::{FOREVER, xtdb_number};
+use crate::memory::is_below;
+use crate::{AsOf, Filter, Known, Result};
+
+/// The types of this library's objects, for a query that asks for all of them.
+const TYPES: [&str; 5] = ["file", "toolcall", "chat", "system_prompt", "session"];
+
+impl Inner {
+    pub(super) async fn query(self: &Arc<Self>, filter: &Filter) -> Result<Vec<ObjectId>> {
+        let at = self.pinned(AsOf::default()).await?;
+        let Some(Known::Tx(tx)) = at.known.filter(|known| *known != Known::Tx(TxId(0))) else {
+            return Ok(Vec::new());
+        };
+        let types = match filter.object_type {
+            Some(t) => quote(t.as_str()),
+            None => TYPES.map(quote).join(" "),
+        };
+        let query = "{:find [e s] :in [[t ...]] :where [[e :type t] [e :source s]]}";
+        let body = format!("{{:query {query} :in-args [[{types}]]}}");
+        let request = self.after_own(Request::post("query", Format::Json, Format::Edn, body));
+        let request = request.with("valid-time", FOREVER).with("tx-id", xtdb_number(tx).unwrap_or_default());
+        let answer = self.nodes.send(&request).await?;
+        let rows = answer.json()?;
+        let rows = rows.as_array().ok_or_else(|| answer.strange("no list of rows"))?;
+        let ids: Vec<ObjectId> = rows
+            .iter()
+            .filter(|row| fits(&row[1], filter))
+            .filter_map(|row| row[0].as_str().map(ObjectId::new))
+            .collect();
+        let mut dated = self.dated(ids, tx, filter.since.is_some()).await?;
+        if let Some(since) = filter.since {
+            dated.retain(|(_, _, newest)| newest.is_some_and(|time| time >= since));
+        }
+        dated.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
+        Ok(dated.into_iter().map(|(id, ..)| id).collect())
+    }
+
+    /// Each object's first transaction, and on demand the time of its latest version's.
+    async fn dated(
+        self: &Arc<Self>,
+        ids: Vec<ObjectId>,
+        tx: TxId,
+        with_newest: bool,
+    ) -> Result<Vec<(ObjectId, TxId, Option<Timestamp>)>> {
+        let inner = Arc::clone(self);
+        in_parallel(ids, move |id| {
+            let inner = Arc::clone(&inner);
+            async move {
+                let known = inner.cache(|cache| cache.first(&id));
+                if let Some(first) = known.filter(|_| !with_newest) {
+                    return Ok((id, first, None));
+                }
+                let places = inner.history_places(&id, tx).await?;
+                let first = places.iter().map(|place| place.tx.id).min().unwrap_or(tx);
+                let newest = places.iter().max_by_key(|place| (place.valid_time, place.tx.id));
+                let newest = newest.map(|place| place.tx.time);
+                inner.cache(|cache| cache.learn_first(id.clone(), first));
+                Ok((id, first, newest))
+            }
+        })
+        .await
+    }
+}
+
+fn fits(source: &Value, filter: &Filter) -> bool {
+    if filter.filesystem_id.is_none() && filter.path_prefix.is_none() {
+        return true;
+    }
+    let Ok(Source::Filesystem(file)) = Source::from_value(source.clone()) else { return false };
+    filter.filesystem_id.as_ref().is_none_or(|id| *id == file.filesystem_id)
+        && filter.path_prefix.as_ref().is_none_or(|prefix| is_below(&file.path, prefix))
+}

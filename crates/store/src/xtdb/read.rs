@@ -1,0 +1,329 @@
+//! Versions at a point of the two times, one object or many, and histories.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use context_model::id::ObjectId;
+use context_model::time::{Timestamp, TxId};
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use super::Inner;
+use super::edn::quote;
+use super::http::{Answer, Format, Request};
+use super::wire::{FOREVER, Place, document, xtdb_number};
+use crate::{AsOf, Known, Outline, Result, StoreError, Version};
+
+/// How many requests are under way at once for one call.
+const IN_FLIGHT: usize = 16;
+
+/// How many documents are asked for in one query.
+const IDS_A_QUERY: usize = 64;
+
+impl Inner {
+    /// The version of an object, in two requests; in one where this client knows the document.
+    pub(super) async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
+        if id.as_str().is_empty() {
+            return Ok(None);
+        }
+        let Some(place) = self.place(id, at).await? else { return Ok(None) };
+        if let Some(version) = self.cache(|cache| cache.at(id, place)) {
+            return Ok(Some((*version).clone()));
+        }
+        let request = self.read("entity", Format::Json).with("eid", id);
+        let request = at_place(request, at.valid_time, place.tx.id);
+        let answer = self.nodes.send(&request).await?;
+        if answer.is_missing() {
+            return Ok(None);
+        }
+        let version = version(document(answer.json()?)?, place);
+        if at == AsOf::default() {
+            self.cache(|cache| cache.keep(Arc::new(version.clone()), 0));
+        }
+        Ok(Some(version))
+    }
+
+    /// Where the version of an object at a point of the two times was written.
+    pub(super) async fn place(&self, id: &ObjectId, at: AsOf) -> Result<Option<Place>> {
+        if id.as_str().is_empty() || at.known == Some(Known::Tx(TxId(0))) {
+            return Ok(None);
+        }
+        let bare = || valid_at(self.read("entity-tx", Format::Edn).with("eid", id), at.valid_time);
+        let mut answer = self.nodes.send(&known(bare(), at.known)).await?;
+        if answer.is_out_of_sync() {
+            // The bound lies after the newest transaction, so it is none.
+            answer = self.nodes.send(&bare()).await?;
+        }
+        if answer.is_missing() {
+            return Ok(None);
+        }
+        Place::from_edn(&answer.edn()?).map(Some).ok_or_else(|| answer.strange("no transaction in it"))
+    }
+
+    /// The versions of many objects as they stood at one transaction: the documents come in one query.
+    pub(super) async fn get_many(
+        self: &Arc<Self>,
+        ids: &[ObjectId],
+        at: AsOf,
+    ) -> Result<Vec<Option<Version>>> {
+        let at = self.pinned(at).await?;
+        let places = self.places(ids, at).await?;
+        let mut found: HashMap<ObjectId, Version> = HashMap::new();
+        let mut missing = Vec::new();
+        for (id, place) in &places {
+            match self.cache(|cache| cache.at(id, *place)) {
+                Some(version) => {
+                    found.insert(id.clone(), (*version).clone());
+                }
+                None => missing.push(id.clone()),
+            }
+        }
+        for part in missing.chunks(IDS_A_QUERY) {
+            for (id, value) in self.pull(part, "[*]", at).await? {
+                if let Some(place) = places.get(&id) {
+                    found.insert(id, version(document(value)?, *place));
+                }
+            }
+        }
+        Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
+    }
+
+    /// The latest versions without their contents. Lists and objects are left out where they grow with the
+    /// session, as in a store that keeps patches.
+    pub(super) async fn outlines(self: &Arc<Self>, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
+        let at = self.pinned(AsOf::default()).await?;
+        let places = self.places(ids, at).await?;
+        let fields = self.outline_fields().await?;
+        let known: Vec<ObjectId> = places.keys().cloned().collect();
+        let mut found = HashMap::new();
+        for part in known.chunks(IDS_A_QUERY) {
+            let texts = self.with_text(part, at).await?;
+            for (id, value) in self.pull(part, &fields, at).await? {
+                let (Some(place), Value::Object(mut map)) = (places.get(&id), value) else { continue };
+                map.remove("content");
+                let (id, object_type, source, payload) = document_without_content(Value::Object(map))?;
+                let is_null = !texts.contains(&id);
+                let outline = Outline {
+                    id: id.clone(),
+                    object_type,
+                    source,
+                    payload,
+                    is_null,
+                    tx_id: place.tx.id,
+                    valid_time: place.valid_time,
+                };
+                found.insert(id, outline);
+            }
+        }
+        Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
+    }
+
+    /// All versions in the order of their transactions. The times come in EDN and the documents in JSON,
+    /// because XTDB cuts times to seconds in the one and keys can't be told apart in the other.
+    pub(super) async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
+        let Some(at) = self.latest().await? else { return Ok(Vec::new()) };
+        if id.as_str().is_empty() {
+            return Ok(Vec::new());
+        }
+        let places = self.history_places(id, at.id).await?;
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let request = self.history_request(id, at.id, Format::Json).with("with-docs", true);
+        let answer = self.nodes.send(&request).await?;
+        let Value::Array(rows) = answer.json()? else { return Err(answer.strange("no list of versions")) };
+        if rows.len() != places.len() {
+            return Err(answer.strange("a history of another length"));
+        }
+        let mut versions = Vec::with_capacity(rows.len());
+        for (mut row, place) in rows.into_iter().zip(places) {
+            // Another client's deletion has no document; a version of ours always has one.
+            match row.get_mut("doc").map(Value::take) {
+                None | Some(Value::Null) => {}
+                Some(value) => versions.push(version(document(value)?, place)),
+            }
+        }
+        versions.sort_by_key(|v| (v.tx_id, v.valid_time));
+        // A bounded put of another client shows the version it interrupts a second time.
+        versions.dedup_by(|a, b| a.tx_id == b.tx_id && a.document == b.document);
+        Ok(versions)
+    }
+
+    /// The coordinates of all versions, in XTDB's order: by valid time, then by transaction.
+    pub(super) async fn history_places(&self, id: &ObjectId, at: TxId) -> Result<Vec<Place>> {
+        let answer = self.nodes.send(&self.history_request(id, at, Format::Edn)).await?;
+        let rows = answer.edn()?;
+        let rows = rows.items().ok_or_else(|| answer.strange("no list of versions"))?;
+        let places: Option<Vec<Place>> = rows.iter().map(Place::from_edn).collect();
+        places.ok_or_else(|| answer.strange("a version without times"))
+    }
+
+    fn history_request(&self, id: &ObjectId, at: TxId, accept: Format) -> Request {
+        let request = self.read("entity", accept).with("eid", id).with("history", true);
+        let request = request.with("sort-order", "asc").with("with-corrections", true);
+        at_place(request, None, at)
+    }
+
+    /// The same point of the two times, with the newest transaction where nothing bounded it, so that all
+    /// requests of one call see the same moment.
+    pub(super) async fn pinned(&self, at: AsOf) -> Result<AsOf> {
+        let latest = self.latest().await?;
+        let known = match (at.known, latest) {
+            (_, None) => Known::Tx(TxId(0)),
+            (None, Some(latest)) => Known::Tx(latest.id),
+            (Some(Known::Tx(tx)), Some(latest)) => Known::Tx(tx.min(latest.id)),
+            (Some(Known::Time(time)), Some(latest)) if time >= latest.time => Known::Tx(latest.id),
+            (Some(known), Some(_)) => known,
+        };
+        Ok(AsOf { known: Some(known), ..at })
+    }
+
+    /// Where the versions of these objects were written, with many requests under way at once.
+    pub(super) async fn places(
+        self: &Arc<Self>,
+        ids: &[ObjectId],
+        at: AsOf,
+    ) -> Result<HashMap<ObjectId, Place>> {
+        if at.known == Some(Known::Tx(TxId(0))) {
+            return Ok(HashMap::new());
+        }
+        let inner = Arc::clone(self);
+        let found = in_parallel(ids.to_vec(), move |id| {
+            let inner = Arc::clone(&inner);
+            async move { inner.place(&id, at).await.map(|place| (id, place)) }
+        })
+        .await?;
+        Ok(found.into_iter().filter_map(|(id, place)| Some((id, place?))).collect())
+    }
+
+    /// Fields of documents, by one Datalog query. `pattern` is a pull pattern.
+    async fn pull(&self, ids: &[ObjectId], pattern: &str, at: AsOf) -> Result<Vec<(ObjectId, Value)>> {
+        let query = format!("{{:find [e (pull e {pattern})] :in [[e ...]] :where [[e :xt/id]]}}");
+        let (answer, rows) = self.datalog(&query, ids, at).await?;
+        let mut found = Vec::with_capacity(rows.len());
+        for row in rows {
+            match row {
+                Value::Array(mut row) if row.len() == 2 => {
+                    let value = row[1].take();
+                    let Some(id) = row[0].as_str() else {
+                        return Err(answer.strange("an ID that is no text"));
+                    };
+                    found.push((ObjectId::new(id), value));
+                }
+                _ => return Err(answer.strange("a row of another length")),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Which of these objects have a text as their content.
+    async fn with_text(&self, ids: &[ObjectId], at: AsOf) -> Result<std::collections::HashSet<ObjectId>> {
+        let query = "{:find [e] :in [[e ...]] :where [[e :content c] [(string? c)]]}";
+        let (_, rows) = self.datalog(query, ids, at).await?;
+        Ok(rows.iter().filter_map(|row| row[0].as_str()).map(ObjectId::new).collect())
+    }
+
+    pub(super) async fn datalog(
+        &self,
+        query: &str,
+        ids: &[ObjectId],
+        at: AsOf,
+    ) -> Result<(Answer, Vec<Value>)> {
+        let args: Vec<String> = ids.iter().map(|id| quote(id.as_str())).collect();
+        let body = format!("{{:query {query} :in-args [[{}]]}}", args.join(" "));
+        let request = self.after_own(Request::post("query", Format::Json, Format::Edn, body));
+        let answer = self.nodes.send(&known(valid_at(request, at.valid_time), at.known)).await?;
+        match answer.json()? {
+            Value::Array(rows) => Ok((answer, rows)),
+            _ => Err(answer.strange("no list of rows")),
+        }
+    }
+
+    /// A pull pattern of all fields in the database but those that grow with a session or are contents.
+    async fn outline_fields(&self) -> Result<String> {
+        let answer = self.nodes.send(&self.read("attribute-stats", Format::Json)).await?;
+        let Value::Object(fields) = answer.json()? else { return Err(answer.strange("no fields")) };
+        let plain = |name: &String| {
+            let mut bytes = name.bytes();
+            let first = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+            first && bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'/' | b'.'))
+        };
+        if !fields.keys().all(|name| plain(name) && name.matches('/').count() <= 1 && !name.ends_with('/')) {
+            return Ok("[*]".to_owned());
+        }
+        let names: Vec<String> =
+            fields.keys().filter(|name| !GROWING.contains(&name.as_str())).map(|n| format!(":{n}")).collect();
+        Ok(format!("[{}]", names.join(" ")))
+    }
+}
+
+/// Fields that an outline leaves out: the content, and the lists of a chat or session.
+const GROWING: [&str; 3] = ["content", "turns", "toolcall_refs"];
+
+/// Runs one request for each item, some at a time, and gives the results in any order.
+pub(super) async fn in_parallel<T, R, F>(items: Vec<T>, work: impl Fn(T) -> F) -> Result<Vec<R>>
+where
+    R: Send + 'static,
+    F: Future<Output = Result<R>> + Send + 'static,
+{
+    let mut items = items.into_iter();
+    let mut running = JoinSet::new();
+    for item in items.by_ref().take(IN_FLIGHT) {
+        running.spawn(work(item));
+    }
+    let mut results = Vec::new();
+    while let Some(done) = running.join_next().await {
+        results.push(done.map_err(|e| StoreError::Unavailable(format!("a read was cut off: {e}")))??);
+        if let Some(item) = items.next() {
+            running.spawn(work(item));
+        }
+    }
+    Ok(results)
+}
+
+type Parts = (
+    ObjectId,
+    context_model::object::ObjectType,
+    Option<context_model::source::Source>,
+    serde_json::Map<String, Value>,
+);
+
+/// Takes an envelope and its payload apart, keeping the `content_hash` that was stored.
+fn document_without_content(value: Value) -> Result<Parts> {
+    let hash = value.get("content_hash").cloned();
+    let document = context_model::object::Document::from_json(value)
+        .map_err(|e| StoreError::Corrupt(format!("a document is not in this library's shape: {e}")))?;
+    let (id, object_type, source, mut payload) = document.into_parts();
+    match hash {
+        Some(hash) => payload.insert("content_hash".into(), hash),
+        None => payload.remove("content_hash"),
+    };
+    Ok((id, object_type, source, payload))
+}
+
+fn version(document: context_model::object::Document, place: Place) -> Version {
+    Version { document, tx_id: place.tx.id, tx_time: place.tx.time, valid_time: place.valid_time }
+}
+
+/// The moment from which a read looks back. XTDB's own default is its clock; here it is the end of time.
+fn valid_at(request: Request, time: Option<Timestamp>) -> Request {
+    match time {
+        Some(time) => request.with("valid-time", time),
+        None => request.with("valid-time", FOREVER),
+    }
+}
+
+fn known(request: Request, known: Option<Known>) -> Request {
+    match known {
+        None => request,
+        Some(Known::Tx(tx)) => match xtdb_number(tx) {
+            Some(number) => request.with("tx-id", number),
+            None => request,
+        },
+        Some(Known::Time(time)) => request.with("tx-time", time),
+    }
+}
+
+fn at_place(request: Request, valid: Option<Timestamp>, tx: TxId) -> Request {
+    known(valid_at(request, valid), Some(Known::Tx(tx)))
+}

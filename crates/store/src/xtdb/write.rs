@@ -1,0 +1,275 @@
+//! Transactions: planned on the latest versions, fenced against other clients, and applied exactly once.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use context_model::id::ObjectId;
+use context_model::time::{Timestamp, TxId};
+use serde_json::{Value, json};
+
+use super::http::{Format, Request};
+use super::plan::{Base, Plan, plan};
+use super::read::in_parallel;
+use super::wire::{FOREVER, Ops, Tx, check, xtdb_number};
+use super::{Inner, WRITERS};
+use crate::{AsOf, Receipt, Result, StoreError, Transaction, Version, Write, clock};
+
+/// How often a transaction is planned anew because others wrote in between.
+const MOST_PLANS: u32 = 24;
+
+/// The one valid time of all marks, so that the newest transaction's mark is the one that holds.
+const MARK_TIME: i64 = 0;
+
+/// This client's place in the database: its mark, a document that each of its transactions replaces.
+pub(crate) struct Writer {
+    id: ObjectId,
+    /// The mark that XTDB holds, as far as known.
+    mark: Option<Value>,
+    /// Whether it is known: not after a submission without an answer.
+    is_known: bool,
+    next: u64,
+}
+
+impl Writer {
+    /// A writer of this name; a new one where there is none.
+    pub fn new(name: Option<String>) -> Self {
+        let is_known = name.is_none();
+        let name = name.unwrap_or_else(random_name);
+        Self { id: ObjectId::new(format!("{WRITERS}{name}")), mark: None, is_known, next: 1 }
+    }
+}
+
+/// A name that no other client has: 128 bits from the system's source of randomness.
+pub(crate) fn random_name() -> String {
+    let word = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", word(), word())
+}
+
+enum Outcome {
+    Committed(Tx),
+    Refused,
+}
+
+impl Inner {
+    /// Applies a transaction; `note` is kept in the writer's mark together with it.
+    pub(super) async fn transact(
+        self: &Arc<Self>,
+        writer: &mut Writer,
+        transaction: Transaction,
+        note: Option<&Value>,
+    ) -> Result<Receipt> {
+        let Transaction { writes, expected } = transaction;
+        for write in &writes {
+            if let Write::Put { document, .. } = write {
+                check(document)?;
+            }
+        }
+        let mut written = Vec::with_capacity(writes.len());
+        let mut last = None;
+        let mut is_fresh = false;
+        let mut plans = 0;
+        let mut refused: Option<HashMap<ObjectId, Option<(TxId, Timestamp)>>> = None;
+        loop {
+            let expected = if last.is_none() { expected.as_slice() } else { &[] };
+            let rest = &writes[written.len()..];
+            let bases = self.bases(rest, expected).await?;
+            for (id, wanted) in expected {
+                if bases.get(id).and_then(Base::tx) != *wanted {
+                    if is_fresh {
+                        return Err(StoreError::Conflict(id.clone()));
+                    }
+                    self.refresh().await?;
+                    is_fresh = true;
+                    break;
+                }
+            }
+            if expected.iter().any(|(id, wanted)| bases.get(id).and_then(Base::tx) != *wanted) {
+                continue;
+            }
+            // A refusal although nothing changed: a base was stored in classes that JSON can't name.
+            let places = bases.iter().map(|(id, base)| (id.clone(), base.place())).collect();
+            let is_fenced = refused.as_ref() != Some(&places);
+            let plan = plan(rest, &bases, expected, is_fenced)?;
+            if plan.took_equal && !is_fresh {
+                self.refresh().await?;
+                is_fresh = true;
+                continue;
+            }
+            if !plan.is_empty() {
+                match self.submit(writer, &plan, note).await? {
+                    Outcome::Committed(tx) => {
+                        last = Some(tx);
+                        self.remember(&plan, &bases, tx);
+                        refused = None;
+                        is_fresh = false;
+                    }
+                    Outcome::Refused => {
+                        plans += 1;
+                        if plans == MOST_PLANS {
+                            let busy = bases.into_keys().next().unwrap_or_else(|| ObjectId::new(""));
+                            return Err(StoreError::Conflict(busy));
+                        }
+                        self.cache(|cache| bases.keys().for_each(|id| cache.forget(id)));
+                        refused = Some(places);
+                        is_fresh = true;
+                        // Clients that collided once shall not collide again in step.
+                        let spread = RandomState::new().build_hasher().finish() % (4 << plans.min(6));
+                        tokio::time::sleep(Duration::from_millis(spread)).await;
+                        continue;
+                    }
+                }
+            }
+            written.extend_from_slice(&plan.written);
+            if written.len() == writes.len() {
+                break;
+            }
+        }
+        let tx = match last {
+            Some(tx) => tx,
+            None => self.latest().await?.unwrap_or(Tx { id: TxId(0), time: Timestamp::from_millis(0) }),
+        };
+        Ok(Receipt { tx_id: tx.id, tx_time: tx.time, written })
+    }
+
+    /// The note that this writer's last transaction left; `None` where it never wrote one.
+    pub(super) async fn note(&self, writer: &mut Writer) -> Result<Option<Value>> {
+        self.settle(writer).await?;
+        Ok(writer.mark.as_ref().and_then(|mark| mark.get("note")).cloned())
+    }
+
+    /// The versions that the writes and expectations are about, as this client knows them or else as the
+    /// node does.
+    async fn bases(
+        self: &Arc<Self>,
+        writes: &[Write],
+        expected: &[(ObjectId, Option<TxId>)],
+    ) -> Result<HashMap<ObjectId, Base>> {
+        let ids: HashSet<&ObjectId> =
+            writes.iter().map(id_of).chain(expected.iter().map(|(id, _)| id)).collect();
+        let mut bases = HashMap::new();
+        let mut missing = Vec::new();
+        for id in ids {
+            match self.cache(|cache| cache.head(id)) {
+                Some(head) => {
+                    bases.insert(id.clone(), Base::new(Some(head), true));
+                }
+                None => missing.push(id.clone()),
+            }
+        }
+        let inner = Arc::clone(self);
+        let read = in_parallel(missing, move |id| {
+            let inner = Arc::clone(&inner);
+            async move {
+                let version = inner.get(&id, AsOf::default()).await?;
+                Ok((id, version.map(|v| super::cache::Head { version: Arc::new(v), bytes: 0 })))
+            }
+        })
+        .await?;
+        bases.extend(read.into_iter().map(|(id, head)| (id, Base::new(head, false))));
+        self.add_earlier(writes, &mut bases).await?;
+        Ok(bases)
+    }
+
+    /// For writes that hold from before the latest version on: the version that they replace.
+    async fn add_earlier(&self, writes: &[Write], bases: &mut HashMap<ObjectId, Base>) -> Result<()> {
+        let now = clock::system()();
+        for write in writes {
+            let Write::Put { document, valid_time } = write else { continue };
+            let Some(base) = bases.get_mut(document.id()) else { continue };
+            let Some(latest) = base.latest() else { continue };
+            let is_ahead = latest.valid_time > latest.tx_time && latest.valid_time > now;
+            let from = match valid_time {
+                Some(time) if *time < latest.valid_time => *time,
+                None if is_ahead => now,
+                _ => continue,
+            };
+            let at = AsOf { valid_time: Some(from), known: None };
+            let version = self.get(document.id(), at).await?;
+            base.add_earlier(from, version);
+        }
+        Ok(())
+    }
+
+    async fn submit(&self, writer: &mut Writer, plan: &Plan, note: Option<&Value>) -> Result<Outcome> {
+        self.settle(writer).await?;
+        let mut mark = json!({ "xt/id": writer.id, "number": writer.next });
+        if let Some(note) = note.or_else(|| writer.mark.as_ref()?.get("note")) {
+            mark["note"] = note.clone();
+        }
+        writer.next += 1;
+        let mut ops: Ops = plan.ops.clone();
+        ops.matches(&writer.id, writer.mark.as_ref(), FOREVER);
+        ops.put(&mark, Some(Timestamp::from_millis(MARK_TIME)));
+        writer.is_known = false;
+        let request = Request::post("submit-tx", Format::Edn, Format::Json, ops.body());
+        let answer = self.nodes.send(&request).await?;
+        let tx = Tx::from_edn(&answer.edn()?).ok_or_else(|| answer.strange("no transaction in it"))?;
+        let is_committed = self.is_committed(tx).await?;
+        self.own.fetch_max(tx.id.0, Ordering::AcqRel);
+        if is_committed {
+            writer.mark = Some(mark);
+            writer.is_known = true;
+            self.cache(|cache| cache.wrote(tx));
+            return Ok(Outcome::Committed(tx));
+        }
+        self.settle(writer).await?;
+        if writer.mark.as_ref() != Some(&mark) {
+            return Ok(Outcome::Refused);
+        }
+        // An earlier copy of this submission, whose answer was lost, had been applied.
+        let place = self.place(&writer.id, AsOf::default()).await?;
+        let tx = place.ok_or_else(|| answer.strange("the writer's mark is gone"))?.tx;
+        self.cache(|cache| cache.wrote(tx));
+        Ok(Outcome::Committed(tx))
+    }
+
+    async fn is_committed(&self, tx: Tx) -> Result<bool> {
+        let number = xtdb_number(tx.id).unwrap_or_default();
+        let request = Request::get("tx-committed", Format::Json).with("tx-id", number);
+        let request = request.with("await-tx-id", number).with("await-tx-timeout", self.await_millis());
+        let answer = self.nodes.send(&request).await?;
+        let value = answer.json()?;
+        value["txCommitted?"].as_bool().ok_or_else(|| answer.strange("no word on the transaction"))
+    }
+
+    /// Reads the writer's mark where a submission stayed without an answer.
+    async fn settle(&self, writer: &mut Writer) -> Result<()> {
+        if writer.is_known {
+            return Ok(());
+        }
+        let request = self.read("entity", Format::Json).with("eid", &writer.id).with("valid-time", FOREVER);
+        let answer = self.nodes.send(&request).await?;
+        writer.mark = if answer.is_missing() { None } else { Some(answer.json()?) };
+        let number = writer.mark.as_ref().and_then(|mark| mark["number"].as_u64()).unwrap_or(0);
+        writer.next = writer.next.max(number + 1);
+        writer.is_known = true;
+        Ok(())
+    }
+
+    /// Keeps what was written, where it is the latest version now.
+    fn remember(&self, plan: &Plan, bases: &HashMap<ObjectId, Base>, tx: Tx) {
+        self.cache(|cache| {
+            for draft in &plan.drafts {
+                let valid_time = draft.valid_time.unwrap_or(tx.time);
+                let id = draft.document.id();
+                let latest = bases.get(id).and_then(Base::latest).map(|v| v.valid_time);
+                if latest.is_some_and(|latest| latest > valid_time) {
+                    continue;
+                }
+                let version =
+                    Version { document: draft.document.clone(), tx_id: tx.id, tx_time: tx.time, valid_time };
+                cache.keep(Arc::new(version), draft.bytes);
+            }
+        });
+    }
+}
+
+pub(super) fn id_of(write: &Write) -> &ObjectId {
+    match write {
+        Write::Put { document, .. } => document.id(),
+        Write::Patch { id, .. } => id,
+    }
+}

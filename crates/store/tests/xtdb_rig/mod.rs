@@ -1,0 +1,163 @@
+//! Real XTDB nodes for the tests: started on loopback, ended when dropped.
+
+#![allow(dead_code)] // each test file uses its part
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Once;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+pub mod proxy;
+
+/// Where a node keeps its data.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    Memory,
+    RocksDb,
+    /// The log and the documents in a PostgreSQL on this port, in this database, as this user.
+    Postgres(u16, String, String),
+}
+
+/// A running node.
+pub struct Node {
+    child: Child,
+    port: u16,
+    kind: Kind,
+    data: PathBuf,
+    _directory: Option<tempfile::TempDir>,
+}
+
+/// The script that starts a node, where it and Java are there. Otherwise one line says how many tests of this
+/// file are not run; with `CONTEXT_REQUIRE_XTDB=1` that is a failure.
+pub fn start_script(file: &str, source: &str) -> Option<PathBuf> {
+    static SAID: Once = Once::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let script = match std::env::var_os("CONTEXT_XTDB_START") {
+        Some(path) => PathBuf::from(path),
+        None => root.join("../shared/xtdb/start"),
+    };
+    let has_java =
+        Command::new("java").arg("-version").stderr(Stdio::null()).status().is_ok_and(|s| s.success());
+    let missing = match (script.is_file(), has_java) {
+        (true, true) => return Some(script),
+        (false, _) => "CONTEXT_XTDB_START names no script that starts a node",
+        (true, false) => "there is no Java",
+    };
+    let count = source.matches("#[tokio::test").count() + source.matches("#[test]").count();
+    assert!(
+        std::env::var_os("CONTEXT_REQUIRE_XTDB").is_none_or(|v| v != "1"),
+        "{file}: {count} tests need XTDB, and {missing}"
+    );
+    SAID.call_once(|| {
+        let line = format!("{file}: {count} tests against a real XTDB were not run: {missing}\n");
+        let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    });
+    None
+}
+
+/// Says in one line that a test was not run, past the test harness's capture.
+pub fn not_run(what: &str, why: &str) {
+    let _ = std::io::stderr().lock().write_all(format!("{what}: not run: {why}\n").as_bytes());
+}
+
+/// A port of the loopback interface that is free now.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
+}
+
+impl Node {
+    /// Starts a node with data of its own.
+    pub fn start(script: &Path, kind: Kind) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let data = directory.path().to_owned();
+        let port = free_port();
+        let child = spawn(script, port, &data, &kind);
+        Self { child, port, kind, data, _directory: Some(directory) }
+    }
+
+    /// Starts a node whose data lie in this directory.
+    pub fn start_in(script: &Path, kind: Kind, data: &Path) -> Self {
+        let port = free_port();
+        let child = spawn(script, port, data, &kind);
+        Self { child, port, kind, data: data.to_owned(), _directory: None }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Ends the process as a crash would.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Starts it again on the same port and data.
+    pub fn restart(&mut self, script: &Path) {
+        self.kill();
+        self.child = spawn(script, self.port, &self.data, &self.kind);
+    }
+
+    /// Stops the process where it is, or lets it go on.
+    pub fn freeze(&self, is_frozen: bool) {
+        let signal = if is_frozen { "-STOP" } else { "-CONT" };
+        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        assert!(status.is_ok_and(|s| s.success()), "the node can't be signalled");
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn spawn(script: &Path, port: u16, data: &Path, kind: &Kind) -> Child {
+    let mut command = Command::new(script);
+    command.arg(port.to_string()).arg(data);
+    match kind {
+        Kind::Memory => {
+            command.arg("memory");
+        }
+        Kind::RocksDb => {
+            command.arg("rocksdb");
+        }
+        Kind::Postgres(port, database, user) => {
+            command.args(["postgres", &port.to_string(), database, user]);
+        }
+    }
+    command.env("XTDB_JVM_OPTS", "-Xms64m -Xmx512m -XX:TieredStopAtLevel=1");
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the script runs");
+    let stderr = child.stderr.take().expect("a pipe");
+    let (say, heard) = channel();
+    std::thread::spawn(move || {
+        let mut log = Vec::new();
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            if line.contains("answers on port") {
+                let _ = say.send(None);
+            }
+            log.push(line);
+        }
+        let _ = say.send(Some(log.join("\n")));
+    });
+    match heard.recv_timeout(Duration::from_secs(400)) {
+        Ok(None) => child,
+        Ok(Some(log)) => panic!("the node ended at its start:\n{log}"),
+        Err(_) => {
+            let _ = child.kill();
+            panic!("the node does not answer");
+        }
+    }
+}
