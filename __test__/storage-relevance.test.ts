@@ -89,6 +89,17 @@ test("own, other instances' and earlier pointers can be mixed", async () => {
   expect(select([...one.manager.getAllPointers(), ...one.pointers])).toEqual([one.pointers[0]!.filepath])
 })
 
+test('more foreign pointers than one block are ranked as one list', async () => {
+  const { manager, pointers } = await open(['pattern'])
+  const many = Array.from({ length: 5000 }, (_, n) => {
+    const toolDescription = n % 1700 === 3 ? 'an error LOG 😀' : n % 1000 === 999 ? 'error é' : 'calm'
+    return { ...pointers[0]!, filepath: `/c/${n}`, toolDescription }
+  })
+  const expected = new PlainContextManager({ contextDir: '/c' }).selectRelevantContexts('error log', many)
+  expect(expected.slice(0, 4)).toEqual(['/c/3', '/c/1703', '/c/3403', '/c/999'])
+  expect(manager.selectRelevantContexts('error log', many)).toEqual(expected)
+})
+
 test('wrong arguments are refused', async () => {
   const { manager } = await open([])
   const refusal = expect.objectContaining({ code: 'INVALID_ARGUMENT' })

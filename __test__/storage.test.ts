@@ -375,8 +375,8 @@ test('the types are those of the document', () => {
   expectTypeOf(nodeFileSystem).toExtend<IFileSystem>()
   expectTypeOf<ContextManager['getContextDir']>().returns.toEqualTypeOf<string>()
   expectTypeOf<ContextManager['size']>().toEqualTypeOf<number>()
-  expectTypeOf<ContextManager['saveContext']>().parameters.toEqualTypeOf<
-    [string, Record<string, unknown>, unknown, number?, string?]
+  expectTypeOf<ContextManager['saveContext']>().toEqualTypeOf<
+    (toolName: string, args: Record<string, unknown>, result: unknown, taskId?: number, queryId?: string) => Promise<string>
   >()
   expectTypeOf<ContextManager['selectRelevantContexts']>().returns.toEqualTypeOf<string[]>()
   expectTypeOf<ContextManager['clear']>().returns.toEqualTypeOf<Promise<void>>()

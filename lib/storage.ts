@@ -12,7 +12,7 @@ import { expect, reasonOf, StorageError } from './storage/error.ts'
 import { atExit } from './storage/exit.ts'
 import { FileSystemDirectory, type OutputFiles } from './storage/file-system.ts'
 import { Gate } from './storage/gate.ts'
-import { OutputCache, OutputDirectory, outputQueryHash, RelevanceIndex } from './storage/native.ts'
+import { OutputCache, OutputDirectory, outputQueryHash, RelevanceIndex, RelevanceRanking } from './storage/native.ts'
 import { askRanker } from './storage/ranker.ts'
 import { checkMetadata, isRecord, storedContext } from './storage/stored.ts'
 import type { ContextPointer, StorageOptions, StoredContext } from './storage/types.ts'
@@ -37,6 +37,8 @@ type Metadata = Pick<StoredContext, 'toolName' | 'toolDescription' | 'args'> & {
 
 const DEFAULT_THRESHOLD = 32 * 1024
 const DEFAULT_RANKER_TIMEOUT = 10_000
+/** Descriptions that cross to the native half in one text. */
+const FOREIGN_BLOCK = 1024
 
 /**
  * The tool outputs of one directory. Several instances and processes may share a directory: files are whole or
@@ -351,12 +353,16 @@ export class ContextManager {
 
 /** Pointers of another instance, of an earlier time, or made by hand: no index knows them. */
 function rankForeign(query: string, pointers: ContextPointer[]): Uint32Array | null {
-  const lengths = new Uint32Array(pointers.length)
-  const texts = pointers.map(({ toolDescription }, i) => {
-    lengths[i] = toolDescription.length
-    return toolDescription
-  })
-  return RelevanceIndex.rankJoined(query, texts.join(''), lengths)
+  const ranking = new RelevanceRanking(query)
+  for (let at = 0; at < pointers.length; at += FOREIGN_BLOCK) {
+    const texts = pointers.slice(at, at + FOREIGN_BLOCK).map(({ toolDescription }) => toolDescription)
+    const lengths = new Uint32Array(texts.length)
+    texts.forEach((text, i) => {
+      lengths[i] = text.length
+    })
+    ranking.add(texts.join(''), lengths)
+  }
+  return ranking.order()
 }
 
 function absolute(directory = join('~', '.agent', 'context')): string {

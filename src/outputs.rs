@@ -149,16 +149,37 @@ impl RelevanceIndex {
         self.inner.rank(&query, &places).map(Uint32Array::from)
     }
 
-    /// The same for descriptions that are in no index, joined to one text; `lengths` has the length of each.
-    #[napi(catch_unwind)]
-    pub fn rank_joined(query: String, joined: String, lengths: Uint32Array) -> Option<Uint32Array> {
-        relevance::rank_joined(&query, joined, &lengths).map(Uint32Array::from)
-    }
-
     /// Forgets all descriptions; places start at 0 again.
     #[napi(catch_unwind)]
     pub fn clear(&mut self) {
         self.inner.clear();
+    }
+}
+
+/// The keyword rule over descriptions that are in no index, block by block.
+#[napi]
+pub struct RelevanceRanking {
+    inner: relevance::Ranking,
+}
+
+#[napi]
+impl RelevanceRanking {
+    /// A ranking of nothing as yet.
+    #[napi(constructor)]
+    pub fn new(query: String) -> Self {
+        Self { inner: relevance::Ranking::new(&query) }
+    }
+
+    /// Adds descriptions, joined to one text; `lengths` has the length of each.
+    #[napi(catch_unwind)]
+    pub fn add(&mut self, joined: String, lengths: Uint32Array) {
+        self.inner.add(joined, &lengths);
+    }
+
+    /// Positions of what matches, best first, counted over all blocks; null where nothing does.
+    #[napi(catch_unwind)]
+    pub fn order(&self) -> Option<Uint32Array> {
+        self.inner.order().map(Uint32Array::from)
     }
 }
 

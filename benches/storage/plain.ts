@@ -1,22 +1,21 @@
 /**
  * The same document in plain TypeScript, written the straightforward way: the peer of the figures, and the
- * reference of the tests. `durable` adds what the product does for each save: temporary file, flush, rename,
- * flush of the directory.
+ * reference of the tests.
  */
 import { createHash } from 'node:crypto'
-import { mkdir, open, readFile, rename, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { open, readFile, rename, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import type { ContextPointer, StoredContext } from '../../lib/storage/types.ts'
 
 export class PlainContextManager {
   #pointers: ContextPointer[] = []
   #counter = 0
   readonly #directory: string
-  readonly #durable: boolean
+  readonly #write: (filepath: string, text: string) => Promise<void>
 
-  constructor(options: { contextDir: string; durable?: boolean }) {
+  constructor(options: { contextDir: string; write?: (filepath: string, text: string) => Promise<void> }) {
     this.#directory = options.contextDir
-    this.#durable = options.durable ?? false
+    this.#write = options.write ?? writeFile
   }
 
   async saveContext(
@@ -26,7 +25,6 @@ export class PlainContextManager {
     taskId?: number,
     queryId?: string,
   ): Promise<string> {
-    await mkdir(this.#directory, { recursive: true })
     const toolDescription = this.describe(toolName, args)
     const hash = createHash('sha256').update(canonical(args)).digest('hex').slice(0, 6)
     const random = Math.random().toString(36).slice(2, 6)
@@ -34,14 +32,9 @@ export class PlainContextManager {
     const filepath = join(this.#directory, filename)
     const timestamp = new Date().toISOString()
     const text = JSON.stringify({ toolName, toolDescription, args, timestamp, taskId, queryId, result })
-    if (this.#durable) await this.#writeDurably(filepath, text)
-    else await writeFile(filepath, text)
-    this.add({ filepath, filename, toolName, toolDescription, args, taskId, queryId } as ContextPointer)
+    await this.#write(filepath, text)
+    this.#pointers.push({ filepath, filename, toolName, toolDescription, args, taskId, queryId } as ContextPointer)
     return filepath
-  }
-
-  add(pointer: ContextPointer): void {
-    this.#pointers.push(pointer)
   }
 
   getAllPointers(): ContextPointer[] {
@@ -74,23 +67,24 @@ export class PlainContextManager {
     const words = toolName.replace(/([a-z0-9])([A-Z])/g, '$1 $2').replace(/[^A-Za-z0-9]+/g, ' ').trim().toLowerCase()
     return [words, ...Object.values(args).filter((value) => typeof value === 'string')].join(' ')
   }
+}
 
-  async #writeDurably(filepath: string, text: string): Promise<void> {
-    const temporary = `${filepath}.tmp`
-    const file = await open(temporary, 'wx', 0o600)
-    try {
-      await file.writeFile(text)
-      await file.sync()
-    } finally {
-      await file.close()
-    }
-    await rename(temporary, filepath)
-    const directory = await open(this.#directory)
-    try {
-      await directory.sync()
-    } finally {
-      await directory.close()
-    }
+/** What the product does for each save, with `node:fs`: temporary file, flush, rename, flush of the directory. */
+export async function writeDurably(filepath: string, text: string): Promise<void> {
+  const temporary = `${filepath}.tmp`
+  const file = await open(temporary, 'wx', 0o600)
+  try {
+    await file.writeFile(text)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(temporary, filepath)
+  const directory = await open(dirname(filepath))
+  try {
+    await directory.sync()
+  } finally {
+    await directory.close()
   }
 }
 

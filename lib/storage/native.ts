@@ -7,4 +7,5 @@ export {
   outputQueryHash,
   outputTemporaryName,
   RelevanceIndex,
+  RelevanceRanking,
 } from '../../index.js'

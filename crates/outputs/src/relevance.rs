@@ -73,8 +73,7 @@ impl RelevanceIndex {
     /// matches, which means all of them in the order given. A place that does not exist never matches.
     #[must_use]
     pub fn rank(&self, query: &str, places: &[u32]) -> Option<Vec<u32>> {
-        let folded = fold(query);
-        let query = Query::new(&folded);
+        let query = Query::new(&fold(query));
         ranked(places.iter().map(|&place| self.at(place).map_or(0, |words| query.score(words.split(' ')))))
     }
 
@@ -89,31 +88,49 @@ impl RelevanceIndex {
 /// Ranks descriptions that are in no index, by the same rule.
 #[must_use]
 pub fn rank_texts<T: AsRef<str>>(query: &str, descriptions: impl Iterator<Item = T>) -> Option<Vec<u32>> {
-    let folded = fold(query);
-    let query = Query::new(&folded);
+    let query = Query::new(&fold(query));
     ranked(descriptions.map(|text| query.score_repeated(keywords(&fold(text.as_ref())))))
 }
 
-/// Ranks descriptions that come as one text: `units` has the length of each, in UTF-16 units (as JavaScript
-/// measures). Handing over one long string is several times quicker than very many short ones.
-///
-/// A length that ends within a character is extended to the character's end, and what lies beyond the text is
-/// empty.
-#[must_use]
-pub fn rank_joined(query: &str, mut joined: String, units: &[u32]) -> Option<Vec<u32>> {
-    if joined.is_ascii() {
-        joined.make_ascii_lowercase();
+/// The same for descriptions that arrive in blocks, as they do from JavaScript: some hundred of them joined to
+/// one text cross the border much quicker than single ones, and than all of them at once.
+#[derive(Debug)]
+pub struct Ranking {
+    query: Query,
+    scores: Vec<usize>,
+}
+
+impl Ranking {
+    /// A ranking of nothing as yet.
+    #[must_use]
+    pub fn new(query: &str) -> Self {
+        Self { query: Query::new(&fold(query)), scores: Vec::new() }
     }
-    let ascii = joined.is_ascii();
-    let mut rest = joined.as_str();
-    let descriptions = units.iter().map(|&units| {
-        let units = units as usize;
-        let bytes = if ascii { units.min(rest.len()) } else { bytes_of(rest, units) };
-        let (text, after) = rest.split_at(bytes);
-        rest = after;
-        text
-    });
-    rank_texts(query, descriptions)
+
+    /// Adds descriptions, joined to one text; `units` has the length of each, in UTF-16 units (as JavaScript
+    /// measures). A length that ends within a character is extended to the character's end, and what lies
+    /// beyond the text is empty.
+    pub fn add(&mut self, mut joined: String, units: &[u32]) {
+        let ascii = joined.is_ascii();
+        if ascii {
+            joined.make_ascii_lowercase();
+        }
+        let mut rest = joined.as_str();
+        for &units in units {
+            let units = units as usize;
+            let bytes = if ascii { units.min(rest.len()) } else { bytes_of(rest, units) };
+            let (text, after) = rest.split_at(bytes);
+            rest = after;
+            self.scores.push(self.query.score_repeated(keywords(&fold(text))));
+        }
+    }
+
+    /// The positions of the descriptions that match, best first, counted over all blocks; `None` where none
+    /// does.
+    #[must_use]
+    pub fn order(&self) -> Option<Vec<u32>> {
+        ranked(self.scores.iter().copied())
+    }
 }
 
 /// The number of bytes that hold the first `units` UTF-16 units of a text.
@@ -128,20 +145,21 @@ fn bytes_of(text: &str, units: usize) -> usize {
 }
 
 /// A query's keywords, with a first test that rejects nearly all other words without looking for them.
-struct Query<'a> {
+#[derive(Debug)]
+struct Query {
     /// Distinct, ordered by length in bytes and then by text. (For the few words of a query, a binary search is
     /// quicker than a hash of each word looked for.)
-    words: Vec<&'a str>,
+    words: Vec<Box<str>>,
     /// For each first byte, a bit for each length in bytes (63 stands for all longer ones).
-    lengths: [u64; 256],
+    lengths: Box<[u64; 256]>,
 }
 
-impl<'a> Query<'a> {
-    fn new(folded: &'a str) -> Self {
-        let mut words: Vec<&str> = keywords(folded).collect();
-        words.sort_unstable_by_key(|word| (word.len(), *word));
+impl Query {
+    fn new(folded: &str) -> Self {
+        let mut words: Vec<Box<str>> = keywords(folded).map(Box::from).collect();
+        words.sort_unstable_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
         words.dedup();
-        let mut lengths = [0; 256];
+        let mut lengths = Box::new([0; 256]);
         for word in &words {
             lengths[usize::from(word.as_bytes()[0])] |= length_bit(word);
         }
@@ -154,7 +172,7 @@ impl<'a> Query<'a> {
         if self.lengths[usize::from(first)] & length_bit(word) == 0 {
             return None;
         }
-        self.words.binary_search_by_key(&(word.len(), word), |other| (other.len(), other)).ok()
+        self.words.binary_search_by(|other| (other.len(), &**other).cmp(&(word.len(), word))).ok()
     }
 
     /// The score of keywords that are known to be distinct.
