@@ -3,7 +3,7 @@
 use context_engine::EngineError;
 use context_model::error::ModelError;
 use context_store::StoreError;
-use napi::bindgen_prelude::{Env, FromNapiValue, JsObjectValue as _, PromiseRaw, ToNapiValue};
+use napi::bindgen_prelude::{Env, JsObjectValue as _, PromiseRaw, ToNapiValue};
 use napi::{Error, JsValue as _};
 use std::future::Future;
 
@@ -25,7 +25,8 @@ impl Coded {
         EngineError::Closed.into()
     }
 
-    fn into_napi(self, env: &Env) -> Error {
+    /// The JavaScript error with its `code`.
+    pub fn into_napi(self, env: &Env) -> Error {
         let made = env.create_error(Error::from_reason(&self.message)).and_then(|mut error| {
             error.set_named_property("code", self.code)?;
             Ok(error.to_unknown())
@@ -66,7 +67,7 @@ pub fn promise<'env, T, U>(
 ) -> napi::Result<PromiseRaw<'env, U>>
 where
     T: Send + 'static,
-    U: ToNapiValue + FromNapiValue + 'static,
+    U: ToNapiValue + 'static,
 {
     env.spawn_future_with_callback(async move { Ok(future.await) }, move |env, outcome| {
         outcome.map(convert).map_err(|error| error.into_napi(env))

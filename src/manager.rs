@@ -41,7 +41,7 @@ impl ContextManager {
     /// meanwhile get a new version, and what can't be reached keeps its last one.
     ///
     /// Rejects with `INVALID_ARGUMENT`, `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `STORE_NEWER` or `STORE_FULL`.
-    #[napi(factory, js_name = "open", ts_return_type = "Promise<ContextManager>")]
+    #[napi(js_name = "open", ts_return_type = "Promise<ContextManager>")]
     pub fn open_session(env: &Env, options: js::OpenOptions) -> napi::Result<PromiseRaw<'_, Self>> {
         let session_id = options.session_id.clone();
         promise(env, async move { start(options).await }, move |open| Self {

@@ -1,0 +1,594 @@
+/** The five types of object. */
+export type ObjectType = 'file' | 'toolcall' | 'chat' | 'system_prompt' | 'session'
+
+/** A file: the filesystem namespace and the canonical absolute path inside it. */
+export interface FilesystemSource {
+  type: 'filesystem'
+  filesystemId: string
+  path: string
+}
+
+/**
+ * One version of an object. `xt/id`, `type`, `source` and `identity_hash` never change; everything else is
+ * covered by `content_hash`. Fields by type: docs/spec.md.
+ */
+export interface ObjectDocument {
+  'xt/id': string
+  type: ObjectType
+  /** The source binding; null for an object that exists only in the store. Unknown source types are kept. */
+  source: FilesystemSource | { type: string; [field: string]: unknown } | null
+  /** SHA-256 of the canonical `{type, source}`; the ID of a sourced object. */
+  identity_hash: string
+  /** The text; null for what is deleted, not text, unreadable, too large or only discovered. */
+  content?: string | null
+  /** SHA-256 of all payload fields but `source_hash` and itself. */
+  content_hash: string
+  /** SHA-256 of the source's raw bytes; null where they are not known. */
+  source_hash?: string | null
+  [field: string]: unknown
+}
+
+/** Every rejection is an `Error` with one of these as its `code`; see docs/errors.md. */
+export type ErrorCode =
+  | 'INVALID_ARGUMENT'
+  | 'UNKNOWN_OBJECT'
+  | 'NOT_CONTENT'
+  | 'NULL_CONTENT'
+  | 'NOT_ACTIVE'
+  | 'CONFLICT'
+  | 'STORE_UNAVAILABLE'
+  | 'STORE_CORRUPT'
+  | 'STORE_NEWER'
+  | 'STORE_FULL'
+  | 'IO'
+  | 'CLOSED'
+
+
+/**
+ * Which binding artifact the generated loader actually loaded: `'native'` for
+ * a native addon, otherwise the `platformArchABI` of the WASI flavor. Every
+ * flavor napi-rs can build is listed, because `NAPI_RS_NATIVE_LIBRARY_PATH`
+ * can point the loader at a WASI artifact this package does not build itself.
+ */
+export declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-wasip1'
+
+/**
+ * A client's hold on one session: it indexes files, records tool calls and turns, keeps the session's sets,
+ * renders the context, and answers questions about every version of every object.
+ *
+ * Every method but `sessionId`, `point` and `watch` returns a promise; a rejection is an `Error` with a `code`
+ * of `ErrorCode`. After `close()` every method rejects with `CLOSED`.
+ */
+export declare class ContextManager {
+  /**
+   * Opens the store, and starts the session or, where the store knows it, resumes it: files that changed
+   * meanwhile get a new version, and what can't be reached keeps its last one.
+   *
+   * Rejects with `INVALID_ARGUMENT`, `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `STORE_NEWER` or `STORE_FULL`.
+   */
+  static open(options: OpenOptions): Promise<ContextManager>
+  /** The session that this instance is bound to. */
+  get sessionId(): string
+  /**
+   * Indexes a file that the agent has read: it enters the metadata pool and the active set.
+   *
+   * `content` is the whole file as the tool read it; without it the file is read from disk. Text is hashed
+   * as its UTF-8 bytes, so callers that have the bytes hand over bytes. A file that is not text is indexed
+   * with null content and a `reason`.
+   *
+   * Rejects with `IO` when there is no readable regular file, `INVALID_ARGUMENT` for an impossible path.
+   */
+  indexFile(path: string, content?: Content | undefined | null): Promise<IndexResult>
+  /**
+   * Indexes a file that the agent has written: it enters the metadata pool and is not activated by that.
+   *
+   * Rejects as `indexFile`.
+   */
+  indexWritten(path: string, content?: Content | undefined | null): Promise<IndexResult>
+  /** Records that a file is confirmed to be deleted: a version with null content. The history stays. */
+  indexFileDeletion(path: string): Promise<IndexResult>
+  /** Takes in paths that were only seen (ls, find, grep): metadata without content. Never overwrites. */
+  discover(paths: Array<string>): Promise<Array<IndexResult>>
+  /**
+   * Records a tool call of the current turn: a `toolcall` object that is active until the window lets it
+   * go. Files that it read, wrote or named are indexed. Resolves with the object's ID.
+   */
+  recordToolcall(call: Toolcall): Promise<string>
+  /**
+   * Starts a turn with the user's message, or adds the assistant's answer to the current one. A message is
+   * `{ role, content, … }` as pi-ai shapes it; an answer's other fields are kept as its metadata.
+   */
+  appendTurn(message: object): Promise<{ turnCount: number }>
+  /** Records the system prompt; the same text again writes nothing. */
+  setSystemPrompt(text: string): Promise<undefined>
+  /**
+   * Puts an object into the active set and gives its content. `id` is a full ID, a handle, or either with
+   * `@txId` for a historical version, which leaves the sets as they are.
+   */
+  activate(id: string, part?: Part | undefined | null): Promise<SetChange>
+  /** Takes an object out of the active set; its metadata stays. */
+  deactivate(id: string): Promise<SetChange>
+  /** Exempts an object from auto-collapse. */
+  pin(id: string): Promise<SetChange>
+  /** Takes back a pin. */
+  unpin(id: string): Promise<SetChange>
+  /** Puts an object of the session index into the metadata pool. */
+  promote(id: string): Promise<SetChange>
+  /** Takes an object out of the metadata pool and the active set; the session index keeps it. */
+  demote(id: string): Promise<SetChange>
+  /** The session's four sets. */
+  sessionSets(): Promise<SessionSets>
+  /**
+   * The canonical view: system prompt, metadata pool, chat, active content, byte for byte the same for the
+   * same state. Its cost follows the length of the conversation.
+   */
+  assemble(): Promise<Assembled>
+  /** The latest version of an object, or null. */
+  get(id: string): Promise<ObjectDocument | null>
+  /** The version of an object at a point of the two times, or null. A text is a valid time. */
+  getAsOf(id: string, at: string | AsOf): Promise<ObjectDocument | null>
+  /** All versions of an object, oldest first; none for an unknown one. */
+  history(id: string): Promise<Array<Version>>
+  /** The difference of two versions' contents as a unified diff; empty where they are equal. */
+  diff(id: string, fromTx: number, toTx: number): Promise<string>
+  /** The objects that fit a filter, in the order in which they were first written. */
+  query(filter: QueryFilter): Promise<ObjectDocument[]>
+  /** Full-text search over the contents of all versions, best match first. */
+  search(text: string, options?: SearchOptions | undefined | null): Promise<Array<SearchHit>>
+  /** Figures of the session. */
+  stats(): Promise<Stats>
+  /**
+   * Calls a listener when a tracked file changes outside the agent's own calls. Returns the function that
+   * ends it. Watching does not keep the process alive. Throws `CLOSED`.
+   */
+  watch(listener: (event: WatchEvent) => void): () => void
+  /** Waits until what was written to disk before the call has been seen by the trackers and indexed. */
+  flush(): Promise<undefined>
+  /**
+   * Ends the trackers. The session's state is in the store at any time, so this is all that a pause takes;
+   * `open` with the same session ID resumes it, here or elsewhere.
+   */
+  pause(): Promise<undefined>
+  /** Pauses the session and closes the store. Closing twice is fine. */
+  close(): Promise<undefined>
+  /**
+   * Records a tool result before the harness stores it, and says what to put before it. `content` is the
+   * complete output, before any truncation.
+   */
+  receive(call: Toolcall): Promise<ReceivedResult>
+  /**
+   * Takes in the messages that are new since the last call, records what is not recorded yet, and decides
+   * what the next model call shall see. Between two rolls no message that was sent before is replaced.
+   */
+  advance(messages: Array<IncomingMessage>, call: ModelCall): Promise<Plan>
+  /**
+   * Rebuilds what is visible from the messages of the branch that the harness is on now, with earlier edits
+   * already in them. The first `recorded` messages are in the store already.
+   */
+  resync(messages: Array<IncomingMessage>, recorded: number, call: ModelCall): Promise<Plan>
+  /** Rolls everything that is stale now, because a person asked for it. */
+  rollNow(call: ModelCall): Promise<Plan>
+  /** Takes back the latest roll of this process: its messages are to be shown in full again. */
+  undoRoll(): Promise<Plan>
+  /** The receipts of this process's rolls, oldest first. */
+  receipts(): Promise<Array<RollReceipt>>
+  /**
+   * Takes over pool, active and pinned sets and the chat as they were after a transaction of a session:
+   * this one (a step to another branch) or the one that it was forked from. The index becomes the union.
+   */
+  restore(sessionId: string, tx: number): Promise<undefined>
+  /** The session's newest own transaction, for `restore`. */
+  point(): Promise<number>
+}
+
+/** Texts by name, bounded by bytes; what was used least recently goes first. */
+export declare class OutputCache {
+  /** At most `capacity` bytes of texts that are shorter than `threshold` bytes. */
+  constructor(capacity: number, threshold: number)
+  /** Keeps a text and says whether it fits. */
+  put(name: string, text: string): boolean
+  /** The text of a name, or null. */
+  get(name: string): string | null
+  /** Drops one text. */
+  remove(name: string): void
+  /** Drops all texts. */
+  clear(): void
+  /** Bytes of all names and texts. */
+  get bytes(): number
+}
+
+/** One directory of output files; nothing is read or created before the first call. */
+export declare class OutputDirectory {
+  /** `path` is absolute. `durable`: a finished save survives a power failure, not only the end of the process. */
+  constructor(path: string, durable: boolean)
+  /**
+   * Writes a new file and resolves with its name. `args` is JSON text; `timestamp` is in milliseconds.
+   * Rejects with `INVALID_ARGUMENT`, `STORE_FULL` or `IO`.
+   */
+  save(tool: string, args: string, text: string, timestamp: number, counter: number): Promise<string>
+  /** Reads whole files by name, in the order given. */
+  load(names: Array<string>): Promise<Array<OutputText>>
+  /** Reads the metadata of files by name, in the order given. */
+  metadata(names: Array<string>): Promise<Array<OutputText>>
+  /** The names of all output files, oldest first. Rejects with `IO`. */
+  names(): Promise<Array<string>>
+  /** Removes all output files and leftovers, and resolves with their number. Rejects with `IO`. */
+  clear(): Promise<number>
+  /** Removes some files by name, and resolves with the number of those that existed. Rejects with `IO`. */
+  remove(names: Array<string>): Promise<number>
+  /** The same before it returns: for a process that is about to exit. Throws `IO`. */
+  removeNow(names: Array<string>): number
+}
+
+/** The keyword rule over the descriptions that were added. */
+export declare class RelevanceIndex {
+  /** An empty index. */
+  constructor()
+  /** Adds a description and returns its place. */
+  add(description: string): number
+  /** Positions in `places` of what matches, best first; null where nothing does. */
+  rank(query: string, places: Uint32Array): Uint32Array | null
+  /** Forgets all descriptions; places start at 0 again. */
+  clear(): void
+}
+
+/** The keyword rule over descriptions that are in no index, block by block. */
+export declare class RelevanceRanking {
+  /** A ranking of nothing as yet. */
+  constructor(query: string)
+  /** Adds descriptions, joined to one text; `lengths` has the length of each. */
+  add(joined: string, lengths: Uint32Array): void
+  /** Positions of what matches, best first, counted over all blocks; null where nothing does. */
+  order(): Uint32Array | null
+}
+
+/** A point of the two times. */
+export interface AsOf {
+  /** What held at this time, RFC 3339. */
+  validTime?: string
+  /** What the store knew at this time, RFC 3339. */
+  txTime?: string
+  /** What the store knew after this transaction. */
+  txId?: number
+}
+
+/** The canonical view of a session: four sections in their order; the same state gives the same bytes. */
+export interface Assembled {
+  /** The system prompt. */
+  systemPrompt: string
+  /** One line for each object of the metadata pool. */
+  metadataPool: string
+  /** The conversation, with `toolcall_ref` lines in place of outputs. */
+  chat: unknown[]
+  /** One block for each object of the active set. */
+  activeContent: string
+  /** All four as one text. */
+  text: string
+  /** The blocks of `activeContent`, for callers who must not parse. */
+  blocks: Array<Block>
+}
+
+/** One block of the fourth section. */
+export interface Block {
+  /** The object's ID. */
+  id: string
+  /** Its content, verbatim. */
+  content: string
+}
+
+/** Arguments that stand in place of a call's full ones. */
+export interface CollapsedCall {
+  /** The harness's call ID. */
+  callId: string
+  /** The position among the tool calls of the message, counted from 0. */
+  position: number
+  /** The arguments to show. */
+  args: object
+}
+
+/** One message to replace in what the model sees. */
+export type Edit =
+  | { kind: 'result'; /** The message. */
+    key: string; /** The object behind it. */
+    object: string; /** Its new text; absent: put back the message as the harness has it. */
+  text?: string }
+  | { kind: 'arguments'; /** The message. */
+    key: string; /** The calls whose arguments to replace; none: put back the message as the harness has it. */
+  calls: Array<CollapsedCall> }
+
+/** A message of the harness that the engine has not seen yet. */
+export interface IncomingMessage {
+  /** The harness's own name for the message; it comes back in the plan. */
+  key: string
+  /** The message as pi-ai shapes it: `{ role, content, … }`. */
+  message: object
+}
+
+/** What indexing did. */
+export interface IndexResult {
+  /** The object's ID. */
+  id: string
+  /** What happened to it. */
+  action: 'created' | 'updated' | 'unchanged' | 'deleted'
+  /** Why the object has no text, as the end of a sentence "the file …". */
+  reason?: string
+}
+
+/** The circumstances of the model call that comes next. */
+export interface ModelCall {
+  /** The model's name; another one than before has a cold cache. */
+  model: string
+  /** The model's prices. */
+  prices: ModelPrices
+  /**
+   * How many content blocks back the provider looks for a cached prefix: 20 for Anthropic's API, absent for
+   * providers that reuse any common prefix.
+   */
+  lookbackBlocks?: number
+  /** The context window in tokens; 0 when unknown. */
+  contextWindow: number
+  /** How long the provider keeps a prefix, in milliseconds. */
+  cacheTtlMs: number
+  /** The harness's clock, in milliseconds since the epoch. */
+  nowMs: number
+  /** Estimated tokens of system prompt and tool declarations. */
+  systemTokens: number
+  /** Roll only where a user's turn starts, for models whose reasoning depends on an unchanged prefix. */
+  onlyAtUserTurn: boolean
+  /** Whether the next call begins a user's turn. */
+  atUserTurn: boolean
+  /** Whether rolls may happen at all now. */
+  rolls: boolean
+}
+
+/** Prices per million tokens, as a model catalogue lists them; only their ratios matter. Zero means unknown. */
+export interface ModelPrices {
+  /** Fresh input. */
+  input: number
+  /** Cached input. */
+  cacheRead: number
+  /** Writing to the cache. */
+  cacheWrite: number
+  /** `false` for a model that caches nothing. */
+  caches?: boolean
+}
+
+/** A rule that translates a prefix of the agent's paths to the filesystem that the client sees. */
+export interface MountMapping {
+  /** The prefix as the agent sees it, absolute, for instance `/workspace`. */
+  agentPrefix: string
+  /** The prefix on the filesystem that `filesystemId` names, for instance `/home/me/project`. */
+  canonicalPrefix: string
+  /** The filesystem namespace of everything below the prefix. */
+  filesystemId: string
+}
+
+/** How a session is opened. */
+export interface OpenOptions {
+  /** The session, as the harness names it. One that the store knows is resumed. */
+  sessionId: string
+  /** The agent's working directory, absolute, as the agent sees it. */
+  cwd: string
+  /** Where objects are stored. Default: SQLite at `defaultStorePath()` (main entry), memory (native class). */
+  store?: StoreOptions
+  /** The agent's home directory, for paths that begin with `~`. */
+  home?: string
+  /** The system prompt to record. */
+  systemPrompt?: string
+  /** The filesystem namespace of paths that no mount covers. */
+  filesystemId?: string
+  /** How the agent's paths translate to paths that the client can read. */
+  mounts?: Array<MountMapping>
+  /** The auto-collapse window. */
+  window?: WindowOptions
+  /** Whether files are watched. Default true. */
+  watch?: boolean
+  /** Whether paths that no mount covers are the client's own. Default: true without mounts, else false. */
+  watchUnmapped?: boolean
+  /** Tell filesystems apart by device number where no mount says. Default false. */
+  detectDevices?: boolean
+}
+
+/** A fresh file name for an output. `args` is JSON text. Throws `INVALID_ARGUMENT`. */
+export declare function outputFileName(tool: string, args: string, timestamp: number, counter: number): string
+
+/** The output names among some file names, oldest first; with `temporary`, the leftovers' names instead. */
+export declare function outputNames(names: Array<string>, temporary: boolean): Array<string>
+
+/** The first 12 hexadecimal digits of a query's SHA-256. */
+export declare function outputQueryHash(query: string): string
+
+/** The name that an output's file has until it is whole. */
+export declare function outputTemporaryName(fileName: string): string
+
+/** What became of one file that was asked for: its text, or why there is none. */
+export interface OutputText {
+  /** The file's text (for metadata: a JSON object of the fields without the result). */
+  text?: string
+  /** Why there is no text, as a clause that follows the file's name. */
+  reason?: string
+}
+
+/** Which part of a content to give. */
+export interface Part {
+  /** First and last line, counted from 1. */
+  lines?: [number, number]
+  /** Only lines that contain this text. */
+  grep?: string
+}
+
+/** What to do before the next model call. */
+export interface Plan {
+  /** Messages to replace in what the model sees. */
+  edits: Edit[]
+  /** Lines to add at the end of what the model sees. */
+  notices: Array<string>
+  /** The receipt of the roll among the edits, if there was one. */
+  receipt?: RollReceipt
+  /** Estimated tokens of the next request. */
+  contextTokens: number
+  /** Estimated tokens of what could be rolled. */
+  staleTokens: number
+}
+
+/** Which objects a query wants; absent fields do not restrict. */
+export interface QueryFilter {
+  /** Only objects of this type. */
+  type?: ObjectType
+  /** Only objects of this session: its infrastructure, and what its index holds. */
+  sessionId?: string
+  /** Only files at or below this path, as the agent writes it. */
+  pathPrefix?: string
+  /** Only objects that changed at this time or later, RFC 3339. */
+  since?: string
+}
+
+/** What a tool result shall show when it enters the transcript. */
+export interface ReceivedResult {
+  /** The object's ID. */
+  id: string
+  /** Its short name, which the projection uses. */
+  handle: string
+  /** The line to put before the output; absent where a reference would not be shorter than the output. */
+  header?: string
+}
+
+/** What a roll removed, what it cost, and when it has paid for itself. Made for people, never for the chat. */
+export interface RollReceipt {
+  /** How many items were replaced by references. */
+  items: number
+  /** Tokens that left the request. */
+  removedTokens: number
+  /** What it cost once, in fresh input tokens. */
+  cost: number
+  /** What each later call saves, in fresh input tokens. */
+  gain: number
+  /** Model calls until it has paid for itself; absent when it never does. */
+  paysBackAfterCalls?: number
+  /** Why it happened. */
+  reason: 'free' | 'pays' | 'pressure' | 'hard' | 'asked'
+}
+
+/** A place where a search found its words. */
+export interface SearchHit {
+  /** The object's ID. */
+  id: string
+  /** The newest version with this content. */
+  txId: number
+  /** The first line that matches, counted from 1. */
+  line: number
+  /** That line, shortened around the match. */
+  snippet: string
+  /** Higher is better; comparable within one answer only. */
+  score: number
+}
+
+/** Restricts a search. */
+export interface SearchOptions {
+  /** At most this many hits. Default 20. */
+  limit?: number
+  /** Only objects of this type. */
+  type?: ObjectType
+}
+
+/** The four sets of a session: object IDs in the order in which they entered. */
+export interface SessionSets {
+  /** Every content object that the session has encountered; never shrinks. */
+  session_index: Array<string>
+  /** The objects that are visible as metadata. */
+  metadata_pool: Array<string>
+  /** The objects whose content is loaded. */
+  active_set: Array<string>
+  /** The objects that are exempt from auto-collapse. */
+  pinned_set: Array<string>
+}
+
+/** The answer to a change of the session's sets. A refusal is an answer, not an error: it is made for the model. */
+export interface SetChange {
+  /** Whether it was done. */
+  ok: boolean
+  /** The object's ID. */
+  id: string
+  /** A sentence for the model. */
+  message: string
+  /** Why not: `UNKNOWN_OBJECT`, `NOT_CONTENT`, `NULL_CONTENT`, `NOT_ACTIVE` or `INVALID_ARGUMENT`. */
+  code?: ErrorCode
+  /** The content or the part of it, after an activation. */
+  content?: string
+}
+
+/** Figures of a session. */
+export interface Stats {
+  /** Estimated tokens of the next request (characters / 4). */
+  contextTokens: number
+  /** Estimated tokens of the active set's contents. */
+  activeTokens: number
+  /** Content objects in the session index. */
+  objects: number
+  /** Rolls that this process has executed. */
+  rolls: number
+}
+
+/** Where objects are stored. */
+export type StoreOptions =
+  | { kind: 'memory' }
+  | { kind: 'sqlite'; /** The database file. It and its folder are created, readable by their owner only. */
+    path: string; /**
+     * `power` (default): a commit survives a power failure. `process`: it survives the end of the
+     * process, and is faster.
+     */
+  durability?: 'process' | 'power' }
+
+/** A tool execution. */
+export interface Toolcall {
+  /** The harness's call ID, verbatim. */
+  id: string
+  /** The tool's name. */
+  tool: string
+  /** The arguments as the model gave them. */
+  args: object
+  /** A short form of the arguments for people. */
+  argsDisplay?: string
+  /** The complete output text. */
+  content: string
+  /** Whether the tool succeeded. */
+  status: 'ok' | 'fail'
+  /** IDs of file objects that the call concerns; those that the engine finds itself are added. */
+  fileRefs?: Array<string>
+}
+
+/** The number of turns of a chat. */
+export interface TurnCount {
+  /** Turns, the current one included. */
+  turnCount: number
+}
+
+/** One version of an object. */
+export interface Version {
+  /** The whole document. */
+  document: ObjectDocument
+  /** The transaction that wrote it; rises strictly within a store. */
+  txId: number
+  /** When the store learned of it, RFC 3339. */
+  txTime: string
+  /** From when on it holds, RFC 3339. */
+  validTime: string
+}
+
+/** Something that happened to a tracked file outside the agent's own calls. */
+export interface WatchEvent {
+  /** The object's ID; empty for a warning. */
+  id: string
+  /** The path as the agent sees it; the text of a warning. */
+  path: string
+  /** What happened. */
+  action: 'created' | 'updated' | 'unchanged' | 'deleted' | 'orphaned' | 'warning'
+}
+
+/** How long tool outputs stay active without being pinned. */
+export interface WindowOptions {
+  /** How many of the most recent tool outputs of one turn stay active. Default 5. */
+  perTurn?: number
+  /** How many turns back tool outputs stay active, the current one included. Default 3. */
+  turnsBack?: number
+}

@@ -1,0 +1,140 @@
+/**
+ * The context manager for TypeScript harnesses.
+ *
+ * `ContextManager` is the native class, made comfortable: `open` has a default store, takes an `AbortSignal`,
+ * `await using` closes it, and a `watch` listener that throws can't end the process.
+ *
+ * @module
+ */
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import type { ContextManager as Native, OpenOptions, WatchEvent } from '../index.js'
+import { native } from './native.ts'
+
+export type {
+  AsOf,
+  Assembled,
+  Block,
+  CollapsedCall,
+  Edit,
+  ErrorCode,
+  FilesystemSource,
+  IncomingMessage,
+  IndexResult,
+  ModelCall,
+  ModelPrices,
+  MountMapping,
+  ObjectDocument,
+  ObjectType,
+  OpenOptions,
+  Part,
+  Plan,
+  QueryFilter,
+  ReceivedResult,
+  RollReceipt,
+  SearchHit,
+  SearchOptions,
+  SessionSets,
+  SetChange,
+  Stats,
+  StoreOptions,
+  Toolcall,
+  Version,
+  WatchEvent,
+  WindowOptions,
+} from '../index.js'
+
+/** A client's hold on one session. Also an async disposable: `await using manager = await ContextManager.open(…)`. */
+export interface ContextManager extends Native, AsyncDisposable {}
+
+/** How `ContextManager` instances come to be. */
+export interface ContextManagerClass {
+  /**
+   * Opens the store, and starts the session or, where the store knows it, resumes it.
+   *
+   * Without `options.store` the store is the SQLite file at {@link defaultStorePath}; without `options.home`
+   * paths that begin with `~` lead to the user's home directory. Aborting rejects with the signal's reason.
+   */
+  open(options: OpenOptions, control?: { signal?: AbortSignal }): Promise<ContextManager>
+  readonly prototype: ContextManager
+}
+
+/** The class that keeps a session's context. */
+export const ContextManager: ContextManagerClass = comfortable()
+
+/**
+ * The embedded store's default place: `pi-context-manager/context.db` in the user's data directory
+ * (`$XDG_DATA_HOME`, on macOS `~/Library/Application Support`, else `~/.local/share`).
+ */
+export function defaultStorePath(): string {
+  const data = process.env['XDG_DATA_HOME']
+  const base =
+    data !== undefined && data.startsWith('/')
+      ? data
+      : process.platform === 'darwin'
+        ? join(homedir(), 'Library', 'Application Support')
+        : join(homedir(), '.local', 'share')
+  return join(base, 'pi-context-manager', 'context.db')
+}
+
+function comfortable(): ContextManagerClass {
+  const nativeClass = native.ContextManager
+  const prototype = nativeClass.prototype as ContextManager
+  // A second copy of this file finds the first one's work done.
+  if (prototype[Symbol.asyncDispose] === undefined) {
+    const watch = prototype.watch
+    Object.defineProperties(prototype, {
+      [Symbol.asyncDispose]: {
+        value(this: Native): Promise<void> {
+          return this.close()
+        },
+      },
+      watch: {
+        value(this: Native, listener: (event: WatchEvent) => void): () => void {
+          return watch.call(this, guarded(listener))
+        },
+      },
+    })
+  }
+  return {
+    prototype,
+    async open(options, control = {}) {
+      const { signal } = control
+      signal?.throwIfAborted()
+      const opening = nativeClass.open({
+        ...options,
+        store: options.store ?? { kind: 'sqlite', path: defaultStorePath() },
+        home: options.home ?? homedir(),
+      }) as Promise<ContextManager>
+      return signal === undefined ? opening : abortable(opening, signal)
+    },
+  }
+}
+
+/** Reports what a listener throws, instead of letting it end the process. */
+function guarded(listener: (event: WatchEvent) => void): (event: WatchEvent) => void {
+  return (event) => {
+    try {
+      listener(event)
+    } catch (error) {
+      process.emitWarning(error instanceof Error ? error : String(error), { code: 'CONTEXT_LISTENER' })
+    }
+  }
+}
+
+async function abortable(opening: Promise<ContextManager>, signal: AbortSignal): Promise<ContextManager> {
+  let abort = () => {}
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+  })
+  try {
+    return await Promise.race([opening, aborted])
+  } catch (error) {
+    // What was opened too late is closed again; its own failure is of no interest any more.
+    opening.then((manager) => manager.close()).catch(() => {})
+    throw error
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
