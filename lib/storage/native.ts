@@ -1,5 +1,8 @@
-/** The native classes behind this entry, named in one place. */
-export {
+/** The native classes and functions behind this entry, named in one place. */
+import type * as addon from '../../index.js'
+import { native } from '../native.ts'
+
+export const {
   OutputCache,
   OutputDirectory,
   outputFileName,
@@ -8,4 +11,7 @@ export {
   outputTemporaryName,
   RelevanceIndex,
   RelevanceRanking,
-} from '../../index.js'
+} = native
+
+/** An instance of the class. */
+export type OutputCache = addon.OutputCache
