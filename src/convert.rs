@@ -46,6 +46,7 @@ pub fn set_change(change: SetChange) -> js::SetChange {
         message: change.message,
         code: change.code.map(|code| code.as_str().to_owned()),
         content: change.content,
+        visible: change.visible,
     }
 }
 
@@ -148,4 +149,3 @@ pub fn tx(id: i64) -> Result<TxId, Coded> {
 pub fn number(tx: TxId) -> i64 {
     i64::try_from(tx.0).unwrap_or(i64::MAX)
 }
-

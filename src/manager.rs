@@ -71,7 +71,11 @@ impl ContextManager {
         content: Option<js::Content>,
     ) -> napi::Result<PromiseRaw<'env, js::IndexResult>> {
         let content = content.map(convert::bytes);
-        self.call(env, |open| async move { Ok(open.engine.index_file(&path, content).await?) }, convert::index_result)
+        self.call(
+            env,
+            |open| async move { Ok(open.engine.index_file(&path, content).await?) },
+            convert::index_result,
+        )
     }
 
     /// Indexes a file that the agent has written: it enters the metadata pool and is not activated by that.
@@ -85,7 +89,11 @@ impl ContextManager {
         content: Option<js::Content>,
     ) -> napi::Result<PromiseRaw<'env, js::IndexResult>> {
         let content = content.map(convert::bytes);
-        self.call(env, |open| async move { Ok(open.engine.index_written(&path, content).await?) }, convert::index_result)
+        self.call(
+            env,
+            |open| async move { Ok(open.engine.index_written(&path, content).await?) },
+            convert::index_result,
+        )
     }
 
     /// Records that a file is confirmed to be deleted: a version with null content. The history stays.
@@ -95,7 +103,11 @@ impl ContextManager {
         env: &'env Env,
         path: String,
     ) -> napi::Result<PromiseRaw<'env, js::IndexResult>> {
-        self.call(env, |open| async move { Ok(open.engine.index_deletion(&path).await?) }, convert::index_result)
+        self.call(
+            env,
+            |open| async move { Ok(open.engine.index_deletion(&path).await?) },
+            convert::index_result,
+        )
     }
 
     /// Takes in paths that were only seen (ls, find, grep): metadata without content. Never overwrites.
@@ -117,7 +129,8 @@ impl ContextManager {
         env: &'env Env,
         call: js::Toolcall,
     ) -> napi::Result<PromiseRaw<'env, String>> {
-        let work = |open: Open| async move { Ok(open.engine.record_toolcall(convert::toolcall(call)?).await?) };
+        let work =
+            |open: Open| async move { Ok(open.engine.record_toolcall(convert::toolcall(call)?).await?) };
         self.call(env, work, |id| id.to_string())
     }
 
@@ -152,14 +165,17 @@ impl ContextManager {
         id: String,
         part: Option<js::Part>,
     ) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
-        let work =
-            |open: Open| async move { Ok(open.engine.activate(&id, convert::part(part)?).await?) };
+        let work = |open: Open| async move { Ok(open.engine.activate(&id, convert::part(part)?).await?) };
         self.call(env, work, convert::set_change)
     }
 
     /// Takes an object out of the active set; its metadata stays.
     #[napi]
-    pub fn deactivate<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
+    pub fn deactivate<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+    ) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
         self.call(env, |open| async move { Ok(open.engine.deactivate(&id).await?) }, convert::set_change)
     }
 
@@ -221,7 +237,11 @@ impl ContextManager {
 
     /// All versions of an object, oldest first; none for an unknown one.
     #[napi]
-    pub fn history<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, Vec<js::Version>>> {
+    pub fn history<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+    ) -> napi::Result<PromiseRaw<'env, Vec<js::Version>>> {
         let work = |open: Open| async move { Ok(open.engine.history(&id).await?) };
         self.call(env, work, |versions| versions.iter().map(convert::version).collect())
     }

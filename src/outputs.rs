@@ -56,14 +56,19 @@ impl OutputDirectory {
         let saves = Arc::clone(&self.saves);
         self.blocking(env, Some(saves), move |directory| {
             let hash = name::args_hash(&args)?;
-            let next = || name::file_name(&tool, &hash, whole(timestamp), whole(counter), &name::random_suffix());
+            let next =
+                || name::file_name(&tool, &hash, whole(timestamp), whole(counter), &name::random_suffix());
             directory.save(&text, next)
         })
     }
 
     /// Reads whole files by name, in the order given.
     #[napi]
-    pub fn load<'env>(&self, env: &'env Env, names: Vec<String>) -> napi::Result<PromiseRaw<'env, Vec<OutputText>>> {
+    pub fn load<'env>(
+        &self,
+        env: &'env Env,
+        names: Vec<String>,
+    ) -> napi::Result<PromiseRaw<'env, Vec<OutputText>>> {
         self.blocking(env, None, move |directory| Ok(outcomes(directory.load(&names))))
     }
 
@@ -109,7 +114,8 @@ impl OutputDirectory {
         work: impl FnOnce(&context_outputs::OutputDirectory) -> Result<T, OutputError> + Send + 'static,
     ) -> napi::Result<PromiseRaw<'env, T>> {
         let directory = Arc::clone(&self.inner);
-        let ended = |e: tokio::task::JoinError| Error::new(Status::GenericFailure, format!("the work ended: {e}"));
+        let ended =
+            |e: tokio::task::JoinError| Error::new(Status::GenericFailure, format!("the work ended: {e}"));
         let future = async move {
             // The semaphore is never closed.
             let _place = match &limit {
@@ -235,7 +241,12 @@ impl OutputCache {
 
 /// A fresh file name for an output. `args` is JSON text. Throws `INVALID_ARGUMENT`.
 #[napi(catch_unwind)]
-pub fn output_file_name(tool: String, args: String, timestamp: f64, counter: f64) -> napi::Result<String, String> {
+pub fn output_file_name(
+    tool: String,
+    args: String,
+    timestamp: f64,
+    counter: f64,
+) -> napi::Result<String, String> {
     let hash = name::args_hash(&args).map_err(|e| Error::new(e.code().to_owned(), e.to_string()))?;
     Ok(name::file_name(&tool, &hash, whole(timestamp), whole(counter), &name::random_suffix()))
 }
@@ -279,9 +290,10 @@ fn whole(number: f64) -> u64 {
 }
 
 fn coded(env: &Env, error: &OutputError) -> Error {
-    let built = env.create_error(Error::new(Status::GenericFailure, error.to_string())).and_then(|mut object| {
-        object.set_named_property("code", error.code())?;
-        Ok(Error::from(object.to_unknown()))
-    });
+    let built =
+        env.create_error(Error::new(Status::GenericFailure, error.to_string())).and_then(|mut object| {
+            object.set_named_property("code", error.code())?;
+            Ok(Error::from(object.to_unknown()))
+        });
     built.unwrap_or_else(|refused| refused)
 }

@@ -116,7 +116,11 @@ impl ContextManager {
         call: js::Toolcall,
     ) -> napi::Result<PromiseRaw<'env, ReceivedResult>> {
         let work = |open: Open| async move { Ok(open.engine.receive(convert::toolcall(call)?).await?) };
-        self.call(env, work, |Birth { id, handle, header }| ReceivedResult { id: id.to_string(), handle, header })
+        self.call(env, work, |Birth { id, handle, header }| ReceivedResult {
+            id: id.to_string(),
+            handle,
+            header,
+        })
     }
 
     /// Takes in the messages that are new since the last call, records what is not recorded yet, and decides
@@ -128,8 +132,9 @@ impl ContextManager {
         messages: Vec<IncomingMessage>,
         call: ModelCall,
     ) -> napi::Result<PromiseRaw<'env, Plan>> {
-        let work =
-            |open: Open| async move { Ok(open.engine.advance(incoming(messages), &circumstances(call)).await?) };
+        let work = |open: Open| async move {
+            Ok(open.engine.advance(incoming(messages), &circumstances(call)).await?)
+        };
         self.call(env, work, plan)
     }
 
@@ -148,6 +153,42 @@ impl ContextManager {
             Ok(open.engine.resync(incoming(messages), recorded as usize, &call).await?)
         };
         self.call(env, work, plan)
+    }
+
+    /// What to answer to a read of a file, just indexed, whose lines are still visible in the model's request:
+    /// where they are, or what has changed in them since. Null: show the lines. `offset` is the first line,
+    /// counted from 1, and `limit` the number of lines.
+    #[napi]
+    pub fn answer_read<'env>(
+        &self,
+        env: &'env Env,
+        path: String,
+        offset: Option<u32>,
+        limit: Option<u32>,
+    ) -> napi::Result<PromiseRaw<'env, Option<String>>> {
+        let work = move |open: Open| async move {
+            let (offset, limit) = (offset.map(|n| n as usize), limit.map(|n| n as usize));
+            Ok(open.engine.answer_read(&path, offset, limit).await?)
+        };
+        self.call(env, work, |answer| answer.map(|answer| answer.text))
+    }
+
+    /// Checks an edit of a file, just indexed: if it has changed since the model last saw or wrote it, the
+    /// refusal with the difference, after which the model knows the change. Null: go on.
+    #[napi]
+    pub fn check_edit<'env>(
+        &self,
+        env: &'env Env,
+        path: String,
+    ) -> napi::Result<PromiseRaw<'env, Option<String>>> {
+        self.call(env, |open| async move { Ok(open.engine.check_edit(&path).await?) }, |refusal| refusal)
+    }
+
+    /// Lines for the model about files that it knows in another version than they are in now, each version
+    /// once. `advance` gives the same in its plan; this is for the moment between a prompt and its first call.
+    #[napi]
+    pub fn stale_notices<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<String>>> {
+        self.call(env, |open| async move { Ok(open.engine.stale_notices().await?) }, |lines| lines)
     }
 
     /// Rolls everything that is stale now, because a person asked for it.

@@ -114,6 +114,8 @@ pub struct SetChange {
     pub code: Option<String>,
     /// The content or the part of it, after an activation.
     pub content: Option<String>,
+    /// After an activation: whether the whole content is still visible in what was projected last.
+    pub visible: bool,
 }
 
 /// Which part of a content to give.

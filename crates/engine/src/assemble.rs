@@ -173,7 +173,10 @@ fn block_text(block: &Value) -> Option<String> {
         "toolCall" => {
             let args = block.get("arguments").cloned().unwrap_or(Value::Null);
             let name = render::word(text("name").unwrap_or_default());
-            Some(format!("tool_call id={} tool={name} args={args}", render::word(text("id").unwrap_or_default())))
+            Some(format!(
+                "tool_call id={} tool={name} args={args}",
+                render::word(text("id").unwrap_or_default())
+            ))
         }
         "image" => Some("[image]".to_owned()),
         _ => None,

@@ -143,12 +143,6 @@ impl Catalog {
         self.metas.get(id)
     }
 
-    /// The number of objects.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.metas.len()
-    }
-
     /// The short name under which the projection shows an object.
     #[must_use]
     pub fn handle(&self, id: &ObjectId) -> Option<&str> {

@@ -36,6 +36,9 @@ pub struct SetChange {
     pub code: Option<ErrorCode>,
     /// The content or the part of it, after an activation.
     pub content: Option<String>,
+    /// After an activation: whether the whole content is still visible in what was projected last, so that
+    /// there is no need to show it again.
+    pub visible: bool,
 }
 
 /// A part of a content, for `activate`.
@@ -94,7 +97,8 @@ impl Engine {
         if state.is_toolcall(&id) {
             state.stays.insert(id.clone(), turn);
         }
-        Ok(done(id, "is active", Some(shown)))
+        let visible = state.sight.shows_whole(&id);
+        Ok(SetChange { visible, ..done(id, "is active", Some(shown)) })
     }
 
     /// Takes an object out of the active set; it stays in the pool (SSOT 3.3).
@@ -163,7 +167,11 @@ impl Engine {
     async fn change(
         &self,
         name: &str,
-        apply: impl Fn(&mut State, &ObjectId, &mut Work) -> std::result::Result<&'static str, (ErrorCode, &'static str)>,
+        apply: impl Fn(
+            &mut State,
+            &ObjectId,
+            &mut Work,
+        ) -> std::result::Result<&'static str, (ErrorCode, &'static str)>,
     ) -> Result<SetChange> {
         let mut state = self.inner.lock().await?;
         let id = match self.inner.content_object(&state, name).await? {
@@ -190,7 +198,11 @@ impl Engine {
 
 impl Inner {
     /// The content object of this session with this ID or handle, or the refusal to answer with.
-    async fn content_object(&self, state: &State, name: &str) -> Result<std::result::Result<ObjectId, SetChange>> {
+    async fn content_object(
+        &self,
+        state: &State,
+        name: &str,
+    ) -> Result<std::result::Result<ObjectId, SetChange>> {
         if let Some(id) = state.catalog.find(name)
             && state.sets.index().contains(&id)
         {
@@ -244,9 +256,9 @@ impl Inner {
     /// Looks for a file's place off the async threads.
     pub(crate) async fn locate(&self, source: context_model::source::FilesystemSource) -> Result<Disk> {
         let paths = self.paths.clone();
-        tokio::task::spawn_blocking(move || paths.locate(&source)).await.map_err(|e| {
-            crate::error::EngineError::Io { path: "a source".into(), reason: e.to_string() }
-        })
+        tokio::task::spawn_blocking(move || paths.locate(&source))
+            .await
+            .map_err(|e| crate::error::EngineError::Io { path: "a source".into(), reason: e.to_string() })
     }
 
     async fn show_version(
@@ -270,18 +282,21 @@ impl Inner {
             Ok(content) => {
                 let message =
                     format!("{label} is the version of transaction {}, not the latest one", version.tx_id);
-                Ok(SetChange { ok: true, id, message, code: None, content: Some(content) })
+                Ok(SetChange { ok: true, id, message, code: None, content: Some(content), visible: false })
             }
             Err(message) => {
-                let code =
-                    if version.document.content().is_none() { ErrorCode::NullContent } else { ErrorCode::InvalidArgument };
+                let code = if version.document.content().is_none() {
+                    ErrorCode::NullContent
+                } else {
+                    ErrorCode::InvalidArgument
+                };
                 Ok(refuse(id, code, message))
             }
         }
     }
 
     /// Keeps with the current turn that it activated an older tool call, which renews the call's stay.
-    fn note_stay(&self, state: &State, id: &ObjectId, work: &mut Work) {
+    pub(crate) fn note_stay(&self, state: &State, id: &ObjectId, work: &mut Work) {
         let turn = state.chat.current_turn();
         if state.chat.turns > 0 && state.is_toolcall(id) && state.stays.get(id) != Some(&turn) {
             work.chat.append(&["turns", &turn.to_string(), "activated_ids"], json!(id));
@@ -321,11 +336,11 @@ fn content_part(version: &Version, part: Option<&Part>) -> std::result::Result<S
 
 fn done(id: ObjectId, outcome: &str, content: Option<String>) -> SetChange {
     let message = format!("{} {outcome}", render::word(id.as_str()));
-    SetChange { ok: true, id, message, code: None, content }
+    SetChange { ok: true, id, message, code: None, content, visible: false }
 }
 
 fn refuse(id: ObjectId, code: ErrorCode, message: String) -> SetChange {
-    SetChange { ok: false, id, message, code: Some(code), content: None }
+    SetChange { ok: false, id, message, code: Some(code), content: None, visible: false }
 }
 
 fn unknown(name: &str) -> SetChange {

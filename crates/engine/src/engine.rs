@@ -33,7 +33,7 @@ pub(crate) struct Inner {
     pub chat_id: ObjectId,
     pub prompt_id: ObjectId,
     pub state: Mutex<State>,
-    pub tracking: Tracking,
+    pub tracking: Arc<Tracking>,
 }
 
 /// The four sets of a session, as lists of IDs in the order in which they entered.
@@ -59,8 +59,7 @@ impl Engine {
     pub async fn open(options: Options) -> Result<Self> {
         let mounts = namespaces(&options).await?;
         let shares = options.watch_unmapped.unwrap_or(options.mounts.is_empty());
-        let paths =
-            Paths::new(&options.cwd, options.home.clone(), mounts, shares, options.detect_devices)?;
+        let paths = Paths::new(&options.cwd, options.home.clone(), mounts, shares, options.detect_devices)?;
         let session = &options.session_id;
         let inner = Arc::new(Inner {
             session_object: ObjectId::session(session),
@@ -68,7 +67,7 @@ impl Engine {
             prompt_id: ObjectId::system_prompt(session),
             paths,
             state: Mutex::new(State::default()),
-            tracking: Tracking::new(options.watch),
+            tracking: Arc::new(Tracking::new(options.watch)),
             options,
         });
         inner.load_or_start().await?;

@@ -19,7 +19,9 @@ pub enum EngineError {
     #[error("{0}")]
     Invalid(String),
     /// `UNKNOWN_OBJECT`: nothing has this ID.
-    #[error("no object has the id {0}; use an id or handle from the metadata, a toolcall_ref line or a search")]
+    #[error(
+        "no object has the id {0}; use an id or handle from the metadata, a toolcall_ref line or a search"
+    )]
     Unknown(String),
     /// `IO`: a file outside the store can't be used.
     #[error("{path}: {reason}")]

@@ -32,6 +32,8 @@ pub(crate) enum Entry {
     Read,
     /// The agent wrote it: pool; an active one stays active.
     Written,
+    /// A shell command read or wrote it: pool.
+    Touched,
     /// Only its path was seen: pool.
     Discovered,
     /// A tracker or a resume saw it: the sets stay.
@@ -63,7 +65,8 @@ impl Engine {
             _ => return Err(refusal(path, &state)),
         };
         let seen = Seen { place, observation, reason: state.reason().map(str::to_owned) };
-        let mut results = self.inner.index(vec![seen], Entry::Read).await?;
+        let entry = if state == FileState::Gone { Entry::Tracked } else { Entry::Read };
+        let mut results = self.inner.index(vec![seen], entry).await?;
         Ok(results.remove(0))
     }
 
@@ -75,13 +78,18 @@ impl Engine {
         drop(self.inner.lock().await?);
         let place = self.inner.paths.resolve(path)?;
         let state = self.inner.look(&place, content).await?;
-        let (FileState::Text { .. } | FileState::NoText { .. }, Some(observation)) = (&state, state.observation())
+        let (FileState::Text { .. } | FileState::NoText { .. }, Some(observation)) =
+            (&state, state.observation())
         else {
             return Err(refusal(path, &state));
         };
         let seen = Seen { place, observation, reason: state.reason().map(str::to_owned) };
-        let mut results = self.inner.index(vec![seen], Entry::Written).await?;
-        Ok(results.remove(0))
+        let result = self.inner.index(vec![seen], Entry::Written).await?.remove(0);
+        let mut state = self.inner.lock().await?;
+        if let Some(hash) = state.hash_of(&result.id) {
+            state.know(&result.id, hash);
+        }
+        Ok(result)
     }
 
     /// Records that a file is confirmed to be deleted: a version with null content (SSOT 5.9).
@@ -149,7 +157,10 @@ impl Inner {
             let mut work = Work::default();
             let results = self.prepare(&mut state, &seen, entry, &mut work).await?;
             match self.save(&mut state, work).await {
-                Ok(_) => return Ok(results),
+                Ok(_) => {
+                    self.track(&seen);
+                    return Ok(results);
+                }
                 Err(error) => self.retry(&mut state, attempt, error).await?,
             }
         }
@@ -165,38 +176,34 @@ impl Inner {
         work: &mut Work,
     ) -> Result<Vec<IndexResult>> {
         self.learn(state, seen.iter().map(|s| file_id(&s.place.source))).await?;
-        let mut results = Vec::with_capacity(seen.len());
-        for one in seen {
-            let id = file_id(&one.place.source);
-            let current = state.catalog.get(&id).and_then(Meta::current);
-            let (action, document) = decide(current, &one.place.source, one.observation.clone());
-            if let Some(document) = document {
-                if action == Action::Created && one.observation == Observation::Discovered {
-                    // A discovery must not overwrite what another client read in this very moment.
-                    work.expected.push((id.clone(), None));
-                }
-                if !work.documents.iter().any(|d| d == &document) {
-                    work.documents.push(document);
-                }
-            } else if current.is_none() {
-                // Gone, and never known: there is no object to put into a set.
-                results.push(IndexResult { id, action, reason: one.reason.clone() });
-                continue;
+        Ok(seen.iter().map(|one| self.prepare_one(state, one, entry, work)).collect())
+    }
+
+    /// As [`Inner::prepare`] for one file of which the catalog has what the store knows.
+    pub fn prepare_one(&self, state: &mut State, one: &Seen, entry: Entry, work: &mut Work) -> IndexResult {
+        let id = file_id(&one.place.source);
+        let current = state.catalog.get(&id).and_then(Meta::current);
+        let (action, document) = decide(current, &one.place.source, one.observation.clone());
+        let result = IndexResult { id: id.clone(), action, reason: one.reason.clone() };
+        if let Some(document) = document {
+            if action == Action::Created && one.observation == Observation::Discovered {
+                // A discovery must not overwrite what another client read in this very moment.
+                work.expected.push((id.clone(), None));
             }
-            match entry {
-                Entry::Read => state.sets.activate(&id, &mut work.change),
-                Entry::Written | Entry::Discovered => state.sets.promote(&id, &mut work.change),
-                Entry::Tracked => {}
+            if !work.documents.contains(&document) {
+                work.documents.push(document);
             }
-            if entry != Entry::Tracked {
-                self.note_display(state, &id, &one.place, &mut work.session);
-            }
-            if let Disk::At(path) = &one.place.disk {
-                self.tracking.track(path, &one.place.source);
-            }
-            results.push(IndexResult { id, action, reason: one.reason.clone() });
+        } else if current.is_none() {
+            // Gone, and never known: there is no object to put into a set.
+            return result;
         }
-        Ok(results)
+        match entry {
+            Entry::Read => state.sets.activate(&id, &mut work.change),
+            Entry::Written | Entry::Touched | Entry::Discovered => state.sets.promote(&id, &mut work.change),
+            Entry::Tracked => return result,
+        }
+        self.note_display(state, &id, &one.place, &mut work.session);
+        result
     }
 
     /// Makes sure that the catalog has what the store knows of these objects.
@@ -226,6 +233,15 @@ impl Inner {
         Ok(())
     }
 
+    /// Attaches trackers to files that have entered the session.
+    pub fn track<'a>(&self, seen: impl IntoIterator<Item = &'a Seen>) {
+        for one in seen {
+            if let Disk::At(path) = &one.place.disk {
+                self.tracking.track(path, &one.place.source);
+            }
+        }
+    }
+
     /// Keeps the agent's own path of a file with the session, where it is not the one that would be shown.
     fn note_display(&self, state: &mut State, id: &ObjectId, place: &Place, session: &mut Patch) {
         let by_default = self.paths.display(&place.source);
@@ -252,4 +268,3 @@ fn refusal(path: &str, state: &FileState) -> EngineError {
     let reason = state.reason().unwrap_or("can't be indexed");
     EngineError::Io { path: path.to_owned(), reason: format!("the file {reason}") }
 }
-

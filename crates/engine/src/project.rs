@@ -15,7 +15,7 @@ use crate::catalog::Kind;
 use crate::engine::{Engine, Inner};
 use crate::error::Result;
 use crate::record::ToolcallInput;
-use crate::sight::{CollapsedCall, Piece, PieceKind};
+use crate::sight::{CollapsedCall, NewResult, Piece, PieceKind};
 use crate::state::{State, Work};
 
 /// A message of the harness that the engine has not seen yet.
@@ -131,6 +131,8 @@ impl Engine {
         for one in incoming {
             self.inner.take_in(&mut state, &one, &policy, true, &mut plan).await?;
         }
+        self.inner.refresh(&mut state).await?;
+        plan.notices = self.inner.notices(&mut state).await?;
         if call.rolls
             && let Some(roll) = state.sight.decide(&policy)
         {
@@ -242,6 +244,26 @@ impl Inner {
         Ok(())
     }
 
+    /// Takes in what other clients wrote since the last look. One cheap question where nobody did.
+    async fn refresh(&self, state: &mut State) -> Result<()> {
+        let latest = self.store().latest_tx().await?;
+        if latest == state.seen {
+            return Ok(());
+        }
+        let changes = self.store().changes_since(state.seen).await?;
+        let known: Vec<ObjectId> = changes
+            .into_iter()
+            .filter(|(id, tx)| state.catalog.get(id).is_some_and(|meta| meta.tx < *tx))
+            .map(|(id, _)| id)
+            .collect();
+        for outline in self.store().outlines(&known).await?.into_iter().flatten() {
+            state.learn_outline(&outline);
+            state.changed.insert(outline.id);
+        }
+        state.seen = latest;
+        Ok(())
+    }
+
     async fn add_to_chat(&self, state: &mut State, message: &Value) -> Result<()> {
         for attempt in 0.. {
             let mut work = Work::default();
@@ -289,16 +311,30 @@ impl Inner {
             state.sight.push_fixed(key, message_tokens(message));
             return Ok(());
         }
-        let mut shown = tokens::estimate(&text) as u64;
-        if let Some(excerpt) = state.gated.remove(&object).filter(|_| record) {
+        let mut size = tokens::estimate(&text) as u64;
+        let excerpt = state.gated.remove(&object).filter(|_| record);
+        let is_excerpt = excerpt.is_some();
+        if let Some(excerpt) = excerpt {
             let text = format!("{}\n{excerpt}", state.short_line(&object).unwrap_or_default());
-            shown = tokens::estimate(&text) as u64;
+            size = tokens::estimate(&text) as u64;
             plan.edits.push(Edit::Result { key: key.to_owned(), object: object.clone(), text: Some(text) });
         }
         let args = state.open_calls.remove(call_id).unwrap_or_default();
-        let file = self.whole_read(state, text_of(message, "toolName"), &args);
+        let shown = match args.get("path").and_then(Value::as_str) {
+            Some(path) if text_of(message, "toolName") == "read" => {
+                let offset = args.get("offset").and_then(Value::as_u64).map(|n| n as usize);
+                let output = state.without_header(&object, &text);
+                self.lines_shown(state, &object, path, offset, output).await?
+            }
+            _ => None,
+        };
+        if let Some(lines) = &shown
+            && state.hash_of(&lines.file) == Some(lines.hash)
+        {
+            state.know(&lines.file, lines.hash);
+        }
         let State { sight, sets, .. } = state;
-        sight.push_result(key, &object, file, reference, shown, sets);
+        sight.push_result(key, NewResult { object, shown, is_excerpt, reference, tokens: size }, sets);
         Ok(())
     }
 
@@ -314,7 +350,11 @@ impl Inner {
             args: state.open_calls.get(call_id).cloned().unwrap_or_default(),
             args_display: None,
             content: text.to_owned(),
-            status: if message.get("isError") == Some(&Value::Bool(true)) { Status::Fail } else { Status::Ok },
+            status: if message.get("isError") == Some(&Value::Bool(true)) {
+                Status::Fail
+            } else {
+                Status::Ok
+            },
             file_refs: Vec::new(),
         }
     }
@@ -391,6 +431,12 @@ impl State {
         }
     }
 
+    /// An output as the tool gave it, without the line that was put before it.
+    fn without_header<'a>(&self, id: &ObjectId, text: &'a str) -> &'a str {
+        let header = self.short_line(id).unwrap_or_default();
+        text.strip_prefix(header.as_str()).and_then(|rest| rest.strip_prefix('\n')).unwrap_or(text)
+    }
+
     /// The line that stands in place of an object's output, under its handle.
     fn reference(&self, id: &ObjectId) -> String {
         match self.catalog.get(id).map(|meta| &meta.kind) {
@@ -429,11 +475,9 @@ fn gated_text(tool: &str, content: &str) -> Option<String> {
 fn replaced(piece: &Piece) -> Option<Edit> {
     Some(match &piece.kind {
         PieceKind::Fixed => return None,
-        PieceKind::Result { object, reference, .. } => Edit::Result {
-            key: piece.key.clone(),
-            object: object.clone(),
-            text: Some(reference.clone()),
-        },
+        PieceKind::Result { object, reference, .. } => {
+            Edit::Result { key: piece.key.clone(), object: object.clone(), text: Some(reference.clone()) }
+        }
         PieceKind::Arguments { calls } => Edit::Arguments { key: piece.key.clone(), calls: calls.clone() },
     })
 }

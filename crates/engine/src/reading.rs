@@ -109,8 +109,7 @@ impl Engine {
     /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
     pub async fn query(&self, query: &Query) -> Result<Vec<Document>> {
         drop(self.inner.lock().await?);
-        let mut filter =
-            Filter { object_type: query.object_type, since: query.since, ..Filter::default() };
+        let mut filter = Filter { object_type: query.object_type, since: query.since, ..Filter::default() };
         if let Some(prefix) = &query.path_prefix {
             let place = self.inner.paths.resolve(prefix)?;
             filter.filesystem_id = Some(place.source.filesystem_id);
@@ -129,7 +128,12 @@ impl Engine {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a text without a word; what the store reports.
-    pub async fn search(&self, text: &str, limit: usize, object_type: Option<ObjectType>) -> Result<Vec<Hit>> {
+    pub async fn search(
+        &self,
+        text: &str,
+        limit: usize,
+        object_type: Option<ObjectType>,
+    ) -> Result<Vec<Hit>> {
         drop(self.inner.lock().await?);
         if !text.chars().any(char::is_alphanumeric) {
             return Err(EngineError::Invalid("a search names at least one word".into()));

@@ -98,7 +98,11 @@ impl Inner {
             let file_refs = self.add_observed(state, observed, &mut work).await?;
             let id = self.add_toolcall(state, input, file_refs, &mut work).await?;
             match self.save(state, work).await {
-                Ok(_) => return Ok(id),
+                Ok(_) => {
+                    self.track(observed.files.iter().map(|(seen, _)| seen));
+                    state.know_written(observed);
+                    return Ok(id);
+                }
                 Err(error) => self.retry(state, attempt, error).await?,
             }
         }
@@ -156,7 +160,12 @@ impl Inner {
 
     /// The object ID of a call, and whether it is to be created: the harness's ID verbatim, unless the store
     /// has another call under it.
-    async fn toolcall_id(&self, state: &mut State, call_id: &str, call: &Toolcall) -> Result<(ObjectId, bool)> {
+    async fn toolcall_id(
+        &self,
+        state: &mut State,
+        call_id: &str,
+        call: &Toolcall,
+    ) -> Result<(ObjectId, bool)> {
         let start = state.repeated.get(call_id).copied().unwrap_or(0);
         for n in start..MAX_SAME_CALL_ID {
             let id = ObjectId::toolcall(call_id, n);

@@ -91,7 +91,10 @@ impl Inner {
                 Place { agent_path: paths.display(&source), source, disk }
             };
             let places: Vec<_> = tokio::task::spawn_blocking(move || {
-                share.into_iter().map(|(source, hash, null)| (place_of(source), hash, null)).collect::<Vec<_>>()
+                share
+                    .into_iter()
+                    .map(|(source, hash, null)| (place_of(source), hash, null))
+                    .collect::<Vec<_>>()
             })
             .await
             .map_err(|e| StoreError::Unavailable(e.to_string()))?;
@@ -101,7 +104,10 @@ impl Inner {
                 }
             }
             readers.push(tokio::task::spawn_blocking(move || {
-                places.into_iter().filter_map(|(place, hash, null)| compare(place, hash, null, limit)).collect::<Vec<_>>()
+                places
+                    .into_iter()
+                    .filter_map(|(place, hash, null)| compare(place, hash, null, limit))
+                    .collect::<Vec<_>>()
             }));
         }
         let mut changed = Vec::new();

@@ -3,8 +3,9 @@
 //! State and sight are two things. The sets change at once; what is visible lags behind until a roll, because
 //! changing a request breaks the provider's prefix cache. This module keeps the second in step with the first.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::pricing::{Charge, Item, Ledger, Policy, Roll};
 use context_model::session::Sets;
@@ -18,10 +19,10 @@ pub(crate) struct Sight {
     pieces: Vec<Piece>,
     /// Where an object's result, and the arguments of its call, are.
     places: HashMap<ObjectId, Vec<usize>>,
-    /// The newest read of each file.
-    reads: HashMap<ObjectId, usize>,
+    /// The reads of each file that no later one covers.
+    reads: HashMap<ObjectId, Vec<HeldRead>>,
     /// The newest reads of the current user turn, which stay until it ends.
-    guarded: Vec<usize>,
+    guarded: HashSet<usize>,
 }
 
 /// One piece of the request.
@@ -34,6 +35,27 @@ pub(crate) struct Piece {
     pub superseded: bool,
 }
 
+/// Which lines of which version of a file a result shows, byte for byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ShownLines {
+    pub file: ObjectId,
+    /// The hash of the version's bytes.
+    pub hash: Digest,
+    /// First line, counted from 1.
+    pub first: usize,
+    /// Last line, included.
+    pub last: usize,
+}
+
+/// A read that is in the request, or was until it was rolled.
+#[derive(Clone, Debug)]
+struct HeldRead {
+    place: usize,
+    hash: Digest,
+    first: usize,
+    last: usize,
+}
+
 /// What a piece is, and what replaces it in a roll.
 #[derive(Clone, Debug)]
 pub(crate) enum PieceKind {
@@ -44,6 +66,8 @@ pub(crate) enum PieceKind {
         object: ObjectId,
         /// The file that it shows, where it is a read.
         file: Option<ObjectId>,
+        /// Whether what is shown is an excerpt.
+        is_excerpt: bool,
         reference: String,
     },
     /// The arguments of an answer's calls; a roll leaves their collapsed form.
@@ -63,35 +87,53 @@ pub struct CollapsedCall {
     pub args: Map<String, Value>,
 }
 
+/// The output of a tool call on its way into the request.
+pub(crate) struct NewResult {
+    pub object: ObjectId,
+    /// The lines of a file that it shows.
+    pub shown: Option<ShownLines>,
+    pub is_excerpt: bool,
+    /// What a roll leaves in its place.
+    pub reference: String,
+    /// Its size as it is shown.
+    pub tokens: u64,
+}
+
 impl Sight {
     /// Appends text that always stays.
     pub fn push_fixed(&mut self, key: &str, tokens: u64) {
         self.push(key, PieceKind::Fixed, Item::fixed(tokens));
     }
 
-    /// Appends the output of a tool call as it is shown; one that is a reference already can't be rolled.
-    pub fn push_result(
-        &mut self,
-        key: &str,
-        object: &ObjectId,
-        file: Option<ObjectId>,
-        reference: String,
-        shown_tokens: u64,
-        sets: &Sets,
-    ) {
+    /// Appends the output of a tool call as it is shown.
+    pub fn push_result(&mut self, key: &str, result: NewResult, sets: &Sets) {
+        let NewResult { object, shown, is_excerpt, reference, tokens: shown_tokens } = result;
         let item = Item::new(shown_tokens, tokens::estimate(&reference) as u64);
-        let kind = PieceKind::Result { object: object.clone(), file: file.clone(), reference };
+        let file = shown.as_ref().map(|lines| lines.file.clone());
+        let kind = PieceKind::Result { object: object.clone(), file, is_excerpt, reference };
         let place = self.push(key, kind, item);
-        self.places.entry(object.clone()).or_default().push(place);
-        if let Some(file) = file {
-            self.guarded.push(place);
-            if let Some(earlier) = self.reads.insert(file, place) {
-                self.pieces[earlier].superseded = true;
-                self.guarded.retain(|guarded| *guarded != earlier);
-                self.judge(earlier, sets);
-            }
+        self.places.entry(object).or_default().push(place);
+        if let Some(lines) = shown {
+            self.hold(place, lines, sets);
         }
         self.judge(place, sets);
+    }
+
+    /// Notes what a read shows; earlier reads whose lines it covers are superseded.
+    fn hold(&mut self, place: usize, lines: ShownLines, sets: &Sets) {
+        let ShownLines { file, hash, first, last } = lines;
+        let held = self.reads.entry(file).or_default();
+        let covered: Vec<usize> = held
+            .extract_if(.., |earlier| first <= earlier.first && earlier.last <= last)
+            .map(|earlier| earlier.place)
+            .collect();
+        held.push(HeldRead { place, hash, first, last });
+        self.guarded.insert(place);
+        for earlier in covered {
+            self.pieces[earlier].superseded = true;
+            self.guarded.remove(&earlier);
+            self.judge(earlier, sets);
+        }
     }
 
     /// Appends the arguments of an answer's calls, where collapsing them saves something.
@@ -108,7 +150,8 @@ impl Sight {
         for place in (0..self.pieces.len()).rev() {
             match &mut self.pieces[place].kind {
                 PieceKind::Arguments { calls } => {
-                    if let Some(call) = calls.iter_mut().find(|c| c.call_id == call_id && c.object.is_none()) {
+                    if let Some(call) = calls.iter_mut().find(|c| c.call_id == call_id && c.object.is_none())
+                    {
                         call.object = Some(object.clone());
                         self.places.entry(object.clone()).or_default().push(place);
                     }
@@ -126,7 +169,8 @@ impl Sight {
         for place in self.places.get(object).cloned().unwrap_or_default() {
             self.judge(place, sets);
         }
-        if let Some(place) = self.reads.get(object).copied() {
+        let reads: Vec<usize> = self.reads.get(object).into_iter().flatten().map(|read| read.place).collect();
+        for place in reads {
             self.judge(place, sets);
         }
     }
@@ -167,22 +211,44 @@ impl Sight {
         roll.items.iter().filter_map(|place| self.pieces.get(*place)).collect()
     }
 
-    /// Whether an object's output is in the request in full, or as the excerpt that it was born with.
-    pub fn shows(&self, object: &ObjectId) -> bool {
+    /// Whether an object's output is in the request in full: not rolled, and not as an excerpt.
+    pub fn shows_whole(&self, object: &ObjectId) -> bool {
         self.places.get(object).into_iter().flatten().any(|place| {
-            matches!(&self.pieces[*place].kind, PieceKind::Result { .. }) && !self.ledger.is_rolled(*place)
+            matches!(&self.pieces[*place].kind, PieceKind::Result { is_excerpt: false, .. })
+                && !self.ledger.is_rolled(*place)
         })
+    }
+
+    /// The tool call whose visible result shows these lines of this version of a file.
+    pub fn showing(&self, lines: &ShownLines) -> Option<&ObjectId> {
+        self.visible_reads(&lines.file)
+            .filter(|read| read.hash == lines.hash && read.first <= lines.first && lines.last <= read.last)
+            .find_map(|read| self.object_at(read.place))
+    }
+
+    /// The tool calls whose visible results show lines of a file, with the version's hash.
+    pub fn held(&self, file: &ObjectId) -> impl Iterator<Item = (&ObjectId, Digest)> {
+        self.visible_reads(file).filter_map(|read| Some((self.object_at(read.place)?, read.hash)))
+    }
+
+    fn visible_reads(&self, file: &ObjectId) -> impl Iterator<Item = &HeldRead> {
+        self.reads.get(file).into_iter().flatten().filter(|read| !self.ledger.is_rolled(read.place))
+    }
+
+    fn object_at(&self, place: usize) -> Option<&ObjectId> {
+        match &self.pieces.get(place)?.kind {
+            PieceKind::Result { object, .. } => Some(object),
+            _ => None,
+        }
     }
 
     /// Whether an object's output has a place in the request, in whatever form.
     pub fn knows(&self, object: &ObjectId) -> bool {
-        self.places.get(object).into_iter().flatten().any(|p| matches!(self.pieces[*p].kind, PieceKind::Result { .. }))
-    }
-
-    /// The newest read of a file, if it is still visible.
-    pub fn visible_read(&self, file: &ObjectId) -> Option<&Piece> {
-        let place = *self.reads.get(file)?;
-        (!self.ledger.is_rolled(place)).then(|| &self.pieces[place])
+        self.places
+            .get(object)
+            .into_iter()
+            .flatten()
+            .any(|p| matches!(self.pieces[*p].kind, PieceKind::Result { .. }))
     }
 
     /// The size of the system prompt and the tool declarations.

@@ -3,11 +3,11 @@
 //! Architecture invariant: memory never runs ahead of the store. A change is made in memory, written in one
 //! transaction, and taken back when the write fails.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use context_model::collapse::{Stay, collapsing};
 use context_model::id::ObjectId;
-use context_model::object::Document;
+use context_model::object::{Document, ObjectType};
 use context_model::patch::Patch;
 use context_model::pricing::Roll;
 use context_model::session::{Change, Sets};
@@ -20,6 +20,7 @@ use crate::engine::Inner;
 use crate::error::{EngineError, Result};
 use crate::project::OpenCalls;
 use crate::sight::Sight;
+use crate::versions::KnownVersion;
 
 /// What a session holds in memory.
 #[derive(Default)]
@@ -37,6 +38,10 @@ pub(crate) struct State {
     pub point: TxId,
     /// Up to where other clients' writes have been taken in.
     pub seen: TxId,
+    /// The version of each file that the model knows.
+    pub known: HashMap<ObjectId, KnownVersion>,
+    /// Files with a new version that no notice has been considered for yet.
+    pub changed: HashSet<ObjectId>,
     /// The rolls of this process, oldest first.
     pub rolls: Vec<Roll>,
     /// Excerpts of outputs that were recorded and have no place in the request yet.
@@ -92,9 +97,7 @@ impl State {
             .sets
             .active()
             .iter()
-            .filter(|id| {
-                self.catalog.get(id).is_some_and(|m| matches!(m.kind, Kind::Toolcall { .. }))
-            })
+            .filter(|id| self.catalog.get(id).is_some_and(|m| matches!(m.kind, Kind::Toolcall { .. })))
             .map(|id| Stay { id: id.clone(), turn: self.stays.get(id).copied().unwrap_or(0) })
             .collect();
         let leaving = collapsing(&active, turn, inner.options.window, |id| self.sets.pinned().contains(id));
@@ -103,7 +106,6 @@ impl State {
         }
         leaving
     }
-
 }
 
 impl Inner {
@@ -119,7 +121,11 @@ impl Inner {
             writes.push(Write::Patch { id: self.chat_id.clone(), patch: chat, valid_time: None });
         }
         if changes_session {
-            writes.push(Write::Patch { id: self.session_object.clone(), patch: session_patch, valid_time: None });
+            writes.push(Write::Patch {
+                id: self.session_object.clone(),
+                patch: session_patch,
+                valid_time: None,
+            });
             expected.push((self.session_object.clone(), state.session_tx));
         }
         if writes.is_empty() {
@@ -130,8 +136,14 @@ impl Inner {
                 if changes_session {
                     state.session_tx = Some(receipt.tx_id);
                 }
+                if receipt.tx_id.0 == state.seen.0 + 1 {
+                    state.seen = receipt.tx_id;
+                }
                 for (document, written) in documents.iter().zip(&receipt.written) {
                     let known = state.catalog.get(document.id()).is_some();
+                    if *written && document.object_type() == ObjectType::File {
+                        state.changed.insert(document.id().clone());
+                    }
                     if (*written || !known)
                         && let Some(meta) = Meta::of_document(document, receipt.tx_id)
                     {

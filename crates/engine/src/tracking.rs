@@ -182,9 +182,11 @@ impl Inner {
                     FileState::Unreachable => self.orphaned(&place),
                     state => {
                         let reason = state.reason().map(str::to_owned);
-                        seen.extend(
-                            state.observation().map(|observation| Seen { place, observation, reason }),
-                        );
+                        seen.extend(state.observation().map(|observation| Seen {
+                            place,
+                            observation,
+                            reason,
+                        }));
                     }
                 }
             }

@@ -123,6 +123,9 @@ mod tests {
     fn the_stored_form_is_rfc_6902() {
         let mut patch = Patch::new();
         patch.append(&["a/b"], json!(1));
-        assert_eq!(serde_json::to_value(&patch).unwrap(), json!([{"op": "add", "path": "/a~1b/-", "value": 1}]));
+        assert_eq!(
+            serde_json::to_value(&patch).unwrap(),
+            json!([{"op": "add", "path": "/a~1b/-", "value": 1}])
+        );
     }
 }

@@ -215,8 +215,9 @@ impl Sets {
     pub fn from_document(document: &Document) -> Result<Self, ModelError> {
         let set = |name: &str| -> Result<IndexSet<ObjectId>, ModelError> {
             let value = document.field(name).cloned().unwrap_or(Value::Null);
-            serde_json::from_value(value)
-                .map_err(|_| ModelError::Invalid(format!("a session document has a list of IDs named {name}")))
+            serde_json::from_value(value).map_err(|_| {
+                ModelError::Invalid(format!("a session document has a list of IDs named {name}"))
+            })
         };
         if document.object_type() != ObjectType::Session {
             return Err(ModelError::Invalid("this is no session document".into()));
