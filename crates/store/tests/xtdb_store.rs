@@ -12,6 +12,7 @@ use context_model::object::{Document, ObjectType};
 use context_model::patch::Patch;
 use context_model::source::{FilesystemSource, Source};
 use context_model::time::{Timestamp, TxId};
+use context_store::conformance::run_all;
 use context_store::xtdb::{XtdbOptions, XtdbStore};
 use context_store::{AsOf, Filter, Known, Search, Store, Transaction, Write};
 use serde_json::{Value, json};
@@ -242,4 +243,12 @@ async fn an_expectation_that_does_not_hold_is_a_conflict() {
         let loser = a.err().or(b.err()).unwrap();
         assert_eq!(loser.code(), ErrorCode::Conflict);
     }
+}
+
+/// The suite that every backend passes, on one node that all checks share.
+#[tokio::test(flavor = "multi_thread")]
+async fn conformance() {
+    let Some(node) = node() else { return };
+    let factory = || async { open(&node).await as Arc<dyn Store> };
+    run_all(factory, |name| xtdb_rig::say(&format!("xtdb: {name}"))).await;
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,10 +30,19 @@ pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection> 
     if !look(path)? {
         create(path)?;
     }
+    let had_log = fs::metadata(log(path)).is_ok_and(|log| log.len() > 0);
     let connection = open(path)?;
-    // Should the file turn out to be someone else's, closing it must not change it either.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    if connection.is_readonly("main")? {
+        return Err(unusable("the file is read-only; make it writable or choose another path"));
+    }
+    // Should the file turn out to be someone else's, closing it must not copy a log that was there into it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, had_log)?;
     patiently(|| migrate::check(&connection))?;
+    let synchronous = match durability {
+        Durability::Power => "full",
+        Durability::Process => "normal",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
     patiently(|| Ok(connection.pragma_update(None, "page_size", PAGE_SIZE)?))?;
     let mode: String =
         patiently(|| Ok(connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?))?;
@@ -44,11 +53,6 @@ pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection> 
     }
     patiently(|| migrate::run(&connection))?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
-    let synchronous = match durability {
-        Durability::Power => "full",
-        Durability::Process => "normal",
-    };
-    connection.pragma_update(None, "synchronous", synchronous)?;
     // The writer copies the log back itself, after it has answered.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", 32 << 20)?;
@@ -183,6 +187,13 @@ fn create_directory(directory: &Path) -> std::io::Result<()> {
         fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
     }
     Ok(())
+}
+
+/// The write-ahead log of a database.
+fn log(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    PathBuf::from(name)
 }
 
 fn unusable(why: &str) -> StoreError {

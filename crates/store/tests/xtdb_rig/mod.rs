@@ -161,3 +161,9 @@ fn spawn(script: &Path, port: u16, data: &Path, kind: &Kind) -> Child {
         }
     }
 }
+
+/// Says what is being done, for the output of a failing test.
+#[expect(clippy::print_stderr, reason = "the harness shows it for a failing test only")]
+pub fn say(line: &str) {
+    eprintln!("{line}");
+}

@@ -1,0 +1,56 @@
+//! A process that is killed loses nothing that it acknowledged and leaves nothing by half.
+
+use super::worker::{self, Worker, acknowledged};
+use super::{check, not_run, sized, works};
+
+/// Kills after a number of acknowledgements that differs from run to run; the kill then falls anywhere into
+/// the following transaction. All runs are on one file, so each also recovers from the one before.
+#[test]
+fn killed_at_random() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    let runs = sized(25, 200, 200);
+    let mut done = 0;
+    for run in 0..runs {
+        let mut worker = Worker::start(worker::command(&path, "w", 10_000));
+        // A number that jumps about, so that kills fall at different points of opening and writing.
+        for _ in 0..run * 7 % 13 {
+            assert!(worker.next().is_some());
+        }
+        let acks = acknowledged(&worker.kill()).max(done);
+        done = check(&path, "w", acks);
+    }
+    eprintln!("killed at random: {runs} kills, {done} transactions, none lost");
+    assert!(done > 0);
+}
+
+/// Kills on entry to the n-th call of each kind of system call that changes a file.
+#[test]
+fn killed_at_system_calls() {
+    if !works("strace", &["-qq", "-e", "trace=none", "true"]) {
+        return not_run("killed at system calls", "strace does not work here");
+    }
+    const CALLS: [&str; 8] =
+        ["pwrite64", "fsync", "fdatasync", "ftruncate", "unlink", "openat", "fchmod", "fallocate"];
+    let budget = sized(60, 500, usize::MAX);
+    let step = sized(7, 2, 1);
+    let mut kills = 0;
+    for call in CALLS {
+        for n in (1..).step_by(step) {
+            let place = tempfile::tempdir().unwrap();
+            let path = place.path().join("store.db");
+            let inject = format!("inject={call}:signal=KILL:when={n}");
+            let trace = format!("trace={call}");
+            let arguments = ["-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+            let worker = Worker::start(worker::below("strace", &arguments, &path, "w", 8));
+            let said = worker.finish();
+            if said.last() == Some(&worker::Said::End) || kills >= budget {
+                break;
+            }
+            kills += 1;
+            check(&path, "w", acknowledged(&said));
+        }
+    }
+    eprintln!("killed at system calls: {kills} points, none lost");
+    assert!(kills >= 10);
+}
