@@ -1,36 +1,18 @@
 /** The bridge between the storage class and the toolcall objects of the main store. */
 import { writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { beforeEach, describe, expect, test } from 'vitest'
-import { ContextManager, indexContextDir, storeFileSystem, type ToolcallStore } from '../lib/storage.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { ContextManager as Session } from '../lib/index.ts'
+import { ContextManager, indexContextDir, storeFileSystem } from '../lib/storage.ts'
 import { directory } from './storage/setup.ts'
 
-type Call = Parameters<ToolcallStore['recordToolcall']>[0]
-
-/** The rules of toolcall objects in a few lines: written once, an equal one is the same, another gets another ID. */
-class Toolcalls implements ToolcallStore {
-  readonly objects = new Map<string, Call>()
-
-  async recordToolcall(call: Call): Promise<string> {
-    const known = this.objects.get(call.id)
-    const id = known === undefined || JSON.stringify(known) === JSON.stringify(call) ? call.id : `${call.id}~2`
-    this.objects.set(id, call)
-    return id
-  }
-
-  async get(id: string) {
-    return this.objects.get(id) ?? null
-  }
-
-  async query() {
-    return [...this.objects].map(([id, call]) => ({ 'xt/id': id, type: 'toolcall', ...call }))
-  }
+/** A session of the main entry, on an SQLite file of the directory. */
+async function session(dir: string, sessionId = 's1'): Promise<Session> {
+  const store = { kind: 'sqlite', path: join(dir, 'store.db') } as const
+  const opened = await Session.open({ sessionId, cwd: dir, store, watch: false })
+  onTestFinished(() => opened.close())
+  return opened
 }
-
-let store: Toolcalls
-beforeEach(() => {
-  store = new Toolcalls()
-})
 
 describe('a directory as toolcall objects', () => {
   test('each file is one object with the tool, the arguments and the result', async () => {
@@ -38,13 +20,13 @@ describe('a directory as toolcall objects', () => {
     const manager = new ContextManager({ contextDir })
     const text = await manager.saveContext('read', { path: 'a.ts' }, 'the text\n', 1, 'q')
     const object = await manager.saveContext('search', { query: 'x' }, { matches: [1, 2] })
+    const store = await session(await directory())
     const outcome = await indexContextDir(store, contextDir)
     const ids = [text, object].map((path) => basename(path, '.json'))
     expect(outcome).toEqual({ indexed: [{ filepath: text, id: ids[0] }, { filepath: object, id: ids[1] }], skipped: [] })
-    expect([...store.objects.values()]).toEqual([
-      { id: ids[0], tool: 'read', args: { path: 'a.ts' }, content: 'the text\n', status: 'ok' },
-      { id: ids[1], tool: 'search', args: { query: 'x' }, content: '{"matches":[1,2]}', status: 'ok' },
-    ])
+    expect(await store.get(ids[0]!)).toMatchObject({ type: 'toolcall', tool: 'read', args: { path: 'a.ts' }, content: 'the text\n', status: 'ok' })
+    expect(await store.get(ids[1]!)).toMatchObject({ type: 'toolcall', tool: 'search', args: { query: 'x' }, content: '{"matches":[1,2]}', status: 'ok' })
+    expect(await store.sessionSets()).toMatchObject({ session_index: ids, metadata_pool: ids, active_set: [] })
   })
 
   test('indexing again adds only what is new, and says what it skips', async () => {
@@ -54,16 +36,32 @@ describe('a directory as toolcall objects', () => {
     const damaged = manager.getAllPointers()[5]!.filepath
     await writeFile(damaged, '{"toolName":')
     await writeFile(join(contextDir, 'notes.json'), '{}')
+    const store = await session(await directory())
     const first = await indexContextDir(store, contextDir)
     expect(first.indexed).toHaveLength(69)
     expect(first.skipped).toEqual([{ filepath: damaged, reason: expect.stringMatching(/\w/) }])
-    await manager.saveContext('t', {}, 'new')
-    expect((await indexContextDir(store, contextDir)).indexed).toHaveLength(70)
-    expect(store.objects.size).toBe(70)
+    const { id } = first.indexed[0]!
+    expect(await store.activate(id)).toMatchObject({ ok: true })
+    const filepath = await manager.saveContext('t', {}, 'new')
+    const again = await indexContextDir(store, contextDir)
+    expect(again.indexed).toEqual([{ filepath, id: basename(filepath, '.json') }])
+    expect(await store.query({ type: 'toolcall' })).toHaveLength(70)
+    expect((await store.sessionSets()).active_set).toEqual([id])
+  })
+
+  test('two sessions of one store share the objects', async () => {
+    const contextDir = await directory()
+    const dir = await directory()
+    await new ContextManager({ contextDir }).saveContext('t', {}, 'shared')
+    const [one, two] = [await session(dir, 'one'), await session(dir, 'two')]
+    expect((await indexContextDir(two, contextDir)).indexed).toEqual((await indexContextDir(one, contextDir)).indexed)
+    expect(await one.query({ type: 'toolcall' })).toHaveLength(1)
+    expect((await two.sessionSets()).metadata_pool).toHaveLength(1)
   })
 
   test('a directory that is none, and one that does not exist', async () => {
     const contextDir = await directory()
+    const store = await session(contextDir)
     await writeFile(join(contextDir, 'file'), '')
     await expect(indexContextDir(store, join(contextDir, 'file'))).rejects.toMatchObject({ code: 'IO' })
     await expect(indexContextDir(store, '')).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
@@ -72,35 +70,42 @@ describe('a directory as toolcall objects', () => {
 })
 
 describe('the main store as the file system', () => {
-  const open = () => new ContextManager({ contextDir: '/outputs', fileSystem: storeFileSystem(store) })
+  const open = (store: Session) => new ContextManager({ contextDir: '/outputs', fileSystem: storeFileSystem(store) })
 
   test('outputs are toolcall objects, and another instance on the store reads and restores them', async () => {
-    const manager = open()
+    const dir = await directory()
+    const store = await session(dir)
+    const manager = open(store)
     const paths: string[] = []
     for (let n = 0; n < 5; n += 1) paths.push(await manager.saveContext('readFile', { path: `${n}.ts` }, { n }, n, 'q'))
-    expect([...store.objects.keys()]).toEqual(paths)
-    expect(store.objects.get(paths[2]!)).toMatchObject({ tool: 'readFile', args: { path: '2.ts' }, status: 'ok' })
-    const other = open()
+    expect(await store.sessionSets()).toMatchObject({ metadata_pool: paths, active_set: [] })
+    expect(await store.get(paths[2]!)).toMatchObject({ tool: 'readFile', args: { path: '2.ts' }, status: 'ok' })
+    const other = open(await session(dir, 'another'))
     expect(await other.restorePointers()).toBe(5)
     expect(other.getAllPointers()).toStrictEqual(manager.getAllPointers())
     expect((await other.loadContexts(paths.toReversed())).map(({ result }) => result)).toEqual([4, 3, 2, 1, 0].map((n) => ({ n })))
   })
 
   test('cleared outputs stay hidden, also from later instances, and the history stays', async () => {
-    const manager = open()
+    const dir = await directory()
+    const store = await session(dir)
+    const manager = open(store)
     const paths = [await manager.saveContext('t', {}, 1), await manager.saveContext('t', {}, 2)]
     await store.recordToolcall({ id: 'call_1', tool: 'bash', args: {}, content: 'of the session', status: 'ok' })
     await manager.clear()
-    expect(await open().loadContexts(paths)).toEqual([])
-    expect(await open().restorePointers()).toBe(0)
-    expect(store.objects.get(paths[0]!)?.content).toContain('"result":1')
+    const another = open(await session(dir, 'another'))
+    expect(await another.loadContexts(paths)).toEqual([])
+    expect(await another.restorePointers()).toBe(0)
+    expect((await store.sessionSets()).metadata_pool).toEqual(['call_1'])
+    expect((await store.get(paths[0]!))?.content).toContain('"result":1')
     await manager.clear()
     const filepath = await manager.saveContext('t', {}, 3)
-    expect((await open().loadContexts([filepath])).map(({ result }) => result)).toEqual([3])
-    expect(store.objects.has('call_1')).toBe(true)
+    expect((await open(store).loadContexts([filepath])).map(({ result }) => result)).toEqual([3])
+    expect((await store.get('call_1'))?.content).toBe('of the session')
   })
 
   test('two directories of one store do not see each other', async () => {
+    const store = await session(await directory())
     const [a, b] = ['/a', '/b'].map((contextDir) => new ContextManager({ contextDir, fileSystem: storeFileSystem(store) }))
     await a!.saveContext('t', {}, 1)
     const kept = await b!.saveContext('t', {}, 2)
@@ -109,7 +114,7 @@ describe('the main store as the file system', () => {
   })
 
   test('it keeps the codes of a file system', async () => {
-    const fs = storeFileSystem(store)
+    const fs = storeFileSystem(await session(await directory()))
     const write = { encoding: 'utf8', flag: 'wx', mode: 0o600, flush: true } as const
     const missing = { code: 'ENOENT' }
     await expect(fs.readFile('/o/x', 'utf8')).rejects.toMatchObject(missing)

@@ -18,11 +18,17 @@ export interface ToolcallStore {
   get(id: string): Promise<{ content?: string | null } | null>
   /** All current objects of a type. */
   query(filter: { type: 'toolcall' }): Promise<readonly { 'xt/id': string; [field: string]: unknown }[]>
+  /** The session's sets; of them, the session index is used. */
+  sessionSets(): Promise<{ session_index: readonly string[] }>
+  /** Takes an object out of the active set; a refusal says that it is not there. */
+  deactivate(id: string): Promise<unknown>
+  /** Takes an object out of the metadata pool; a refusal says that it is not there. */
+  demote(id: string): Promise<unknown>
 }
 
 /** What {@link indexContextDir} did. */
 export interface IndexedDirectory {
-  /** Each file that became a toolcall object, oldest first. */
+  /** Each file that became a toolcall object of the session by this call, oldest first. */
   indexed: { filepath: string; id: string }[]
   /** Each file that did not, and why. */
   skipped: { filepath: string; reason: string }[]
@@ -36,7 +42,8 @@ const UNLINK = 'unlink'
 /**
  * Indexes the files of a context directory as toolcall objects of the main `ContextManager`, oldest first. A
  * file's object has the file's name without `.json` as its ID, the tool and the arguments of the call, and the
- * result as its content: a string as it is, all else as JSON. Indexing a directory again adds only what is new.
+ * result as its content: a string as it is, all else as JSON. The objects join the session's metadata pool, not
+ * its active set: they were put aside for later. Indexing a directory again adds only what is new.
  *
  * Rejects with `IO` where the directory can't be read, and with what the manager rejects with.
  */
@@ -45,9 +52,10 @@ export async function indexContextDir(manager: ToolcallStore, dir: string): Prom
   const directory = resolve(dir)
   const files = new OutputDirectory(directory, true)
   const names = await files.names()
+  const known = new Set((await manager.sessionSets()).session_index)
   const outcome: IndexedDirectory = { indexed: [], skipped: [] }
   for (let i = 0; i < names.length; i += FILES_AT_ONCE) {
-    const part = names.slice(i, i + FILES_AT_ONCE)
+    const part = names.slice(i, i + FILES_AT_ONCE).filter((name) => !known.has(basename(name, '.json')))
     const texts = await files.load(part)
     for (const [at, name] of part.entries()) {
       const filepath = join(directory, name)
@@ -60,6 +68,7 @@ export async function indexContextDir(manager: ToolcallStore, dir: string): Prom
       const { toolName: tool, args, result } = read.context
       const content = typeof result === 'string' ? result : JSON.stringify(result)
       const id = await manager.recordToolcall({ id: basename(name, '.json'), tool, args, content, status: 'ok' })
+      await manager.deactivate(id)
       outcome.indexed.push({ filepath, id })
     }
   }
@@ -74,6 +83,7 @@ export async function indexContextDir(manager: ToolcallStore, dir: string): Prom
  * The store's history is append-only, so that a removed file is not erased: a second object, of the tool
  * `unlink`, hides it, also from later processes. For the same reason a file can't be replaced (`EEXIST`).
  * Temporary files are held in memory until they are renamed; directories exist as soon as they are named.
+ * Outputs are in the session's metadata pool, not in its active set; removed ones are in neither.
  */
 export function storeFileSystem(manager: ToolcallStore): IFileSystem {
   const held = new Map<string, string>()
@@ -91,6 +101,7 @@ export function storeFileSystem(manager: ToolcallStore): IFileSystem {
   const record = async (id: string, tool: string, args: object, content: string) => {
     const given = await manager.recordToolcall({ id, tool, args, content, status: 'ok' })
     if (given !== id) throw failure('EEXIST', `the store already holds another object of the id ${id}`)
+    await manager.deactivate(id)
   }
 
   return {
@@ -122,6 +133,9 @@ export function storeFileSystem(manager: ToolcallStore): IFileSystem {
       if (held.delete(path)) return
       if ((await stored(path)) === undefined) throw failure('ENOENT', `no such file: ${path}`)
       await record(removalOf(path), UNLINK, { path }, '')
+      await manager.demote(removalOf(path))
+      await manager.deactivate(path)
+      await manager.demote(path)
     },
     async stat(path) {
       await read(path)
