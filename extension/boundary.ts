@@ -1,0 +1,349 @@
+/**
+ * Where Pi and the engine meet: new messages go to the engine once, and its plans become entries of Pi's session.
+ * Between two calls only the last entry that was handed over is remembered, so a turn's cost follows the turn.
+ */
+import type {
+  ContextEvent,
+  ContextEventResult,
+  ExtensionContext,
+  ProjectedSessionEntry,
+  SessionBoundaryDraft,
+  SessionEntry,
+  TurnEndEvent,
+  TurnEndEventResult,
+} from '@earendil-works/pi-coding-agent'
+import type { ContextManager, IncomingMessage, ModelCall, Plan, RollReceipt } from '../index.js'
+import type { Circumstances } from './circumstances.ts'
+import { entriesAfter, messageOf, messagesOf, replacementOf, sameReplacement } from './messages.ts'
+import type { PiMessage, Replacement } from './messages.ts'
+import { lastPoint, POINT } from './point.ts'
+import type { Point } from './point.ts'
+
+/** The type of the messages that carry notices to the model. */
+export const NOTICE = 'context-notice'
+
+/** What the person is shown of the last plan. */
+export interface Figures {
+  /** Estimated tokens of the next request. */
+  contextTokens: number
+  /** Of them, what could be rolled. */
+  staleTokens: number
+  /** What rolls have saved so far, less what they cost, in fresh input tokens. */
+  saved: number
+  /** What the rolls that are in effect save at each call, in fresh input tokens. */
+  gain: number
+}
+
+/** The hold of one Pi session on the engine. Its methods act one after the other. */
+export class Boundary {
+  readonly manager: ContextManager
+  readonly figures: Figures = { contextTokens: 0, staleTokens: 0, saved: 0, gain: 0 }
+  /** The person has switched rolls off; recording goes on, so that nothing is missing later. */
+  off = false
+  readonly #circumstances: Circumstances
+  /** Whether the model can bring back what collapses; without that nothing may. */
+  readonly #recoverable: () => boolean
+  #last: string | null = null
+  /** Edits that were given to Pi and must be found on the branch at the next look. */
+  readonly #asked = new Map<string, Replacement>()
+  #doubt = true
+  #notices: string[] = []
+  #prompt: string | undefined
+  #queue: Promise<unknown> = Promise.resolve()
+
+  constructor(manager: ContextManager, circumstances: Circumstances, recoverable: () => boolean) {
+    this.manager = manager
+    this.#circumstances = circumstances
+    this.#recoverable = recoverable
+  }
+
+  /** Takes over the branch that Pi is on: the sets as of its last point, what is visible, and what is new on it. */
+  synchronize(ctx: ExtensionContext): Promise<void> {
+    return this.#exclusive(() => this.#restore(ctx))
+  }
+
+  /** Pi has rewritten the branch's projection (a compaction): what is visible is read again, the sets stay. */
+  reread(ctx: ExtensionContext): Promise<void> {
+    return this.#exclusive(async () => {
+      this.figures.gain = 0
+      await this.#reread(ctx)
+    })
+  }
+
+  /**
+   * Before a user's prompt is stored: what happened since the last turn. Returns the lines to tell the model.
+   */
+  beforePrompt(ctx: ExtensionContext): Promise<string | undefined> {
+    return this.#exclusive(async () => {
+      await this.#take(ctx, () => false)
+      return this.#takeNotices()
+    })
+  }
+
+  /**
+   * Before a model call: hands over the user's message, and executes a roll where the user's turn is the moment for
+   * it. Returns the messages with that roll, or undefined where they stay as they are.
+   */
+  beforeCall(event: ContextEvent, ctx: ExtensionContext): Promise<ContextEventResult | undefined> {
+    return this.#exclusive(async () => {
+      await this.#recordPrompt(ctx)
+      const plan = await this.#take(ctx, (atUserTurn) => atUserTurn && canEdit(ctx))
+      if (plan === undefined || plan.edits.length === 0) return undefined
+      const before = ctx.sessionManager.buildSessionProjection().entries
+      const edits = this.#replacements(plan, ctx, before)
+      edit(ctx, edits)
+      return { messages: withEdits(event.messages, before, edits) }
+    })
+  }
+
+  /** At a turn's end: hands over the answer and its results, and returns the entries for Pi to add. */
+  turnEnd(event: TurnEndEvent, ctx: ExtensionContext): Promise<TurnEndEventResult> {
+    return this.#exclusive(async () => {
+      if (event.outcome === 'completed') this.figures.saved += this.figures.gain
+      const plan = await this.#take(ctx, () => true)
+      const mine: SessionBoundaryDraft[] = []
+      if (plan !== undefined && plan.edits.length > 0) {
+        for (const [targetId, replacement] of this.#replacements(plan, ctx, event.context.contextEntries)) {
+          mine.push({ type: 'context_edit', targetId, replacement })
+        }
+      }
+      const notice = this.#takeNotices()
+      if (notice !== undefined) {
+        mine.push({ type: 'custom_message', customType: NOTICE, content: notice, display: true })
+      }
+      mine.push({ type: 'custom', customType: POINT, data: await this.point() })
+      return { entries: [...event.entries, ...mine] }
+    })
+  }
+
+  /** Rolls everything stale now. Returns the receipt, or undefined where nothing was stale. */
+  rollNow(ctx: ExtensionContext): Promise<RollReceipt | undefined> {
+    return this.#exclusive(async () => {
+      await this.#take(ctx, () => false)
+      const plan = await this.manager.rollNow(this.#call(ctx, false, true))
+      this.#note(plan)
+      edit(ctx, this.#replacements(plan, ctx))
+      return plan.receipt
+    })
+  }
+
+  /** Takes back the last roll. Returns how many messages are whole again. */
+  undoRoll(ctx: ExtensionContext): Promise<number> {
+    return this.#exclusive(async () => {
+      await this.#take(ctx, () => false)
+      const last = (await this.manager.receipts()).at(-1)
+      const plan = await this.manager.undoRoll()
+      this.#note(plan)
+      this.figures.gain = Math.max(0, this.figures.gain - (last?.gain ?? 0))
+      const edits = this.#replacements(plan, ctx)
+      edit(ctx, edits)
+      return edits.size
+    })
+  }
+
+  /** The point to come back to, as it is stored on the branch. */
+  async point(): Promise<Point> {
+    const { saved, gain } = this.figures
+    const point: Point = { session: this.manager.sessionId, tx: await this.manager.point() }
+    if (saved !== 0 || gain !== 0) Object.assign(point, { saved: Math.round(saved), gain: Math.round(gain) })
+    if (this.off) point.off = true
+    return point
+  }
+
+  /** Whether rolls may happen. */
+  get rolls(): boolean {
+    return !this.off && this.#recoverable()
+  }
+
+  /** After a call failed halfway the engine may lack messages: the next one reads the branch again. */
+  doubt(): void {
+    this.#doubt = true
+  }
+
+  #exclusive<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#queue.then(work)
+    this.#queue = result.catch(() => {})
+    return result
+  }
+
+  #call(ctx: ExtensionContext, atUserTurn: boolean, rolls: boolean): ModelCall {
+    return this.#circumstances.call(ctx, { atUserTurn, rolls })
+  }
+
+  /** Hands over what is new. Undefined where nothing is. `rolls` says whether a roll may come of it. */
+  async #take(ctx: ExtensionContext, rolls: (atUserTurn: boolean) => boolean): Promise<Plan | undefined> {
+    const entries = this.#doubt ? undefined : entriesAfter(ctx.sessionManager, this.#last)
+    const messages = entries && this.#incoming(entries)
+    if (messages === undefined) {
+      if (this.#last !== null && entriesAfter(ctx.sessionManager, this.#last) === undefined) await this.#restore(ctx)
+      else await this.#reread(ctx)
+    }
+    this.#last = ctx.sessionManager.getLeafId()
+    const atUserTurn = (messages ?? []).some(({ message }) => (message as PiMessage).role === 'user')
+    const may = this.rolls && rolls(atUserTurn)
+    if (messages?.length === 0 && !may) return undefined
+    this.#doubt = true
+    const plan = await this.manager.advance(messages ?? [], this.#call(ctx, atUserTurn, may))
+    this.#doubt = false
+    this.#note(plan)
+    return plan
+  }
+
+  /**
+   * The messages of new entries. Undefined where the branch is not what the engine knows: after a compaction, where
+   * somebody else has edited a message that was handed over, or where edits of ours did not arrive.
+   */
+  #incoming(entries: readonly SessionEntry[]): IncomingMessage[] | undefined {
+    const messages = new Map<string, object>()
+    for (const entry of entries) {
+      if (entry.type === 'compaction') return undefined
+      if (entry.type !== 'context_edit') {
+        const message = messageOf(entry)
+        if (message !== undefined) messages.set(entry.id, message)
+        continue
+      }
+      const { targetId, replacement } = entry
+      if (sameReplacement(this.#asked.get(targetId), replacement)) {
+        this.#asked.delete(targetId)
+        continue
+      }
+      const message = messages.get(targetId)
+      if (message === undefined) return undefined
+      if (replacement === null) messages.delete(targetId)
+      else messages.set(targetId, { ...message, content: replacement.content })
+    }
+    if (this.#asked.size > 0) return undefined
+    return [...messages].map(([key, message]) => ({ key, message }))
+  }
+
+  #note(plan: Plan): void {
+    this.figures.contextTokens = plan.contextTokens
+    this.figures.staleTokens = plan.staleTokens
+    this.#notices.push(...plan.notices)
+    if (plan.receipt === undefined) return
+    this.figures.saved -= plan.receipt.cost
+    this.figures.gain += plan.receipt.gain
+  }
+
+  #takeNotices(): string | undefined {
+    const lines = this.#notices
+    this.#notices = []
+    return lines.length === 0 ? undefined : lines.join('\n')
+  }
+
+  /**
+   * What a plan makes of Pi's entries. An edit of what the branch does not show is left out (Pi would refuse all of
+   * them for it), and the branch is read again at the next call.
+   */
+  #replacements(
+    plan: Plan,
+    ctx: ExtensionContext,
+    visible: readonly ProjectedSessionEntry[] = ctx.sessionManager.buildSessionProjection().entries,
+  ): Map<string, Replacement> {
+    const ids = new Set(visible.flatMap((entry) => (entry.messages.length > 0 ? [entry.sourceEntry.id] : [])))
+    const found = new Map<string, Replacement>()
+    for (const one of plan.edits) {
+      const replacement = replacementOf(one, ctx.sessionManager.getEntry(one.key))
+      if (replacement === undefined || !ids.has(one.key)) this.#doubt = true
+      else found.set(one.key, replacement)
+    }
+    for (const [key, replacement] of found) this.#asked.set(key, replacement)
+    return found
+  }
+
+  async #recordPrompt(ctx: ExtensionContext): Promise<void> {
+    const prompt = ctx.getSystemPrompt()
+    if (prompt === this.#prompt) return
+    await this.manager.setSystemPrompt(prompt)
+    this.#prompt = prompt
+  }
+
+  async #restore(ctx: ExtensionContext): Promise<void> {
+    const branch = ctx.sessionManager.getBranch()
+    const at = lastPoint(branch)
+    const recorded = at === undefined ? await this.#begin() : await this.#comeBack(at.point)
+    const known = recorded ? branch.slice(0, (at?.index ?? -1) + 1) : []
+    await this.#resync(ctx, new Set(known.map((entry) => entry.id)))
+  }
+
+  /** Whether the store knew the point. */
+  async #comeBack(point: Point): Promise<boolean> {
+    try {
+      await this.manager.restore(point.session, point.tx)
+    } catch (error) {
+      // The session comes from another machine, or its store was removed: all of it is taken in anew.
+      if ((error as { code?: string }).code !== 'UNKNOWN_OBJECT') throw error
+      return false
+    }
+    this.off = point.off === true
+    this.figures.saved = point.saved ?? 0
+    this.figures.gain = point.gain ?? 0
+    return true
+  }
+
+  /** A branch without a point has nothing recorded on it: the session's very beginning. */
+  async #begin(): Promise<boolean> {
+    const [first, second] = await this.manager.history(`session:${this.manager.sessionId}`)
+    if (first !== undefined && second !== undefined) await this.manager.restore(this.manager.sessionId, first.txId)
+    return true
+  }
+
+  async #reread(ctx: ExtensionContext): Promise<void> {
+    const branch = ctx.sessionManager.getBranch()
+    const until = branch.findIndex((entry) => entry.id === this.#last)
+    await this.#resync(ctx, new Set(branch.slice(0, until + 1).map((entry) => entry.id)))
+  }
+
+  /** Lets the engine rebuild what is visible. What entries outside of `recorded` say is recorded on the way. */
+  async #resync(ctx: ExtensionContext, recorded: ReadonlySet<string>): Promise<void> {
+    this.#doubt = true
+    this.#asked.clear()
+    const projection = ctx.sessionManager.buildSessionProjection().entries
+    const messages = messagesOf(projection)
+    // A compaction comes first in the projection, wherever it is on the branch; it is no part of the record.
+    const first = projection[0]?.sourceEntry.type === 'compaction' ? messages.findIndex((m) => recorded.has(m.key)) : 0
+    let count = Math.max(0, first)
+    while (count < messages.length && recorded.has((messages[count] as IncomingMessage).key)) count += 1
+    const plan = await this.manager.resync(messages, count, this.#call(ctx, false, false))
+    this.#last = ctx.sessionManager.getLeafId()
+    this.#doubt = false
+    this.#note(plan)
+  }
+}
+
+/** Pi's session object as it is at run time: the type that extensions are given leaves this method out. */
+type Editable = { appendContextEdit?: (targetId: string, replacement: Replacement) => string }
+
+/** Whether messages can be replaced outside of a turn's end. */
+function canEdit(ctx: ExtensionContext): boolean {
+  return typeof (ctx.sessionManager as Editable).appendContextEdit === 'function'
+}
+
+function edit(ctx: ExtensionContext, edits: ReadonlyMap<string, Replacement>): void {
+  const session = ctx.sessionManager as Editable
+  if (edits.size > 0 && session.appendContextEdit === undefined) {
+    throw new Error('this version of Pi replaces messages only at the end of a turn')
+  }
+  for (const [targetId, replacement] of edits) session.appendContextEdit?.(targetId, replacement)
+}
+
+/**
+ * A request's messages with edits. They come in the projection's order, without the system messages; where another
+ * extension has changed that, they stay, and the edits show from the next request on.
+ */
+function withEdits(
+  messages: readonly PiMessage[],
+  projection: readonly ProjectedSessionEntry[],
+  edits: ReadonlyMap<string, Replacement>,
+): PiMessage[] {
+  const flat = projection.flatMap((entry) =>
+    entry.messages.filter((m) => m.role !== 'system').map((m) => ({ id: entry.sourceEntry.id, role: m.role })),
+  )
+  if (flat.length !== messages.length || flat.some((one, index) => one.role !== messages[index]?.role)) {
+    return [...messages]
+  }
+  return messages.map((message, index) => {
+    const replacement = edits.get(flat[index]?.id ?? '')
+    return replacement === undefined ? message : ({ ...message, content: replacement.content } as PiMessage)
+  })
+}

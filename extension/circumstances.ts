@@ -1,0 +1,72 @@
+/** What the engine is told about the next model call: the model, its prices and its prompt cache. */
+import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
+import type { ModelCall } from '../index.js'
+import type { Settings } from './settings.ts'
+
+/** Content blocks that Anthropic's API looks back from a breakpoint for a cached prefix (its prompt caching guide). */
+const ANTHROPIC_LOOKBACK_BLOCKS = 20
+
+/** What changes from call to call. */
+export interface Moment {
+  /** The next call begins a user's turn. */
+  atUserTurn: boolean
+  /** Rolls may happen now. */
+  rolls: boolean
+}
+
+/** Describes model calls; keeps the size of the tool declarations, which seldom change. */
+export class Circumstances {
+  readonly #pi: ExtensionAPI
+  readonly #settings: Settings
+  #tools = { key: '', characters: 0 }
+
+  constructor(pi: ExtensionAPI, settings: Settings) {
+    this.#pi = pi
+    this.#settings = settings
+  }
+
+  /** The call that comes next in `ctx`. */
+  call(ctx: ExtensionContext, moment: Moment): ModelCall {
+    const { model } = ctx
+    const cost = model?.cost
+    const call: ModelCall = {
+      model: model === undefined ? '' : `${model.provider}/${model.id}`,
+      prices: { input: cost?.input ?? 0, cacheRead: cost?.cacheRead ?? 0, cacheWrite: cost?.cacheWrite ?? 0 },
+      contextWindow: model?.contextWindow ?? 0,
+      cacheTtlMs: 1000 * this.#cacheSeconds(model?.promptCache),
+      nowMs: Date.now(),
+      systemTokens: Math.ceil((ctx.getSystemPrompt().length + this.#toolCharacters()) / 4),
+      onlyAtUserTurn: this.#settings.rollOnlyAtUserTurn,
+      ...moment,
+    }
+    if (looksBack(model)) call.lookbackBlocks = ANTHROPIC_LOOKBACK_BLOCKS
+    return call
+  }
+
+  #cacheSeconds(tiers: { short?: number; long?: number } | undefined): number {
+    const known = process.env['PI_CACHE_RETENTION'] === 'long' ? (tiers?.long ?? tiers?.short) : tiers?.short
+    return known ?? this.#settings.cacheLifetimeSeconds
+  }
+
+  #toolCharacters(): number {
+    const active = this.#pi.getActiveTools()
+    const key = active.join(' ')
+    if (key !== this.#tools.key) {
+      const names = new Set(active)
+      const declared = this.#pi
+        .getAllTools()
+        .filter((tool) => names.has(tool.name))
+        .map(({ name, description, parameters }) => ({ name, description, parameters }))
+      this.#tools = { key, characters: JSON.stringify(declared).length }
+    }
+    return this.#tools.characters
+  }
+}
+
+/** Whether the provider finds a cached prefix only near its breakpoints, so that a deep edit re-bills everything. */
+function looksBack(model: ExtensionContext['model']): boolean {
+  if (model === undefined) return false
+  if (model.api === 'anthropic-messages') return true
+  const format = (model.compat as { cacheControlFormat?: string } | undefined)?.cacheControlFormat
+  return format === 'anthropic'
+}

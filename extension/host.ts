@@ -1,0 +1,207 @@
+/** One session of Pi under the context manager: opened, kept, closed, and given up with one notice when it fails. */
+import { homedir } from 'node:os'
+import { getAgentDir } from '@earendil-works/pi-coding-agent'
+import type { ExtensionAPI, ExtensionContext, ExtensionHandler } from '@earendil-works/pi-coding-agent'
+import type { ContextManager, OpenOptions } from '../index.js'
+import { Boundary } from './boundary.ts'
+import { Circumstances } from './circumstances.ts'
+import { bounded, HANDLER_LIMIT_MS, isPassing, sentence, tell } from './guard.ts'
+import { overrideTools } from './overrides.ts'
+import type { FileObserver } from './overrides.ts'
+import { readSettings } from './settings.ts'
+import type { Settings } from './settings.ts'
+import { ACTIVATE, registerTools } from './tools.ts'
+
+/** The flag that says whether tools are replaced. */
+export const TOOLS_FLAG = 'context-tools'
+
+/** Milliseconds for opening and for closing the store. */
+const OPEN_LIMIT_MS = 15_000
+const CLOSE_LIMIT_MS = 5_000
+
+/** What the native module gives; loaded when a session starts, so that Pi starts without it too. */
+export interface Native {
+  open(options: OpenOptions): Promise<ContextManager>
+  defaultStorePath(): string
+}
+
+/** Loads the native module. */
+export type Load = () => Promise<Native>
+
+/** The extension's hold on the session that Pi has open now. */
+export class Host {
+  readonly pi: ExtensionAPI
+  readonly #load: Load
+  /** Undefined before a session starts, and where it could not be opened. */
+  boundary: Boundary | undefined
+  settings: Settings | undefined
+  /** Where the store is, for the person: a path, or "memory". */
+  place = ''
+  /** Why there is no context manager in this session. */
+  failure: string | undefined
+  #session: string | undefined
+  #opening: Promise<void> = Promise.resolve()
+  readonly #told = new Set<string>()
+  #registered = false
+
+  constructor(pi: ExtensionAPI, load: Load) {
+    this.pi = pi
+    this.#load = load
+  }
+
+  /**
+   * A handler that can't fail and does nothing without an open session: what it throws is told once and leaves Pi as
+   * it is without the extension.
+   */
+  handler<E, R = undefined>(
+    name: string,
+    work: (boundary: Boundary, event: E, ctx: ExtensionContext) => Promise<R | void>,
+  ): ExtensionHandler<E, R> {
+    return async (event, ctx) => {
+      const { boundary } = this
+      if (boundary === undefined) return undefined
+      try {
+        return await bounded(work(boundary, event, ctx), HANDLER_LIMIT_MS, `the handler of ${name}`)
+      } catch (error) {
+        if (this.boundary === boundary) await this.#failed(error, ctx)
+        return undefined
+      }
+    }
+  }
+
+  /** Opens the session that Pi has open. Doing it again for the same session changes nothing. Never rejects. */
+  start(ctx: ExtensionContext): Promise<void> {
+    const { sessionManager } = ctx
+    const session = `${sessionManager.getSessionId()} ${sessionManager.getSessionFile() ?? ''}`
+    if (session !== this.#session) {
+      this.#session = session
+      this.#opening = this.#opening.then(() => this.#start(ctx))
+    }
+    return this.#opening
+  }
+
+  /** Opens the session anew after it had failed. Never rejects. */
+  restart(ctx: ExtensionContext): Promise<void> {
+    this.#session = undefined
+    this.#told.clear()
+    return this.start(ctx)
+  }
+
+  /** Closes the session; waits for it a limited time. Never rejects. */
+  async stop(): Promise<void> {
+    await this.#opening
+    const { boundary } = this
+    this.boundary = undefined
+    this.#session = undefined
+    if (boundary === undefined) return
+    await bounded(boundary.manager.close(), CLOSE_LIMIT_MS, 'closing the store').catch(() => {
+      // Every acknowledged write is in the store already; there is nothing left to lose or to tell.
+    })
+  }
+
+  /** The open engine; throws a sentence for the model or the person where there is none. */
+  manager(): ContextManager {
+    if (this.boundary === undefined) throw new Error(this.failure ?? 'the context manager has no open session')
+    return this.boundary.manager
+  }
+
+  async #start(ctx: ExtensionContext): Promise<void> {
+    await this.#close()
+    this.failure = undefined
+    try {
+      const { settings, problems } = readSettings(getAgentDir())
+      this.settings = settings
+      for (const problem of problems) this.#tellOnce(ctx, problem)
+      const manager = await this.#open(ctx, settings)
+      const circumstances = new Circumstances(this.pi, settings)
+      const recoverable = () => this.pi.getActiveTools().includes(ACTIVATE)
+      const boundary = new Boundary(manager, circumstances, recoverable)
+      boundary.off = !settings.enabled
+      this.boundary = boundary
+      this.#register(ctx, settings)
+      await bounded(boundary.synchronize(ctx), HANDLER_LIMIT_MS, 'reading the session')
+    } catch (error) {
+      await this.#give(error, ctx, 'could not start')
+    }
+  }
+
+  async #open(ctx: ExtensionContext, settings: Settings): Promise<ContextManager> {
+    const native = await this.#load()
+    const { sessionManager } = ctx
+    // A session that Pi does not keep leaves nothing behind here either.
+    const kept = sessionManager.getSessionFile() !== undefined
+    const path = process.env['CONTEXT_STORE_PATH'] || settings.store || native.defaultStorePath()
+    this.place = kept ? path : 'memory'
+    const opening = native.open({
+      sessionId: sessionManager.getSessionId(),
+      cwd: ctx.cwd,
+      home: homedir(),
+      store: kept ? { kind: 'sqlite', path } : { kind: 'memory' },
+      window: { perTurn: settings.perTurn, turnsBack: settings.turnsBack },
+      watch: settings.watch,
+    })
+    try {
+      return await bounded(opening, OPEN_LIMIT_MS, `opening the store ${this.place}`)
+    } catch (error) {
+      opening.then((late) => late.close()).catch(() => {})
+      throw error
+    }
+  }
+
+  /** Tools come with the first session that opens, so that a failure leaves Pi's own tools alone. */
+  #register(ctx: ExtensionContext, settings: Settings): void {
+    if (this.#registered) return
+    this.#registered = true
+    registerTools(this.pi, () => this.manager())
+    if ((this.pi.getFlag(TOOLS_FLAG) || settings.tools) !== 'observe') overrideTools(this.pi, ctx, this.#observer(ctx))
+  }
+
+  #observer(ctx: ExtensionContext): FileObserver {
+    const observe = async (index: (manager: ContextManager) => Promise<unknown>): Promise<void> => {
+      const { boundary } = this
+      if (boundary === undefined) return
+      try {
+        await index(boundary.manager)
+      } catch (error) {
+        if (this.boundary === boundary && !isPassing(error)) await this.#failed(error, ctx)
+      }
+    }
+    return {
+      read: (path, bytes) => observe((manager) => manager.indexFile(path, bytes)),
+      written: (path, content) => observe((manager) => manager.indexWritten(path, content)),
+    }
+  }
+
+  async #failed(error: unknown, ctx: ExtensionContext): Promise<void> {
+    if (isPassing(error)) {
+      this.boundary?.doubt()
+      this.#tellOnce(ctx, `Context manager: ${sentence(error)}.`)
+      return
+    }
+    await this.#give(error, ctx, 'stopped')
+  }
+
+  /** Gives up for this session: Pi goes on as it is without the extension. */
+  async #give(error: unknown, ctx: ExtensionContext, what: string): Promise<void> {
+    this.failure = `The context manager ${what}: ${sentence(error)}.`
+    const closing = this.#close()
+    if (ctx.hasUI) ctx.ui.setStatus('context', undefined)
+    this.#tellOnce(ctx, `${this.failure} Pi goes on without it; /context on tries again.`, 'error')
+    await closing
+  }
+
+  async #close(): Promise<void> {
+    const { boundary } = this
+    this.boundary = undefined
+    if (boundary === undefined) return
+    await bounded(boundary.manager.close(), CLOSE_LIMIT_MS, 'closing the store').catch(() => {
+      // The failure that led here has been told.
+    })
+  }
+
+  #tellOnce(ctx: ExtensionContext, text: string, kind: 'warning' | 'error' = 'warning'): void {
+    if (this.#told.has(text)) return
+    this.#told.add(text)
+    tell(ctx, text, kind)
+  }
+}

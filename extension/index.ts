@@ -1,0 +1,99 @@
+/**
+ * The Pi extension: every tool output and file that the agent meets is recorded, and what is no longer needed collapses
+ * to a reference at the moment where that pays. Everything is decided in the engine; here Pi's events become its calls.
+ */
+import type {
+  BeforeAgentStartEvent,
+  BeforeAgentStartEventResult,
+  ContextEvent,
+  ContextEventResult,
+  ExtensionAPI,
+  SessionBeforeCompactEvent,
+  SessionBeforeCompactResult,
+  SessionCompactEvent,
+  SessionTreeEvent,
+  ToolResultEvent,
+  ToolResultEventResult,
+  TurnEndEvent,
+  TurnEndEventResult,
+} from '@earendil-works/pi-coding-agent'
+import { NOTICE } from './boundary.ts'
+import { registerCommand } from './commands.ts'
+import { beforeCompaction } from './compaction.ts'
+import { Host, TOOLS_FLAG } from './host.ts'
+import type { Load } from './host.ts'
+import { toolcallOf, withHeader } from './results.ts'
+import { showStatus } from './ui.ts'
+
+/** The extension as Pi loads it. Starts nothing and never throws: all begins with `session_start`. */
+export default function contextManager(pi: ExtensionAPI): void {
+  install(pi, loadNative)
+}
+
+/** Registers the extension with another way to load the native module. */
+export function install(pi: ExtensionAPI, load: Load): void {
+  const host = new Host(pi, load)
+  pi.registerFlag(TOOLS_FLAG, {
+    type: 'string',
+    description: 'Context manager: "observe" leaves read, write and edit to other extensions',
+  })
+  registerCommand(pi, host)
+
+  pi.on('session_start', async (_event, ctx) => {
+    await host.start(ctx)
+    await showStatus(host, ctx)
+  })
+  pi.on('session_shutdown', () => host.stop())
+
+  pi.on(
+    'before_agent_start',
+    host.handler<BeforeAgentStartEvent, BeforeAgentStartEventResult>(
+      'before_agent_start',
+      async (boundary, _event, ctx) => {
+        const content = await boundary.beforePrompt(ctx)
+        return content === undefined ? undefined : { message: { customType: NOTICE, content, display: true } }
+      },
+    ),
+  )
+  pi.on(
+    'context',
+    host.handler<ContextEvent, ContextEventResult>('context', (boundary, event, ctx) =>
+      boundary.beforeCall(event, ctx),
+    ),
+  )
+  pi.on(
+    'tool_result',
+    host.handler<ToolResultEvent, ToolResultEventResult>('tool_result', async (boundary, event) => {
+      const { header } = await boundary.manager.receive(await toolcallOf(event))
+      return header === undefined || boundary.off ? undefined : { content: withHeader(event.content, header) }
+    }),
+  )
+  pi.on(
+    'turn_end',
+    host.handler<TurnEndEvent, TurnEndEventResult>('turn_end', async (boundary, event, ctx) => {
+      const result = await boundary.turnEnd(event, ctx)
+      await showStatus(host, ctx)
+      return result
+    }),
+  )
+  pi.on(
+    'session_tree',
+    host.handler<SessionTreeEvent>('session_tree', async (boundary, _event, ctx) => {
+      await boundary.synchronize(ctx)
+      await showStatus(host, ctx)
+    }),
+  )
+  pi.on(
+    'session_before_compact',
+    host.handler<SessionBeforeCompactEvent, SessionBeforeCompactResult>('session_before_compact', beforeCompaction),
+  )
+  pi.on(
+    'session_compact',
+    host.handler<SessionCompactEvent>('session_compact', (boundary, _event, ctx) => boundary.reread(ctx)),
+  )
+}
+
+async function loadNative(): ReturnType<Load> {
+  const { ContextManager, defaultStorePath } = await import('../lib/index.ts')
+  return { open: (options) => ContextManager.open(options), defaultStorePath }
+}

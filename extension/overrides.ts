@@ -1,0 +1,108 @@
+/**
+ * Pi's own read, write and edit with operations that hand the bytes over: a read gives the whole file, also where the
+ * model asked for a part, and a write the final text. Everything else of the tools is Pi's.
+ */
+import { constants } from 'node:fs'
+import { access, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
+import {
+  createEditToolDefinition,
+  createReadToolDefinition,
+  createWriteToolDefinition,
+  detectSupportedImageMimeTypeFromFile,
+  getAgentDir,
+  SettingsManager,
+  withFileMutationQueue,
+} from '@earendil-works/pi-coding-agent'
+import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
+
+/** Where the bytes go. Neither rejects: a file that can't be indexed is still read and written. */
+export interface FileObserver {
+  /** The agent has read a file. */
+  read(path: string, bytes: Uint8Array): Promise<void>
+  /** The agent has written a file. */
+  written(path: string, content: string): Promise<void>
+}
+
+/**
+ * Replaces those of the three tools that are active and Pi's own. A tool that the user has switched off stays off,
+ * and another extension's stays as it is. Returns the names of the replaced ones.
+ */
+export function overrideTools(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObserver): string[] {
+  const active = new Set(pi.getActiveTools())
+  const own = new Set(
+    pi
+      .getAllTools()
+      .filter((tool) => tool.sourceInfo.source === 'builtin')
+      .map((tool) => tool.name),
+  )
+  const names = ['read', 'write', 'edit'].filter((name) => active.has(name) && own.has(name))
+  if (names.includes('read')) overrideRead(pi, ctx, observer)
+  if (names.includes('write')) overrideWrite(pi, ctx, observer)
+  if (names.includes('edit')) overrideEdit(pi, ctx, observer)
+  return names
+}
+
+function overrideRead(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObserver): void {
+  const autoResizeImages = imageAutoResize(ctx)
+  const operations = {
+    access: readable,
+    detectImageMimeType: detectSupportedImageMimeTypeFromFile,
+    async readFile(path: string): Promise<Buffer> {
+      // Pi's write empties a file before it fills it; a read beside it must wait for the whole text.
+      const bytes = await withFileMutationQueue(path, () => readFile(path))
+      await observer.read(path, bytes)
+      return bytes
+    },
+  }
+  const own = (cwd: string) => createReadToolDefinition(cwd, { autoResizeImages, operations })
+  pi.registerTool({
+    ...own(ctx.cwd),
+    execute: (id, input, signal, update, context) => own(context.cwd).execute(id, input, signal, update, context),
+  })
+}
+
+function overrideWrite(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObserver): void {
+  const operations = {
+    writeFile: (path: string, content: string) => write(path, content, observer),
+    async mkdir(path: string): Promise<void> {
+      await mkdir(path, { recursive: true })
+    },
+  }
+  const own = (cwd: string) => createWriteToolDefinition(cwd, { operations })
+  pi.registerTool({
+    ...own(ctx.cwd),
+    execute: (id, input, signal, update, context) => own(context.cwd).execute(id, input, signal, update, context),
+  })
+}
+
+function overrideEdit(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObserver): void {
+  const operations = {
+    access: (path: string) => access(path, constants.R_OK | constants.W_OK),
+    readFile: (path: string) => readFile(path),
+    writeFile: (path: string, content: string) => write(path, content, observer),
+  }
+  const own = (cwd: string) => createEditToolDefinition(cwd, { operations })
+  pi.registerTool({
+    ...own(ctx.cwd),
+    execute: (id, input, signal, update, context) => own(context.cwd).execute(id, input, signal, update, context),
+  })
+}
+
+async function write(path: string, content: string, observer: FileObserver): Promise<void> {
+  await writeFile(path, content, 'utf-8')
+  await observer.written(path, content)
+}
+
+/** Refuses, with a sentence, what would never end (a pipe) or has no bytes to give (a directory). */
+async function readable(path: string): Promise<void> {
+  const found = await stat(path)
+  if (found.isDirectory()) throw new Error(`${path} is a directory; list it with ls`)
+  if (!found.isFile()) throw new Error(`${path} is not a regular file but ${found.isFIFO() ? 'a named pipe' : 'a device or socket'}`)
+  await access(path, constants.R_OK)
+}
+
+/** The user's setting, which Pi gives to its own read tool. */
+function imageAutoResize(ctx: ExtensionContext): boolean {
+  const options = { projectTrusted: ctx.isProjectTrusted() }
+  return SettingsManager.create(ctx.cwd, getAgentDir(), options).getImageAutoResize()
+}

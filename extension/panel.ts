@@ -1,0 +1,157 @@
+/** The report as a screen in the terminal, with keys to pin, drop and bring back. */
+import type { ExtensionCommandContext, Theme } from '@earendil-works/pi-coding-agent'
+import { Key, matchesKey, truncateToWidth } from '@earendil-works/pi-tui'
+import type { Component, TUI } from '@earendil-works/pi-tui'
+import { NOTICE } from './boundary.ts'
+import { keep } from './commands.ts'
+import { sentence, tell } from './guard.ts'
+import type { Host } from './host.ts'
+import { makeReport } from './report.ts'
+import type { Report } from './report.ts'
+import { costLines, receiptLine, shareLines, short } from './ui.ts'
+
+/** Rows of outputs that are shown at once. */
+const ROWS = 12
+
+/** Receipts that are shown; the newest. */
+const RECEIPTS = 3
+
+/** Shows the panel until the person closes it. */
+export async function showPanel(host: Host, ctx: ExtensionCommandContext, report: Report): Promise<void> {
+  await ctx.ui.custom<void>((tui, theme, _keys, done) => new Panel(host, ctx, report, tui, theme, done))
+}
+
+/** An output in the list. */
+interface Row {
+  id: string
+  text: string
+  pinned: boolean
+  collapsed: boolean
+}
+
+class Panel implements Component {
+  readonly #host: Host
+  readonly #ctx: ExtensionCommandContext
+  readonly #tui: TUI
+  readonly #theme: Theme
+  readonly #done: () => void
+  #report: Report
+  #rows: Row[]
+  #selected = 0
+  #message = ''
+  #busy = false
+
+  constructor(host: Host, ctx: ExtensionCommandContext, report: Report, tui: TUI, theme: Theme, done: () => void) {
+    this.#host = host
+    this.#ctx = ctx
+    this.#report = report
+    this.#rows = rowsOf(report)
+    this.#tui = tui
+    this.#theme = theme
+    this.#done = done
+  }
+
+  invalidate(): void {
+    // Nothing is kept between two renderings.
+  }
+
+  handleInput(data: string): void {
+    if (matchesKey(data, Key.escape) || data === 'q' || matchesKey(data, Key.ctrl('c'))) return this.#done()
+    this.#message = ''
+    if (matchesKey(data, Key.up)) this.#move(-1)
+    else if (matchesKey(data, Key.down)) this.#move(1)
+    else if (data === 'p') void this.#act((row) => this.#pin(row))
+    else if (data === 'd') void this.#act((row) => this.#drop(row))
+    else if (data === 'b') void this.#act((row) => this.#bringBack(row))
+    this.#tui.requestRender()
+  }
+
+  render(width: number): string[] {
+    const theme = this.#theme
+    const { contextTokens, contextWindow, staleTokens, collapsed, off } = this.#report
+    const of = contextWindow > 0 ? ` of ${short(contextWindow)}` : ''
+    const title = `Context  ${short(contextTokens)}${of} tokens${off ? ' · off' : ''}`
+    const stale = staleTokens > 0 ? `, ${short(staleTokens)} tokens stale` : ''
+    const first = Math.max(0, Math.min(this.#selected - ROWS + 1, this.#rows.length - ROWS))
+    const lines = [
+      theme.fg('accent', theme.bold(title)),
+      '',
+      ...shareLines(this.#report),
+      '',
+      theme.fg('accent', `Outputs: ${this.#rows.length - collapsed.length} in sight, ${collapsed.length} collapsed${stale}`),
+      ...this.#rows.slice(first, first + ROWS).map((row, index) => this.#row(row, first + index)),
+      '',
+      ...costLines(this.#report),
+      ...this.#report.receipts.slice(-RECEIPTS).map((receipt) => theme.fg('muted', `  ${receiptLine(receipt)}`)),
+      theme.fg('muted', `Store: ${this.#report.store}`),
+      '',
+      this.#message === '' ? theme.fg('dim', '↑↓ choose · p pin · d drop · b bring back · esc close') : this.#message,
+    ]
+    return lines.map((line) => truncateToWidth(line, width))
+  }
+
+  #row(row: Row, index: number): string {
+    const chosen = index === this.#selected
+    const text = `${chosen ? '>' : ' '} ${row.pinned ? '*' : ' '} ${row.text}`
+    if (chosen) return this.#theme.fg('accent', text)
+    return row.collapsed ? this.#theme.fg('dim', text) : text
+  }
+
+  #move(by: number): void {
+    this.#selected = Math.max(0, Math.min(this.#rows.length - 1, this.#selected + by))
+  }
+
+  async #act(action: (row: Row) => Promise<string>): Promise<void> {
+    const row = this.#rows[this.#selected]
+    if (row === undefined || this.#busy) return
+    this.#busy = true
+    try {
+      this.#message = await action(row)
+      const { boundary } = this.#host
+      if (boundary !== undefined) await keep(this.#host, boundary)
+      this.#report = await makeReport(this.#host, this.#ctx)
+      this.#rows = rowsOf(this.#report)
+      this.#move(0)
+    } catch (error) {
+      this.#message = this.#theme.fg('error', sentence(error))
+    } finally {
+      this.#busy = false
+      this.#tui.requestRender()
+    }
+  }
+
+  async #pin(row: Row): Promise<string> {
+    const manager = this.#host.manager()
+    return (row.pinned ? await manager.unpin(row.id) : await manager.pin(row.id)).message
+  }
+
+  async #drop(row: Row): Promise<string> {
+    return (await this.#host.manager().deactivate(row.id)).message
+  }
+
+  /** At the end of the conversation, where it costs its own tokens and nothing that is cached. */
+  async #bringBack(row: Row): Promise<string> {
+    const change = await this.#host.manager().activate(row.id)
+    if (!change.ok || change.content === undefined) return change.message
+    const message = { customType: NOTICE, content: `id=${row.id}\n${change.content}`, display: false }
+    this.#host.pi.sendMessage(message, { deliverAs: 'nextTurn' })
+    tell(this.#ctx, `${row.id} goes to the model with your next message.`, 'info')
+    return change.message
+  }
+}
+
+function rowsOf(report: Report): Row[] {
+  const visible = report.visible.map((one) => ({
+    id: one.id,
+    text: `${short(one.tokens).padStart(5)}  ${one.tool} ${one.about}  ${one.id}${one.active ? '' : '  stale'}`,
+    pinned: one.pinned,
+    collapsed: false,
+  }))
+  const collapsed = report.collapsed.map((one) => ({
+    id: one.id,
+    text: `    -  ${one.tool} ${one.about}  ${one.id}`,
+    pinned: false,
+    collapsed: true,
+  }))
+  return [...visible, ...collapsed]
+}

@@ -1,0 +1,169 @@
+/** What fills the window, for the person. Reads the whole branch, so it is made only when somebody asks. */
+import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
+import type { RollReceipt } from '../index.js'
+import type { Host } from './host.ts'
+import type { PiMessage } from './messages.ts'
+import { isReference, readHeader } from './reference.ts'
+
+/** A part of the window. Tokens are characters / 4. */
+export interface Share {
+  name: string
+  tokens: number
+}
+
+/** A tool output that the model sees in full or as an excerpt. */
+export interface Visible {
+  /** What the tools and the keys take. */
+  id: string
+  tool: string
+  /** The path or command it is about, where there is one. */
+  about: string
+  tokens: number
+  active: boolean
+  pinned: boolean
+}
+
+/** A tool output that the model sees as a reference only. */
+export interface Collapsed {
+  id: string
+  tool: string
+  about: string
+}
+
+/** The report. */
+export interface Report {
+  shares: Share[]
+  /** The largest first. */
+  visible: Visible[]
+  /** The newest first. */
+  collapsed: Collapsed[]
+  /** The estimate of the next request. */
+  contextTokens: number
+  staleTokens: number
+  /** The model's window; 0 where it is unknown. */
+  contextWindow: number
+  active: number
+  objects: number
+  /** Share of the last request that the provider read from its cache, 0 to 1; undefined before the first answer. */
+  cachedShare: number | undefined
+  /** What the provider's prices make of the session so far, in dollars. */
+  cost: number
+  /** What rolls have saved, in dollars; undefined where the model has no prices. */
+  saved: number | undefined
+  /** The same in fresh input tokens. */
+  savedTokens: number
+  receipts: RollReceipt[]
+  off: boolean
+  store: string
+}
+
+/** Looks at the session that is open. Rejects where there is none. */
+export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Report> {
+  const manager = host.manager()
+  const boundary = host.boundary
+  if (boundary === undefined) throw new Error('the context manager has no open session')
+  const [sets, stats, receipts] = await Promise.all([manager.sessionSets(), manager.stats(), manager.receipts()])
+  const active = new Set(sets.active_set)
+  const pinned = new Set(sets.pinned_set)
+  const messages = ctx.sessionManager.buildSessionProjection().messages
+  const sums = new Map<string, number>(KINDS.map((kind) => [kind, 0]))
+  const add = (kind: Kind, characters: number): void => void sums.set(kind, (sums.get(kind) ?? 0) + characters)
+  add('system prompt and tools', ctx.getSystemPrompt().length)
+  const calls = new Map<string, string>()
+  const visible: Visible[] = []
+  const collapsed: Collapsed[] = []
+  for (const message of messages) {
+    if (message.role === 'assistant') {
+      for (const block of message.content) {
+        if (block.type === 'text') add("the model's words", block.text.length)
+        else if (block.type === 'thinking') add("the model's words", block.thinking.length)
+        else {
+          calls.set(block.id, about(block.arguments))
+          add('tool calls', block.name.length + JSON.stringify(block.arguments).length)
+        }
+      }
+    } else if (message.role === 'toolResult') {
+      const text = message.content.map((block) => (block.type === 'text' ? block.text : '')).join('\n')
+      const one = { tool: message.toolName, about: calls.get(message.toolCallId) ?? '' }
+      if (isReference(text)) {
+        add('references', text.length)
+        collapsed.unshift({ id: /id=(\S+)/.exec(text)?.[1] ?? message.toolCallId, ...one })
+        continue
+      }
+      const size = text.length + IMAGE_CHARACTERS * message.content.filter((block) => block.type === 'image').length
+      add('tool results', size)
+      const id = readHeader(text)?.id ?? message.toolCallId
+      visible.push({ id, ...one, tokens: tokens(size), active: active.has(id), pinned: pinned.has(id) })
+    } else {
+      add(message.role === 'user' ? 'your words' : 'other', sizeOf(message))
+    }
+  }
+  const { figures } = boundary
+  const price = ctx.model?.cost.input ?? 0
+  return {
+    shares: [...sums].map(([name, size]) => ({ name, tokens: tokens(size) })).filter((share) => share.tokens > 0),
+    visible: visible.sort((left, right) => right.tokens - left.tokens),
+    collapsed,
+    contextTokens: figures.contextTokens || stats.contextTokens,
+    staleTokens: figures.staleTokens,
+    contextWindow: ctx.model?.contextWindow ?? 0,
+    active: sets.active_set.length,
+    objects: stats.objects,
+    ...spent(ctx),
+    saved: price > 0 ? (figures.saved * price) / 1e6 : undefined,
+    savedTokens: figures.saved,
+    receipts,
+    off: boundary.off,
+    store: host.place,
+  }
+}
+
+const KINDS = [
+  'system prompt and tools',
+  'your words',
+  "the model's words",
+  'tool calls',
+  'tool results',
+  'references',
+  'other',
+] as const
+type Kind = (typeof KINDS)[number]
+
+/** What Pi counts for an image. */
+const IMAGE_CHARACTERS = 4800
+
+function tokens(characters: number): number {
+  return Math.ceil(characters / 4)
+}
+
+/** The argument by which a person knows a call. */
+function about(args: Record<string, unknown>): string {
+  for (const name of ['path', 'command', 'pattern', 'id', 'query']) {
+    const value = args[name]
+    if (typeof value === 'string') return value.replaceAll(/\s+/g, ' ').slice(0, 80)
+  }
+  return ''
+}
+
+function sizeOf(message: PiMessage): number {
+  const { content, summary, command, output } = message as unknown as Record<string, unknown>
+  const texts = typeof content === 'string' || content === undefined ? [content, summary, command, output] : content
+  return (texts as unknown[]).reduce<number>((sum, one) => {
+    const text = typeof one === 'string' ? one : (one as { text?: unknown } | undefined)?.text
+    return sum + (typeof text === 'string' ? text.length : 0)
+  }, 0)
+}
+
+/** What the provider has reported on this branch. */
+function spent(ctx: ExtensionContext): { cachedShare: number | undefined; cost: number } {
+  let cost = 0
+  let cachedShare: number | undefined
+  for (const entry of ctx.sessionManager.getBranch()) {
+    if (entry.type !== 'message' || entry.message.role !== 'assistant') continue
+    const { usage } = entry.message
+    cost += usage.cost.total
+    const prompt = usage.input + usage.cacheRead + usage.cacheWrite
+    if (prompt > 0) cachedShare = usage.cacheRead / prompt
+  }
+  return { cachedShare, cost }
+}

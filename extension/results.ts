@@ -1,0 +1,74 @@
+/** Tool results on their way into the transcript: the whole output is recorded, then the result gets its header. */
+import { readFile, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, dirname, resolve } from 'node:path'
+import type { ToolResultEvent } from '@earendil-works/pi-coding-agent'
+import type { Toolcall } from '../index.js'
+
+/** A larger output is recorded as Pi shows it: 16 MiB, as for files. */
+export const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
+
+/** The content blocks of a tool result. */
+export type ResultContent = ToolResultEvent['content']
+
+/** A tool result as the engine records it: with the complete output, from before Pi's own cut. */
+export async function toolcallOf(event: ToolResultEvent): Promise<Toolcall> {
+  const shown = textOf(event.content)
+  const cut = cutOutput(event, shown)
+  return {
+    id: event.toolCallId,
+    tool: event.toolName,
+    args: event.input,
+    content: (cut && (await wholeOutput(cut))) ?? shown,
+    status: event.isError ? 'fail' : 'ok',
+  }
+}
+
+/** The text blocks of a result as one text. */
+export function textOf(content: ResultContent): string {
+  return content.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('\n')
+}
+
+/** A result with a line before its text; unchanged where it has no text. */
+export function withHeader(content: ResultContent, header: string): ResultContent {
+  const first = content.findIndex((block) => block.type === 'text')
+  return content.map((block, index) =>
+    index === first && block.type === 'text' ? { ...block, text: `${header}\n${block.text}` } : block,
+  )
+}
+
+/** An output that Pi has cut: where all of it is, and what Pi said after it. */
+interface CutOutput {
+  path: string
+  /** How the command ended, where it failed. */
+  status: string | undefined
+}
+
+/** Pi's last lines under an output that it has cut; a failed command has no details that name the file. */
+const CUT_MARK = /\n\n\[Showing (?:last|lines) [^\n]* Full output: ([^\n]+)\](?:\n\n(Command [^\n]*))?$/
+
+/** The names of Pi's own files for complete outputs. */
+const OUTPUT_FILE = /^pi-(?:bash|powershell)-[0-9a-f]+\.log$/
+
+function cutOutput(event: ToolResultEvent, shown: string): CutOutput | undefined {
+  const told = (event.details as { fullOutputPath?: unknown } | undefined)?.fullOutputPath
+  const mark = CUT_MARK.exec(shown)
+  if (typeof told === 'string') return { path: told, status: mark?.[2] }
+  if (event.toolName !== 'bash' && event.toolName !== 'powershell') return undefined
+  const path = mark?.[1]
+  // The mark is text, and a command can print anything: only a file of Pi's own is opened.
+  if (path === undefined || !OUTPUT_FILE.test(basename(path))) return undefined
+  return resolve(dirname(path)) === resolve(tmpdir()) ? { path, status: mark?.[2] } : undefined
+}
+
+async function wholeOutput({ path, status }: CutOutput): Promise<string | undefined> {
+  try {
+    const found = await stat(path)
+    if (!found.isFile() || found.size > MAX_OUTPUT_BYTES) return undefined
+    const text = await readFile(path, 'utf8')
+    return status === undefined ? text : `${text}\n\n${status}`
+  } catch {
+    // The file is temporary and not ours: where it is gone, what Pi shows is all there is.
+    return undefined
+  }
+}

@@ -1,0 +1,117 @@
+/** The settings file: `context-manager.json` in Pi's configuration folder. Every field is optional. */
+import { readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { isAbsolute, join } from 'node:path'
+
+/** The settings, with a value for each. */
+export interface Settings {
+  /** Whether rolls and excerpts happen; `/context on` and `off` change it for one session. Default true. */
+  enabled: boolean
+  /** The store's file. Default: `defaultStorePath()`. The variable CONTEXT_STORE_PATH wins over it. */
+  store: string | undefined
+  /**
+   * `override` (default): read, write and edit run through definitions that hand their bytes over. `observe`: no tool
+   * is replaced, for use beside other extensions that replace them. The flag `--context-tools` wins over it.
+   */
+  tools: 'override' | 'observe'
+  /** How many tool outputs of one user turn stay active. Default 5. */
+  perTurn: number
+  /** How many user turns back tool outputs stay active, the current one included. Default 3. */
+  turnsBack: number
+  /** Whether files that were read are watched for changes from outside. Default true. */
+  watch: boolean
+  /** Roll only where a user's turn starts, for models whose reasoning depends on an unchanged prefix. Default false. */
+  rollOnlyAtUserTurn: boolean
+  /** Seconds that a provider keeps a prompt prefix, where Pi's model catalogue does not say. Default 300. */
+  cacheLifetimeSeconds: number
+  /** Whether Pi's footer shows the status line. Default true. */
+  statusLine: boolean
+}
+
+/** What a file without fields means. */
+export const DEFAULTS: Settings = {
+  enabled: true,
+  store: undefined,
+  tools: 'override',
+  perTurn: 5,
+  turnsBack: 3,
+  watch: true,
+  rollOnlyAtUserTurn: false,
+  cacheLifetimeSeconds: 300,
+  statusLine: true,
+}
+
+/** The settings, and a sentence for each part of the file that could not be used. */
+export interface ReadSettings {
+  settings: Settings
+  problems: string[]
+}
+
+/** Reads the settings of a configuration folder. Never throws: what can't be used is told and left at its default. */
+export function readSettings(folder: string): ReadSettings {
+  const path = join(folder, 'context-manager.json')
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT'
+    return { settings: { ...DEFAULTS }, problems: missing ? [] : [`${path}: ${(error as Error).message}`] }
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    return { settings: { ...DEFAULTS }, problems: [`${path} is not JSON: ${(error as Error).message}`] }
+  }
+  const { settings, problems } = checkSettings(value)
+  return { settings, problems: problems.map((problem) => `${path}: ${problem}`) }
+}
+
+/** The settings in a parsed file. */
+export function checkSettings(value: unknown): ReadSettings {
+  const settings: Record<string, unknown> = { ...DEFAULTS }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return { settings: { ...DEFAULTS }, problems: ['the settings are a JSON object'] }
+  }
+  const problems: string[] = []
+  for (const [name, given] of Object.entries(value)) {
+    const check = CHECKS[name as keyof Settings]
+    if (check === undefined) problems.push(`there is no setting "${name}"`)
+    else if (check.test(given)) settings[name] = name === 'store' ? expandHome(given as string) : given
+    else problems.push(`"${name}" must be ${check.wanted}, not ${JSON.stringify(given)}`)
+  }
+  return { settings: settings as unknown as Settings, problems }
+}
+
+interface Check {
+  wanted: string
+  test(value: unknown): boolean
+}
+
+const YES_OR_NO: Check = { wanted: 'true or false', test: (value) => typeof value === 'boolean' }
+const COUNT: Check = {
+  wanted: 'a whole number of at least 1',
+  test: (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) < 2 ** 31,
+}
+
+const CHECKS: Record<keyof Settings, Check> = {
+  enabled: YES_OR_NO,
+  store: {
+    wanted: 'an absolute path',
+    test: (value) => typeof value === 'string' && isAbsolute(expandHome(value)),
+  },
+  tools: { wanted: '"override" or "observe"', test: (value) => value === 'override' || value === 'observe' },
+  perTurn: COUNT,
+  turnsBack: COUNT,
+  watch: YES_OR_NO,
+  rollOnlyAtUserTurn: YES_OR_NO,
+  cacheLifetimeSeconds: {
+    wanted: 'a number of seconds above 0',
+    test: (value) => typeof value === 'number' && Number.isFinite(value) && value > 0,
+  },
+  statusLine: YES_OR_NO,
+}
+
+function expandHome(path: string): string {
+  return path === '~' || path.startsWith('~/') ? join(homedir(), path.slice(1)) : path
+}
