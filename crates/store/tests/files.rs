@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use context_model::error::ErrorCode;
 use context_model::hash::Digest;
@@ -230,7 +230,7 @@ async fn read_damaged(path: &Path, truth: &Truth, whole: bool, tally: &mut Tally
         Ok(damages) => {
             tally.named += 1;
             // Whatever can't be read is named.
-            for ((id, tx), _) in truth {
+            for (id, tx) in truth.keys() {
                 let at = AsOf { valid_time: None, known: Some(Known::Tx(*tx)) };
                 if store.get(id, at).await.is_err() {
                     let named = |d: &context_store::Damage| d.id.as_ref() == Some(id) || d.id.is_none();
@@ -327,7 +327,7 @@ async fn a_clock_that_jumps_keeps_every_version_in_order() {
         now,
     ];
     let calls = Arc::new(AtomicUsize::new(0));
-    let clock = {
+    let clock: context_store::clock::Clock = {
         let calls = Arc::clone(&calls);
         Arc::new(move || {
             let call = calls.fetch_add(1, Ordering::Relaxed);
@@ -336,7 +336,7 @@ async fn a_clock_that_jumps_keeps_every_version_in_order() {
     };
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.db");
-    let mut store = SqliteStore::open_with(&path, Durability::Power, clock.clone()).unwrap();
+    let mut store = SqliteStore::open_with(&path, Durability::Power, Arc::clone(&clock)).unwrap();
     let id = file("/x", "").id().clone();
     let mut receipts: Vec<Receipt> = Vec::new();
     for n in 0..steps.len() {
@@ -349,7 +349,7 @@ async fn a_clock_that_jumps_keeps_every_version_in_order() {
         receipts.push(receipt);
         if n % 4 == 3 {
             store.close().await.unwrap();
-            store = SqliteStore::open_with(&path, Durability::Power, clock.clone()).unwrap();
+            store = SqliteStore::open_with(&path, Durability::Power, Arc::clone(&clock)).unwrap();
         }
         // What was true as of an earlier transaction stays true.
         for (m, receipt) in receipts.iter().enumerate() {
@@ -466,22 +466,19 @@ async fn errors_hold_no_content() {
     let bytes = fs::read(&path).unwrap();
     let at = bytes.windows(8).position(|w| w == b"a secret").unwrap();
     fs::write(&path, with_bytes(bytes, at, b"A")).unwrap();
-    let errors: Mutex<Vec<String>> = Mutex::default();
+    let mut errors: Vec<String> = Vec::new();
     let store = open(&path);
     let damage = store.verify().await.unwrap();
     assert!(damage.iter().any(|d| d.id.as_ref() == Some(file("/a", "").id())));
-    errors.lock().unwrap().extend(damage.into_iter().map(|d| d.what));
-    errors
-        .lock()
-        .unwrap()
-        .push(store.get(file("/a", "").id(), AsOf::default()).await.unwrap_err().to_string());
+    errors.extend(damage.into_iter().map(|d| d.what));
+    errors.push(store.get(file("/a", "").id(), AsOf::default()).await.unwrap_err().to_string());
     let mut patch = Patch::new();
     patch.set(&["nothing"], json!("a secret value"));
     let writes = vec![Write::patch(chat().id().clone(), patch)];
     let refused = store.transact(Transaction { writes, expected: Vec::new() }).await;
-    errors.lock().unwrap().push(refused.unwrap_err().to_string());
+    errors.push(refused.unwrap_err().to_string());
     store.close().await.unwrap();
-    for error in errors.into_inner().unwrap() {
+    for error in errors {
         assert!(!error.contains("secret"), "{error}");
     }
 }

@@ -32,9 +32,6 @@ pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection> 
     }
     let had_log = fs::metadata(log(path)).is_ok_and(|log| log.len() > 0);
     let connection = open(path)?;
-    if connection.is_readonly("main")? {
-        return Err(unusable("the file is read-only; make it writable or choose another path"));
-    }
     // Should the file turn out to be someone else's, closing it must not copy a log that was there into it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, had_log)?;
     patiently(|| migrate::check(&connection))?;
@@ -120,6 +117,10 @@ impl From<Trouble> for StoreError {
 fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
+    // SQLite opens a file that it may not write all the same, and would leave a log beside it.
+    if connection.is_readonly("main")? {
+        return Err(unusable("the file is read-only; make it writable or choose another path"));
+    }
     let begin = std::cell::Cell::new(Instant::now());
     connection.busy_handler(Some(move |count| {
         if count == 0 {
