@@ -166,6 +166,22 @@ export declare class ContextManager {
    * already in them. The first `recorded` messages are in the store already.
    */
   resync(messages: Array<IncomingMessage>, recorded: number, call: ModelCall): Promise<Plan>
+  /**
+   * What to answer to a read of a file, just indexed, whose lines are still visible in the model's request:
+   * where they are, or what has changed in them since. Null: show the lines. `offset` is the first line,
+   * counted from 1, and `limit` the number of lines.
+   */
+  answerRead(path: string, offset?: number | undefined | null, limit?: number | undefined | null): Promise<string | undefined | null>
+  /**
+   * Checks an edit of a file, just indexed: if it has changed since the model last saw or wrote it, the
+   * refusal with the difference, after which the model knows the change. Null: go on.
+   */
+  checkEdit(path: string): Promise<string | undefined | null>
+  /**
+   * Lines for the model about files that it knows in another version than they are in now, each version
+   * once. `advance` gives the same in its plan; this is for the moment between a prompt and its first call.
+   */
+  staleNotices(): Promise<Array<string>>
   /** Rolls everything that is stale now, because a person asked for it. */
   rollNow(call: ModelCall): Promise<Plan>
   /** Takes back the latest roll of this process: its messages are to be shown in full again. */
@@ -515,6 +531,8 @@ export interface SetChange {
   code?: ErrorCode
   /** The content or the part of it, after an activation. */
   content?: string
+  /** After an activation: whether the whole content is still visible in what was projected last. */
+  visible: boolean
 }
 
 /** Figures of a session. */
