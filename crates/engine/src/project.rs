@@ -48,7 +48,7 @@ pub struct Call {
     pub only_at_user_turn: bool,
     /// Whether the next call begins a user's turn.
     pub at_user_turn: bool,
-    /// Whether rolls may happen now at all; the person's switch.
+    /// Whether anything may collapse now: rolls, and excerpts of large new outputs; the person's switch.
     pub rolls: bool,
 }
 
@@ -86,6 +86,22 @@ pub enum Edit {
         /// The calls; none puts back the message as the harness has it.
         calls: Vec<CollapsedCall>,
     },
+}
+
+/// How messages are taken in.
+#[derive(Clone, Copy)]
+struct Taking {
+    /// They are not part of the record yet.
+    record: bool,
+    /// Large outputs may be shown as excerpts.
+    excerpts: bool,
+}
+
+impl Taking {
+    /// New messages. Where nothing may collapse nothing is cut at birth either.
+    fn new(call: &Call) -> Self {
+        Self { record: true, excerpts: call.rolls }
+    }
 }
 
 /// What a tool result shall show when it enters the transcript.
@@ -129,7 +145,7 @@ impl Engine {
         let policy = state.policy(call);
         state.sight.set_system_tokens(call.system_tokens);
         for one in incoming {
-            self.inner.take_in(&mut state, &one, &policy, true, &mut plan).await?;
+            self.inner.take_in(&mut state, &one, &policy, Taking::new(call), &mut plan).await?;
         }
         self.inner.refresh(&mut state).await?;
         plan.notices = self.inner.notices(&mut state).await?;
@@ -156,14 +172,14 @@ impl Engine {
         let policy = state.policy(call);
         state.sight.set_system_tokens(call.system_tokens);
         for (number, one) in incoming.into_iter().enumerate() {
-            self.inner.take_in(&mut state, &one, &policy, number >= recorded, &mut plan).await?;
+            // Whatever was shown in full before stays in full: only a roll may change what was sent.
+            let taking = Taking { record: number >= recorded, excerpts: false };
+            self.inner.take_in(&mut state, &one, &policy, taking, &mut plan).await?;
         }
         let sets = std::mem::take(&mut state.sets);
         state.sight.start_turn(&sets);
         state.sets = sets;
         state.sight.assume_sent();
-        // Whatever was shown in full before stays in full: only a roll may change what was sent.
-        plan.edits.clear();
         state.finish(&mut plan);
         Ok(plan)
     }
@@ -215,19 +231,19 @@ impl Inner {
         state: &mut State,
         incoming: &Incoming,
         policy: &Policy,
-        record: bool,
+        taking: Taking,
         plan: &mut Plan,
     ) -> Result<()> {
         let Incoming { key, message } = incoming;
         match text_of(message, "role") {
             "user" => {
-                if record {
+                if taking.record {
                     self.add_to_chat(state, message).await?;
                 }
                 state.sight.push_fixed(key, message_tokens(message));
             }
             "assistant" => {
-                if record {
+                if taking.record {
                     self.add_to_chat(state, message).await?;
                 }
                 state.last_call_ms = message.get("timestamp").and_then(Value::as_i64).or(state.last_call_ms);
@@ -238,7 +254,7 @@ impl Inner {
                 }
                 state.push_answer(key, message);
             }
-            "toolResult" => self.take_in_result(state, key, message, record, plan).await?,
+            "toolResult" => self.take_in_result(state, key, message, taking, plan).await?,
             _ => state.sight.push_fixed(key, message_tokens(message)),
         }
         Ok(())
@@ -281,15 +297,20 @@ impl Inner {
         state: &mut State,
         key: &str,
         message: &Value,
-        record: bool,
+        taking: Taking,
         plan: &mut Plan,
     ) -> Result<()> {
         let call_id = text_of(message, "toolCallId");
         let text = result_text(message);
         let known = state.object_of(&text).or_else(|| state.expected_object(call_id));
         let object = match known {
-            Some(object) => object,
-            None if record => {
+            Some(object) => {
+                if taking.record && !state.stays.contains_key(&object) {
+                    self.rejoin(state, &object).await?;
+                }
+                object
+            }
+            None if taking.record => {
                 let input = self.input_of(state, message, &text);
                 let observed = self.observe(&input).await?;
                 if let Some(gated) = gated_text(&input.tool, &input.content) {
@@ -312,7 +333,7 @@ impl Inner {
             return Ok(());
         }
         let mut size = tokens::estimate(&text) as u64;
-        let excerpt = state.gated.remove(&object).filter(|_| record);
+        let excerpt = state.gated.remove(&object).filter(|_| taking.excerpts);
         let is_excerpt = excerpt.is_some();
         if let Some(excerpt) = excerpt {
             let text = format!("{}\n{excerpt}", state.short_line(&object).unwrap_or_default());

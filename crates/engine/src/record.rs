@@ -138,6 +138,19 @@ impl Inner {
         } else if state.sets.index().contains(&id) {
             return Ok(id);
         }
+        self.join_turn(state, &id, work);
+        if is_new {
+            // The window decides over this call too, so it must be known before it is saved.
+            let kind = crate::catalog::Kind::Toolcall { tool: input.tool.clone(), status: input.status };
+            state.catalog.put(&id, Meta { kind, is_null: false, tx: state.seen });
+        }
+        let turn = work.chat_after.unwrap_or(state.chat).current_turn();
+        state.collapse(self, turn, &mut work.change);
+        Ok(id)
+    }
+
+    /// Makes a recorded call part of the current turn, and active.
+    fn join_turn(&self, state: &mut State, id: &ObjectId, work: &mut Work) {
         let mut chat = work.chat_after.unwrap_or(state.chat);
         if chat.turns == 0 {
             start_turn(&mut chat, Value::Null, &mut work.chat);
@@ -146,16 +159,24 @@ impl Inner {
         work.chat.append(&["turns", &turn, "toolcall_ids"], json!(id));
         work.chat.append(&["toolcall_refs"], json!(id));
         work.chat_after = Some(chat);
-
-        state.sets.activate(&id, &mut work.change);
+        state.sets.activate(id, &mut work.change);
         state.stays.insert(id.clone(), chat.current_turn());
-        if is_new {
-            // The window decides over this call too, so it must be known before it is saved.
-            let kind = crate::catalog::Kind::Toolcall { tool: input.tool.clone(), status: input.status };
-            state.catalog.put(&id, Meta { kind, is_null: false, tx: state.seen });
+    }
+
+    /// Takes a recorded call into the current turn, where the state that was restored does not have it: the
+    /// process ended between the call's result and the end of its turn.
+    pub(crate) async fn rejoin(&self, state: &mut State, id: &ObjectId) -> Result<()> {
+        for attempt in 0.. {
+            let mut work = Work::default();
+            self.join_turn(state, id, &mut work);
+            let turn = work.chat_after.unwrap_or(state.chat).current_turn();
+            state.collapse(self, turn, &mut work.change);
+            match self.save(state, work).await {
+                Ok(_) => break,
+                Err(error) => self.retry(state, attempt, error).await?,
+            }
         }
-        state.collapse(self, chat.current_turn(), &mut work.change);
-        Ok(id)
+        Ok(())
     }
 
     /// The object ID of a call, and whether it is to be created: the harness's ID verbatim, unless the store

@@ -32,6 +32,10 @@ impl Engine {
         let mut state = inner.lock().await?;
         let at = AsOf { known: Some(Known::Tx(tx)), valid_time: None };
         let ids = [ObjectId::session(session), ObjectId::chat(session)];
+        if tx > inner.store().latest_tx().await? {
+            // The point is of another store, for instance of one that was removed since.
+            return Err(crate::error::EngineError::Unknown(format!("{}@{tx}", ids[0])));
+        }
         let mut found = inner.store().get_many(&ids, at).await?.into_iter();
         let (Some(Some(point)), Some(Some(chat))) = (found.next(), found.next()) else {
             return Err(crate::error::EngineError::Unknown(format!("{}@{tx}", ids[0])));
