@@ -23,6 +23,7 @@ mod error;
 pub mod memory;
 mod shape;
 pub mod sqlite;
+pub mod transfer;
 mod words;
 #[cfg(feature = "xtdb")]
 pub mod xtdb;

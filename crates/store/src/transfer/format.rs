@@ -1,0 +1,232 @@
+//! The lines of an export file.
+
+use std::io::{BufRead, Write};
+
+use context_model::hash::{Digest, Hasher};
+use context_model::id::ObjectId;
+use context_model::object::Document;
+use context_model::patch::Patch;
+use context_model::time::{Timestamp, TxId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Result, Summary, TransferError};
+use crate::{Change, Entry};
+
+/// The name of the format in the first line.
+const FORMAT: &str = "pi-context-manager/history";
+
+/// The version of the format that is written and read.
+const VERSION: u64 = 1;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    format: String,
+    version: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tail {
+    sha256: Digest,
+    objects: u64,
+    versions: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    object: ObjectId,
+    position: u64,
+    tx_id: TxId,
+    tx_time: Timestamp,
+    valid_time: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    document: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<Patch>,
+}
+
+/// One version in a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Exported {
+    pub object: ObjectId,
+    /// The version's place in its object's history, from 0.
+    pub position: u64,
+    pub change: Change,
+    /// The transaction in the store that it was exported from.
+    pub tx_id: TxId,
+    pub tx_time: Timestamp,
+    pub valid_time: Timestamp,
+}
+
+impl Exported {
+    pub fn new(object: ObjectId, position: u64, entry: Entry) -> Self {
+        let Entry { change, tx_id, tx_time, valid_time } = entry;
+        Self { object, position, change, tx_id, tx_time, valid_time }
+    }
+}
+
+/// A file that is being written.
+pub(super) struct Writing<'a> {
+    out: std::io::BufWriter<&'a mut (dyn Write + Send)>,
+    hasher: Hasher,
+    summary: Summary,
+}
+
+impl<'a> Writing<'a> {
+    pub fn new(out: &'a mut (dyn Write + Send)) -> std::io::Result<Self> {
+        let out = std::io::BufWriter::with_capacity(64 * 1024, out);
+        let mut writing = Self { out, hasher: Hasher::default(), summary: Summary::default() };
+        writing.line(&Head { format: FORMAT.into(), version: VERSION })?;
+        Ok(writing)
+    }
+
+    pub fn version(&mut self, version: &Exported) -> std::io::Result<()> {
+        let (document, patch) = match &version.change {
+            Change::Document(document) => (Some(Value::Object(document.to_json())), None),
+            Change::Patch(patch) => (None, Some(patch.clone())),
+        };
+        self.summary.objects += u64::from(version.position == 0);
+        self.summary.versions += 1;
+        self.line(&Line {
+            object: version.object.clone(),
+            position: version.position,
+            tx_id: version.tx_id,
+            tx_time: version.tx_time,
+            valid_time: version.valid_time,
+            document,
+            patch,
+        })
+    }
+
+    pub fn close(mut self) -> std::io::Result<Summary> {
+        let Summary { objects, versions, .. } = self.summary;
+        let sha256 = self.hasher.clone().finish();
+        self.line(&Tail { sha256, objects, versions })?;
+        self.out.flush()?;
+        Ok(self.summary)
+    }
+
+    fn line(&mut self, value: &impl Serialize) -> std::io::Result<()> {
+        let mut bytes = serde_json::to_vec(value)?;
+        bytes.push(b'\n');
+        self.hasher.update(&bytes);
+        self.out.write_all(&bytes)
+    }
+}
+
+/// A file that is being read, and checked on the way.
+pub(super) struct Reading<'a, R> {
+    file: &'a mut R,
+    hasher: Hasher,
+    bytes: Vec<u8>,
+    line: u64,
+    last: Option<(ObjectId, u64)>,
+    summary: Summary,
+    is_done: bool,
+}
+
+impl<'a, R: BufRead> Reading<'a, R> {
+    pub fn new(file: &'a mut R) -> Result<Self> {
+        let mut reading = Self {
+            file,
+            hasher: Hasher::default(),
+            bytes: Vec::new(),
+            line: 0,
+            last: None,
+            summary: Summary::default(),
+            is_done: false,
+        };
+        reading.read()?;
+        let head: Head = serde_json::from_slice(&reading.bytes)
+            .map_err(|_| reading.damaged("this is no export of pi-context-manager"))?;
+        if head.format != FORMAT {
+            return Err(reading.damaged(&format!("this is a file of the format {}", head.format)));
+        }
+        if head.version != VERSION {
+            return Err(reading.damaged(&format!(
+                "the format has version {}, and this library reads {VERSION}",
+                head.version
+            )));
+        }
+        reading.hasher.update(&reading.bytes);
+        Ok(reading)
+    }
+
+    pub fn summary(&self) -> Summary {
+        self.summary
+    }
+
+    /// The next version and its length in bytes; `None` after the last line was found to fit.
+    pub fn next(&mut self) -> Result<Option<(Exported, usize)>> {
+        if self.is_done {
+            return Ok(None);
+        }
+        self.read()?;
+        if let Ok(tail) = serde_json::from_slice::<Tail>(&self.bytes) {
+            return self.end(&tail).map(|()| None);
+        }
+        let line: Line = serde_json::from_slice(&self.bytes)
+            .map_err(|e| self.damaged(&format!("it is no version: {e}")))?;
+        self.hasher.update(&self.bytes);
+        let change = match (line.document, line.patch) {
+            (Some(value), None) => Change::Document(self.document(&line.object, value)?),
+            (None, Some(patch)) => Change::Patch(patch),
+            _ => return Err(self.damaged("a version has a document or a patch")),
+        };
+        let expected = match &self.last {
+            Some((object, position)) if *object == line.object => position + 1,
+            _ => 0,
+        };
+        if line.position != expected {
+            return Err(self.damaged(&format!("version {expected} of {} is missing", line.object)));
+        }
+        self.last = Some((line.object.clone(), line.position));
+        self.summary.objects += u64::from(line.position == 0);
+        self.summary.versions += 1;
+        let Line { object, position, tx_id, tx_time, valid_time, .. } = line;
+        Ok(Some((Exported { object, position, change, tx_id, tx_time, valid_time }, self.bytes.len())))
+    }
+
+    fn document(&self, object: &ObjectId, value: Value) -> Result<Document> {
+        let stored = value.get("content_hash").and_then(Value::as_str).map(str::to_owned);
+        let document = Document::from_json(value).map_err(|e| self.damaged(&e.to_string()))?;
+        if document.id() != object {
+            return Err(self.damaged("the document has another ID than its line"));
+        }
+        if stored.is_none_or(|hash| hash != document.content_hash().to_string()) {
+            return Err(self.damaged("the document does not have the hash that it carries"));
+        }
+        Ok(document)
+    }
+
+    fn end(&mut self, tail: &Tail) -> Result<()> {
+        if self.hasher.clone().finish() != tail.sha256 {
+            return Err(self.damaged("the checksum does not fit: the file was changed"));
+        }
+        if (tail.objects, tail.versions) != (self.summary.objects, self.summary.versions) {
+            return Err(self.damaged("the counts do not fit: the file was changed"));
+        }
+        self.is_done = true;
+        self.bytes.clear();
+        if self.file.read_until(b'\n', &mut self.bytes)? > 0 {
+            return Err(self.damaged("there is something after the checksum"));
+        }
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<()> {
+        self.line += 1;
+        self.bytes.clear();
+        self.file.read_until(b'\n', &mut self.bytes)?;
+        if self.bytes.last() != Some(&b'\n') {
+            return Err(self.damaged("the file ends here, before its checksum"));
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, what: &str) -> TransferError {
+        TransferError::Damaged { line: self.line, what: what.to_owned() }
+    }
+}
