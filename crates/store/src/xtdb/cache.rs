@@ -18,6 +18,9 @@ const MOST_BYTES: usize = 64 << 20;
 /// The most names of ID hashes that are remembered.
 const MOST_NAMES: usize = 200_000;
 
+/// An object's first transaction, and its place among the writes of it where that was needed.
+pub(crate) type First = (TxId, Option<usize>);
+
 /// A latest version as this client knows it.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
@@ -33,7 +36,7 @@ pub(crate) struct Cache {
     order: VecDeque<ObjectId>,
     bytes: usize,
     names: HashMap<String, Option<ObjectId>>,
-    firsts: HashMap<ObjectId, TxId>,
+    firsts: HashMap<ObjectId, First>,
     own: BTreeSet<TxId>,
     /// Everything up to this transaction was taken into account.
     pub seen: TxId,
@@ -95,12 +98,16 @@ impl Cache {
         self.names.insert(hash, id);
     }
 
-    pub fn first(&self, id: &ObjectId) -> Option<TxId> {
+    /// An object's first transaction and its place in it, which never change.
+    pub fn first(&self, id: &ObjectId) -> Option<First> {
         self.firsts.get(id).copied()
     }
 
-    pub fn learn_first(&mut self, id: ObjectId, tx: TxId) {
-        self.firsts.insert(id, tx);
+    pub fn learn_first(&mut self, id: ObjectId, first: First) {
+        if self.firsts.len() >= MOST_NAMES {
+            self.firsts.clear();
+        }
+        self.firsts.insert(id, first);
     }
 
     /// Notes a transaction of this client, so that it is not taken for someone else's.

@@ -188,7 +188,7 @@ impl Nodes {
             let next = place.wrapping_add(1);
             let _ = self.current.compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
             // With another node to ask there is no reason to wait before the first round is over.
-            if next % self.urls.len() == 0 || self.urls.len() == 1 {
+            if next.is_multiple_of(self.urls.len()) {
                 let pause = Duration::from_millis(40 << attempt.min(5));
                 tokio::time::sleep(pause.min(deadline.saturating_duration_since(Instant::now()))).await;
             }

@@ -45,6 +45,20 @@ impl Inner {
         Ok(named)
     }
 
+    /// The objects that one transaction wrote, in its order.
+    pub(super) async fn written_in(&self, tx: TxId) -> Result<Vec<ObjectId>> {
+        let mut written = Vec::new();
+        self.each_tx(TxId(tx.0.saturating_sub(1)), false, |number, row| {
+            if number == tx {
+                written.extend(hashes(row).map(str::to_owned));
+            }
+            Ok(false)
+        })
+        .await?;
+        self.resolve(written.iter()).await?;
+        Ok(self.cache(|cache| written.iter().filter_map(|hash| cache.name(hash).flatten()).collect()))
+    }
+
     /// Forgets the remembered versions that others have replaced.
     pub(super) async fn refresh(&self) -> Result<()> {
         let seen = self.cache(|cache| cache.seen);

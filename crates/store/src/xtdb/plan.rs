@@ -78,25 +78,28 @@ pub(super) struct Draft {
     pub bytes: usize,
 }
 
-/// One transaction of XTDB: the first of the writes, up to where an object would be written again.
+/// One transaction of XTDB: as many of the writes as it can hold.
 #[derive(Default)]
-pub(super) struct Plan {
+pub(super) struct Part {
     pub ops: Ops,
     /// For each write that is covered, whether it makes a version.
     pub written: Vec<bool>,
     pub drafts: Vec<Draft>,
+}
+
+/// All of a transaction's writes, checked, in the parts in which they are sent.
+#[derive(Default)]
+pub(super) struct Plan {
+    pub parts: Vec<Part>,
     /// Whether a write was found equal to a version that is only remembered.
     pub took_equal: bool,
 }
 
-impl Plan {
-    /// Whether nothing is to be sent.
-    pub fn is_empty(&self) -> bool {
-        self.drafts.is_empty()
-    }
-}
+/// What makes sure that a part is applied only where it was planned: the object, the document that it must
+/// hold, and the valid time at which (the end of time where it is `None`).
+type Fence = (ObjectId, Option<Document>, Option<Timestamp>);
 
-/// Plans the longest first part of the writes that one transaction of XTDB can hold.
+/// Plans the writes. With `is_fenced` false only absences are fenced.
 pub(super) fn plan(
     writes: &[Write],
     bases: &HashMap<ObjectId, Base>,
@@ -104,59 +107,82 @@ pub(super) fn plan(
     is_fenced: bool,
 ) -> Result<Plan> {
     let none = Base::new(None, false);
-    let base_of = |id: &ObjectId| bases.get(id).unwrap_or(&none);
     let mut plan = Plan::default();
-    let mut latest: HashMap<ObjectId, usize> = HashMap::new();
-    let mut fenced: HashSet<(ObjectId, Option<Timestamp>)> = HashSet::new();
+    let mut part = Part::default();
+    let mut fences: Vec<Fence> = Vec::new();
+    for (id, _) in expected {
+        fences.push((id.clone(), bases.get(id).and_then(Base::latest).map(|v| v.document.clone()), None));
+    }
     let must: HashSet<&ObjectId> = expected.iter().map(|(id, _)| id).collect();
-    let mut fences = Vec::new();
+    let mut latest: HashMap<ObjectId, Draft> = HashMap::new();
+    let mut in_part: HashSet<ObjectId> = HashSet::new();
     for write in writes {
         let id = id_of(write);
-        let base = base_of(id);
-        let before = latest.get(id).map(|index| &plan.drafts[*index]);
+        let base = bases.get(id).unwrap_or(&none);
+        let before = latest.get(id);
         let Some(draft) = draft(write, base, before)? else {
             plan.took_equal |= before.is_none() && base.is_guess;
-            plan.written.push(false);
+            part.written.push(false);
             continue;
         };
-        if let Some(before) = before {
-            let both = before.valid_time.zip(draft.valid_time);
-            if both.is_none_or(|(one, two)| two <= one) {
-                break;
+        let rises = before.and_then(|b| b.valid_time).zip(draft.valid_time).is_some_and(|(a, b)| b > a);
+        if in_part.contains(id) && !rises {
+            plan.parts.push(part.closed(std::mem::take(&mut fences), &must, is_fenced));
+            part = Part::default();
+            in_part.clear();
+        }
+        if in_part.insert(id.clone()) {
+            match (before, write) {
+                (None, Write::Put { valid_time, .. }) => {
+                    let (document, at) = base.holding(*valid_time);
+                    fences.push((id.clone(), document.cloned(), at));
+                }
+                (None, Write::Patch { .. }) => {
+                    fences.push((id.clone(), base.latest().map(|v| v.document.clone()), None));
+                }
+                (Some(before), _) if base.latest().is_none_or(|v| before.holds_after(v.valid_time)) => {
+                    fences.push((id.clone(), Some(before.document.clone()), None));
+                }
+                (Some(_), _) => {}
             }
-        } else {
-            let (document, at) = base.holding(match write {
-                Write::Put { valid_time, .. } => *valid_time,
-                Write::Patch { .. } => None,
-            });
-            fences.push((id.clone(), document.cloned(), at));
         }
-        latest.insert(id.clone(), plan.drafts.len());
-        plan.drafts.push(draft);
-        plan.written.push(true);
+        latest.insert(id.clone(), draft.clone());
+        part.drafts.push(draft);
+        part.written.push(true);
     }
-    if plan.is_empty() {
-        return Ok(plan);
-    }
-    for (id, _) in expected {
-        fences.push((id.clone(), base_of(id).latest().map(|v| v.document.clone()), None));
-    }
-    for (id, document, at) in fences {
-        if !fenced.insert((id.clone(), at)) {
-            continue;
-        }
-        let value = document.map(|d| Value::Object(d.to_json()));
-        let is_long = value.as_ref().is_some_and(|v| text_length(v) > LONGEST_FENCE);
-        if value.is_none() || (is_fenced && (must.contains(&id) || !is_long)) {
-            let at = at.map_or_else(|| FOREVER.to_owned(), |at| at.to_string());
-            plan.ops.matches(&id, value.as_ref(), &at);
-        }
-    }
-    for draft in &mut plan.drafts {
-        let value = Value::Object(draft.document.to_json());
-        draft.bytes = plan.ops.put(&value, draft.valid_time);
-    }
+    plan.parts.push(part.closed(fences, &must, is_fenced));
     Ok(plan)
+}
+
+impl Draft {
+    fn holds_after(&self, time: Timestamp) -> bool {
+        self.valid_time.is_none_or(|from| from >= time)
+    }
+}
+
+impl Part {
+    fn closed(mut self, fences: Vec<Fence>, must: &HashSet<&ObjectId>, is_fenced: bool) -> Self {
+        if self.drafts.is_empty() {
+            return self;
+        }
+        let mut fenced: HashSet<(ObjectId, Option<Timestamp>)> = HashSet::new();
+        for (id, document, at) in fences {
+            if !fenced.insert((id.clone(), at)) {
+                continue;
+            }
+            let value = document.map(|d| Value::Object(d.to_json()));
+            let is_long = value.as_ref().is_some_and(|v| text_length(v) > LONGEST_FENCE);
+            if value.is_none() || (is_fenced && (must.contains(&id) || !is_long)) {
+                let at = at.map_or_else(|| FOREVER.to_owned(), |at| at.to_string());
+                self.ops.matches(&id, value.as_ref(), &at);
+            }
+        }
+        for draft in &mut self.drafts {
+            let value = Value::Object(draft.document.to_json());
+            draft.bytes = self.ops.put(&value, draft.valid_time);
+        }
+        self
+    }
 }
 
 /// The version that a write makes; `None` where it is equal to the one that holds.

@@ -1,5 +1,6 @@
 //! Which objects fit a filter: by Datalog where XTDB has an index, by their fields where it has none.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use context_model::id::ObjectId;
@@ -8,6 +9,7 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
 use super::Inner;
+use super::cache::First;
 use super::edn::quote;
 use super::http::{Format, Request};
 use super::read::in_parallel;
@@ -42,37 +44,61 @@ impl Inner {
             .collect();
         let mut dated = self.dated(ids, tx, filter.since.is_some()).await?;
         if let Some(since) = filter.since {
-            dated.retain(|(_, _, newest)| newest.is_some_and(|time| time >= since));
+            dated.retain(|object| object.newest.is_some_and(|time| time >= since));
         }
-        dated.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
-        Ok(dated.into_iter().map(|(id, ..)| id).collect())
+        self.order_within_transactions(&mut dated).await?;
+        dated.sort_by(|a, b| (a.first, &a.id).cmp(&(b.first, &b.id)));
+        Ok(dated.into_iter().map(|object| object.id).collect())
     }
 
     /// Each object's first transaction, and on demand the time of its latest version's.
-    async fn dated(
-        self: &Arc<Self>,
-        ids: Vec<ObjectId>,
-        tx: TxId,
-        with_newest: bool,
-    ) -> Result<Vec<(ObjectId, TxId, Option<Timestamp>)>> {
+    async fn dated(self: &Arc<Self>, ids: Vec<ObjectId>, tx: TxId, with_newest: bool) -> Result<Vec<Dated>> {
         let inner = Arc::clone(self);
         in_parallel(ids, move |id| {
             let inner = Arc::clone(&inner);
             async move {
-                let known = inner.cache(|cache| cache.first(&id));
-                if let Some(first) = known.filter(|_| !with_newest) {
-                    return Ok((id, first, None));
+                if let Some(first) = inner.cache(|cache| cache.first(&id)).filter(|_| !with_newest) {
+                    return Ok(Dated { id, first, newest: None });
                 }
                 let places = inner.history_places(&id, tx).await?;
                 let first = places.iter().map(|place| place.tx.id).min().unwrap_or(tx);
                 let newest = places.iter().max_by_key(|place| (place.valid_time, place.tx.id));
                 let newest = newest.map(|place| place.tx.time);
-                inner.cache(|cache| cache.learn_first(id.clone(), first));
-                Ok((id, first, newest))
+                Ok(Dated { id, first: (first, None), newest })
             }
         })
         .await
     }
+
+    /// Finds the places of objects that began in the same transaction, from the log.
+    async fn order_within_transactions(&self, dated: &mut [Dated]) -> Result<()> {
+        let mut together: BTreeMap<TxId, usize> = BTreeMap::new();
+        for object in dated.iter() {
+            *together.entry(object.first.0).or_default() += 1;
+        }
+        let is_needed = |object: &Dated| object.first.1.is_none() && together[&object.first.0] > 1;
+        let wanted: BTreeSet<TxId> = dated.iter().filter(|o| is_needed(o)).map(|o| o.first.0).collect();
+        let mut places = HashMap::new();
+        for tx in wanted {
+            for (place, id) in self.written_in(tx).await?.into_iter().enumerate() {
+                places.entry((tx, id)).or_insert(place);
+            }
+        }
+        for object in dated {
+            if let Some(place) = places.get(&(object.first.0, object.id.clone())) {
+                object.first.1 = Some(*place);
+            }
+            self.cache(|cache| cache.learn_first(object.id.clone(), object.first));
+        }
+        Ok(())
+    }
+}
+
+/// An object with what its place in an answer depends on.
+struct Dated {
+    id: ObjectId,
+    first: First,
+    newest: Option<Timestamp>,
 }
 
 fn fits(source: &Value, filter: &Filter) -> bool {

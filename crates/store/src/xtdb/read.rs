@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use context_model::id::ObjectId;
+use context_model::object::{Document, ObjectType};
+use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -88,8 +90,8 @@ impl Inner {
         Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
     }
 
-    /// The latest versions without their contents. Lists and objects are left out where they grow with the
-    /// session, as in a store that keeps patches.
+    /// The latest versions without their contents. Chats and sessions, which are written as patches, have their
+    /// scalar fields only, as in a store that keeps patches.
     pub(super) async fn outlines(self: &Arc<Self>, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
         let at = self.pinned(AsOf::default()).await?;
         let places = self.places(ids, at).await?;
@@ -103,6 +105,12 @@ impl Inner {
                 map.remove("content");
                 let (id, object_type, source, payload) = document_without_content(Value::Object(map))?;
                 let is_null = !texts.contains(&id);
+                let mut payload = payload;
+                if matches!(object_type, ObjectType::Chat | ObjectType::Session) {
+                    payload.retain(|name, value| {
+                        name != "content_hash" && !value.is_array() && !value.is_object()
+                    });
+                }
                 let outline = Outline {
                     id: id.clone(),
                     object_type,
@@ -281,17 +289,12 @@ where
     Ok(results)
 }
 
-type Parts = (
-    ObjectId,
-    context_model::object::ObjectType,
-    Option<context_model::source::Source>,
-    serde_json::Map<String, Value>,
-);
+type Parts = (ObjectId, ObjectType, Option<Source>, serde_json::Map<String, Value>);
 
 /// Takes an envelope and its payload apart, keeping the `content_hash` that was stored.
 fn document_without_content(value: Value) -> Result<Parts> {
     let hash = value.get("content_hash").cloned();
-    let document = context_model::object::Document::from_json(value)
+    let document = Document::from_json(value)
         .map_err(|e| StoreError::Corrupt(format!("a document is not in this library's shape: {e}")))?;
     let (id, object_type, source, mut payload) = document.into_parts();
     match hash {
@@ -301,7 +304,7 @@ fn document_without_content(value: Value) -> Result<Parts> {
     Ok((id, object_type, source, payload))
 }
 
-fn version(document: context_model::object::Document, place: Place) -> Version {
+fn version(document: Document, place: Place) -> Version {
     Version { document, tx_id: place.tx.id, tx_time: place.tx.time, valid_time: place.valid_time }
 }
 

@@ -20,9 +20,9 @@ pub(crate) fn number(xtdb: u64) -> TxId {
     TxId(xtdb + 1)
 }
 
-/// XTDB's number of a transaction; `None` for the one before the first.
+/// XTDB's number of a transaction; `None` for the one before the first. XTDB's numbers end where Java's do.
 pub(crate) fn xtdb_number(tx: TxId) -> Option<u64> {
-    tx.0.checked_sub(1)
+    tx.0.checked_sub(1).map(|number| number.min(i64::MAX as u64))
 }
 
 /// A transaction and its time.

@@ -11,7 +11,7 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::{Value, json};
 
 use super::http::{Format, Request};
-use super::plan::{Base, Plan, plan};
+use super::plan::{Base, Part, plan};
 use super::read::in_parallel;
 use super::wire::{FOREVER, Ops, Tx, check, xtdb_number};
 use super::{Inner, WRITERS};
@@ -98,34 +98,36 @@ impl Inner {
                 is_fresh = true;
                 continue;
             }
-            if !plan.is_empty() {
-                match self.submit(writer, &plan, note).await? {
-                    Outcome::Committed(tx) => {
-                        last = Some(tx);
-                        self.remember(&plan, &bases, tx);
-                        refused = None;
-                        is_fresh = false;
-                    }
-                    Outcome::Refused => {
-                        plans += 1;
-                        if plans == MOST_PLANS {
-                            let busy = bases.into_keys().next().unwrap_or_else(|| ObjectId::new(""));
-                            return Err(StoreError::Conflict(busy));
+            let mut is_refused = false;
+            for part in plan.parts {
+                if !part.drafts.is_empty() {
+                    match self.submit(writer, &part, note).await? {
+                        Outcome::Committed(tx) => {
+                            last = Some(tx);
+                            self.remember(&part, &bases, tx);
                         }
-                        self.cache(|cache| bases.keys().for_each(|id| cache.forget(id)));
-                        refused = Some(places);
-                        is_fresh = true;
-                        // Clients that collided once shall not collide again in step.
-                        let spread = RandomState::new().build_hasher().finish() % (4 << plans.min(6));
-                        tokio::time::sleep(Duration::from_millis(spread)).await;
-                        continue;
+                        Outcome::Refused => {
+                            is_refused = true;
+                            break;
+                        }
                     }
                 }
+                written.extend_from_slice(&part.written);
             }
-            written.extend_from_slice(&plan.written);
-            if written.len() == writes.len() {
+            if !is_refused {
                 break;
             }
+            plans += 1;
+            if plans == MOST_PLANS {
+                let busy = bases.into_keys().next().unwrap_or_else(|| ObjectId::new(""));
+                return Err(StoreError::Conflict(busy));
+            }
+            self.cache(|cache| bases.keys().for_each(|id| cache.forget(id)));
+            refused = Some(places);
+            is_fresh = true;
+            // Clients that collided once shall not collide again in step.
+            let spread = RandomState::new().build_hasher().finish() % (4 << plans.min(6));
+            tokio::time::sleep(Duration::from_millis(spread)).await;
         }
         let tx = match last {
             Some(tx) => tx,
@@ -193,14 +195,14 @@ impl Inner {
         Ok(())
     }
 
-    async fn submit(&self, writer: &mut Writer, plan: &Plan, note: Option<&Value>) -> Result<Outcome> {
+    async fn submit(&self, writer: &mut Writer, part: &Part, note: Option<&Value>) -> Result<Outcome> {
         self.settle(writer).await?;
         let mut mark = json!({ "xt/id": writer.id, "number": writer.next });
         if let Some(note) = note.or_else(|| writer.mark.as_ref()?.get("note")) {
             mark["note"] = note.clone();
         }
         writer.next += 1;
-        let mut ops: Ops = plan.ops.clone();
+        let mut ops: Ops = part.ops.clone();
         ops.matches(&writer.id, writer.mark.as_ref(), FOREVER);
         ops.put(&mark, Some(Timestamp::from_millis(MARK_TIME)));
         writer.is_known = false;
@@ -250,9 +252,9 @@ impl Inner {
     }
 
     /// Keeps what was written, where it is the latest version now.
-    fn remember(&self, plan: &Plan, bases: &HashMap<ObjectId, Base>, tx: Tx) {
+    fn remember(&self, part: &Part, bases: &HashMap<ObjectId, Base>, tx: Tx) {
         self.cache(|cache| {
-            for draft in &plan.drafts {
+            for draft in &part.drafts {
                 let valid_time = draft.valid_time.unwrap_or(tx.time);
                 let id = draft.document.id();
                 let latest = bases.get(id).and_then(Base::latest).map(|v| v.valid_time);
