@@ -200,7 +200,7 @@ impl Inner {
         if let Some(chat) = self.store().get(&self.chat_id, AsOf::default()).await? {
             let turns = chat.document.field("turns").and_then(Value::as_array).map_or(0, Vec::len);
             state.chat = Chat { turns };
-            state.note_stays(&chat.document);
+            state.note_chat(&chat.document);
         }
         Ok(true)
     }

@@ -19,9 +19,11 @@ mod project;
 mod reading;
 mod record;
 mod resume;
+mod rolls;
 mod sight;
 mod state;
 mod tracking;
+mod usage;
 mod versions;
 
 pub use assemble::{Assembled, Block};

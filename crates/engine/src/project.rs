@@ -7,15 +7,16 @@
 use context_model::excerpt::{Gate, excerpt};
 use context_model::id::ObjectId;
 use context_model::object::Status;
-use context_model::pricing::{Policy, Prices, Receipt, Roll};
+use context_model::pricing::{Policy, Prices, Receipt};
 use context_model::{render, tokens};
+use context_store::AsOf;
 use serde_json::{Map, Value};
 
 use crate::catalog::Kind;
 use crate::engine::{Engine, Inner};
 use crate::error::Result;
 use crate::record::ToolcallInput;
-use crate::sight::{CollapsedCall, NewResult, Piece, PieceKind};
+use crate::sight::{CollapsedCall, NewResult};
 use crate::state::{State, Work};
 
 /// A message of the harness that the engine has not seen yet.
@@ -149,10 +150,11 @@ impl Engine {
         }
         self.inner.refresh(&mut state).await?;
         plan.notices = self.inner.notices(&mut state).await?;
-        if call.rolls
-            && let Some(roll) = state.sight.decide(&policy)
-        {
-            state.execute(&roll, &mut plan);
+        if call.rolls {
+            plan.edits.append(&mut state.pending);
+            if let Some(roll) = state.sight.decide(&policy) {
+                self.inner.execute(&mut state, &roll, &mut plan).await?;
+            }
         }
         state.finish(&mut plan);
         Ok(plan)
@@ -160,19 +162,19 @@ impl Engine {
 
     /// Rebuilds what is visible from the messages of the branch that the harness is on now, with earlier edits
     /// already in them. The first `recorded` messages are part of the recorded session; later ones are taken
-    /// in as by [`Engine::advance`].
+    /// in as by [`Engine::advance`]. Messages that were replaced once and stand there in full again (the process
+    /// ended before the harness had stored the edit, or the harness stores none) are replaced by the next
+    /// [`Engine::advance`] that may.
     ///
     /// # Errors
     /// What the store reports.
     pub async fn resync(&self, incoming: Vec<Incoming>, recorded: usize, call: &Call) -> Result<Plan> {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
-        state.sight = crate::sight::Sight::default();
-        state.last_call_ms = None;
+        state.forget_sight();
         let policy = state.policy(call);
         state.sight.set_system_tokens(call.system_tokens);
         for (number, one) in incoming.into_iter().enumerate() {
-            // Whatever was shown in full before stays in full: only a roll may change what was sent.
             let taking = Taking { record: number >= recorded, excerpts: false };
             self.inner.take_in(&mut state, &one, &policy, taking, &mut plan).await?;
         }
@@ -182,46 +184,6 @@ impl Engine {
         state.sight.assume_sent();
         state.finish(&mut plan);
         Ok(plan)
-    }
-
-    /// Rolls everything that is stale now, because a person asked for it.
-    ///
-    /// # Errors
-    /// `CLOSED`.
-    pub async fn roll_now(&self, call: &Call) -> Result<Plan> {
-        let mut plan = Plan::default();
-        let mut state = self.inner.lock().await?;
-        let policy = state.policy(call);
-        if let Some(roll) = state.sight.asked(&policy) {
-            state.execute(&roll, &mut plan);
-        }
-        state.finish(&mut plan);
-        Ok(plan)
-    }
-
-    /// Takes back the latest roll of this process: its messages are to be shown in full again.
-    ///
-    /// # Errors
-    /// `CLOSED`.
-    pub async fn undo_roll(&self) -> Result<Plan> {
-        let mut plan = Plan::default();
-        let mut state = self.inner.lock().await?;
-        if let Some(roll) = state.rolls.pop() {
-            let sets = std::mem::take(&mut state.sets);
-            let edits = state.sight.undo(&roll).into_iter().filter_map(restored).collect();
-            state.sets = sets;
-            plan.edits = edits;
-        }
-        state.finish(&mut plan);
-        Ok(plan)
-    }
-
-    /// The receipts of this process's rolls, oldest first.
-    ///
-    /// # Errors
-    /// `CLOSED`.
-    pub async fn receipts(&self) -> Result<Vec<Receipt>> {
-        Ok(self.inner.lock().await?.rolls.iter().map(Roll::receipt).collect())
     }
 }
 
@@ -248,6 +210,8 @@ impl Inner {
                 }
                 state.last_call_ms = message.get("timestamp").and_then(Value::as_i64).or(state.last_call_ms);
                 // The call that gave this answer was made with what was visible before it.
+                let estimated = state.sight.tokens();
+                state.accounting.learn(&state.model, estimated, message);
                 state.sight.charge(policy);
                 if matches!(text_of(message, "stopReason"), "error" | "aborted") {
                     return Ok(());
@@ -333,12 +297,19 @@ impl Inner {
             return Ok(());
         }
         let mut size = tokens::estimate(&text) as u64;
-        let excerpt = state.gated.remove(&object).filter(|_| taking.excerpts);
+        let excerpt = match state.gated.remove(&object) {
+            Some(excerpt) => Some(excerpt).filter(|_| taking.excerpts),
+            None if !taking.record => self.excerpt_of(&object).await?,
+            None => None,
+        };
         let is_excerpt = excerpt.is_some();
         if let Some(excerpt) = excerpt {
-            let text = format!("{}\n{excerpt}", state.short_line(&object).unwrap_or_default());
-            size = tokens::estimate(&text) as u64;
-            plan.edits.push(Edit::Result { key: key.to_owned(), object: object.clone(), text: Some(text) });
+            let excerpt = format!("{}\n{excerpt}", state.short_line(&object).unwrap_or_default());
+            size = tokens::estimate(&excerpt) as u64;
+            if excerpt != text {
+                let edits = if taking.record { &mut plan.edits } else { &mut state.pending };
+                edits.push(Edit::Result { key: key.to_owned(), object: object.clone(), text: Some(excerpt) });
+            }
         }
         let args = state.open_calls.remove(call_id).unwrap_or_default();
         let shown = match args.get("path").and_then(Value::as_str) {
@@ -355,8 +326,20 @@ impl Inner {
             state.know(&lines.file, lines.hash);
         }
         let State { sight, sets, .. } = state;
-        sight.push_result(key, NewResult { object, shown, is_excerpt, reference, tokens: size }, sets);
+        let result = NewResult { object: object.clone(), shown, is_excerpt, reference, tokens: size };
+        sight.push_result(key, result, sets);
+        if !taking.record {
+            state.repeat_rolls(&object);
+        }
         Ok(())
+    }
+
+    /// The excerpt with which a recorded output entered the context, if it was too large.
+    async fn excerpt_of(&self, object: &ObjectId) -> Result<Option<String>> {
+        let Some(version) = self.store().get(object, AsOf::default()).await? else { return Ok(None) };
+        let document = version.document;
+        let tool = document.text("tool").unwrap_or_default();
+        Ok(document.content().and_then(|content| gated_text(tool, content)))
     }
 
     /// A result that no hook has reported, as a tool call: its arguments are those of its call.
@@ -382,32 +365,6 @@ impl Inner {
 }
 
 impl State {
-    fn policy(&mut self, call: &Call) -> Policy {
-        let idle = self.last_call_ms.is_some_and(|last| call.now_ms - last > call.cache_ttl_ms);
-        let switched = !self.model.is_empty() && self.model != call.model;
-        self.model.clone_from(&call.model);
-        Policy {
-            lookback_blocks: call.lookback_blocks,
-            cache_dead: idle || switched,
-            context_window: call.context_window,
-            only_at_user_turn: call.only_at_user_turn,
-            at_user_turn: call.at_user_turn,
-            ..Policy::new(call.prices)
-        }
-    }
-
-    fn execute(&mut self, roll: &Roll, plan: &mut Plan) {
-        let edits: Vec<Edit> = self.sight.apply(roll).into_iter().filter_map(replaced).collect();
-        plan.edits.extend(edits);
-        plan.receipt = Some(roll.receipt());
-        self.rolls.push(roll.clone());
-    }
-
-    fn finish(&self, plan: &mut Plan) {
-        plan.context_tokens = self.sight.tokens();
-        plan.stale_tokens = self.sight.stale_tokens();
-    }
-
     fn push_answer(&mut self, key: &str, message: &Value) {
         let blocks = message.get("content").and_then(Value::as_array);
         let (mut prose, mut full, mut collapsed) = (0, 0, 0);
@@ -491,26 +448,6 @@ impl State {
 
 fn gated_text(tool: &str, content: &str) -> Option<String> {
     excerpt(content, &Gate::for_tool(tool)?).map(|excerpt| excerpt.text)
-}
-
-fn replaced(piece: &Piece) -> Option<Edit> {
-    Some(match &piece.kind {
-        PieceKind::Fixed => return None,
-        PieceKind::Result { object, reference, .. } => {
-            Edit::Result { key: piece.key.clone(), object: object.clone(), text: Some(reference.clone()) }
-        }
-        PieceKind::Arguments { calls } => Edit::Arguments { key: piece.key.clone(), calls: calls.clone() },
-    })
-}
-
-fn restored(piece: &Piece) -> Option<Edit> {
-    Some(match &piece.kind {
-        PieceKind::Fixed => return None,
-        PieceKind::Result { object, .. } => {
-            Edit::Result { key: piece.key.clone(), object: object.clone(), text: None }
-        }
-        PieceKind::Arguments { .. } => Edit::Arguments { key: piece.key.clone(), calls: Vec::new() },
-    })
 }
 
 fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {

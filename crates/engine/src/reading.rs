@@ -31,7 +31,7 @@ pub struct Stats {
     pub active_tokens: u64,
     /// Content objects in the session index.
     pub objects: usize,
-    /// Rolls that this process has executed.
+    /// Rolls of the session that are in effect.
     pub rolls: usize,
 }
 
@@ -49,7 +49,7 @@ impl Engine {
             context_tokens: if shown > 0 { shown } else { estimate(&view.text) },
             active_tokens: view.blocks.iter().map(|block| estimate(&block.content)).sum(),
             objects: state.sets.index().len(),
-            rolls: state.rolls.len(),
+            rolls: state.rolled.count(),
         })
     }
 

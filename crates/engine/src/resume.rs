@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::files::{self, FileState};
 use crate::ingest::{Entry, Seen};
 use crate::paths::{Disk, Place};
+use crate::rolls::Rolled;
 use crate::state::{Chat, Work};
 
 /// How many threads read files while a session is reconciled. More than there are cores, because most of the
@@ -54,7 +55,7 @@ impl Engine {
                 Err(error) => inner.retry(&mut state, attempt, error).await?,
             }
         }
-        state.note_stays(&chat);
+        state.note_chat(&chat);
         Ok(())
     }
 }
@@ -143,9 +144,11 @@ fn compare(place: Place, stored: Option<Digest>, is_null: bool, limit: u64) -> O
 }
 
 impl crate::state::State {
-    /// Reads from the chat in which turn each tool call was made or last activated.
-    pub fn note_stays(&mut self, chat: &Document) {
+    /// Reads from the chat in which turn each tool call was made or last activated, and what was rolled.
+    pub fn note_chat(&mut self, chat: &Document) {
         self.stays.clear();
+        let turns = chat.field("turns").and_then(Value::as_array);
+        self.rolled = Rolled::of_turns(turns.into_iter().flatten());
         let turns = chat.field("turns").and_then(Value::as_array);
         for (number, turn) in turns.into_iter().flatten().enumerate() {
             for name in ["toolcall_ids", "activated_ids"] {

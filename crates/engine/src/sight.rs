@@ -203,6 +203,27 @@ impl Sight {
         roll.items.iter().filter_map(|place| self.pieces.get(*place)).collect()
     }
 
+    /// The pieces of a roll.
+    pub fn pieces_of<'a>(&'a self, roll: &'a Roll) -> impl Iterator<Item = &'a Piece> {
+        roll.items.iter().filter_map(|place| self.pieces.get(*place))
+    }
+
+    /// Rolls pieces of a call that were rolled before what is visible was rebuilt, and gives them.
+    pub fn roll_again(&mut self, object: &ObjectId, result: bool, arguments: bool) -> Vec<&Piece> {
+        let mut rolled = Vec::new();
+        for place in self.places.get(object).into_iter().flatten() {
+            let wanted = match &self.pieces[*place].kind {
+                PieceKind::Fixed => false,
+                PieceKind::Result { .. } => result,
+                PieceKind::Arguments { .. } => arguments,
+            };
+            if wanted && self.ledger.set_rolled(*place, true) > 0 {
+                rolled.push(*place);
+            }
+        }
+        rolled.into_iter().map(|place| &self.pieces[place]).collect()
+    }
+
     /// Makes pieces whole again that a roll replaced, and gives them.
     pub fn undo(&mut self, roll: &Roll) -> Vec<&Piece> {
         for place in &roll.items {

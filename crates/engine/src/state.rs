@@ -18,8 +18,10 @@ use serde_json::{Value, json};
 use crate::catalog::{Catalog, Kind, Meta};
 use crate::engine::Inner;
 use crate::error::{EngineError, Result};
-use crate::project::OpenCalls;
+use crate::project::{Edit, OpenCalls};
+use crate::rolls::Rolled;
 use crate::sight::Sight;
+use crate::usage::Accounting;
 use crate::versions::KnownVersion;
 
 /// What a session holds in memory.
@@ -42,14 +44,20 @@ pub(crate) struct State {
     pub known: HashMap<ObjectId, KnownVersion>,
     /// Files with a new version that no notice has been considered for yet.
     pub changed: HashSet<ObjectId>,
-    /// The rolls of this process, oldest first.
+    /// The rolls of what is visible that can still be taken back, oldest first.
     pub rolls: Vec<Roll>,
+    /// What is rolled, as the chat records it.
+    pub rolled: Rolled,
+    /// Edits that the harness lacks, for the next plan.
+    pub pending: Vec<Edit>,
     /// Excerpts of outputs that were recorded and have no place in the request yet.
     pub gated: HashMap<ObjectId, String>,
     /// Arguments of calls by call ID, for results that no hook reports.
     pub open_calls: OpenCalls,
     /// The model of the last call.
     pub model: String,
+    /// What a token is for each model.
+    pub accounting: Accounting,
     /// When the last answer came, in milliseconds since the epoch.
     pub last_call_ms: Option<i64>,
     /// For call IDs that come again: from which candidate on to look for a free object ID.
@@ -173,5 +181,5 @@ impl Inner {
 
 /// A turn before anything was answered.
 pub(crate) fn empty_turn(user: Value) -> Value {
-    json!({ "user": user, "assistant": [], "toolcall_ids": [], "activated_ids": [] })
+    json!({ "user": user, "assistant": [], "toolcall_ids": [], "activated_ids": [], "rolls": [] })
 }

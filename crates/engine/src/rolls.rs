@@ -1,0 +1,218 @@
+//! Rolls: when they happen, what they replace, and how they are remembered.
+//!
+//! A roll is recorded with the turn in which it happened, together with its receipt. So a resumed session shows
+//! what it showed before, also in a harness that keeps only its raw messages.
+
+use std::collections::HashSet;
+
+use context_model::id::ObjectId;
+use context_model::pricing::{Policy, Receipt, Roll};
+use serde_json::{Value, json};
+
+use crate::engine::{Engine, Inner};
+use crate::error::Result;
+use crate::project::{Call, Edit, Plan};
+use crate::sight::{Piece, PieceKind, Sight};
+use crate::state::{State, Work};
+
+/// What was rolled in the part of the conversation that is visible, and the receipts of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rolled {
+    results: HashSet<ObjectId>,
+    /// Calls whose arguments are collapsed.
+    arguments: HashSet<ObjectId>,
+    receipts: Vec<Receipt>,
+}
+
+impl Engine {
+    /// Rolls everything that is stale now, because a person asked for it.
+    ///
+    /// # Errors
+    /// What the store reports; nothing is rolled then.
+    pub async fn roll_now(&self, call: &Call) -> Result<Plan> {
+        let mut plan = Plan::default();
+        let mut state = self.inner.lock().await?;
+        let policy = state.policy(call);
+        if let Some(roll) = state.sight.asked(&policy) {
+            self.inner.execute(&mut state, &roll, &mut plan).await?;
+        }
+        state.finish(&mut plan);
+        Ok(plan)
+    }
+
+    /// Takes back the latest roll of this process: its messages are to be shown in full again, until a later
+    /// roll takes them once more.
+    ///
+    /// # Errors
+    /// What the store reports; nothing is taken back then.
+    pub async fn undo_roll(&self) -> Result<Plan> {
+        let mut plan = Plan::default();
+        let mut state = self.inner.lock().await?;
+        if let Some(roll) = state.rolls.last().cloned() {
+            let objects = objects_of(state.sight.pieces_of(&roll));
+            let entry = json!({ "undone": true, "results": objects.0, "arguments": objects.1 });
+            self.inner.note_roll(&mut state, &entry).await?;
+            state.rolls.pop();
+            plan.edits = state.sight.undo(&roll).into_iter().filter_map(restored).collect();
+        }
+        state.finish(&mut plan);
+        Ok(plan)
+    }
+
+    /// The receipts of the session's rolls that are in effect, oldest first.
+    ///
+    /// # Errors
+    /// `CLOSED`.
+    pub async fn receipts(&self) -> Result<Vec<Receipt>> {
+        Ok(self.inner.lock().await?.rolled.receipts.clone())
+    }
+}
+
+impl Inner {
+    /// Executes a roll: records it, and adds its edits to a plan.
+    pub async fn execute(&self, state: &mut State, roll: &Roll, plan: &mut Plan) -> Result<()> {
+        let receipt = roll.receipt();
+        let (results, arguments) = objects_of(state.sight.pieces_of(roll));
+        let entry = json!({ "receipt": receipt, "results": results, "arguments": arguments });
+        self.note_roll(state, &entry).await?;
+        plan.edits.extend(state.sight.apply(roll).into_iter().filter_map(replaced));
+        plan.receipt = Some(receipt);
+        state.rolls.push(roll.clone());
+        Ok(())
+    }
+
+    async fn note_roll(&self, state: &mut State, entry: &Value) -> Result<()> {
+        if state.chat.turns > 0 {
+            for attempt in 0.. {
+                let mut work = Work::default();
+                let turn = state.chat.current_turn().to_string();
+                work.chat.append(&["turns", &turn, "rolls"], entry.clone());
+                match self.save(state, work).await {
+                    Ok(_) => break,
+                    Err(error) => self.retry(state, attempt, error).await?,
+                }
+            }
+        }
+        state.rolled.note(entry);
+        Ok(())
+    }
+}
+
+impl Rolled {
+    /// Reads what is rolled from a chat's turns.
+    pub fn of_turns<'a>(turns: impl Iterator<Item = &'a Value>) -> Self {
+        let mut rolled = Self::default();
+        for turn in turns {
+            for entry in list(turn, "rolls") {
+                rolled.note(entry);
+            }
+        }
+        rolled
+    }
+
+    /// How many rolls are in effect.
+    pub fn count(&self) -> usize {
+        self.receipts.len()
+    }
+
+    fn note(&mut self, entry: &Value) {
+        let undone = entry.get("undone") == Some(&Value::Bool(true));
+        for (name, set) in [("results", &mut self.results), ("arguments", &mut self.arguments)] {
+            for id in list(entry, name).filter_map(Value::as_str).map(ObjectId::new) {
+                if undone {
+                    set.remove(&id);
+                } else {
+                    set.insert(id);
+                }
+            }
+        }
+        if undone {
+            self.receipts.pop();
+        } else if let Some(receipt) = entry.get("receipt")
+            && let Ok(receipt) = serde_json::from_value(receipt.clone())
+        {
+            self.receipts.push(receipt);
+        }
+    }
+}
+
+impl State {
+    /// The circumstances of a call as the decision wants them.
+    pub fn policy(&mut self, call: &Call) -> Policy {
+        let idle = self.last_call_ms.is_some_and(|last| call.now_ms - last > call.cache_ttl_ms);
+        let switched = !self.model.is_empty() && self.model != call.model;
+        self.model.clone_from(&call.model);
+        Policy {
+            lookback_blocks: call.lookback_blocks,
+            cache_dead: idle || switched,
+            // The ledger counts estimated tokens, so the window is measured in them too.
+            context_window: (call.context_window as f64 / self.accounting.factor(&call.model)) as u64,
+            only_at_user_turn: call.only_at_user_turn,
+            at_user_turn: call.at_user_turn,
+            ..Policy::new(call.prices)
+        }
+    }
+
+    /// Adds to a plan what it leads to.
+    pub fn finish(&self, plan: &mut Plan) {
+        let factor = self.accounting.factor(&self.model);
+        plan.context_tokens = (self.sight.tokens() as f64 * factor) as u64;
+        plan.stale_tokens = (self.sight.stale_tokens() as f64 * factor) as u64;
+    }
+
+    /// Begins anew with what is visible. The record of rolls stays.
+    pub fn forget_sight(&mut self) {
+        self.sight = Sight::default();
+        self.rolls.clear();
+        self.pending.clear();
+        self.open_calls.clear();
+        self.last_call_ms = None;
+    }
+
+    /// While what is visible is rebuilt: rolls again what was rolled of a call whose result has just come by.
+    pub fn repeat_rolls(&mut self, object: &ObjectId) {
+        let (result, arguments) =
+            (self.rolled.results.contains(object), self.rolled.arguments.contains(object));
+        let pieces = self.sight.roll_again(object, result, arguments);
+        self.pending.extend(pieces.into_iter().filter_map(replaced));
+    }
+}
+
+/// The calls of a roll: those whose results go, and those whose arguments do.
+fn objects_of<'a>(pieces: impl Iterator<Item = &'a Piece>) -> (Vec<ObjectId>, Vec<ObjectId>) {
+    let (mut results, mut arguments) = (Vec::new(), Vec::new());
+    for piece in pieces {
+        match &piece.kind {
+            PieceKind::Fixed => {}
+            PieceKind::Result { object, .. } => results.push(object.clone()),
+            PieceKind::Arguments { calls } => {
+                arguments.extend(calls.iter().filter_map(|call| call.object.clone()));
+            }
+        }
+    }
+    (results, arguments)
+}
+
+fn replaced(piece: &Piece) -> Option<Edit> {
+    Some(match &piece.kind {
+        PieceKind::Fixed => return None,
+        PieceKind::Result { object, reference, .. } => {
+            Edit::Result { key: piece.key.clone(), object: object.clone(), text: Some(reference.clone()) }
+        }
+        PieceKind::Arguments { calls } => Edit::Arguments { key: piece.key.clone(), calls: calls.clone() },
+    })
+}
+
+fn restored(piece: &Piece) -> Option<Edit> {
+    Some(match &piece.kind {
+        PieceKind::Fixed => return None,
+        PieceKind::Result { object, .. } => {
+            Edit::Result { key: piece.key.clone(), object: object.clone(), text: None }
+        }
+        PieceKind::Arguments { .. } => Edit::Arguments { key: piece.key.clone(), calls: Vec::new() },
+    })
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    value.get(name).and_then(Value::as_array).into_iter().flatten()
+}
