@@ -98,7 +98,7 @@ pub fn excerpt(text: &str, gate: &Gate) -> Option<Excerpt> {
         return None;
     }
     let lines = Lines::new(text);
-    let limit = gate.line_chars.max((gate.head_chars + gate.tail_chars) / lines.len().max(1));
+    let limit = gate.line_chars.max(gate.head_chars.saturating_add(gate.tail_chars) / lines.len().max(1));
     let shown = choose(&lines, gate, limit);
     let shape = Shape::of(text, &lines, chars);
     let excerpt = render(&lines, &shown, limit, shape);
@@ -148,7 +148,7 @@ fn choose(lines: &Lines<'_>, gate: &Gate, limit: usize) -> Vec<bool> {
     }
     for at in taken {
         let first = at.saturating_sub(gate.context_lines);
-        let last = (at + gate.context_lines + 1).min(lines.len());
+        let last = at.saturating_add(gate.context_lines).saturating_add(1).min(lines.len());
         for (near, shown) in (first..last).zip(&mut shown[first..last]) {
             if !*shown && size(near) <= left {
                 left -= size(near);

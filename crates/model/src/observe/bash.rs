@@ -1,0 +1,296 @@
+//! File names in a shell command: what it reads, what it writes, what it names.
+
+use super::looks::{can_be_file, looks_like_file, looks_like_spaced_file};
+use super::shell::{Token, Word, tokens};
+use super::{Found, Touch, output};
+
+/// A longer command has no further words of interest; it bounds the work.
+const MAX_TOKENS: usize = 10_000;
+
+/// `sh -c` inside `sh -c`.
+const MAX_DEPTH: usize = 2;
+
+/// Names from a command and then from its output.
+pub(super) fn bash(found: &mut Found, command: &str, text: &str) {
+    let mut walk = Walk { found, dir: Some(String::new()), commands: 0, listed: None };
+    walk.commands_of(command, 0);
+    let Walk { dir, commands, listed, .. } = walk;
+    match listed {
+        // The only command is a listing: its output is bare names.
+        Some(dir) if commands == 1 => output::listed(found, dir.as_deref(), text),
+        _ => output::lines(found, dir.as_deref(), text),
+    }
+}
+
+struct Walk<'a> {
+    found: &'a mut Found,
+    /// The directory that `cd` has led to, relative to where the command starts; `None` when unknown.
+    dir: Option<String>,
+    /// Simple commands seen.
+    commands: usize,
+    /// The directory of the last `ls`.
+    listed: Option<Option<String>>,
+}
+
+impl Walk<'_> {
+    fn commands_of(&mut self, command: &str, depth: usize) {
+        let mut dirs = Vec::new();
+        let mut words = Vec::new();
+        let mut tokens = tokens(command, MAX_TOKENS).into_iter();
+        while let Some(token) = tokens.next() {
+            match token {
+                Token::Word(word) => words.push(word),
+                Token::End => self.command(&std::mem::take(&mut words), depth),
+                Token::Open => {
+                    self.command(&std::mem::take(&mut words), depth);
+                    dirs.push(self.dir.clone());
+                }
+                Token::Close => {
+                    self.command(&std::mem::take(&mut words), depth);
+                    if let Some(dir) = dirs.pop() {
+                        self.dir = dir;
+                    }
+                }
+                Token::Input | Token::Output | Token::Skip => {
+                    let Some(Token::Word(target)) = tokens.next() else { continue };
+                    match token {
+                        Token::Input => self.add(Touch::Read, &target),
+                        Token::Output => self.add(Touch::Write, &target),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        self.command(&words, depth);
+    }
+
+    /// One simple command.
+    fn command(&mut self, words: &[Word], depth: usize) {
+        let Some((name, args)) = program(words) else { return };
+        self.commands += 1;
+        if name.text.contains('/') {
+            self.guess(Touch::Discovered, name);
+        }
+        let dir = self.dir.clone();
+        let program = name.text.rsplit('/').next().unwrap_or("");
+        match program {
+            "cd" | "pushd" => self.change(args),
+            "popd" => self.dir = None,
+            "echo" | "printf" | "export" | "alias" | "kill" | "sleep" | "mkdir" | "rmdir" | "true"
+            | "false" => {}
+            "sh" | "bash" | "zsh" | "dash" => self.shell(args, depth),
+            "ls" => {
+                let first = operands(args, "").next();
+                self.listed = Some(first.map_or(dir, |word| self.join(word)));
+                self.each(Touch::Discovered, operands(args, ""));
+            }
+            "cat" | "head" | "tail" | "less" | "more" | "bat" | "batcat" | "nl" | "tac" | "xxd"
+            | "hexdump" | "od" | "strings" | "diff" | "cmp" => self.each(Touch::Read, operands(args, "nc")),
+            // The first operand is the program, unless an option gives it.
+            "sed" | "perl" => {
+                let in_place = args.iter().any(|word| is_in_place(&word.text));
+                let touch = if in_place { Touch::Write } else { Touch::Read };
+                let scripted = args.iter().any(|word| is_script_option(&word.text));
+                self.each(touch, operands(args, "ef").skip(usize::from(!scripted)));
+            }
+            "awk" | "gawk" | "jq" | "yq" => {
+                let scripted = args.iter().any(|word| word.text == "-f" || word.text == "--from-file");
+                self.each(Touch::Read, operands(args, "fvF").skip(usize::from(!scripted)));
+            }
+            "grep" | "egrep" | "fgrep" | "rg" | "ag" | "ack" => {
+                let scripted = args.iter().any(|word| matches!(word.text.as_str(), "-e" | "-f" | "--files"));
+                self.each(Touch::Discovered, operands(args, "efABCmtg").skip(usize::from(!scripted)));
+            }
+            "touch" | "rm" | "unlink" | "truncate" | "tee" | "shred" | "mv" | "patch" => {
+                self.each(Touch::Write, operands(args, "sdri"));
+            }
+            "cp" | "install" | "ln" | "rsync" | "scp" => {
+                let mut all: Vec<&Word> = operands(args, "mogt").collect();
+                let last = all.pop();
+                self.each(Touch::Discovered, all.into_iter());
+                self.each(Touch::Write, last.into_iter());
+            }
+            "git" => self.git(args),
+            "make" | "tar" | "npm" | "pnpm" | "yarn" | "cargo" => {
+                self.inside(args, &["-C", "--prefix", "--directory", "--cwd"], |walk, args| {
+                    walk.guesses(args)
+                });
+            }
+            _ => self.guesses(args),
+        }
+    }
+
+    /// `git` and its subcommands, of which some take text that is no path.
+    fn git(&mut self, args: &[Word]) {
+        self.inside(args, &["-C"], |walk, args| {
+            let Some(at) = args.iter().position(|word| !word.text.starts_with('-')) else { return };
+            let rest = &args[at + 1..];
+            match args[at].text.as_str() {
+                "commit" | "tag" | "log" | "clone" | "remote" | "push" | "pull" | "fetch" | "branch"
+                | "config" => {}
+                "mv" | "rm" | "restore" | "checkout" | "apply" => {
+                    rest.iter().for_each(|word| walk.guess(Touch::Write, word));
+                }
+                _ => walk.guesses(rest),
+            }
+        });
+    }
+
+    /// Arguments of a command that works in the directory which one of these options names.
+    fn inside(&mut self, args: &[Word], options: &[&str], then: impl Fn(&mut Self, &[Word])) {
+        let at = args.iter().position(|word| options.contains(&word.text.as_str()));
+        let Some((at, dir)) = at.and_then(|at| Some((at, args.get(at + 1)?))) else {
+            return then(self, args);
+        };
+        let outer = self.dir.clone();
+        self.dir = self.join(dir);
+        then(self, &args[..at]);
+        then(self, &args[at + 2..]);
+        self.dir = outer;
+    }
+
+    fn shell(&mut self, args: &[Word], depth: usize) {
+        // -c, -lc, -ec: the command is the next word.
+        let option = |word: &Word| {
+            word.text.starts_with('-') && !word.text.starts_with("--") && word.text.ends_with('c')
+        };
+        match args.iter().position(option) {
+            Some(at) if depth < MAX_DEPTH => {
+                let outer = self.dir.clone();
+                if let Some(command) = args.get(at + 1) {
+                    self.commands_of(&command.text, depth + 1);
+                }
+                self.dir = outer;
+            }
+            Some(_) => {}
+            None => self.guesses(args),
+        }
+    }
+
+    fn change(&mut self, args: &[Word]) {
+        self.dir = match operands(args, "").next() {
+            None => Some("~".to_owned()),
+            Some(word) => self.join(word),
+        };
+    }
+
+    /// A directory seen from the present one.
+    fn join(&self, word: &Word) -> Option<String> {
+        let text = word.text.trim_end_matches('/');
+        if word.expands
+            || text == "-"
+            || (text.is_empty() && word.text.is_empty())
+            || text.contains(['\n', '\0'])
+        {
+            return None;
+        }
+        if word.text.starts_with(['/', '~']) {
+            return Some(if text.is_empty() { "/".to_owned() } else { text.to_owned() });
+        }
+        let dir = self.dir.as_deref()?;
+        Some(match (dir, text) {
+            (dir, ".") => dir.to_owned(),
+            ("", text) => text.to_owned(),
+            (dir, text) => format!("{}/{text}", dir.trim_end_matches('/')),
+        })
+    }
+
+    fn each<'w>(&mut self, touch: Touch, words: impl Iterator<Item = &'w Word>) {
+        words.for_each(|word| self.add(touch, word));
+    }
+
+    fn guesses(&mut self, words: &[Word]) {
+        words.iter().for_each(|word| self.guess(Touch::Discovered, word));
+    }
+
+    /// A word where the command expects a file.
+    fn add(&mut self, touch: Touch, word: &Word) {
+        if !word.expands && can_be_file(&word.text) && !word.text.bytes().all(|b| b.is_ascii_digit()) {
+            self.push(touch, &word.text);
+        }
+    }
+
+    /// A word anywhere, which must look like a file.
+    fn guess(&mut self, touch: Touch, word: &Word) {
+        let spaced = || word.quoted && word.text.contains(' ') && looks_like_spaced_file(&word.text);
+        if !word.expands && (looks_like_file(&word.text) || spaced()) {
+            self.push(touch, &word.text);
+        }
+    }
+
+    fn push(&mut self, touch: Touch, path: &str) {
+        self.found.add(touch, output::guessed(path, self.dir.as_deref()));
+    }
+}
+
+/// The program of a simple command and its arguments, behind assignments, keywords and wrappers.
+fn program(words: &[Word]) -> Option<(&Word, &[Word])> {
+    const BEFORE: [&str; 17] = [
+        "if", "then", "else", "elif", "while", "until", "do", "!", "time", "command", "exec", "builtin",
+        "nohup", "sudo", "env", "nice", "xargs",
+    ];
+    let mut rest = words;
+    loop {
+        let (first, after) = rest.split_first()?;
+        let text = first.text.as_str();
+        if BEFORE.contains(&text) || matches!(text, "{" | "}") {
+            rest = after;
+            // Options of the wrapper, and the number or name that some of them take.
+            while let Some((option, more)) = rest.split_first().filter(|(word, _)| word.text.starts_with('-'))
+            {
+                rest = if matches!(option.text.as_str(), "-n" | "-u" | "-I" | "-P" | "-L") {
+                    more.get(1..).unwrap_or(&[])
+                } else {
+                    more
+                };
+            }
+        } else if text == "timeout" {
+            let at = after.iter().position(|word| word.text.starts_with(|c: char| c.is_ascii_digit()))?;
+            rest = &after[at + 1..];
+        } else if is_assignment(text) {
+            rest = after;
+        } else {
+            return Some((first, after));
+        }
+    }
+}
+
+fn is_assignment(text: &str) -> bool {
+    text.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty()
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+/// Arguments that are no options. Each letter of `valued` is an option whose value is the next word.
+fn operands<'w>(args: &'w [Word], valued: &'w str) -> impl Iterator<Item = &'w Word> {
+    let (mut value, mut only_operands) = (false, false);
+    args.iter().filter(move |word| {
+        let text = word.text.as_str();
+        if std::mem::take(&mut value) || (text == "--" && !only_operands) {
+            only_operands |= text == "--";
+            return false;
+        }
+        let option = !only_operands && text.starts_with('-') && text.len() > 1;
+        value = option && text.len() == 2 && valued.contains(&text[1..]);
+        !option
+    })
+}
+
+fn is_in_place(option: &str) -> bool {
+    option == "--in-place"
+        || option.starts_with("--in-place=")
+        || (option.starts_with('-')
+            && !option.starts_with("--")
+            && option[1..].split('.').next().is_some_and(|o| o.contains('i')))
+}
+
+fn is_script_option(option: &str) -> bool {
+    option.starts_with("--expression") || option.starts_with("--file") || {
+        option.starts_with('-')
+            && !option.starts_with("--")
+            && option[1..].contains(['e', 'f'])
+            && option.len() <= 5
+    }
+}

@@ -1,0 +1,119 @@
+//! Does a word look like the path of a file?
+
+/// Paths longer than this are none on the systems that agents run on.
+const MAX_BYTES: usize = 4_096;
+
+/// Whether a text can be a path at all.
+pub(super) fn can_be_path(text: &str) -> bool {
+    !text.trim().is_empty() && text.len() <= MAX_BYTES && !text.contains(['\0', '\n', '\r'])
+}
+
+/// Whether a word can be a file where a command expects one: no flag, no directory, no address, no pattern.
+pub(super) fn can_be_file(word: &str) -> bool {
+    can_be_path(word)
+        && !word.starts_with(['-', '+', '!', '%', '@', '#'])
+        && !word.ends_with('/')
+        && !word.contains(['*', '?', '<', '>', '|', '"', '`', '$', '{', '}', '\\', '\t'])
+        && !word.contains("://")
+        && !["/dev/", "/proc/", "/sys/"].iter().any(|start| word.starts_with(start))
+        && !matches!(last_segment(word), "" | "." | ".." | "~")
+}
+
+/// Whether a word anywhere looks like a file: as [`can_be_file`], and with a folder, an extension or a
+/// well-known name, and more than a number.
+pub(super) fn looks_like_file(word: &str) -> bool {
+    can_be_file(word)
+        && !word.contains([' ', '=', ',', ';', '\'', '(', ')'])
+        && !word.chars().all(|c| c.is_ascii_digit() || "./:+-_~%xX".contains(c))
+        && (word.contains('/') || has_extension(word) || is_well_known(word))
+}
+
+/// As [`looks_like_file`], for a quoted word with spaces: it has to start like a path.
+pub(super) fn looks_like_spaced_file(word: &str) -> bool {
+    can_be_file(word)
+        && ["/", "./", "../", "~/"].iter().any(|start| word.starts_with(start))
+        && word.len() <= 255
+}
+
+fn last_segment(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+fn has_extension(word: &str) -> bool {
+    let name = last_segment(word);
+    match name.rsplit_once('.') {
+        // A dot file: .gitignore
+        Some(("", rest)) => rest.len() > 1 && rest.starts_with(|c: char| c.is_ascii_alphabetic()),
+        Some((stem, extension)) => {
+            (1..=12).contains(&extension.len())
+                && !stem.ends_with('.')
+                && extension.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+                && extension.contains(|c: char| c.is_ascii_alphabetic())
+        }
+        None => false,
+    }
+}
+
+/// Files that are named without an extension everywhere.
+fn is_well_known(word: &str) -> bool {
+    const NAMES: [&str; 14] = [
+        "AUTHORS",
+        "BUILD",
+        "CHANGELOG",
+        "CODEOWNERS",
+        "Dockerfile",
+        "Gemfile",
+        "Jenkinsfile",
+        "Justfile",
+        "LICENSE",
+        "Makefile",
+        "Procfile",
+        "README",
+        "Rakefile",
+        "Vagrantfile",
+    ];
+    NAMES.contains(&word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("src/main.rs", true)]
+    #[case("main.rs", true)]
+    #[case("/etc/hosts", true)]
+    #[case("~/notes.md", true)]
+    #[case("../a/b", true)]
+    #[case(".gitignore", true)]
+    #[case("Makefile", true)]
+    #[case("app/[id]/page.tsx", true)]
+    #[case("naïve/файл.txt", true)]
+    #[case("archive.tar.gz", true)]
+    #[case("a.mp3", true)]
+    #[case("-rf", false)]
+    #[case("--config=a.toml", false)]
+    #[case("+x", false)]
+    #[case("644", false)]
+    #[case("1.2.3", false)]
+    #[case("12:30", false)]
+    #[case("1/2", false)]
+    #[case("./..", false)]
+    #[case("src/", false)]
+    #[case(".", false)]
+    #[case("..", false)]
+    #[case("https://a.b/c.html", false)]
+    #[case("*.rs", false)]
+    #[case("$HOME/x.rs", false)]
+    #[case("/dev/null", false)]
+    #[case("word", false)]
+    #[case("end.", false)]
+    #[case("etc...", false)]
+    #[case("a=b.txt", false)]
+    #[case("", false)]
+    #[case("a\nb.txt", false)]
+    fn files(#[case] word: &str, #[case] expected: bool) {
+        assert_eq!(looks_like_file(word), expected);
+    }
+}
