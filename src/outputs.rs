@@ -2,6 +2,9 @@
 //!
 //! These classes are used by `lib/storage.ts` and are no part of the package's public interface.
 
+// In a test build napi-rs registers no functions, so that nothing refers to them.
+#![cfg_attr(test, allow(dead_code))]
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
