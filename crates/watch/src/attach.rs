@@ -58,17 +58,24 @@ impl Attachments {
     /// Tracks a path, and attaches what that needs. The path itself is not reported.
     pub fn track(&mut self, path: &Utf8Path) -> (Option<Presence>, Report) {
         let mut report = Report::default();
-        let added = self.listener.plan().track(path);
         let Some(parent) = path.parent() else { return (None, report) };
-        if added.fresh {
-            for directory in &added.directories {
-                self.look(directory, Cause::Check, &mut report);
+        let (added, presence) = {
+            let mut plan = self.listener.plan();
+            (plan.track(path), plan.presence(parent))
+        };
+        match presence {
+            _ if !added.fresh => return (presence, report),
+            Some(Presence::Watched(_)) => return (presence, report),
+            Some(Presence::Polled(_)) => self.polls.add(path),
+            Some(Presence::Absent | Presence::Idle(_)) | None => {
+                for directory in &added.directories {
+                    self.look(directory, Cause::Check, &mut report);
+                }
+                self.balance(Some(parent), &mut report);
+                self.finish(&mut report);
             }
-            self.balance(Some(parent), &mut report);
-            self.polls.add(path);
-            self.finish(&mut report);
-            report.changed.retain(|changed| changed != path);
         }
+        report.changed.retain(|changed| changed != path);
         let presence = self.listener.plan().presence(parent);
         (presence, report)
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::attach::{Attachments, Report};
 use crate::inbox::{Batch, Cause, Inbox, Urgency};
@@ -356,13 +356,13 @@ fn open_or_warn(
 }
 
 fn is_trackable(path: &Utf8Path) -> bool {
-    let plain = |part| !matches!(part, Utf8Component::CurDir | Utf8Component::ParentDir);
-    // The comparison refuses what components hide: a trailing or doubled separator, or an inner dot.
+    // Iterating over components would hide doubled and trailing separators and inner dots. On Windows a
+    // canonical path starts with a prefix of its own, of three separators, which is not looked into.
+    let prefix = if cfg!(windows) { 4 } else { 1 };
+    let mut names = path.as_str().split(std::path::is_separator).skip(prefix);
     path.is_absolute()
         && path.file_name().is_some()
-        && path.components().all(plain)
-        && path.components().collect::<Utf8PathBuf>().as_str() == path.as_str()
-        && !path.as_str().contains('\0')
+        && names.all(|name| !matches!(name, "" | "." | "..") && !name.contains('\0'))
 }
 
 #[cfg(unix)]
