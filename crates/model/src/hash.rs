@@ -53,7 +53,7 @@ impl FromStr for Digest {
 
     fn from_str(text: &str) -> Result<Self, ModelError> {
         let wrong = || ModelError::Invalid("a hash is 64 hexadecimal digits".into());
-        if text.len() != 64 || !text.is_ascii() {
+        if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(wrong());
         }
         let mut bytes = [0_u8; 32];

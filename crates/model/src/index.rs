@@ -18,8 +18,11 @@ pub enum Observation {
     },
     /// Only the path is known (ls, find, grep).
     Discovered,
-    /// The file exists and can't be read (permission, not a regular file).
+    /// The file exists and can't be read (permission, not a regular file): its content is as it was, as far
+    /// as anybody knows.
     Unreadable,
+    /// The file is so large that not even its hash is taken: whatever was stored is not its content any more.
+    Oversized,
     /// The file is confirmed to be gone.
     Deleted,
 }
@@ -85,12 +88,17 @@ pub fn decide(
             (Action::Unchanged, None)
         }
         (Observation::Read { source_hash, text }, _) => (known, write(text, Some(source_hash))),
-        (Observation::Discovered | Observation::Unreadable, None) => (Action::Created, write(None, None)),
+        (Observation::Discovered | Observation::Unreadable | Observation::Oversized, None) => {
+            (Action::Created, write(None, None))
+        }
         (Observation::Discovered | Observation::Unreadable, Some(_)) => (Action::Unchanged, None),
         (Observation::Deleted, None) => (Action::Unchanged, None),
-        (Observation::Deleted, Some(now)) if now.is_null && now.source_hash.is_none() => {
+        (Observation::Deleted | Observation::Oversized, Some(now))
+            if now.is_null && now.source_hash.is_none() =>
+        {
             (Action::Unchanged, None)
         }
+        (Observation::Oversized, Some(_)) => (Action::Updated, write(None, None)),
         (Observation::Deleted, Some(_)) => (Action::Deleted, write(None, None)),
     }
 }
@@ -124,6 +132,8 @@ mod tests {
     #[case::never_known(None, Observation::Deleted, Action::Unchanged)]
     #[case::back_with_equal_content(NULL, read("a"), Action::Updated)]
     #[case::locked_away(at("a"), Observation::Unreadable, Action::Unchanged)]
+    #[case::grown_too_large(at("a"), Observation::Oversized, Action::Updated)]
+    #[case::still_too_large(NULL, Observation::Oversized, Action::Unchanged)]
     fn decisions(#[case] current: Option<Current>, #[case] seen: Observation, #[case] action: Action) {
         let source = FilesystemSource { filesystem_id: "f".into(), path: "/a".into() };
         let (decided, document) = decide(current, &source, seen);

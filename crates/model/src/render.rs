@@ -39,6 +39,9 @@ pub fn active_block(id: &ObjectId, content: &str) -> String {
 
 /// Escapes text that may hold spaces (a path): line breaks, control, bidirectional and invisible characters,
 /// and the backslash, so that what is shown can be read back unambiguously.
+///
+/// A space stays a space unless an `=` comes after it: then a reader who splits the line at spaces could take
+/// what follows for a field of its own.
 #[must_use]
 pub fn text(raw: &str) -> String {
     escape(raw, false)
@@ -69,8 +72,9 @@ pub fn unescape(shown: &str) -> Option<String> {
                 if rest.next()? != '{' {
                     return None;
                 }
-                let hex: String = rest.by_ref().take_while(|c| *c != '}').collect();
-                out.push(char::from_u32(u32::from_str_radix(&hex, 16).ok()?)?);
+                let (hex, after) = rest.as_str().split_once('}')?;
+                out.push(char::from_u32(u32::from_str_radix(hex, 16).ok()?)?);
+                rest = after.chars();
             }
             _ => return None,
         }
@@ -80,13 +84,14 @@ pub fn unescape(shown: &str) -> Option<String> {
 
 fn escape(raw: &str, one_word: bool) -> String {
     let mut out = String::with_capacity(raw.len());
-    for c in raw.chars() {
+    let last_equals = raw.rfind('=').unwrap_or(0);
+    for (place, c) in raw.char_indices() {
         match c {
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            ' ' if !one_word => out.push(' '),
+            ' ' if !one_word && place >= last_equals => out.push(' '),
             c if c.is_control() || c.is_whitespace() || is_invisible(c) => {
                 // Writing to a String can't fail.
                 let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
@@ -97,11 +102,14 @@ fn escape(raw: &str, one_word: bool) -> String {
     out
 }
 
-/// Characters that change how a line is read without being seen: bidirectional controls, zero-width ones,
-/// variation and tag characters.
+/// Characters that change how a line is read without being seen: Unicode's `Default_Ignorable_Code_Point`s
+/// (bidirectional controls, zero-width characters, variation selectors, tags, fillers) and the other format
+/// characters and blanks that have no ink.
 fn is_invisible(c: char) -> bool {
     matches!(c,
-        '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
-        | '\u{2060}'..='\u{206F}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}'
-        | '\u{E0000}'..='\u{E0FFF}')
+        '\u{00AD}' | '\u{034F}' | '\u{0600}'..='\u{0605}' | '\u{061C}' | '\u{06DD}' | '\u{070F}'
+        | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}' | '\u{180B}'..='\u{180F}'
+        | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{2800}'
+        | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF0}'..='\u{FFFB}'
+        | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }

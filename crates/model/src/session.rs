@@ -223,6 +223,15 @@ impl Sets {
             return Err(ModelError::Invalid("this is no session document".into()));
         }
         let sets = Self { index: set(INDEX)?, pool: set(POOL)?, active: set(ACTIVE)?, pinned: set(PINNED)? };
+        let listed = |name: &str| document.field(name).and_then(Value::as_array).map_or(0, Vec::len);
+        let twice =
+            [(INDEX, &sets.index), (POOL, &sets.pool), (ACTIVE, &sets.active), (PINNED, &sets.pinned)]
+                .into_iter()
+                .find(|(name, set)| set.len() != listed(name));
+        if let Some((name, _)) = twice {
+            // Later changes name elements by their place, which would be another one here.
+            return Err(ModelError::Invalid(format!("{name} lists an ID twice")));
+        }
         if !sets.holds() {
             return Err(ModelError::Invalid(
                 "the session's sets are not within each other (active, pool, index)".into(),

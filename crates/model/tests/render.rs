@@ -1,0 +1,163 @@
+//! Rendered lines: one object is one line, and its fields can be read back whatever the names hold.
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+use context_model::id::ObjectId;
+use context_model::object::Status;
+use context_model::render::{active_block, file_line, text, toolcall_line, toolcall_ref, unescape, word};
+use proptest::prelude::*;
+use rstest::rstest;
+
+/// What a reader has who knows nothing but the format of SSOT 4.1: fields are `name=value`, divided by spaces;
+/// a value ends where the next ` name=` begins.
+fn fields(line: &str) -> Vec<(String, String)> {
+    let mut fields: Vec<(String, String)> = Vec::new();
+    for word in line.split(' ') {
+        match word.split_once('=') {
+            Some((name, value)) => fields.push((name.into(), value.into())),
+            None => {
+                let (_, value) = fields.last_mut().expect("the line begins with a field");
+                value.push(' ');
+                value.push_str(word);
+            }
+        }
+    }
+    fields.into_iter().map(|(name, value)| (name, unescape(&value).expect("escaped by us"))).collect()
+}
+
+fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect()
+}
+
+/// Whether a terminal, an editor or a JSON reader could see more or less than one line of visible characters.
+fn is_plain(line: &str) -> bool {
+    !line.chars().any(|c| {
+        c.is_control()
+            || (c.is_whitespace() && c != ' ')
+            || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
+    })
+}
+
+/// Names as an attacker would choose them.
+fn hostile() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        "[a-zA-Z0-9_./-]{0,12}",
+        any::<char>().prop_map(String::from),
+        prop::sample::select(vec![
+            " ",
+            "  ",
+            "\n",
+            "\r\n",
+            "\t",
+            "\\",
+            "\\n",
+            "\\u{20}",
+            "=",
+            " = ",
+            " id=x",
+            " type=file id=x",
+            " path=",
+            " char_count=1",
+            " file_type=rs char_count=9\nid=y",
+            "\u{1b}[31m",
+            "\u{2028}",
+            "\u{2029}",
+            "\u{202e}",
+            "\u{2066}",
+            "\u{200b}",
+            "\u{feff}",
+            "\u{a0}",
+            "\u{3000}",
+            "\u{85}",
+            "\u{e0041}",
+            "\u{3164}",
+            "{",
+            "}",
+            "ACTIVE_CONTENT id=z",
+            "toolcall_ref id=z",
+        ])
+        .prop_map(str::to_owned),
+    ];
+    prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 10_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn escaped_text_is_plain_and_reads_back(raw in hostile()) {
+        for shown in [text(&raw), word(&raw)] {
+            prop_assert!(is_plain(&shown), "{shown:?}");
+            prop_assert_eq!(unescape(&shown), Some(raw.clone()));
+        }
+        prop_assert!(!word(&raw).contains(' '));
+    }
+
+    #[test]
+    fn a_file_is_one_line_with_five_fields(id in hostile(), path in hostile(), kind in hostile(), count: u64) {
+        let line = file_line(&ObjectId::new(id.clone()), &path, &kind, count);
+        prop_assert!(is_plain(&line));
+        let expected =
+            [("id", &*id), ("type", "file"), ("path", &*path), ("file_type", &*kind), ("char_count", &*count.to_string())];
+        prop_assert_eq!(fields(&line), pairs(&expected));
+    }
+
+    #[test]
+    fn a_tool_call_is_one_line_with_four_fields(id in hostile(), tool in hostile(), ok: bool) {
+        let status = if ok { Status::Ok } else { Status::Fail };
+        let object = ObjectId::new(id.clone());
+        let line = toolcall_line(&object, &tool, status);
+        prop_assert!(is_plain(&line));
+        let expected = [("id", &*id), ("type", "toolcall"), ("tool", &*tool), ("status", status.as_str())];
+        prop_assert_eq!(fields(&line), pairs(&expected));
+
+        let reference = toolcall_ref(&object, &tool, status);
+        prop_assert!(is_plain(&reference));
+        let rest = reference.strip_prefix("toolcall_ref ").unwrap();
+        prop_assert_eq!(fields(rest), pairs(&[expected[0], expected[2], expected[3]]));
+    }
+
+    #[test]
+    fn a_block_is_a_plain_first_line_and_the_content_verbatim(id in hostile(), content in hostile()) {
+        let block = active_block(&ObjectId::new(id.clone()), &content);
+        let (first, rest) = block.split_once('\n').unwrap();
+        prop_assert!(is_plain(first));
+        prop_assert_eq!(rest, content);
+        prop_assert_eq!(unescape(first.strip_prefix("ACTIVE_CONTENT id=").unwrap()), Some(id));
+    }
+
+    #[test]
+    fn different_names_give_different_lines(a in hostile(), b in hostile()) {
+        prop_assume!(a != b);
+        prop_assert_ne!(text(&a), text(&b));
+        prop_assert_ne!(word(&a), word(&b));
+    }
+
+    #[test]
+    fn anything_can_be_unescaped_without_a_panic(shown in ".{0,40}") {
+        if let Some(raw) = unescape(&shown) {
+            prop_assert_eq!(unescape(&text(&raw)), Some(raw));
+        }
+    }
+}
+
+#[rstest]
+#[case::end_of_text("\\")]
+#[case::unknown("\\x")]
+#[case::no_brace("\\u20")]
+#[case::open("\\u{20")]
+#[case::no_digits("\\u{}")]
+#[case::surrogate("\\u{d800}")]
+#[case::beyond("\\u{110000}")]
+fn what_was_not_escaped_by_us_is_not_unescaped(#[case] shown: &str) {
+    assert_eq!(unescape(shown), None);
+}
+
+#[rstest]
+#[case::spaces_stay("/w/My Notes (1).txt", "/w/My Notes (1).txt")]
+#[case::umlauts_and_emoji_stay("/w/ü 😀 日本語", "/w/ü 😀 日本語")]
+#[case::equals_alone_stays("/w/a=b", "/w/a=b")]
+#[case::a_false_field("/w/a id=b c", "/w/a\\u{20}id=b c")]
+#[case::a_false_field_further_on("/a b c=d", "/a\\u{20}b\\u{20}c=d")]
+fn usual_paths_stay_readable(#[case] path: &str, #[case] shown: &str) {
+    assert_eq!(text(path), shown);
+}
