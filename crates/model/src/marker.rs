@@ -1,1 +1,152 @@
-//! (in work)
+//! Old tool calls without their long arguments, and the guard against a model that copies what stands there.
+//!
+//! Once the result of a `write` or an `edit` is old, its arguments are a second copy of text that is on disk.
+//! A roll replaces each long string in them by a marker and keeps the small fields, so that the call still
+//! says what was done to which lines of which file. The full arguments stay in the tool call's object.
+//!
+//! A model that sees its own calls in this form may write the next one in it. [`imitation`] recognises an
+//! argument that is nothing but a marker; text that merely contains one (a log, this file) is left alone.
+
+use serde_json::{Map, Value};
+
+use crate::hash::Digest;
+use crate::{render, tokens};
+
+/// Strings up to so many chars (UTF-16 units) stay: paths, names, numbers, one-line edits.
+pub const KEPT_CHARS: usize = 400;
+
+/// How much of a shell command's first line its marker repeats.
+const BEGINS_CHARS: usize = 80;
+
+const OPEN: &str = "[collapsed #";
+
+/// A tool call's arguments with markers in place of its long strings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Collapsed {
+    /// The arguments to show.
+    pub args: Map<String, Value>,
+    /// How many strings were replaced; at least 1.
+    pub strings: usize,
+    /// Chars (UTF-16 units) of the replaced strings less those of their markers.
+    pub saved_chars: usize,
+    /// [`Collapsed::saved_chars`] as estimated tokens.
+    pub saved_tokens: usize,
+}
+
+/// The tag of a tool call's markers: six hexadecimal digits of the hash of its ID.
+#[must_use]
+pub fn tag(call_id: &str) -> String {
+    hex(call_id, 6)
+}
+
+/// The arguments of a tool call with each string longer than [`KEPT_CHARS`] replaced by a marker, wherever it
+/// stands (as `content`, or as `edits[3].newText`); `None` where nothing is long enough to gain by it.
+///
+/// `tag` comes from [`tag`]; `handle` is the name by which the full call can be activated. Equal arguments,
+/// equal markers; the answer is never longer than the arguments; doing it twice changes nothing more.
+#[must_use]
+pub fn collapse_args(tool: &str, args: &Map<String, Value>, tag: &str, handle: &str) -> Option<Collapsed> {
+    let mut shown = args.clone();
+    let (mut strings, mut saved_chars) = (0, 0);
+    let is_command = matches!(tool.to_ascii_lowercase().as_str(), "bash" | "powershell" | "shell");
+    each_string(&mut shown, &mut |text| {
+        let chars = tokens::utf16_len(text);
+        if chars <= KEPT_CHARS || tag_in(text).is_some() {
+            return;
+        }
+        let marker = marker(text, chars, tag, handle, is_command);
+        let marker_chars = tokens::utf16_len(&marker);
+        if marker_chars < chars {
+            strings += 1;
+            saved_chars += chars - marker_chars;
+            *text = marker;
+        }
+    });
+    let saved_tokens = saved_chars / 4;
+    (strings > 0).then_some(Collapsed { args: shown, strings, saved_chars, saved_tokens })
+}
+
+/// The tag of a text that is one marker and nothing else, white space around it aside.
+#[must_use]
+pub fn tag_in(text: &str) -> Option<&str> {
+    let inside = text.trim().strip_prefix(OPEN)?.strip_suffix(']')?;
+    let (tag, rest) = inside.split_once(": ")?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let is_tag = !tag.is_empty() && tag.bytes().all(is_tag_byte);
+    (is_tag && digits > 0 && rest[digits..].starts_with(" chars, ") && !rest.contains('\n')).then_some(tag)
+}
+
+/// A sentence for the model where a string among the arguments, whole, is a marker whose tag `was_issued` in
+/// this branch; `None` where the call may run.
+#[must_use]
+pub fn imitation(args: &Map<String, Value>, was_issued: impl Fn(&str) -> bool) -> Option<String> {
+    let place = args
+        .iter()
+        .find_map(|(name, value)| imitated(value, &was_issued).map(|rest| format!("{name}{rest}")))?;
+    Some(format!(
+        "Refused: the argument {} is only the mark of a text that was left out of your view, not the text. \
+         Write the text itself; activate the tool call that the mark names to see it again.",
+        render::text(&place)
+    ))
+}
+
+fn marker(text: &str, chars: usize, tag: &str, handle: &str, is_command: bool) -> String {
+    let tag: String =
+        tag.chars().map(|c| if c.is_ascii() && is_tag_byte(c as u8) { c } else { '_' }).collect();
+    let lines = text.split_terminator('\n').count();
+    let plural = if lines == 1 { "" } else { "s" };
+    let begins = if is_command { format!(", begins {}", begin(text)) } else { String::new() };
+    format!(
+        "{OPEN}{tag}: {chars} chars, {lines} line{plural}, sha256 {}{begins}; full text in the tool call {}]",
+        hex(text, 8),
+        render::word(handle)
+    )
+}
+
+/// The start of a command's first line, in quotes.
+fn begin(text: &str) -> String {
+    let line = text.trim_start().lines().next().unwrap_or("").trim_end();
+    let mut start: String = line.chars().take(BEGINS_CHARS).collect();
+    if start.len() < line.len() {
+        start.push_str("...");
+    }
+    // Word by word: the spaces of a command are no secret.
+    let words: Vec<String> = start.split(' ').map(render::word).collect();
+    format!("\"{}\"", words.join(" "))
+}
+
+/// The place below `value` of a string that imitates a marker.
+fn imitated(value: &Value, was_issued: &impl Fn(&str) -> bool) -> Option<String> {
+    match value {
+        Value::String(text) => tag_in(text).filter(|tag| was_issued(tag)).map(|_| String::new()),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(at, item)| imitated(item, was_issued).map(|rest| format!("[{at}]{rest}"))),
+        Value::Object(fields) => fields
+            .iter()
+            .find_map(|(name, item)| imitated(item, was_issued).map(|rest| format!(".{name}{rest}"))),
+        _ => None,
+    }
+}
+
+fn each_string(fields: &mut Map<String, Value>, on: &mut impl FnMut(&mut String)) {
+    fields.values_mut().for_each(|value| strings_of(value, on));
+}
+
+fn strings_of(value: &mut Value, on: &mut impl FnMut(&mut String)) {
+    match value {
+        Value::String(text) => on(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| strings_of(item, on)),
+        Value::Object(fields) => each_string(fields, on),
+        _ => {}
+    }
+}
+
+fn is_tag_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
+}
+
+fn hex(text: &str, digits: usize) -> String {
+    Digest::of(text.as_bytes()).to_string()[..digits].to_owned()
+}

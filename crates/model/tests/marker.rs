@@ -1,0 +1,187 @@
+//! Collapsed arguments, and the guard against copies of them.
+
+use context_model::marker::{KEPT_CHARS, collapse_args, imitation, tag, tag_in};
+use proptest::prelude::*;
+use rstest::rstest;
+use serde_json::{Map, Value, json};
+
+fn args(value: Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+fn size(args: &Map<String, Value>) -> usize {
+    serde_json::to_string(args).expect("JSON").encode_utf16().count()
+}
+
+#[test]
+fn a_write_keeps_its_path() {
+    let content = "let x = 1;\n".repeat(100);
+    let input = args(json!({"path": "src/a.rs", "content": content}));
+    let collapsed = collapse_args("write", &input, "a1b2c3", "t7").expect("long enough");
+    let marker = "[collapsed #a1b2c3: 1100 chars, 100 lines, sha256 9a96de1e; full text in the tool call t7]";
+    assert_eq!(Value::Object(collapsed.args), json!({"path": "src/a.rs", "content": marker}));
+    assert_eq!(
+        (collapsed.strings, collapsed.saved_chars, collapsed.saved_tokens),
+        (1, 1100 - marker.len(), 252)
+    );
+}
+
+#[test]
+fn an_edit_keeps_its_small_texts() {
+    let long = "é".repeat(500);
+    let input = args(json!({
+        "path": "a.txt", "line": 12, "all": null,
+        "edits": [{"oldText": "short", "newText": long}, {"oldText": long, "newText": ""}],
+    }));
+    let collapsed = collapse_args("edit", &input, "t", "h").expect("long enough");
+    let marker = &collapsed.args["edits"][0]["newText"];
+    assert!(marker.as_str().is_some_and(|m| m.starts_with("[collapsed #t: 500 chars, 1 line, sha256 ")));
+    assert_eq!(
+        Value::Object(collapsed.args.clone()),
+        json!({
+            "path": "a.txt", "line": 12, "all": null,
+            "edits": [{"oldText": "short", "newText": marker}, {"oldText": marker, "newText": ""}],
+        })
+    );
+    assert_eq!(collapsed.strings, 2);
+}
+
+#[test]
+fn a_command_shows_how_it_begins() {
+    let command = format!("\ncat > \"a b.py\" <<'EOF'\n{}EOF", "print(1)\n".repeat(80));
+    let collapsed =
+        collapse_args("bash", &args(json!({ "command": command })), "t", "h").expect("long enough");
+    let marker = collapsed.args["command"].as_str().expect("text");
+    assert!(
+        marker.contains(", begins \"cat > \"a b.py\" <<'EOF'\"; full text in the tool call h]"),
+        "{marker}"
+    );
+    assert_eq!(tag_in(marker), Some("t"));
+    let command = "x".repeat(1_000);
+    let collapsed =
+        collapse_args("bash", &args(json!({ "command": command })), "t", "h").expect("long enough");
+    let begins = format!("begins \"{}...\"", "x".repeat(80));
+    assert!(collapsed.args["command"].as_str().is_some_and(|m| m.contains(&begins)));
+}
+
+#[rstest]
+#[case::nothing(json!({}))]
+#[case::short(json!({"path": "a", "content": "b"}))]
+#[case::as_long_as_may_be(json!({"content": "x".repeat(KEPT_CHARS)}))]
+#[case::long_but_no_string(json!({"list": (0..500).collect::<Vec<_>>()}))]
+#[case::no_gain(json!({"content": "x".repeat(KEPT_CHARS + 1), "handle": "see below"}))]
+fn nothing_to_gain(#[case] input: Value) {
+    // The longest ID that a provider was seen to give.
+    assert_eq!(collapse_args("write", &args(input), "t", &"h".repeat(450)), None);
+}
+
+#[rstest]
+#[case("[collapsed #ab12: 5 chars, 1 line, sha256 00; full text in the tool call x]", Some("ab12"))]
+#[case(" [collapsed #ab12: 5 chars, 1 line, sha256 00; full text in the tool call x]\n", Some("ab12"))]
+#[case("// [collapsed #ab12: 5 chars, 1 line, sha256 00; full text in the tool call x]", None)]
+#[case("[collapsed #ab12: 5 chars, 1 line]\nmore text and a bracket]", None)]
+#[case("[collapsed #: 5 chars, 1 line]", None)]
+#[case("[collapsed #a b: 5 chars, 1 line]", None)]
+#[case("[collapsed #ab12: many chars, 1 line]", None)]
+#[case("[collapsed #ab12]", None)]
+#[case("[collapsed #", None)]
+#[case("]", None)]
+#[case("", None)]
+fn markers(#[case] text: &str, #[case] expected: Option<&str>) {
+    assert_eq!(tag_in(text), expected);
+}
+
+const MARK: &str = "[collapsed #ab12: 5 chars, 1 line, sha256 00; full text in the tool call x]";
+
+#[rstest]
+#[case::whole(json!({"path": "a", "content": MARK}), Some("content"))]
+#[case::nested(json!({"path": "a", "edits": [{"oldText": "b"}, {"newText": MARK}]}), Some("edits[1].newText"))]
+#[case::command(json!({"command": MARK}), Some("command"))]
+#[case::inside_a_text(json!({"content": format!("see {MARK}")}), None)]
+#[case::several_lines(json!({"content": format!("{MARK}\n{MARK}")}), None)]
+#[case::other_tag(json!({"content": MARK.replace("ab12", "cd34")}), None)]
+#[case::plain(json!({"content": "text"}), None)]
+fn imitations(#[case] input: Value, #[case] place: Option<&str>) {
+    let sentence = imitation(&args(input), |tag| tag == "ab12");
+    assert_eq!(sentence.is_some(), place.is_some());
+    if let Some((sentence, place)) = sentence.zip(place) {
+        assert!(sentence.contains(&format!("the argument {place} is only the mark")), "{sentence}");
+    }
+}
+
+#[test]
+fn tags_are_short_and_stable() {
+    assert_eq!(tag("call_0"), tag("call_0"));
+    assert_ne!(tag("call_0"), tag("call_1"));
+    assert_eq!(tag("call_0").len(), 6);
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let text = prop_oneof![
+        3 => "\\PC{0,30}".prop_map(Value::from),
+        2 => ("(?s).{1,8}", 1_usize..400).prop_map(|(piece, n)| Value::from(piece.repeat(n))),
+        1 => Just(Value::from(MARK)),
+        1 => any::<i32>().prop_map(Value::from),
+        1 => Just(Value::Null),
+    ];
+    text.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map("[a-zA-Z]{1,8}", inner, 0..4)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+/// Every leaf that changed was a long string and is now a marker of this tag.
+fn check(before: &Value, after: &Value, tag: &str) -> usize {
+    match (before, after) {
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            a.iter().zip(b).map(|(a, b)| check(a, b, tag)).sum()
+        }
+        (Value::Object(a), Value::Object(b)) if a.len() == b.len() => {
+            a.iter().map(|(name, value)| check(value, &b[name], tag)).sum()
+        }
+        (Value::String(a), Value::String(b)) if a != b => {
+            assert!(
+                a.encode_utf16().count() > KEPT_CHARS && b.encode_utf16().count() < a.encode_utf16().count()
+            );
+            assert_eq!(tag_in(b), Some(tag), "{b}");
+            1
+        }
+        _ => {
+            assert_eq!(before, after);
+            0
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn only_long_strings_change(
+        fields in prop::collection::hash_map("[a-zA-Z]{1,8}", value(), 0..5),
+        tool in prop::sample::select(vec!["write", "edit", "bash", "other"]),
+        call in "\\PC{0,40}",
+    ) {
+        let input: Map<String, Value> = fields.into_iter().collect();
+        let tag = tag(&call);
+        let Some(collapsed) = collapse_args(tool, &input, &tag, &call) else { return Ok(()) };
+        prop_assert_eq!(Some(collapsed.clone()), collapse_args(tool, &input, &tag, &call));
+        let (before, after) = (Value::Object(input.clone()), Value::Object(collapsed.args.clone()));
+        prop_assert_eq!(check(&before, &after, &tag), collapsed.strings);
+        prop_assert!(collapsed.strings > 0 && size(&collapsed.args) < size(&input));
+        prop_assert_eq!(collapse_args(tool, &collapsed.args, &tag, &call), None, "a second time changes nothing");
+        // A call that repeats what now stands there is refused; the call as it was made is not.
+        prop_assert!(imitation(&collapsed.args, |issued| issued == tag).is_some());
+        prop_assert!(imitation(&input, |issued| issued == tag).is_none());
+    }
+
+    #[test]
+    fn any_tag_and_handle_make_one_line(text in "(?s).{0,20}", tag in "(?s).{1,9}", handle in "(?s).{0,20}") {
+        let input = args(json!({ "command": format!("{text}{}", "x".repeat(2_000)) }));
+        let collapsed = collapse_args("bash", &input, &tag, &handle).expect("long enough");
+        let marker = collapsed.args["command"].as_str().expect("text");
+        prop_assert!(!marker.contains(['\n', '\r', '\u{2028}', '\u{1b}']), "{:?}", marker);
+        prop_assert!(tag_in(marker).is_some(), "{:?}", marker);
+    }
+}
