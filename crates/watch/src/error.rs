@@ -1,6 +1,7 @@
 //! Errors of trackers.
 
 use camino::Utf8PathBuf;
+use context_model::error::ErrorCode;
 
 /// Why a tracker refused a call. The tracker's state is as it was before the call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,11 +27,11 @@ pub enum WatchError {
 impl WatchError {
     /// The stable code of this error, from the one list that every layer shares.
     #[must_use]
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> ErrorCode {
         match self {
-            Self::InvalidPath { .. } => "INVALID_ARGUMENT",
-            Self::Closed => "CLOSED",
-            Self::Thread { .. } => "IO",
+            Self::InvalidPath { .. } => ErrorCode::InvalidArgument,
+            Self::Closed => ErrorCode::Closed,
+            Self::Thread { .. } => ErrorCode::Io,
         }
     }
 }

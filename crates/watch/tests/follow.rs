@@ -231,7 +231,7 @@ fn a_path_that_is_not_canonical_is_refused(#[case] path: &str) {
     let scene = Scene::new();
     let error = scene.tracker.track(path.into()).unwrap_err();
     assert_eq!(error, WatchError::InvalidPath { path: path.into() });
-    assert_eq!(error.code(), "INVALID_ARGUMENT");
+    assert_eq!(error.code().as_str(), "INVALID_ARGUMENT");
     assert_eq!(scene.tracker.status().tracked, 0);
 }
 
