@@ -1,0 +1,96 @@
+/** What the tests of the extension share: a home with a store, texts that are told apart, and looks into the store. */
+import { createHash } from 'node:crypto'
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ContextManager } from '../../lib/index.ts'
+import type { SessionSets } from '../../lib/index.ts'
+import { withExtension } from '../rig/extension.ts'
+import { startModelServer } from '../rig/model-server.ts'
+import type { ModelServer } from '../rig/model-server.ts'
+import { createPiHome, onCleanUp, readSession } from '../rig/pi.ts'
+import type { PiHome, PiHomeOptions, PiRpc, RpcEvent } from '../rig/pi.ts'
+import type { Script } from '../rig/reply.ts'
+
+/** A scripted model, a home, and what Pi is started with to have the extension on a store of its own. */
+export interface Setting {
+  server: ModelServer
+  home: PiHome
+  /** The store's file. */
+  store: string
+  /** To be spread into `runPrint` and `startRpc`. */
+  load: { home: PiHome; extension: string; env: Record<string, string> }
+}
+
+/** Makes a setting. */
+export async function setUp(script: Script, options: Omit<PiHomeOptions, 'server'> = {}): Promise<Setting> {
+  const server = await startModelServer(script)
+  const home = createPiHome({ server, ...options })
+  const store = join(home.root, 'store', 'context.db')
+  return { server, home, store, load: { home, ...withExtension(store) } }
+}
+
+/** `count` lines that occur nowhere else, each with the name and its number; no line break at the end. */
+export function lines(name: string, count: number): string {
+  return Array.from({ length: count }, (_, index) => `${name} line ${index + 1}: ${'lorem ipsum '.repeat(4)}`).join('\n')
+}
+
+/** Writes a file into the folder that Pi works in. */
+export function put(home: PiHome, path: string, text: string | Uint8Array): void {
+  writeFileSync(join(home.cwd, path), text)
+}
+
+/** The short name of the object of a call. */
+export function handle(callId: string): string {
+  return createHash('sha256').update(callId).digest('hex').slice(0, 8)
+}
+
+/** The line that a recorded output begins with. */
+export function header(callId: string, tool: string, status: 'ok' | 'fail' = 'ok'): string {
+  return `id=${handle(callId)} type=toolcall tool=${tool} status=${status}`
+}
+
+/** The whole text of a collapsed output. */
+export function reference(callId: string, tool: string, status: 'ok' | 'fail' = 'ok'): string {
+  return `toolcall_ref id=${handle(callId)} tool=${tool} status=${status}`
+}
+
+/** Opens a session of a store in this process, as any other client would; closed at the test's end. */
+export async function openStore(store: string, sessionId: string, cwd = '/'): Promise<ContextManager> {
+  const manager = await ContextManager.open({ sessionId, cwd, store: { kind: 'sqlite', path: store }, watch: false })
+  onCleanUp(() => manager.close())
+  return manager
+}
+
+/** The sets of a session as they are in the store. */
+export async function setsOf(store: string, sessionId: string, cwd: string): Promise<SessionSets> {
+  const manager = await openStore(store, sessionId, cwd)
+  try {
+    return await manager.sessionSets()
+  } finally {
+    await manager.close()
+  }
+}
+
+/** The id of a session file's session. */
+export function sessionIdOf(file: string): string {
+  return readSession(file).header['id'] as string
+}
+
+/** Runs an extension command and gives the notices that it showed. */
+export async function command(rpc: PiRpc, text: string): Promise<string[]> {
+  const from = rpc.mark
+  await rpc.command({ type: 'prompt', message: text })
+  return notices(rpc.events.slice(from))
+}
+
+/** What the extension told the person, among some records. */
+export function notices(events: readonly RpcEvent[]): string[] {
+  return events
+    .filter((event) => event.type === 'extension_ui_request' && event['method'] === 'notify')
+    .map((event) => event['message'] as string)
+}
+
+/** Everything in the folder of Pi's stored sessions, to see that nothing was left. */
+export function everythingBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true }) as string[]
+}
