@@ -1,5 +1,7 @@
 //! Export and import between stores: nothing is lost, nothing comes twice, nothing damaged gets in.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::io::Cursor;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};

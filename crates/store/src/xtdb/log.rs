@@ -1,6 +1,6 @@
 //! What the transaction log tells: which objects changed, and everything that was ever written.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use context_model::id::ObjectId;
 use context_model::object::ObjectType;
@@ -43,6 +43,28 @@ impl Inner {
             }
         });
         Ok(named)
+    }
+
+    /// The objects that others wrote after this transaction, and the newest transaction in the log.
+    pub(super) async fn changes_of_others(&self, since: TxId) -> Result<(Vec<ObjectId>, TxId)> {
+        let mut changed = BTreeSet::new();
+        let mut newest = since;
+        self.each_tx(since, false, |tx, row| {
+            newest = tx;
+            if !self.cache(|cache| cache.is_own(tx)) {
+                changed.extend(hashes(row).map(str::to_owned));
+            }
+            Ok(true)
+        })
+        .await?;
+        self.resolve(changed.iter()).await?;
+        let ids = self.cache(|cache| {
+            cache.saw(newest);
+            let ids: Vec<ObjectId> = changed.iter().filter_map(|hash| cache.name(hash).flatten()).collect();
+            ids.iter().for_each(|id| cache.forget(id));
+            ids
+        });
+        Ok((ids, newest))
     }
 
     /// The objects that one transaction wrote, in its order.

@@ -33,9 +33,12 @@ mod http;
 mod log;
 mod plan;
 mod query;
+mod queue;
 mod read;
 mod wire;
 mod write;
+
+pub use queue::{QueueOptions, QueueState, QueuedStore};
 
 use cache::Cache;
 use http::{Format, Nodes, Request};

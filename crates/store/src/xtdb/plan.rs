@@ -25,11 +25,13 @@ pub(super) struct Base {
     is_guess: bool,
     /// Versions that hold at earlier times, where a write begins there.
     earlier: Vec<(Timestamp, Option<Version>)>,
+    /// The times of those from which on nothing holds but the earlier version and then the latest one.
+    last_before: Vec<Timestamp>,
 }
 
 impl Base {
     pub fn new(head: Option<Head>, is_guess: bool) -> Self {
-        Self { head, is_guess, earlier: Vec::new() }
+        Self { head, is_guess, earlier: Vec::new(), last_before: Vec::new() }
     }
 
     pub fn latest(&self) -> Option<&Arc<Version>> {
@@ -46,6 +48,18 @@ impl Base {
 
     pub fn add_earlier(&mut self, at: Timestamp, version: Option<Version>) {
         self.earlier.push((at, version));
+    }
+
+    /// Notes that after this time only the latest version follows.
+    pub fn add_last_before(&mut self, at: Timestamp) {
+        self.last_before.push(at);
+    }
+
+    /// Whether the version that follows this time holds the same: another client noticed it later and told
+    /// it sooner.
+    fn follows(&self, from: Option<Timestamp>, document: &Document) -> bool {
+        from.is_some_and(|from| self.last_before.contains(&from))
+            && self.latest().is_some_and(|version| is_equal(&version.document, document))
     }
 
     /// The document that holds where a write begins, and the time at which it does.
@@ -201,11 +215,9 @@ fn draft(write: &Write, base: &Base, before: Option<&Draft>) -> Result<Option<Dr
                 }
                 _ => base.holding(*valid_time).0,
             };
-            let is_equal = holding.is_some_and(|stored| {
-                stored.content_hash() == document.content_hash()
-                    && stored.source_hash() == document.source_hash()
-            });
-            Ok((!is_equal).then(|| Draft { document: document.clone(), valid_time: *valid_time, bytes: 0 }))
+            let is_there = holding.is_some_and(|stored| is_equal(stored, document))
+                || (before.is_none() && base.follows(*valid_time, document));
+            Ok((!is_there).then(|| Draft { document: document.clone(), valid_time: *valid_time, bytes: 0 }))
         }
         Write::Patch { id, patch, valid_time } => {
             let (stored, from) = match (before, base.latest()) {
@@ -226,6 +238,10 @@ fn draft(write: &Write, base: &Base, before: Option<&Draft>) -> Result<Option<Dr
             Ok(Some(Draft { document, valid_time, bytes: 0 }))
         }
     }
+}
+
+pub(super) fn is_equal(one: &Document, other: &Document) -> bool {
+    one.content_hash() == other.content_hash() && one.source_hash() == other.source_hash()
 }
 
 fn text_length(value: &Value) -> usize {

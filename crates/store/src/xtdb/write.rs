@@ -11,7 +11,7 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::{Value, json};
 
 use super::http::{Format, Request};
-use super::plan::{Base, Part, plan};
+use super::plan::{Base, Part, is_equal, plan};
 use super::read::in_parallel;
 use super::wire::{FOREVER, Ops, Tx, check, xtdb_number};
 use super::{Inner, WRITERS};
@@ -54,7 +54,8 @@ enum Outcome {
 }
 
 impl Inner {
-    /// Applies a transaction; `note` is kept in the writer's mark together with it.
+    /// Applies a transaction; `note` is kept in the writer's mark together with it. One with a note comes late,
+    /// out of a journal: a version that others wrote meanwhile with the same content is taken for its own.
     pub(super) async fn transact(
         self: &Arc<Self>,
         writer: &mut Writer,
@@ -75,7 +76,7 @@ impl Inner {
         loop {
             let expected = if last.is_none() { expected.as_slice() } else { &[] };
             let rest = &writes[written.len()..];
-            let bases = self.bases(rest, expected).await?;
+            let bases = self.bases(rest, expected, note.is_some()).await?;
             for (id, wanted) in expected {
                 if bases.get(id).and_then(Base::tx) != *wanted {
                     if is_fresh {
@@ -148,6 +149,7 @@ impl Inner {
         self: &Arc<Self>,
         writes: &[Write],
         expected: &[(ObjectId, Option<TxId>)],
+        is_late: bool,
     ) -> Result<HashMap<ObjectId, Base>> {
         let ids: HashSet<&ObjectId> =
             writes.iter().map(id_of).chain(expected.iter().map(|(id, _)| id)).collect();
@@ -171,17 +173,23 @@ impl Inner {
         })
         .await?;
         bases.extend(read.into_iter().map(|(id, head)| (id, Base::new(head, false))));
-        self.add_earlier(writes, &mut bases).await?;
+        self.add_earlier(writes, &mut bases, is_late).await?;
         Ok(bases)
     }
 
-    /// For writes that hold from before the latest version on: the version that they replace.
-    async fn add_earlier(&self, writes: &[Write], bases: &mut HashMap<ObjectId, Base>) -> Result<()> {
+    /// For writes that hold from before the latest version on: the version that they replace. For ones that
+    /// come late, out of a journal, also whether the latest version is the next one.
+    async fn add_earlier(
+        &self,
+        writes: &[Write],
+        bases: &mut HashMap<ObjectId, Base>,
+        is_late: bool,
+    ) -> Result<()> {
         let now = clock::system()();
         for write in writes {
             let Write::Put { document, valid_time } = write else { continue };
             let Some(base) = bases.get_mut(document.id()) else { continue };
-            let Some(latest) = base.latest() else { continue };
+            let Some(latest) = base.latest().map(Arc::clone) else { continue };
             let is_ahead = latest.valid_time > latest.tx_time && latest.valid_time > now;
             let from = match valid_time {
                 Some(time) if *time < latest.valid_time => *time,
@@ -190,6 +198,15 @@ impl Inner {
             };
             let at = AsOf { valid_time: Some(from), known: None };
             let version = self.get(document.id(), at).await?;
+            if is_late && is_equal(&latest.document, document) {
+                let last = Timestamp::from_millis(latest.valid_time.millis() - 1);
+                let at = AsOf { valid_time: Some(last), known: None };
+                let before =
+                    self.place(document.id(), at).await?.map(|place| (place.tx.id, place.valid_time));
+                if before == version.as_ref().map(|v| (v.tx_id, v.valid_time)) {
+                    base.add_last_before(from);
+                }
+            }
             base.add_earlier(from, version);
         }
         Ok(())

@@ -1,0 +1,298 @@
+//! Sending the journal's transactions to XTDB, in order, each once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+use serde_json::{Value, json};
+
+use super::Shared;
+use crate::xtdb::XtdbStore;
+use crate::{AsOf, Known, Result, Store, StoreError, Transaction, Version, Write};
+
+/// The most versions in one transaction of XTDB.
+const MOST_VERSIONS: usize = 64;
+
+/// The most characters of content in one transaction of XTDB; a longer version has one of its own.
+const MOST_CONTENT: usize = 4 << 20;
+
+/// How long the sender waits for more of the same turn.
+const LINGER: Duration = Duration::from_millis(10);
+
+/// How often the sender looks for what other processes wrote into the journal.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// The longest pause between attempts to reach a node.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// That a transaction of the journal wrote an object so many times.
+#[derive(Clone, Debug)]
+pub(super) struct Written {
+    id: ObjectId,
+    times: usize,
+}
+
+impl Written {
+    pub fn of(ids: Vec<ObjectId>, is_written: &[bool]) -> Vec<Self> {
+        let mut written: Vec<Self> = Vec::new();
+        for id in ids.into_iter().zip(is_written).filter(|(_, is)| **is).map(|(id, _)| id) {
+            match written.iter_mut().find(|w| w.id == id) {
+                Some(known) => known.times += 1,
+                None => written.push(Self { id, times: 1 }),
+            }
+        }
+        written
+    }
+}
+
+/// A place in the journal: everything up to the n-th version of a transaction (or all of it).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Position {
+    tx: u64,
+    /// How many versions of the next transaction are included.
+    more: u64,
+}
+
+impl Position {
+    fn from_note(note: &Value) -> Option<Self> {
+        Some(Self { tx: note["tx"].as_u64()?, more: note["more"].as_u64()? })
+    }
+
+    fn note(self) -> Value {
+        json!({ "tx": self.tx, "more": self.more })
+    }
+}
+
+/// The sender: runs until the store is closed.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut pause = Duration::from_millis(50);
+    let Some(_lock) = lock(&shared).await else { return };
+    shared.status().is_sender = true;
+    loop {
+        if shared.is_closing.load(Ordering::Acquire) {
+            return;
+        }
+        match send_all(&shared).await {
+            Ok(()) => pause = Duration::from_millis(50),
+            Err(StoreError::Closed) => return,
+            Err(error) => {
+                shared.failed(&error);
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+    }
+}
+
+/// The lock of the one sender of a journal. It ends with the process, however that ends.
+async fn lock(shared: &Shared) -> Option<File> {
+    let file = File::options().create(true).truncate(false).write(true).open(&shared.lock_file);
+    let file = match file {
+        Ok(file) => file,
+        Err(error) => {
+            let path = shared.lock_file.display();
+            shared.failed(&StoreError::Unavailable(format!(
+                "{path} can't be opened, nothing is sent: {error}"
+            )));
+            return None;
+        }
+    };
+    while file.try_lock().is_err() {
+        if shared.is_closing.load(Ordering::Acquire) {
+            return None;
+        }
+        // The process that sends tells the others through the hint beside the journal.
+        advance(shared, shared.progress.reload());
+        if let Err(error) = probe(shared).await {
+            shared.failed(&error);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    Some(file)
+}
+
+/// Asks the node for anything, where it is not known to answer.
+async fn probe(shared: &Shared) -> Result<Arc<XtdbStore>> {
+    let remote = shared.connect().await?;
+    if !shared.status().is_connected {
+        remote.latest_tx().await?;
+        shared.went_well();
+    }
+    Ok(remote)
+}
+
+/// Sends what there is, and then whatever comes, until something fails.
+async fn send_all(shared: &Shared) -> Result<()> {
+    let remote = probe(shared).await?;
+    let note = remote.note().await?;
+    let mut position = note.as_ref().and_then(Position::from_note).unwrap_or_default();
+    if position.tx > shared.journal.latest_tx().await?.0 {
+        // The journal is older than what it sent, as one from a backup is. What is there already is not
+        // written again.
+        position = Position::default();
+    }
+    loop {
+        let latest = shared.journal.latest_tx().await?;
+        if position.tx >= latest.0 {
+            sent(shared, position)?;
+            tokio::select! {
+                () = shared.work.notified() => tokio::time::sleep(LINGER).await,
+                () = tokio::time::sleep(LOOK) => {}
+            }
+            probe(shared).await?;
+            continue;
+        }
+        let pending = pending(shared, position, latest).await?;
+        position = send(shared, &remote, position, pending, latest).await?;
+        sent(shared, position)?;
+        shared.went_well();
+    }
+}
+
+fn sent(shared: &Shared, position: Position) -> Result<()> {
+    let tx = TxId(position.tx);
+    advance(shared, tx);
+    shared.progress.note_sent(tx)
+}
+
+/// Takes note that XTDB has everything up to this transaction of the journal.
+fn advance(shared: &Shared, tx: TxId) {
+    {
+        let mut status = shared.status();
+        status.latest = status.latest.max(tx);
+        status.written = status.written.split_off(&TxId(tx.0 + 1));
+        status.brought_in.retain(|brought| *brought > tx);
+    }
+    shared.sent.send_if_modified(|known| std::mem::replace(known, tx) != tx);
+}
+
+/// The objects that the transactions after a position wrote; as many transactions as make a batch.
+async fn pending(shared: &Shared, position: Position, latest: TxId) -> Result<BTreeMap<TxId, Vec<Written>>> {
+    let known = {
+        let status = shared.status();
+        let mut known = BTreeMap::new();
+        let mut versions = 0;
+        for tx in position.tx + 1..=latest.0 {
+            let tx = TxId(tx);
+            if status.brought_in.contains(&tx) {
+                known.insert(tx, Vec::new());
+                continue;
+            }
+            let Some(written) = status.written.get(&tx) else { break };
+            versions += written.len();
+            known.insert(tx, written.clone());
+            if versions >= MOST_VERSIONS {
+                break;
+            }
+        }
+        known
+    };
+    if !known.is_empty() {
+        return Ok(known);
+    }
+    // Written before this process began, or by another one: the journal knows.
+    let mut found: BTreeMap<TxId, Vec<Written>> = BTreeMap::new();
+    for id in shared.journal.changes_since(TxId(position.tx)).await?.into_keys() {
+        // What is written while this goes on could be seen in part, and is left for the next batch.
+        let entries = shared.journal.journal(&id).await?.into_iter();
+        for entry in entries.filter(|e| e.tx_id.0 > position.tx && e.tx_id <= latest) {
+            let written = found.entry(entry.tx_id).or_default();
+            match written.last_mut().filter(|w| w.id == id) {
+                Some(known) => known.times += 1,
+                None => written.push(Written { id: id.clone(), times: 1 }),
+            }
+        }
+    }
+    let mut status = shared.status();
+    for (tx, written) in &found {
+        status.written.entry(*tx).or_insert_with(|| written.clone());
+    }
+    Ok(found)
+}
+
+/// Sends one batch and gives the position after it.
+async fn send(
+    shared: &Shared,
+    remote: &XtdbStore,
+    start: Position,
+    pending: BTreeMap<TxId, Vec<Written>>,
+    latest: TxId,
+) -> Result<Position> {
+    let mut batch: Vec<Write> = Vec::new();
+    let mut last: HashMap<ObjectId, i64> = HashMap::new();
+    let mut content = 0;
+    let mut end = start;
+    'all: for (tx, written) in pending {
+        let skip = if tx.0 == start.tx + 1 { start.more } else { 0 };
+        let versions = versions(shared, tx, &written).await?;
+        for (index, version) in (0_u64..).zip(versions) {
+            if index < skip {
+                continue;
+            }
+            let id = version.document.id().clone();
+            let time = version.valid_time.millis();
+            let length = version.document.content().map_or(0, str::len);
+            let is_full = batch.len() >= MOST_VERSIONS || (content > 0 && content + length > MOST_CONTENT);
+            // XTDB keeps two versions of an object in one transaction only at different valid times.
+            if is_full || last.get(&id).is_some_and(|before| *before >= time) {
+                end = Position { tx: tx.0 - 1, more: index };
+                break 'all;
+            }
+            last.insert(id, time);
+            content += length;
+            batch.push(Write::Put { document: version.document, valid_time: Some(version.valid_time) });
+        }
+        end = Position { tx: tx.0, more: 0 };
+    }
+    if batch.is_empty() {
+        return Ok(if end == start { Position { tx: latest.0, more: 0 } } else { end });
+    }
+    match remote.forward(batch, &end.note()).await {
+        Ok(()) => Ok(end),
+        // XTDB will never take it; what comes after it must not wait for ever. The journal keeps it.
+        Err(error @ StoreError::Invalid(_)) => {
+            tracing::warn!(%error, "a version stays in the journal only");
+            shared.failed(&error);
+            Ok(end)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The versions that one transaction of the journal wrote, in an order that is the same at every attempt.
+async fn versions(shared: &Shared, tx: TxId, written: &[Written]) -> Result<Vec<Version>> {
+    let mut versions = Vec::new();
+    let mut written: Vec<&Written> = written.iter().collect();
+    written.sort_by(|a, b| a.id.cmp(&b.id));
+    for Written { id, times } in written {
+        let at = AsOf { valid_time: None, known: Some(Known::Tx(tx)) };
+        match shared.journal.get(id, at).await? {
+            Some(version) if version.tx_id == tx && *times == 1 => versions.push(version),
+            _ => {
+                let history = shared.journal.history(id).await?;
+                versions.extend(history.into_iter().filter(|version| version.tx_id == tx));
+            }
+        }
+    }
+    Ok(versions)
+}
+
+impl XtdbStore {
+    /// How far this writer's last transaction said that it had got.
+    async fn note(&self) -> Result<Option<Value>> {
+        let mut writer = self.writer.lock().await;
+        self.open()?.note(&mut writer).await
+    }
+
+    /// Writes versions with their valid times, and the note with them. A version that is there already is not
+    /// written; where none is, the note is not either.
+    async fn forward(&self, writes: Vec<Write>, note: &Value) -> Result<()> {
+        let mut writer = self.writer.lock().await;
+        let transaction = Transaction { writes, expected: Vec::new() };
+        self.open()?.transact(&mut writer, transaction, Some(note)).await.map(|_| ())
+    }
+}

@@ -1,0 +1,408 @@
+//! XTDB behind a local journal: writes are acknowledged by the disk of this machine and sent in the background.
+//!
+//! The journal is a SQLite store. It holds what this machine wrote and the versions of others that it came in
+//! touch with, and answers every read; its transaction numbers are the ones a caller sees. A version keeps the
+//! valid time that the journal gave it, so its place among the versions of other machines is the same
+//! everywhere, in whatever order they arrive. Clocks of machines that share objects should agree, as NTP makes
+//! them do.
+//!
+//! Architecture invariants:
+//! - A write returns when the journal has it. No write waits for the network.
+//! - Versions are sent in the order of the journal's transactions, several in one transaction of XTDB. How far
+//!   that got stands in the writer's mark, in XTDB itself and in the same transaction, so that neither a crash
+//!   nor a lost answer makes anything lost or sent twice.
+//! - One process at a time sends for a journal; a lock that ends with the process says which.
+//! - A node that is away costs a reader one time limit, not one for each read.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use context_model::id::ObjectId;
+use context_model::time::{Timestamp, TxId};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+
+use super::wire::check;
+use super::write::{id_of, random_name};
+use super::{XtdbOptions, XtdbStore};
+use crate::sqlite::{Durability, SqliteStore};
+use crate::{
+    AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
+    Version, Write, clock,
+};
+
+mod contact;
+mod forward;
+mod progress;
+
+use forward::Written;
+use progress::Progress;
+
+/// How a queued store is set up.
+#[derive(Clone, Debug)]
+pub struct QueueOptions {
+    /// The file of the journal. `{file}.progress` and `{file}.lock` lie beside it.
+    pub journal: PathBuf,
+    /// What an acknowledged write survives on this machine.
+    pub durability: Durability,
+    /// The database.
+    pub xtdb: XtdbOptions,
+    /// How long a read may wait for XTDB, in milliseconds, before it does with what the journal has.
+    pub read_timeout_ms: u64,
+    /// How long [`Store::flush`] and [`Store::close`] wait for the queue, in milliseconds.
+    pub close_timeout_ms: u64,
+}
+
+impl QueueOptions {
+    /// The defaults: reads wait 2 seconds at most, closing 10.
+    #[must_use]
+    pub fn new(journal: impl Into<PathBuf>, xtdb: XtdbOptions) -> Self {
+        Self {
+            journal: journal.into(),
+            durability: Durability::default(),
+            xtdb,
+            read_timeout_ms: 2_000,
+            close_timeout_ms: 10_000,
+        }
+    }
+}
+
+/// What a user may want to know of the queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueState {
+    /// Whether XTDB answered the last request.
+    pub is_connected: bool,
+    /// The node that answers, or the first that is tried.
+    pub url: String,
+    /// How many of the journal's transactions XTDB does not have yet, as far as known.
+    pub queued: u64,
+    /// Whether this process is the one that sends for the journal.
+    pub is_sender: bool,
+    /// What went wrong last, and has not gone well since.
+    pub last_error: Option<String>,
+}
+
+/// A store on XTDB that a node's absence does not stop. See the module's documentation.
+///
+/// [`Store::search`] covers what the journal has: everything this machine wrote or read, not what others wrote
+/// and nobody here looked at. [`Store::changes_since`] likewise.
+pub struct QueuedStore {
+    shared: Arc<Shared>,
+    task: Mutex<Option<JoinHandle<()>>>,
+    close_timeout: Duration,
+}
+
+struct Shared {
+    journal: Arc<SqliteStore>,
+    options: XtdbOptions,
+    read_timeout: Duration,
+    lock_file: PathBuf,
+    progress: Progress,
+    status: Mutex<Status>,
+    /// Wakes the sender.
+    work: Notify,
+    /// The newest transaction of the journal that XTDB has, for those who wait for one.
+    sent: watch::Sender<TxId>,
+    is_closing: AtomicBool,
+    /// Held while versions of others are brought in.
+    contact: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Status {
+    remote: Option<Arc<XtdbStore>>,
+    is_connected: bool,
+    is_sender: bool,
+    last_error: Option<String>,
+    /// What this process wrote and the sender has not taken yet.
+    written: BTreeMap<TxId, Vec<Written>>,
+    /// Transactions of the journal that brought in others' versions.
+    brought_in: HashSet<TxId>,
+    /// Objects whose latest version is dated ahead of this machine's clock.
+    ahead: HashMap<ObjectId, Timestamp>,
+    /// Objects that XTDB did not have when it was asked.
+    absent: HashSet<ObjectId>,
+    latest: TxId,
+}
+
+impl QueuedStore {
+    /// Opens the journal and begins to send what it holds. Needs a tokio runtime.
+    ///
+    /// A journal that has reached its database before opens without it.
+    ///
+    /// # Errors
+    /// Those of the journal. `INVALID_ARGUMENT` for URLs that can't be ones. `STORE_UNAVAILABLE` when a journal
+    /// that never reached its database does not reach it now: the URL may be wrong.
+    pub async fn open(options: QueueOptions) -> Result<Arc<Self>> {
+        let journal = SqliteStore::open(&options.journal, options.durability)?;
+        let progress = Progress::open(beside(&options.journal, "progress"))?;
+        let mut xtdb = options.xtdb;
+        let name = journal.local_value("xtdb writer", &random_name()).await?;
+        xtdb.writer = Some(name);
+        let latest = journal.latest_tx().await?;
+        let (sent, _) = watch::channel(progress.sent());
+        let shared = Arc::new(Shared {
+            journal,
+            options: xtdb,
+            read_timeout: Duration::from_millis(options.read_timeout_ms.max(1)),
+            lock_file: beside(&options.journal, "lock"),
+            progress,
+            status: Mutex::new(Status { latest, ..Status::default() }),
+            work: Notify::new(),
+            sent,
+            is_closing: AtomicBool::new(false),
+            contact: tokio::sync::Mutex::default(),
+        });
+        let first = tokio::time::timeout(shared.read_timeout * 2, shared.connect()).await;
+        let first = first.unwrap_or_else(|_| {
+            let urls = shared.options.urls.join(", ");
+            Err(StoreError::Unavailable(format!("no XTDB node answers in time at {urls}")))
+        });
+        if let Err(error) = first {
+            shared.failed(&error);
+            if matches!(error, StoreError::Invalid(_)) || !shared.progress.was_connected() {
+                let _ = shared.journal.close().await;
+                return Err(error);
+            }
+        }
+        let task = tokio::spawn(forward::run(Arc::clone(&shared)));
+        Ok(Arc::new(Self {
+            shared,
+            task: Mutex::new(Some(task)),
+            close_timeout: Duration::from_millis(options.close_timeout_ms),
+        }))
+    }
+
+    /// How the queue stands. Costs nothing.
+    #[must_use]
+    pub fn state(&self) -> QueueState {
+        let sent = *self.shared.sent.borrow();
+        let status = self.shared.status();
+        QueueState {
+            is_connected: status.is_connected,
+            url: match &status.remote {
+                Some(remote) => remote.current_url().to_owned(),
+                None => self.shared.options.urls.first().cloned().unwrap_or_default(),
+            },
+            queued: status.latest.0.saturating_sub(sent.0),
+            is_sender: status.is_sender,
+            last_error: status.last_error.clone(),
+        }
+    }
+
+    async fn wait_until_sent(&self, limit: Duration) -> Result<()> {
+        let wanted = self.shared.journal.latest_tx().await?;
+        self.shared.work.notify_one();
+        let mut sent = self.shared.sent.subscribe();
+        let reached = tokio::time::timeout(limit, sent.wait_for(|tx| *tx >= wanted)).await;
+        if matches!(reached, Ok(Ok(_))) {
+            return Ok(());
+        }
+        let QueueState { queued, last_error, .. } = self.state();
+        Err(StoreError::Unavailable(format!(
+            "{queued} transactions wait for XTDB ({}); the journal keeps them and they are sent when it answers",
+            last_error.as_deref().unwrap_or("it is slow")
+        )))
+    }
+}
+
+impl Shared {
+    fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.is_closing.load(Ordering::Acquire) { Err(StoreError::Closed) } else { Ok(()) }
+    }
+
+    /// Reaches the database where that has not happened yet.
+    async fn connect(&self) -> Result<Arc<XtdbStore>> {
+        if let Some(remote) = self.status().remote.clone() {
+            return Ok(remote);
+        }
+        let remote = XtdbStore::connect(self.options.clone()).await?;
+        if !self.progress.was_connected() {
+            self.progress.connected(remote.latest_tx().await?)?;
+        }
+        let mut status = self.status();
+        status.remote = Some(Arc::clone(&remote));
+        status.is_connected = true;
+        status.last_error = None;
+        Ok(remote)
+    }
+
+    fn went_well(&self) {
+        let mut status = self.status();
+        status.is_connected = true;
+        status.last_error = None;
+    }
+
+    fn failed(&self, error: &StoreError) {
+        tracing::debug!(%error, "XTDB could not be used");
+        let mut status = self.status();
+        if matches!(error, StoreError::Unavailable(_)) {
+            status.is_connected = false;
+        }
+        status.last_error = Some(error.to_string());
+    }
+
+    /// Dates whole documents after a latest version that is dated ahead, as stores do with patches: otherwise a
+    /// machine whose clock is slow could not replace what a faster one wrote.
+    fn dated(&self, mut transaction: Transaction) -> Transaction {
+        let status = self.status();
+        if status.ahead.is_empty() {
+            return transaction;
+        }
+        let now = clock::system()();
+        for write in &mut transaction.writes {
+            if let Write::Put { document, valid_time: valid_time @ None } = write
+                && let Some(time) = status.ahead.get(document.id()).filter(|time| **time >= now)
+            {
+                *valid_time = Some(Timestamp::from_millis(time.millis() + 1));
+            }
+        }
+        transaction
+    }
+}
+
+#[async_trait]
+impl Store for QueuedStore {
+    async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
+        self.shared.check_open()?;
+        for write in &transaction.writes {
+            if let Write::Put { document, .. } = write {
+                check(document)?;
+            }
+        }
+        let transaction = self.shared.dated(transaction);
+        let ids: Vec<ObjectId> = transaction.writes.iter().map(|write| id_of(write).clone()).collect();
+        let receipt = self.shared.journal.transact(transaction).await?;
+        let mut status = self.shared.status();
+        status.latest = status.latest.max(receipt.tx_id);
+        if receipt.written.contains(&true) {
+            let written = Written::of(ids, &receipt.written);
+            status.written.insert(receipt.tx_id, written);
+            drop(status);
+            self.shared.work.notify_one();
+        }
+        Ok(receipt)
+    }
+
+    async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
+        self.shared.check_open()?;
+        if let Some(version) = self.shared.journal.get(id, at).await? {
+            return Ok(Some(version));
+        }
+        self.shared.meet(std::slice::from_ref(id)).await?;
+        self.shared.journal.get(id, at).await
+    }
+
+    async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
+        self.shared.check_open()?;
+        let found = self.shared.journal.get_many(ids, at).await?;
+        if !self.shared.meet_missing(ids, &found).await? {
+            return Ok(found);
+        }
+        self.shared.journal.get_many(ids, at).await
+    }
+
+    async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
+        self.shared.check_open()?;
+        let found = self.shared.journal.outlines(ids).await?;
+        if !self.shared.meet_missing(ids, &found).await? {
+            return Ok(found);
+        }
+        self.shared.journal.outlines(ids).await
+    }
+
+    async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
+        self.shared.check_open()?;
+        self.shared.bring_history(id).await?;
+        self.shared.journal.history(id).await
+    }
+
+    async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
+        self.shared.check_open()?;
+        self.shared.bring_history(id).await?;
+        self.shared.journal.journal(id).await
+    }
+
+    async fn query(&self, filter: &Filter) -> Result<Vec<ObjectId>> {
+        self.shared.check_open()?;
+        self.shared.query(filter).await
+    }
+
+    async fn latest_tx(&self) -> Result<TxId> {
+        self.shared.check_open()?;
+        self.shared.pull().await?;
+        let latest = self.shared.journal.latest_tx().await?;
+        let mut status = self.shared.status();
+        status.latest = status.latest.max(latest);
+        Ok(latest)
+    }
+
+    async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
+        self.shared.check_open()?;
+        self.shared.journal.changes_since(tx).await
+    }
+
+    async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
+        self.shared.check_open()?;
+        self.shared.journal.search(query).await
+    }
+
+    async fn local_value(&self, name: &str, default: &str) -> Result<String> {
+        self.shared.check_open()?;
+        self.shared.journal.local_value(name, default).await
+    }
+
+    async fn verify(&self) -> Result<Vec<Damage>> {
+        self.shared.check_open()?;
+        self.shared.journal.verify().await
+    }
+
+    async fn flush(&self) -> Result<()> {
+        self.shared.check_open()?;
+        self.shared.journal.flush().await?;
+        self.wait_until_sent(self.close_timeout).await
+    }
+
+    /// Waits for the queue within the time limit and closes the journal, which keeps what is left; the next
+    /// open sends it. [`QueuedStore::state`] says how much that is.
+    async fn close(&self) -> Result<()> {
+        if self.shared.is_closing.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        if let Err(error) = self.wait_until_sent(self.close_timeout).await {
+            tracing::warn!(%error, "closing before everything is in XTDB");
+        }
+        if self.shared.is_closing.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = task {
+            task.abort();
+            let _ = task.await;
+        }
+        self.shared.journal.close().await
+    }
+}
+
+impl Drop for QueuedStore {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            task.abort();
+        }
+    }
+}
+
+fn beside(journal: &std::path::Path, extension: &str) -> PathBuf {
+    let mut name = journal.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    PathBuf::from(name)
+}
