@@ -27,7 +27,8 @@ pub struct Collapsed {
     pub args: Map<String, Value>,
     /// How many strings were replaced; at least 1.
     pub strings: usize,
-    /// Chars (UTF-16 units) of the replaced strings less those of their markers.
+    /// Chars (UTF-16 units) of the replaced strings less those of their markers, both as JSON, which is how
+    /// arguments are sent and how Pi estimates them.
     pub saved_chars: usize,
     /// [`Collapsed::saved_chars`] as estimated tokens.
     pub saved_tokens: usize,
@@ -55,10 +56,10 @@ pub fn collapse_args(tool: &str, args: &Map<String, Value>, tag: &str, handle: &
             return;
         }
         let marker = marker(text, chars, tag, handle, is_command);
-        let marker_chars = tokens::utf16_len(&marker);
-        if marker_chars < chars {
+        let saved = json_chars(text).saturating_sub(json_chars(&marker));
+        if saved > 0 {
             strings += 1;
-            saved_chars += chars - marker_chars;
+            saved_chars += saved;
             *text = marker;
         }
     });
@@ -106,13 +107,21 @@ fn marker(text: &str, chars: usize, tag: &str, handle: &str, is_command: bool) -
 /// The start of a command's first line, in quotes.
 fn begin(text: &str) -> String {
     let line = text.trim_start().lines().next().unwrap_or("").trim_end();
-    let mut start: String = line.chars().take(BEGINS_CHARS).collect();
-    if start.len() < line.len() {
-        start.push_str("...");
+    let mut start = String::new();
+    for c in line.chars() {
+        if start.len() >= BEGINS_CHARS {
+            start.push_str("...");
+            break;
+        }
+        // Spaces stay as they are; whatever could break the line does not.
+        if c == ' ' { start.push(c) } else { start.push_str(&render::word(c.encode_utf8(&mut [0; 4]))) }
     }
-    // Word by word: the spaces of a command are no secret.
-    let words: Vec<String> = start.split(' ').map(render::word).collect();
-    format!("\"{}\"", words.join(" "))
+    format!("\"{start}\"")
+}
+
+fn json_chars(text: &str) -> usize {
+    // A string always has a JSON form.
+    tokens::utf16_len(&Value::from(text).to_string())
 }
 
 /// The place below `value` of a string that imitates a marker.

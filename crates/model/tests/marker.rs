@@ -20,10 +20,9 @@ fn a_write_keeps_its_path() {
     let collapsed = collapse_args("write", &input, "a1b2c3", "t7").expect("long enough");
     let marker = "[collapsed #a1b2c3: 1100 chars, 100 lines, sha256 9a96de1e; full text in the tool call t7]";
     assert_eq!(Value::Object(collapsed.args), json!({"path": "src/a.rs", "content": marker}));
-    assert_eq!(
-        (collapsed.strings, collapsed.saved_chars, collapsed.saved_tokens),
-        (1, 1100 - marker.len(), 252)
-    );
+    // A line feed is two chars in JSON.
+    assert_eq!((collapsed.strings, collapsed.saved_chars), (1, 1200 - marker.len()));
+    assert_eq!(collapsed.saved_tokens, collapsed.saved_chars / 4);
 }
 
 #[test]
