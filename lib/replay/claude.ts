@@ -1,0 +1,282 @@
+/**
+ * Claude Code's transcripts. They are read as if Pi had held the conversation: tools and arguments get Pi's names, so
+ * that the engine sees what it would have seen there. Conversations of subagents are separate and are left out.
+ */
+import { jsonLines } from './lines.ts'
+import type { ContentBlock, Entry, Message, Origin, Problem, Recording, RecordedUsage, Step } from './recording.ts'
+
+/** A recording by Claude Code. */
+export class ClaudeCodeRecording implements Recording {
+  readonly file: string
+  readonly origin: Origin
+
+  constructor(file: string, origin: Origin) {
+    this.file = file
+    this.origin = origin
+  }
+
+  async *steps(report: (problem: Problem) => void): AsyncGenerator<Step> {
+    const transcript = new Transcript()
+    for await (const { number, value } of jsonLines(this.file, report)) {
+      if (value['type'] === 'session' && value['cwd'] !== undefined) {
+        const message = 'a session of Pi begins here; the file is replayed up to this line'
+        report({ file: this.file, line: number, message, fatal: false })
+        break
+      }
+      yield* transcript.take(value)
+    }
+    yield* transcript.end()
+  }
+}
+
+/** Whether a line is one of a conversation in this format. */
+export function isClaudeCodeLine(value: Record<string, unknown>): boolean {
+  const type = value['type']
+  return (type === 'user' || type === 'assistant') && typeof value['uuid'] === 'string' && 'message' in value
+}
+
+/** What a line of a conversation says about its session. */
+export function claudeCodeOrigin(value: Record<string, unknown>): Origin {
+  const cwd = value['cwd']
+  return {
+    format: 'claude-code',
+    version: 0,
+    id: typeof value['sessionId'] === 'string' ? value['sessionId'] : 'unknown',
+    cwd: typeof cwd === 'string' && cwd.startsWith('/') ? cwd : '/',
+  }
+}
+
+/** An answer whose blocks arrive in lines of their own. */
+interface OpenAnswer {
+  id: string
+  message: Message & { content: ContentBlock[] }
+  at: number
+  /** Results that came between the answer's lines. */
+  results: Entry[]
+}
+
+class Transcript {
+  readonly #parents = new Map<string, string | null>()
+  /** Lines that belong to a message, by the line's uuid. */
+  readonly #keys = new Map<string, string>()
+  readonly #calls = new Map<string, { name: string; args: Record<string, unknown> }>()
+  readonly #results = new Set<string>()
+  #path: string[] = []
+  /** The answer whose lines are still coming. */
+  #unfinished: OpenAnswer | undefined
+  #lastKey: string | undefined
+  #at = 0
+
+  #step(entry: Entry): Step {
+    this.#path.push(entry.key)
+    this.#lastKey = entry.key
+    return { kind: 'message', entry }
+  }
+
+  *take(line: Record<string, unknown>): Generator<Step> {
+    const uuid = line['uuid']
+    if (typeof uuid === 'string') {
+      const parent = line['parentUuid'] ?? line['logicalParentUuid']
+      this.#parents.set(uuid, typeof parent === 'string' ? parent : null)
+    }
+    if (line['isSidechain'] === true || line['isApiErrorMessage'] === true || !isClaudeCodeLine(line)) return
+    const before = this.#at
+    const at = Date.parse(String(line['timestamp']))
+    if (Number.isFinite(at)) this.#at = Math.max(this.#at, at)
+    if (line['type'] === 'assistant') yield* this.#answer(line, before === 0 ? this.#at : before)
+    else yield* this.#user(line)
+  }
+
+  *end(): Generator<Step> {
+    const open = this.#unfinished
+    if (open === undefined) return
+    this.#unfinished = undefined
+    yield this.#step({ key: open.id, message: open.message, at: open.at })
+    for (const entry of open.results) yield this.#step(entry)
+  }
+
+  *#answer(line: Record<string, unknown>, asked: number): Generator<Step> {
+    const recorded = line['message'] as Record<string, unknown>
+    const uuid = String(line['uuid'])
+    const id = typeof recorded['id'] === 'string' ? recorded['id'] : uuid
+    const model = String(recorded['model'] ?? '')
+    if (model === '<synthetic>') return
+    if (this.#unfinished?.id !== id) {
+      yield* this.end()
+      const message = { role: 'assistant', content: [], provider: 'anthropic', model, stopReason: 'stop' }
+      this.#unfinished = { id, message, at: asked, results: [] }
+    }
+    const open = this.#unfinished as OpenAnswer
+    this.#keys.set(uuid, id)
+    const usage = usageOf(recorded['usage'])
+    if (usage !== undefined) open.message.usage = usage
+    for (const block of blocksOf(recorded['content'])) {
+      const own = answerBlock(block)
+      if (own === undefined) continue
+      if (own.type === 'toolCall') {
+        this.#calls.set(own.id ?? '', { name: own.name ?? '', args: own.arguments ?? {} })
+        open.message.stopReason = 'toolUse'
+      }
+      open.message.content.push(own)
+    }
+  }
+
+  *#user(line: Record<string, unknown>): Generator<Step> {
+    const uuid = String(line['uuid'])
+    const content = (line['message'] as { content?: unknown })['content']
+    const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : blocksOf(content)
+    const results = blocks.filter((block) => block['type'] === 'tool_result')
+    const others = blocks.filter((block) => block['type'] !== 'tool_result').flatMap(userBlock)
+    results.forEach((block, index) => {
+      const key = results.length === 1 ? uuid : `${uuid}-${index}`
+      const entry = this.#result(key, block, results.length === 1 ? line['toolUseResult'] : undefined)
+      this.#unfinished?.results.push(entry)
+    })
+    if (results.length > 0) this.#keys.set(uuid, this.#unfinished?.id ?? uuid)
+    if (results.length > 0 && this.#unfinished === undefined) {
+      for (const [index, block] of results.entries()) {
+        yield this.#step(this.#result(`${uuid}-${index}`, block, undefined))
+      }
+    }
+    if (others.length === 0) return
+    yield* this.end()
+    const keys = this.#branch(uuid)
+    if (keys !== undefined) {
+      this.#path = keys
+      yield { kind: 'branch', keys: [...keys], at: this.#at }
+    }
+    const key = results.length === 0 ? uuid : `${uuid}-text`
+    this.#keys.set(uuid, key)
+    yield this.#step({ key, message: { role: 'user', content: others }, at: this.#at })
+  }
+
+  /** The messages to go on from, where a user's message does not follow the newest one: the user went back. */
+  #branch(uuid: string): string[] | undefined {
+    let parent = this.#parents.get(uuid) ?? null
+    if (parent === null || this.#lastKey === undefined) return undefined
+    let last: string | undefined
+    for (let steps = 0; parent !== null && last === undefined && steps <= this.#parents.size; steps += 1) {
+      last = this.#keys.get(parent)
+      parent = this.#parents.get(parent) ?? null
+    }
+    if (last === undefined) return undefined
+    let index = this.#path.lastIndexOf(last)
+    if (index < 0) return undefined
+    // What follows an answer up to the next answer or user's message are its results.
+    const newest = this.#path.length - 1
+    while (index < newest && this.#isResult(this.#path[index + 1] as string)) index += 1
+    return index >= newest ? undefined : this.#path.slice(0, index + 1)
+  }
+
+  #isResult(key: string): boolean {
+    return this.#results.has(key)
+  }
+
+  #result(key: string, block: Record<string, unknown>, details: unknown): Entry {
+    this.#results.add(key)
+    const id = String(block['tool_use_id'] ?? '')
+    const call = this.#calls.get(id)
+    const content = resultContent(block['content'])
+    const failed = block['is_error'] === true
+    const message: Message = {
+      role: 'toolResult',
+      toolCallId: id,
+      toolName: call?.name ?? 'unknown',
+      content,
+      isError: failed,
+    }
+    const file = failed || call?.name !== 'read' ? undefined : wholeRead(details, call.args)
+    return file === undefined ? { key, message, at: this.#at } : { key, message, at: this.#at, file }
+  }
+}
+
+function blocksOf(content: unknown): Record<string, unknown>[] {
+  return Array.isArray(content) ? content.filter((block) => typeof block === 'object' && block !== null) : []
+}
+
+function answerBlock(block: Record<string, unknown>): ContentBlock | undefined {
+  switch (block['type']) {
+    case 'text':
+      return { type: 'text', text: String(block['text'] ?? '') }
+    case 'thinking':
+      return {
+        type: 'thinking',
+        thinking: String(block['thinking'] ?? ''),
+        thinkingSignature: String(block['signature'] ?? ''),
+      }
+    case 'tool_use': {
+      const [name, args] = asPiCall(String(block['name'] ?? ''), (block['input'] ?? {}) as Record<string, unknown>)
+      return { type: 'toolCall', id: String(block['id'] ?? ''), name, arguments: args }
+    }
+    default:
+      return undefined
+  }
+}
+
+function userBlock(block: Record<string, unknown>): ContentBlock[] {
+  if (block['type'] === 'text') return [{ type: 'text', text: String(block['text'] ?? '') }]
+  return block['type'] === 'image' ? [image(block)] : []
+}
+
+function resultContent(content: unknown): ContentBlock[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }]
+  return blocksOf(content).flatMap(userBlock)
+}
+
+function image(block: Record<string, unknown>): ContentBlock {
+  const source = block['source'] as Record<string, unknown> | undefined
+  return { type: 'image', data: String(source?.['data'] ?? ''), mimeType: String(source?.['media_type'] ?? '') }
+}
+
+/** A call in Pi's words; tools that Pi does not have keep theirs. */
+function asPiCall(name: string, input: Record<string, unknown>): [string, Record<string, unknown>] {
+  const { file_path: path, ...rest } = input
+  switch (name) {
+    case 'Read':
+      return ['read', { path, ...rest }]
+    case 'Write':
+      return ['write', { path, ...rest }]
+    case 'Edit': {
+      const { old_string: oldText, new_string: newText, ...others } = rest
+      return ['edit', { path, edits: [{ oldText, newText }], ...others }]
+    }
+    case 'MultiEdit': {
+      const edits = blocksOf(rest['edits']).map((edit) => ({ oldText: edit['old_string'], newText: edit['new_string'] }))
+      return ['edit', { path, edits }]
+    }
+    case 'Bash':
+      return ['bash', input]
+    case 'Grep':
+      return ['grep', input]
+    case 'Glob':
+      return ['find', input]
+    case 'LS':
+      return ['ls', input]
+    default:
+      return [name, input]
+  }
+}
+
+function usageOf(recorded: unknown): RecordedUsage | undefined {
+  if (typeof recorded !== 'object' || recorded === null) return undefined
+  const field = (name: string): number => {
+    const value = (recorded as Record<string, unknown>)[name]
+    return typeof value === 'number' ? value : 0
+  }
+  return {
+    input: field('input_tokens'),
+    output: field('output_tokens'),
+    cacheRead: field('cache_read_input_tokens'),
+    cacheWrite: field('cache_creation_input_tokens'),
+  }
+}
+
+/** The recorder keeps the text of a file beside the result, without the line numbers that the model is shown. */
+function wholeRead(details: unknown, args: Record<string, unknown>): { path: string; content: string } | undefined {
+  if (args['offset'] !== undefined || args['limit'] !== undefined) return undefined
+  const file = (details as { file?: Record<string, unknown> } | undefined)?.file
+  const { content, numLines, totalLines, startLine } = file ?? {}
+  if (typeof content !== 'string' || numLines !== totalLines || (startLine ?? 1) !== 1) return undefined
+  const path = args['path']
+  return typeof path === 'string' ? { path, content } : undefined
+}

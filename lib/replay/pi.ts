@@ -1,0 +1,158 @@
+/** Pi's session files: version 1 is a list, versions 2 and 3 are a tree that is written in the order of time. */
+import { jsonLines } from './lines.ts'
+import { callsOf } from './recording.ts'
+import type { Entry, Message, Origin, Problem, Recording, Step } from './recording.ts'
+
+/** The newest version of Pi's format that is read here. */
+export const NEWEST_PI_VERSION = 3
+
+/** What the header line says. Throws nothing: fields that are missing get neutral values. */
+export function piOrigin(header: Record<string, unknown>): Origin {
+  return {
+    format: 'pi',
+    version: typeof header['version'] === 'number' ? header['version'] : 1,
+    id: typeof header['id'] === 'string' ? header['id'] : 'unknown',
+    cwd: typeof header['cwd'] === 'string' && header['cwd'].startsWith('/') ? header['cwd'] : '/',
+  }
+}
+
+/** A recording in Pi's format. */
+export class PiRecording implements Recording {
+  readonly file: string
+  readonly origin: Origin
+
+  constructor(file: string, origin: Origin) {
+    this.file = file
+    this.origin = origin
+  }
+
+  async *steps(report: (problem: Problem) => void): AsyncGenerator<Step> {
+    const tree = new Tree()
+    let seen = false
+    for await (const { number, value } of jsonLines(this.file, report)) {
+      if (value['type'] === 'session') {
+        if (seen) {
+          const message = 'a second session begins here; the file is replayed up to this line'
+          report({ file: this.file, line: number, message, fatal: false })
+          return
+        }
+        seen = true
+        tree.skip()
+        continue
+      }
+      yield* tree.take(value)
+    }
+  }
+}
+
+interface Node {
+  parent: string | null
+  /** The key of the message that the entry puts before the model. */
+  sent: boolean
+}
+
+class Tree {
+  readonly #nodes = new Map<string, Node>()
+  /** Entry IDs by position in the file, the header included: version 1 names entries by position. */
+  readonly #order: string[] = []
+  #leaf: string | null = null
+  #at = 0
+  /** Arguments of calls that wait for their results. */
+  readonly #calls = new Map<string, Record<string, unknown>>()
+
+  /** The header has a position too. */
+  skip(): void {
+    this.#order.push('')
+  }
+
+  *take(entry: Record<string, unknown>): Generator<Step> {
+    const id = typeof entry['id'] === 'string' ? entry['id'] : `line-${this.#order.length}`
+    const parent = parentOf(entry, this.#leaf)
+    this.#order.push(id)
+    const at = this.#time(entry)
+    if (parent !== this.#leaf) yield { kind: 'branch', keys: this.#path(parent), at }
+    this.#leaf = id
+    const message = messageOf(entry)
+    this.#nodes.set(id, { parent, sent: message !== undefined })
+    if (message !== undefined) {
+      yield { kind: 'message', entry: this.#entry(id, message, at) }
+    } else if (entry['type'] === 'compaction') {
+      const summary = typeof entry['summary'] === 'string' ? entry['summary'] : ''
+      yield { kind: 'compaction', summary, firstKept: this.#firstKept(entry, id), at }
+    }
+  }
+
+  /** The messages from the root to an entry. */
+  #path(leaf: string | null): string[] {
+    const keys: string[] = []
+    const seen = new Set<string>()
+    for (let id = leaf; id !== null && !seen.has(id); ) {
+      seen.add(id)
+      const node = this.#nodes.get(id)
+      if (node === undefined) break
+      if (node.sent) keys.push(id)
+      id = node.parent
+    }
+    return keys.reverse()
+  }
+
+  #firstKept(entry: Record<string, unknown>, own: string): string | undefined {
+    const index = entry['firstKeptEntryIndex']
+    const id = typeof index === 'number' ? this.#order[index] : entry['firstKeptEntryId']
+    if (typeof id !== 'string' || id === own) return undefined
+    // An entry without a message stands for the first message after it.
+    const from = this.#order.indexOf(id)
+    return from < 0 ? undefined : this.#order.slice(from).find((one) => this.#nodes.get(one)?.sent === true)
+  }
+
+  #time(entry: Record<string, unknown>): number {
+    const inner = (entry['message'] as { timestamp?: unknown } | undefined)?.timestamp
+    const at = typeof inner === 'number' ? inner : Date.parse(String(entry['timestamp']))
+    if (Number.isFinite(at)) this.#at = at
+    return this.#at
+  }
+
+  #entry(key: string, message: Message, at: number): Entry {
+    for (const call of callsOf(message)) this.#calls.set(call.id ?? '', call.arguments ?? {})
+    const file = wholeRead(message, this.#calls.get(message.toolCallId ?? ''))
+    return file === undefined ? { key, message, at } : { key, message, at, file }
+  }
+}
+
+function parentOf(entry: Record<string, unknown>, leaf: string | null): string | null {
+  const parent = entry['parentId']
+  // Version 1 has no parents: each entry follows the one before it.
+  return typeof parent === 'string' || parent === null ? parent : leaf
+}
+
+function messageOf(entry: Record<string, unknown>): Message | undefined {
+  switch (entry['type']) {
+    case 'message': {
+      const message = entry['message'] as Message | null | undefined
+      if (typeof message !== 'object' || message === null || typeof message.role !== 'string') return undefined
+      return message.role === 'hookMessage' ? { ...message, role: 'custom' } : message
+    }
+    case 'custom_message':
+      return { role: 'custom', customType: entry['customType'], content: entry['content'] as Message['content'] & object }
+    case 'branch_summary':
+      return { role: 'branchSummary', summary: String(entry['summary'] ?? '') }
+    default:
+      return undefined
+  }
+}
+
+/** Pi's own last line under a text that it has cut. */
+const CUT = /\n\n?\[(?:Showing lines|\d+ more lines|Line \d+ is|Output truncated|Truncated)[^\n]*\]\s*$/
+
+/** The file behind the result of a read that showed all of it. */
+function wholeRead(
+  message: Message,
+  args: Record<string, unknown> | undefined,
+): { path: string; content: string } | undefined {
+  if (message.role !== 'toolResult' || message.toolName !== 'read' || message.isError === true) return undefined
+  const path = args?.['path']
+  if (typeof path !== 'string' || args?.['offset'] !== undefined || args?.['limit'] !== undefined) return undefined
+  if (!Array.isArray(message.content) || message.content.length !== 1) return undefined
+  const content = message.content[0]?.text
+  return content === undefined || CUT.test(content) ? undefined : { path, content }
+}

@@ -1,0 +1,302 @@
+/**
+ * The context manager itself: the real engine takes in each message as the extension hands it over, and its plans are
+ * applied as Pi applies them.
+ */
+import { ContextManager } from '../../index.ts'
+import type { Edit, IncomingMessage, ModelCall, Plan, RollReceipt } from '../../index.ts'
+import { blocksOf, systemBlock, unitsOf } from '../blocks.ts'
+import type { Block } from '../blocks.ts'
+import type { FileEvent } from '../files.ts'
+import { isSent, textOf } from '../recording.ts'
+import type { ContentBlock, Entry, Message } from '../recording.ts'
+import { compact } from './compaction.ts'
+import { RESERVE_TOKENS } from './conversation.ts'
+import type { BlockCache } from './conversation.ts'
+import type { Compaction, Moment, Policy, Request, Setting } from './policy.ts'
+
+/** A message as the model sees it now. */
+interface Visible {
+  entry: Entry
+  /** The message as the harness has it, with its header. */
+  whole: Message
+  blocks: Block[]
+}
+
+/** A change of a message that holds on the branch that `leaf` is on. */
+interface Change {
+  leaf: string
+  key: string
+  message: Message
+}
+
+/** What happened to a tool result, for the picture. */
+export interface Lifetime {
+  label: string
+  units: number
+  born: number
+  /** The number of the call from which on it is a reference; undefined while it is visible. */
+  rolled?: number
+}
+
+/** Opens the engine as the extension does, on a store of its own; files are never looked for on this disk. */
+export function openManager(setting: Setting): Promise<ContextManager> {
+  return ContextManager.open({
+    sessionId: setting.sessionId,
+    cwd: setting.cwd,
+    store: setting.store === undefined ? { kind: 'memory' } : { kind: 'sqlite', path: setting.store, durability: 'process' },
+    window: { perTurn: setting.manager.perTurn, turnsBack: setting.manager.turnsBack },
+    filesystemId: 'replay',
+    watch: false,
+    watchUnmapped: false,
+    home: '/',
+  })
+}
+
+/** The policy `anchored`. */
+export class Anchored implements Policy {
+  readonly name = 'anchored'
+  /** Tool results from their first call to the roll that replaced them. */
+  readonly lifetimes = new Map<string, Lifetime>()
+  readonly #manager: ContextManager
+  readonly #setting: Setting
+  readonly #cache: BlockCache
+  readonly #system: Block
+  #visible: Visible[] = []
+  #pending: IncomingMessage[] = []
+  #hasAnswer = false
+  #rolls: RollReceipt[] = []
+  #changes: Change[] = []
+  #notices: { leaf: string; entry: Entry }[] = []
+  /** The engine's point after each turn, by the message that came last. */
+  readonly #points = new Map<string, number>()
+  #moment: Moment | undefined
+  #call = 0
+  #compactions = 0
+  /** Reads that were answered without their lines. */
+  answeredReads = 0
+
+  static async open(setting: Setting, cache: BlockCache): Promise<Anchored> {
+    return new Anchored(await openManager(setting), setting, cache)
+  }
+
+  private constructor(manager: ContextManager, setting: Setting, cache: BlockCache) {
+    this.#manager = manager
+    this.#setting = setting
+    this.#cache = cache
+    const tokens = setting.systemTokens + setting.manager.overheadTokens
+    this.#system = systemBlock('with the tools of the context manager', tokens * setting.unitsPerToken)
+  }
+
+  async add(entry: Entry, file: FileEvent | undefined): Promise<void> {
+    const { message } = entry
+    if (message.role === 'system') return
+    // A turn ends before anything but its own results follows its answer.
+    if (message.role !== 'toolResult' && this.#hasAnswer) await this.#advance(entry.at, false)
+    const shown = message.role === 'toolResult' ? await this.#received(entry, file) : message
+    this.#show({ entry, whole: shown, blocks: this.#blocks(entry, shown) })
+    if (message.role !== 'bashExecution' || isSent(message)) this.#pending.push({ key: entry.key, message: shown })
+    if (message.role === 'assistant') this.#hasAnswer = true
+  }
+
+  async request(moment: Moment): Promise<Request> {
+    this.#moment = moment
+    const atUserTurn = this.#pending.some(({ message }) => (message as Message).role === 'user')
+    await this.#advance(moment.at, atUserTurn)
+    this.#call += 1
+    const rolls = this.#rolls
+    this.#rolls = []
+    const compaction = await this.#compact(moment)
+    const blocks = [this.#system, ...this.#visible.flatMap((one) => one.blocks)]
+    return { blocks, fixed: 1, rolls, ...(compaction !== undefined && { compaction }) }
+  }
+
+  async branch(path: readonly Entry[]): Promise<void> {
+    if (this.#pending.length > 0) await this.#advance(this.#moment?.at ?? 0, false)
+    const keys = new Set(path.map((entry) => entry.key))
+    const before = new Map(this.#visible.map((one) => [one.entry.key, one]))
+    this.#changes = this.#changes.filter((change) => keys.has(change.leaf))
+    this.#notices = this.#notices.filter((notice) => keys.has(notice.leaf))
+    const entries = path.flatMap((entry) => [
+      entry,
+      ...this.#notices.flatMap((notice) => (notice.leaf === entry.key ? [notice.entry] : [])),
+    ])
+    this.#visible = []
+    for (const entry of entries) {
+      const whole = before.get(entry.key)?.whole ?? this.#wholes.get(entry.key) ?? entry.message
+      const change = this.#changes.findLast((one) => one.key === entry.key)
+      this.#show({ entry, whole, blocks: this.#blocks(entry, change?.message ?? whole) })
+    }
+    const point = path.findLast((entry) => this.#points.has(entry.key))
+    if (point !== undefined) await this.#manager.restore(this.#manager.sessionId, this.#points.get(point.key) as number)
+    await this.#resync()
+  }
+
+  close(): Promise<void> {
+    return this.#manager.close()
+  }
+
+  /** Messages with their headers, kept for a return to their branch. */
+  readonly #wholes = new Map<string, Message>()
+
+  async #received(entry: Entry, file: FileEvent | undefined): Promise<Message> {
+    const { message } = entry
+    const call = this.#cache.calls.of(message.toolCallId)
+    let content = textOf(message)
+    let answered: string | undefined
+    if (file?.kind === 'read') {
+      await this.#manager.indexFile(file.path, Buffer.from(file.content))
+      answered = (await this.#manager.answerRead(file.path, file.offset, file.limit)) ?? undefined
+      if (answered !== undefined) this.answeredReads += 1
+    } else if (file?.kind === 'written') {
+      await this.#manager.indexWritten(file.path, Buffer.from(file.content))
+    }
+    content = answered ?? content
+    const { header } = await this.#manager.receive({
+      id: message.toolCallId ?? '',
+      tool: message.toolName ?? call?.name ?? 'unknown',
+      args: call?.args ?? {},
+      content,
+      status: message.isError === true ? 'fail' : 'ok',
+    })
+    const blocks = Array.isArray(message.content) ? message.content : [{ type: 'text', text: content }]
+    const texts = answered === undefined ? blocks : [{ type: 'text', text: answered }]
+    const whole = { ...message, content: header === undefined ? texts : withHeader(texts, header) }
+    this.#wholes.set(entry.key, whole)
+    return whole
+  }
+
+  async #advance(at: number, atUserTurn: boolean): Promise<void> {
+    if (this.#pending.length === 0) return
+    const messages = this.#pending
+    this.#pending = []
+    this.#hasAnswer = false
+    const plan = await this.#manager.advance(messages, this.#callAt(at, atUserTurn, true))
+    const leaf = messages.at(-1)?.key ?? ''
+    this.#apply(plan, leaf, at)
+    this.#points.set(leaf, await this.#manager.point())
+  }
+
+  #apply(plan: Plan, leaf: string, at: number): void {
+    for (const edit of plan.edits) {
+      const one = this.#visible.find(({ entry }) => entry.key === edit.key)
+      if (one === undefined) throw new Error(`the engine's plan edits a message that is not there: ${edit.key}`)
+      const message = edited(edit, one.whole)
+      one.blocks = this.#blocks(one.entry, message)
+      this.#changes.push({ leaf, key: edit.key, message })
+      const lifetime = this.#lifetimes(edit)
+      // The birth gate edits a result before any call has seen it.
+      if (lifetime !== undefined && lifetime.born < this.#call) lifetime.rolled = this.#call
+    }
+    if (plan.receipt !== undefined) this.#rolls.push(plan.receipt)
+    if (plan.notices.length === 0) return
+    const message: Message = { role: 'custom', content: plan.notices.join('\n') }
+    const entry = { key: `notice-${this.#notices.length}-${leaf}`, message, at }
+    this.#notices.push({ leaf, entry })
+    this.#show({ entry, whole: message, blocks: this.#blocks(entry, message) })
+    this.#pending.push({ key: entry.key, message })
+  }
+
+  #lifetimes(edit: Edit): Lifetime | undefined {
+    return edit.kind === 'result' ? this.lifetimes.get(edit.key) : undefined
+  }
+
+  /** Pi's own compaction, should it come to that. */
+  async #compact(moment: Moment): Promise<Compaction | undefined> {
+    const { window, unitsPerToken } = this.#setting
+    const units = this.#system.units + this.#visible.reduce((sum, one) => sum + unitsOf(one.blocks), 0)
+    if (units / unitsPerToken <= window - RESERVE_TOKENS) return undefined
+    const done = compact(this.#visible.map((one) => one.entry), this.#cache, this.#setting, this.#compactions)
+    if (done === undefined) return undefined
+    this.#compactions += 1
+    const kept = new Set(done.kept)
+    const { summary } = done
+    this.#visible = this.#visible.filter((one) => kept.has(one.entry))
+    this.#visible.unshift({ entry: summary, whole: summary.message, blocks: this.#cache.of(summary) })
+    this.#moment = moment
+    await this.#resync()
+    return done.cost
+  }
+
+  async #resync(): Promise<void> {
+    this.#pending = []
+    this.#hasAnswer = false
+    const messages = this.#visible.flatMap((one) => {
+      const change = this.#changes.findLast((change) => change.key === one.entry.key)
+      const message = change?.message ?? one.whole
+      return isSent(message) ? [{ key: one.entry.key, message }] : []
+    })
+    const at = this.#moment?.at ?? 0
+    const plan = await this.#manager.resync(messages, messages.length, this.#callAt(at, false, false))
+    this.#apply(plan, messages.at(-1)?.key ?? '', at)
+  }
+
+  #show(one: Visible): void {
+    this.#visible.push(one)
+    const { key, message } = one.entry
+    if (message.role === 'toolResult' && !this.lifetimes.has(key)) {
+      this.lifetimes.set(key, { label: message.toolName ?? '', units: unitsOf(one.blocks), born: this.#call })
+    }
+  }
+
+  #blocks(entry: Entry, message: Message): Block[] {
+    if (message === entry.message) return this.#cache.of(entry)
+    this.#cache.calls.add(entry.message)
+    return isSent(message) ? blocksOf({ key: entry.key, message }, this.#cache.calls).map(onlyWhole(message)) : []
+  }
+
+  #callAt(at: number, atUserTurn: boolean, rolls: boolean): ModelCall {
+    const { cache, manager, window } = this.#setting
+    const prices = this.#moment?.prices
+    const call: ModelCall = {
+      model: this.#moment?.model ?? '',
+      prices: {
+        input: prices?.input ?? 0,
+        cacheRead: prices?.cacheRead ?? 0,
+        cacheWrite: prices?.cacheWrite ?? 0,
+      },
+      contextWindow: window,
+      cacheTtlMs: cache.lifetimeMs,
+      nowMs: at,
+      systemTokens: Math.ceil(this.#system.units / 4),
+      onlyAtUserTurn: manager.onlyAtUserTurn,
+      atUserTurn,
+      rolls,
+    }
+    if (cache.lookback !== undefined) call.lookbackBlocks = cache.lookback
+    return call
+  }
+}
+
+function withHeader(content: ContentBlock[], header: string): ContentBlock[] {
+  const first = content.findIndex((block) => block.type === 'text')
+  return content.map((block, index) => (index === first ? { ...block, text: `${header}\n${block.text}` } : block))
+}
+
+/** As the extension makes an edit a replacement in Pi's session. */
+function edited(edit: Edit, message: Message): Message {
+  const content = Array.isArray(message.content) ? message.content : []
+  if (edit.kind === 'result') {
+    if (edit.text === undefined) return message
+    return { ...message, content: [{ type: 'text', text: edit.text }, ...content.filter((block) => block.type !== 'text')] }
+  }
+  let position = -1
+  return {
+    ...message,
+    content: content.map((block) => {
+      if (block.type !== 'toolCall') return block
+      position += 1
+      const call = edit.calls.find((one) => one.position === position && one.callId === block.id)
+      return call === undefined ? block : { ...block, arguments: call.args as Record<string, unknown> }
+    }),
+  }
+}
+
+/** What has become a reference no longer shows its file. */
+function onlyWhole(message: Message): (block: Block) => Block {
+  const reference = message.role === 'toolResult' && textOf(message).startsWith('toolcall_ref ')
+  return (block) => {
+    if (!reference) return block
+    const { path: _, ...rest } = block
+    return rest
+  }
+}

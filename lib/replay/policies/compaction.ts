@@ -1,0 +1,80 @@
+/** Pi's compaction: where it cuts, what it asks the model for, and what that costs. */
+import { unitsOf } from '../blocks.ts'
+import { callsOf, textOf } from '../recording.ts'
+import type { Entry, Message } from '../recording.ts'
+import type { BlockCache } from './conversation.ts'
+import type { Compaction, Setting } from './policy.ts'
+
+/** Tokens, by Pi's own estimate of four characters each, that stay uncompacted. */
+const KEEP_RECENT_TOKENS = 20_000
+
+/** A tool result counts in the text to summarize with at most so many characters. */
+const SUMMARIZED_RESULT_UNITS = 2_000
+
+/** Pi's instructions for the summary. */
+const INSTRUCTION_UNITS = 2_500
+
+/** Tokens of a summary where the recording has none to take. */
+const SUMMARY_TOKENS = 2_000
+
+/** What a compaction leaves. */
+export interface Compacted {
+  summary: Entry
+  kept: Entry[]
+  cost: Compaction
+}
+
+/** Compacts a conversation. Undefined where nothing could go. `count` is the number of compactions before. */
+export function compact(
+  entries: readonly Entry[],
+  cache: BlockCache,
+  setting: Setting,
+  count: number,
+): Compacted | undefined {
+  const cut = cutOf(entries, cache)
+  if (cut <= (entries[0]?.message.role === 'compactionSummary' ? 1 : 0)) return undefined
+  const old = entries.slice(0, cut)
+  const recorded = setting.summaries[count % Math.max(1, setting.summaries.length)]
+  const text = recorded ?? 'x'.repeat(Math.round(SUMMARY_TOKENS * setting.unitsPerToken))
+  const at = entries[cut - 1]?.at ?? 0
+  const summary = { key: `compaction-${count}`, message: { role: 'compactionSummary', summary: text }, at }
+  const asked = INSTRUCTION_UNITS + old.reduce((sum, entry) => sum + summarizedUnits(entry.message), 0)
+  return {
+    summary,
+    kept: entries.slice(cut),
+    cost: {
+      promptTokens: Math.round(asked / setting.unitsPerToken),
+      outputTokens: Math.round(text.length / setting.unitsPerToken),
+    },
+  }
+}
+
+/** The first entry that stays: about the newest 20,000 tokens, never beginning with a tool result. */
+function cutOf(entries: readonly Entry[], cache: BlockCache): number {
+  let tokens = 0
+  for (let index = entries.length - 1; index >= 0; index -= 1) {
+    tokens += Math.ceil(unitsOf(cache.of(entries[index] as Entry)) / 4)
+    if (tokens < KEEP_RECENT_TOKENS) continue
+    const later = entries.findIndex((entry, place) => place >= index && entry.message.role !== 'toolResult')
+    if (later >= 0) return later
+    // The results alone exceed what stays: the answer that asked for them stays with them.
+    let before = index
+    while (before > 0 && entries[before]?.message.role === 'toolResult') before -= 1
+    return before
+  }
+  return 0
+}
+
+function summarizedUnits(message: Message): number {
+  switch (message.role) {
+    case 'toolResult':
+      return Math.min(SUMMARIZED_RESULT_UNITS, textOf(message).length)
+    case 'assistant': {
+      const blocks = Array.isArray(message.content) ? message.content : []
+      const prose = blocks.reduce((sum, block) => sum + (block.text ?? block.thinking ?? '').length, 0)
+      return prose + callsOf(message).reduce((sum, call) => sum + JSON.stringify(call.arguments ?? {}).length, 0)
+    }
+    default:
+      return textOf(message).length + (message.summary ?? '').length + (message.output ?? '').length
+  }
+}

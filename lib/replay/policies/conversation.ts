@@ -1,0 +1,137 @@
+/** Policies that need no engine: what is sent follows from the conversation by a simple rule. */
+import { blocksOf, Calls, systemBlock, textBlock, unitsOf } from '../blocks.ts'
+import type { Block } from '../blocks.ts'
+import { isSent } from '../recording.ts'
+import type { Entry } from '../recording.ts'
+import { compact } from './compaction.ts'
+import type { Moment, Policy, PolicyName, Request, Setting } from './policy.ts'
+
+/** Blocks of entries, shared by the policies of one session. */
+export class BlockCache {
+  readonly #blocks = new WeakMap<Entry, Block[]>()
+  readonly calls = new Calls()
+
+  of(entry: Entry): Block[] {
+    let blocks = this.#blocks.get(entry)
+    if (blocks === undefined) {
+      this.calls.add(entry.message)
+      blocks = isSent(entry.message) ? blocksOf(entry, this.calls) : []
+      this.#blocks.set(entry, blocks)
+    }
+    return blocks
+  }
+}
+
+/** Everything is sent as it came: what an agent without any context management does. */
+export class Append implements Policy {
+  readonly name: PolicyName = 'append'
+  protected readonly setting: Setting
+  protected readonly cache: BlockCache
+  protected readonly system: Block
+  protected entries: Entry[] = []
+
+  constructor(setting: Setting, cache: BlockCache) {
+    this.setting = setting
+    this.cache = cache
+    this.system = systemBlock('', setting.systemTokens * setting.unitsPerToken)
+  }
+
+  add(entry: Entry): void {
+    this.entries.push(entry)
+  }
+
+  branch(path: readonly Entry[]): void {
+    this.entries = [...path]
+  }
+
+  request(_moment: Moment): Request {
+    return { blocks: [this.system, ...this.entries.flatMap((entry) => this.cache.of(entry))], fixed: 1 }
+  }
+}
+
+/** Pi: as it came, until the window is nearly full; then a summary and the newest 20,000 tokens. */
+export class Pi extends Append {
+  override readonly name: PolicyName = 'pi'
+  #summary: Entry | undefined
+  #count = 0
+
+  override branch(path: readonly Entry[]): void {
+    super.branch(path)
+    this.#summary = undefined
+  }
+
+  override request(_moment: Moment): Request {
+    const { setting } = this
+    const blocks = this.#blocks()
+    if (unitsOf(blocks) / setting.unitsPerToken <= setting.window - RESERVE_TOKENS) return { blocks, fixed: 1 }
+    const live = this.#summary === undefined ? this.entries : [this.#summary, ...this.entries]
+    const done = compact(live, this.cache, setting, this.#count)
+    if (done === undefined) return { blocks, fixed: 1 }
+    this.#count += 1
+    this.#summary = done.summary
+    this.entries = done.kept
+    return { blocks: this.#blocks(), fixed: 1, compaction: done.cost }
+  }
+
+  #blocks(): Block[] {
+    const summary = this.#summary === undefined ? [] : this.cache.of(this.#summary)
+    return [this.system, ...summary, ...this.entries.flatMap((entry) => this.cache.of(entry))]
+  }
+}
+
+/** Tokens that Pi keeps free below the model's window (its default). */
+export const RESERVE_TOKENS = 16_384
+
+/** A policy that shows some tool results as a line, decided anew or for good at each call. */
+abstract class Hiding extends Append {
+  readonly #hidden = new Map<Entry, Block[]>()
+  protected abstract readonly line: string
+
+  override request(moment: Moment): Request {
+    const results = this.entries.filter((entry) => entry.message.role === 'toolResult')
+    const hidden = this.hidden(results, moment)
+    const blocks = this.entries.flatMap((entry) => (hidden.has(entry) ? this.#short(entry) : this.cache.of(entry)))
+    return { blocks: [this.system, ...blocks], fixed: 1 }
+  }
+
+  protected abstract hidden(results: Entry[], moment: Moment): ReadonlySet<Entry>
+
+  #short(entry: Entry): Block[] {
+    let blocks = this.#hidden.get(entry)
+    if (blocks === undefined) {
+      const { message } = entry
+      const short = { ...message, content: [{ type: 'text', text: this.line }] }
+      blocks = blocksOf({ key: entry.key, message: short }, this.cache.calls).map(({ path: _, ...block }) => block)
+      this.#hidden.set(entry, blocks)
+    }
+    return blocks
+  }
+}
+
+/** All but the last ten tool results are masked, at every call (arXiv 2508.21433). */
+export class Mask extends Hiding {
+  override readonly name: PolicyName = 'mask'
+  protected override readonly line = '[Previous output omitted]'
+
+  protected override hidden(results: Entry[]): ReadonlySet<Entry> {
+    return new Set(results.slice(0, -10))
+  }
+}
+
+/** Over 100,000 tokens all but the last three tool results are cleared, for good (Anthropic's clear_tool_uses). */
+export class Clear extends Hiding {
+  override readonly name: PolicyName = 'clear'
+  protected override readonly line = '[Old tool result content cleared]'
+  readonly #cleared = new Set<Entry>()
+
+  protected override hidden(results: Entry[]): ReadonlySet<Entry> {
+    let units = this.system.units
+    for (const entry of this.entries) {
+      units += this.#cleared.has(entry) ? this.line.length : unitsOf(this.cache.of(entry))
+    }
+    if (units / this.setting.unitsPerToken > 100_000) for (const entry of results.slice(0, -3)) this.#cleared.add(entry)
+    return this.#cleared
+  }
+}
+
+export { textBlock }

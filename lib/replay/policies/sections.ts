@@ -1,0 +1,75 @@
+/** The canonical view, sent as it is at every call: system prompt, metadata pool, chat, active content. */
+import type { ContextManager } from '../../index.ts'
+import { blocksOf, Calls, systemBlock, textBlock } from '../blocks.ts'
+import type { Block } from '../blocks.ts'
+import type { FileEvent } from '../files.ts'
+import { isSent, textOf } from '../recording.ts'
+import type { Entry, Message } from '../recording.ts'
+import { openManager } from './anchored.ts'
+import type { Moment, Policy, Request, Setting } from './policy.ts'
+
+/** The policy `sections`. */
+export class Sections implements Policy {
+  readonly name = 'sections'
+  readonly untagged = true
+  readonly #manager: ContextManager
+  readonly #calls = new Calls()
+  readonly #system: Block
+  readonly #points = new Map<string, number>()
+
+  static async open(setting: Setting): Promise<Sections> {
+    const { store: _, ...rest } = setting
+    return new Sections(await openManager(rest), setting)
+  }
+
+  private constructor(manager: ContextManager, setting: Setting) {
+    this.#manager = manager
+    const tokens = setting.systemTokens + setting.manager.overheadTokens
+    this.#system = systemBlock('with the tools of the context manager', tokens * setting.unitsPerToken)
+  }
+
+  async add(entry: Entry, file: FileEvent | undefined): Promise<void> {
+    const { message } = entry
+    this.#calls.add(message)
+    if (!isSent(message)) return
+    if (message.role === 'assistant') await this.#manager.appendTurn(message)
+    else if (message.role !== 'toolResult') await this.#manager.appendTurn({ ...asUser(entry) })
+    else {
+      if (file?.kind === 'read') await this.#manager.indexFile(file.path, Buffer.from(file.content))
+      if (file?.kind === 'written') await this.#manager.indexWritten(file.path, Buffer.from(file.content))
+      const call = this.#calls.of(message.toolCallId)
+      await this.#manager.recordToolcall({
+        id: message.toolCallId ?? '',
+        tool: message.toolName ?? call?.name ?? 'unknown',
+        args: call?.args ?? {},
+        content: textOf(message),
+        status: message.isError === true ? 'fail' : 'ok',
+      })
+    }
+    this.#points.set(entry.key, await this.#manager.point())
+  }
+
+  async branch(path: readonly Entry[]): Promise<void> {
+    const last = path.findLast((entry) => this.#points.has(entry.key))
+    if (last !== undefined) await this.#manager.restore(this.#manager.sessionId, this.#points.get(last.key) as number)
+  }
+
+  async request(_moment: Moment): Promise<Request> {
+    const { metadataPool, chat, blocks } = await this.#manager.assemble()
+    const pool = metadataPool === '' ? [] : [textBlock(metadataPool, 'metadata pool')]
+    const messages = (chat as Message[]).flatMap((message) => blocksOf({ key: '', message }, this.#calls))
+    const active = blocks.map(({ id, content }) => textBlock(`ACTIVE_CONTENT id=${id}\n${content}`, 'active content'))
+    return { blocks: [this.#system, ...pool, ...messages, ...active], fixed: 1 }
+  }
+
+  close(): Promise<void> {
+    return this.#manager.close()
+  }
+}
+
+/** What the user or the harness said, as a user's message. */
+function asUser({ key, message }: Entry): Message {
+  if (message.role === 'user') return message
+  const text = blocksOf({ key, message }, new Calls()).flatMap((block) => block.texts).join('\n')
+  return { role: 'user', content: [{ type: 'text', text }] }
+}

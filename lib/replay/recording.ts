@@ -1,0 +1,128 @@
+/**
+ * A recorded session, whatever program recorded it: a series of steps, each of which the recorded program took at a
+ * known time. Messages have pi-ai's shapes, because they are what the engine takes in.
+ */
+
+/** A block of a message's content, as pi-ai shapes it; other fields are kept. */
+export interface ContentBlock {
+  type: string
+  text?: string
+  thinking?: string
+  /** A tool call's ID. */
+  id?: string
+  /** A tool call's name. */
+  name?: string
+  arguments?: Record<string, unknown>
+  /** An image's base64 data. */
+  data?: string
+  [field: string]: unknown
+}
+
+/** What the provider counted for one answer, in tokens; costs in dollars where the recorder knew them. */
+export interface RecordedUsage {
+  input: number
+  output: number
+  cacheRead: number
+  cacheWrite: number
+  cost?: { input?: number; output?: number; cacheRead?: number; cacheWrite?: number }
+}
+
+/** A message as pi-ai shapes it: user, assistant, toolResult, bashExecution, custom, branchSummary, compactionSummary, system. */
+export interface Message {
+  role: string
+  content?: string | ContentBlock[]
+  toolCallId?: string
+  toolName?: string
+  isError?: boolean
+  model?: string
+  provider?: string
+  stopReason?: string
+  usage?: RecordedUsage
+  summary?: string
+  command?: string
+  output?: string
+  [field: string]: unknown
+}
+
+/** One message in its place. */
+export interface Entry {
+  /** Unique in the recording. */
+  readonly key: string
+  readonly message: Message
+  /** Milliseconds since the epoch. For an answer: when it was asked for. */
+  readonly at: number
+  /** For the result of a whole, successful read: the path and the file's bytes as text. */
+  readonly file?: { path: string; content: string }
+}
+
+/** What the recorded program did next. */
+export type Step =
+  | { kind: 'message'; entry: Entry }
+  /** The conversation goes on from an earlier place: these messages, in order, are what it consists of now. */
+  | { kind: 'branch'; keys: readonly string[]; at: number }
+  /** The recorded program replaced everything before `firstKept` by a summary (all of it where that is undefined). */
+  | { kind: 'compaction'; summary: string; firstKept: string | undefined; at: number }
+
+/** What is known before the first step. */
+export interface Origin {
+  format: 'pi' | 'claude-code'
+  /** Pi's format version; 0 for others. */
+  version: number
+  /** The recorded session's own ID. */
+  id: string
+  /** The agent's working directory, absolute. */
+  cwd: string
+}
+
+/** Something wrong with a file. */
+export interface Problem {
+  file: string
+  /** Counted from 1; absent where it is about the whole file. */
+  line?: number
+  /** A sentence for people. */
+  message: string
+  /** The file could not be replayed at all. */
+  fatal: boolean
+}
+
+/** A file that could not be replayed, with a sentence that says why. */
+export class NotReplayable extends Error {}
+
+/** A session file that has been looked into. */
+export interface Recording {
+  readonly file: string
+  readonly origin: Origin
+  /** Reads the file from its start. May be called more than once; nothing is kept between. */
+  steps(report: (problem: Problem) => void): AsyncGenerator<Step>
+}
+
+/** The text blocks of a message as one text. */
+export function textOf(message: Message): string {
+  const { content } = message
+  if (typeof content === 'string') return content
+  return (content ?? []).flatMap((block) => (block.type === 'text' ? [block.text ?? ''] : [])).join('\n')
+}
+
+/** The tool calls of an answer. */
+export function callsOf(message: Message): ContentBlock[] {
+  return Array.isArray(message.content) ? message.content.filter((block) => block.type === 'toolCall') : []
+}
+
+/** Whether an answer was asked for and not refused: what the provider is paid for. */
+export function isCall(message: Message): boolean {
+  return message.role === 'assistant' && message.stopReason !== 'error'
+}
+
+/** Whether a message is part of later requests: pi-ai leaves out answers that failed, Pi what the user kept to himself. */
+export function isSent(message: Message): boolean {
+  switch (message.role) {
+    case 'assistant':
+      return message.stopReason !== 'error' && message.stopReason !== 'aborted'
+    case 'bashExecution':
+      return message['excludeFromContext'] !== true
+    case 'system':
+      return false
+    default:
+      return true
+  }
+}

@@ -1,0 +1,276 @@
+/** Runs a recording through policies, side by side, and meters what each would have sent. */
+import { ASKING_TOKENS, LastReads, needsOf, readAgain, seen } from './again.ts'
+import type { Need } from './again.ts'
+import { unitsOf } from './blocks.ts'
+import type { Block } from './blocks.ts'
+import type { CacheRules } from './cache.ts'
+import { Files } from './files.ts'
+import { Anchored } from './policies/anchored.ts'
+import type { Lifetime } from './policies/anchored.ts'
+import { Append, BlockCache, Clear, Mask, Pi } from './policies/conversation.ts'
+import type { ManagerOptions, Moment, Policy, PolicyName, Setting } from './policies/policy.ts'
+import { Sections } from './policies/sections.ts'
+import { knownPrices, ratioPrices } from './prices.ts'
+import type { Prices } from './prices.ts'
+import { isCall, isSent } from './recording.ts'
+import type { Entry, Message, Problem, Recording } from './recording.ts'
+import { modelOf } from './survey.ts'
+import type { Survey } from './survey.ts'
+import { Bound, Tally } from './tally.ts'
+import type { ByLabel, Figures, RollRecord, Series } from './tally.ts'
+
+/** How to replay. */
+export interface ReplayOptions {
+  policies: readonly PolicyName[]
+  cache: CacheRules
+  /** The same prices for every model; the model's own where undefined. */
+  prices?: Prices
+  /** The context window in tokens. */
+  window: number
+  manager: ManagerOptions
+  /** Keep the context manager's store in this file. */
+  store?: string
+}
+
+/** One session, replayed. */
+export interface SessionReport {
+  file: string
+  format: 'pi' | 'claude-code'
+  /** Model calls of the recording. */
+  calls: number
+  models: string[]
+  /** UTF-16 units per token in this session. */
+  charsPerToken: number
+  systemTokens: number
+  /** What `cost` is counted in. */
+  unit: 'USD' | 'input tokens'
+  /** Prompt tokens that the provider counted when the session was recorded. */
+  recordedTokens: number
+  policies: Partial<Record<PolicyName, Figures>>
+  /** For the picture. */
+  details: Details
+}
+
+/** What the picture shows besides the figures. */
+export interface Details {
+  series: Partial<Record<PolicyName, Series>>
+  rolls: RollRecord[]
+  byLabel: Partial<Record<PolicyName, ByLabel>>
+  lifetimes: Lifetime[]
+}
+
+/** The calls that are assumed to be of an unknown model: a fresh input token costs 1. */
+const UNKNOWN_PRICES = ratioPrices(0.1, 1.25)
+
+/** Replays one recording. `progress` is told the number of calls that are done. */
+export async function replaySession(
+  recording: Recording,
+  survey: Survey,
+  options: ReplayOptions,
+  progress: (calls: number) => void = () => {},
+  report: (problem: Problem) => void = () => {},
+): Promise<SessionReport> {
+  const run = await Run.open(recording, survey, options)
+  try {
+    let calls = 0
+    for await (const step of recording.steps(report)) {
+      if (step.kind === 'branch') await run.branch(step.keys)
+      else if (step.kind === 'message') {
+        await run.message(step.entry)
+        if (isCall(step.entry.message)) progress((calls += 1))
+      }
+    }
+    return run.report(recording)
+  } finally {
+    await run.close()
+  }
+}
+
+interface Lane {
+  policy: Policy
+  tally: Tally
+}
+
+class Run {
+  readonly #survey: Survey
+  readonly #options: ReplayOptions
+  readonly #setting: Setting
+  readonly #cache: BlockCache
+  readonly #lanes: Lane[]
+  /** The plain conversation, against which the others are held; part of the report where it is asked for. */
+  readonly #plain: Append
+  readonly #bound: Bound
+  readonly #files = new Files()
+  readonly #reads = new LastReads()
+  readonly #entries = new Map<string, Entry>()
+  readonly #anchored: Anchored | undefined
+  #at = 0
+  #again = 0
+
+  static async open(recording: Recording, survey: Survey, options: ReplayOptions): Promise<Run> {
+    const { cwd, id } = recording.origin
+    const setting: Setting = {
+      sessionId: id,
+      cwd,
+      unitsPerToken: survey.unitsPerToken,
+      systemTokens: survey.systemTokens,
+      window: options.window,
+      cache: options.cache,
+      summaries: survey.summaries,
+      manager: options.manager,
+      ...(options.store !== undefined && { store: options.store }),
+    }
+    const cache = new BlockCache()
+    const policies: Policy[] = []
+    for (const name of options.policies) {
+      const policy = await openPolicy(name, setting, cache)
+      if (policy !== undefined) policies.push(policy)
+    }
+    return new Run(survey, options, setting, cache, policies)
+  }
+
+  private constructor(
+    survey: Survey,
+    options: ReplayOptions,
+    setting: Setting,
+    cache: BlockCache,
+    policies: Policy[],
+  ) {
+    this.#survey = survey
+    this.#options = options
+    this.#setting = setting
+    this.#cache = cache
+    this.#lanes = policies.map((policy) => ({ policy, tally: new Tally(policy.name, setting) }))
+    this.#plain = new Append(setting, cache)
+    this.#bound = new Bound(setting.systemTokens)
+    this.#anchored = policies.find((policy) => policy instanceof Anchored)
+  }
+
+  async message(entry: Entry): Promise<void> {
+    const { message } = entry
+    this.#at = Math.max(this.#at, entry.at)
+    this.#entries.set(entry.key, entry)
+    if (isCall(message)) await this.#call(message)
+    const blocks = this.#cache.of(entry)
+    const file = this.#files.take(entry, this.#cache.calls)
+    const call = message.role === 'toolResult' ? this.#cache.calls.of(message.toolCallId) : undefined
+    if (call?.name === 'read' && call.path !== undefined) this.#reads.take(call.path, entry)
+    for (const { policy } of this.#lanes) await policy.add(entry, file)
+    this.#plain.add(entry)
+    if (isSent(message)) this.#bound.add(this.#tokens(blocks), this.#tokens(proseOf(blocks)))
+  }
+
+  async branch(keys: readonly string[]): Promise<void> {
+    const path = keys.flatMap((key) => this.#entries.get(key) ?? [])
+    for (const { policy } of this.#lanes) await policy.branch(path)
+    this.#plain.branch(path)
+  }
+
+  async close(): Promise<void> {
+    for (const { policy } of this.#lanes) await policy.close?.()
+  }
+
+  report({ file, origin }: Recording): SessionReport {
+    const figures: Partial<Record<PolicyName, Figures>> = {}
+    const series: Details['series'] = {}
+    const byLabel: Details['byLabel'] = {}
+    const piCost = this.#lanes.find(({ policy }) => policy.name === 'pi')?.tally.figures().cost
+    const versus = (cost: number): number => (piCost === undefined || piCost === 0 ? Number.NaN : cost / piCost)
+    for (const { policy, tally } of this.#lanes) {
+      const own = tally.figures(policy === this.#anchored ? this.#anchored.answeredReads : 0)
+      figures[policy.name] = { ...own, costVsPi: versus(own.cost) }
+      series[policy.name] = tally.series
+      byLabel[policy.name] = tally.byLabel
+    }
+    if (this.#options.policies.includes('bound')) {
+      const own = this.#bound.figures()
+      figures.bound = { ...own, costVsPi: versus(own.cost) }
+      series.bound = this.#bound.series
+    }
+    return {
+      file,
+      format: origin.format,
+      calls: this.#survey.calls,
+      models: this.#survey.models,
+      charsPerToken: this.#survey.unitsPerToken,
+      systemTokens: this.#survey.systemTokens,
+      unit: this.#unit(),
+      recordedTokens: this.#survey.recordedTokens,
+      policies: figures,
+      details: {
+        series,
+        byLabel,
+        rolls: this.#lanes.find(({ policy }) => policy === this.#anchored)?.tally.rolls ?? [],
+        lifetimes: [...(this.#anchored?.lifetimes.values() ?? [])],
+      },
+    }
+  }
+
+  async #call(message: Message): Promise<void> {
+    const moment: Moment = { at: this.#at, model: modelOf(message), prices: this.#prices(message) }
+    this.#bound.call(this.#setting.systemTokens, moment.prices)
+    const needs = needsOf(message)
+    const plain = needs.length === 0 ? [] : this.#plain.request(moment).blocks
+    for (const lane of this.#lanes) {
+      const request = await lane.policy.request(moment)
+      lane.tally.send(request, moment)
+      for (const need of needs) await this.#fetch(lane, need, plain, request.blocks, moment)
+    }
+  }
+
+  /** Lets the agent read a file again where the policy no longer shows what the plain conversation shows. */
+  async #fetch(lane: Lane, need: Need, plain: readonly Block[], shown: readonly Block[], moment: Moment): Promise<void> {
+    const tagged = seen(plain, need, false)
+    const anywhere = tagged.size === 0 || lane.policy.untagged === true
+    const possible = tagged.size > 0 ? tagged : seen(plain, need, true)
+    const visible = seen(shown, need, anywhere)
+    if ([...possible].every((text) => visible.has(text))) return
+    const text = this.#reads.text(need.path, this.#files)
+    if (text === undefined) return
+    this.#again += 1
+    const [answer, result] = readAgain(need.path, text, this.#again, moment.at)
+    const content = this.#files.content(need.path)
+    this.#cache.of(answer)
+    await lane.policy.add(answer, undefined)
+    await lane.policy.add(result, content === undefined ? undefined : { kind: 'read', path: need.path, content })
+    lane.tally.sendAgain(await lane.policy.request(moment), moment, ASKING_TOKENS)
+  }
+
+  #tokens(blocks: readonly Block[]): number {
+    return unitsOf(blocks) / this.#setting.unitsPerToken
+  }
+
+  #prices(message: Message): Prices {
+    const model = modelOf(message)
+    return this.#options.prices ?? this.#survey.prices.get(model) ?? knownPrices(model) ?? UNKNOWN_PRICES
+  }
+
+  #unit(): 'USD' | 'input tokens' {
+    if (this.#options.prices !== undefined) return 'input tokens'
+    const known = this.#survey.models.every((m) => this.#survey.prices.has(m) || knownPrices(m) !== undefined)
+    return known ? 'USD' : 'input tokens'
+  }
+}
+
+async function openPolicy(name: PolicyName, setting: Setting, cache: BlockCache): Promise<Policy | undefined> {
+  switch (name) {
+    case 'append':
+      return new Append(setting, cache)
+    case 'pi':
+      return new Pi(setting, cache)
+    case 'mask':
+      return new Mask(setting, cache)
+    case 'clear':
+      return new Clear(setting, cache)
+    case 'sections':
+      return Sections.open(setting)
+    case 'anchored':
+      return Anchored.open(setting, cache)
+    case 'bound':
+      return undefined
+  }
+}
+
+function proseOf(blocks: readonly Block[]): Block[] {
+  return blocks.filter(({ label }) => label === 'answer' || label === 'thinking' || label === 'user' || label === 'summary')
+}

@@ -1,0 +1,144 @@
+/**
+ * A first look through a recording: how many calls there are, and how many characters of this session make a token.
+ *
+ * Providers report what a request was counted as. A line through those counts over the characters of the requests that
+ * were really sent has the session's characters per token as its slope and the size of the system part, which older
+ * recordings do not contain, as its start.
+ */
+import { blocksOf, Calls, unitsOf } from './blocks.ts'
+import { mended } from './prices.ts'
+import type { Prices } from './prices.ts'
+import { isCall, isSent } from './recording.ts'
+import type { Message, Problem, Recording } from './recording.ts'
+
+/** What the first look finds. */
+export interface Survey {
+  /** Answers that were asked for. */
+  calls: number
+  /** UTF-16 units per token. */
+  unitsPerToken: number
+  /** Tokens of the system prompt and the tool declarations. */
+  systemTokens: number
+  /** The prices that the recorder noted, by model. */
+  prices: Map<string, Prices>
+  /** The models that answered, most calls first. */
+  models: string[]
+  /** Summaries of the recorded compactions. */
+  summaries: string[]
+  /** Tokens that the provider counted over all calls; 0 where it reported nothing. */
+  recordedTokens: number
+}
+
+/** Assumed where a recording has no usage. */
+const DEFAULT_UNITS_PER_TOKEN = 2.8
+const DEFAULT_SYSTEM_TOKENS = 3000
+
+/** Reads a recording once. */
+export async function survey(recording: Recording, report: (problem: Problem) => void): Promise<Survey> {
+  const points: Point[] = []
+  const prices = new Map<string, Prices>()
+  const models = new Map<string, number>()
+  const summaries: string[] = []
+  const sizes = new Map<string, number>()
+  const calls = new Calls()
+  let path: string[] = []
+  let units = 0
+  let count = 0
+  let recordedTokens = 0
+  for await (const step of recording.steps(report)) {
+    if (step.kind === 'branch') {
+      path = [...step.keys]
+      units = path.reduce((sum, key) => sum + (sizes.get(key) ?? 0), 0)
+    } else if (step.kind === 'compaction') {
+      summaries.push(step.summary)
+      const kept = step.firstKept === undefined ? [] : path.slice(Math.max(0, path.indexOf(step.firstKept)))
+      units = step.summary.length + kept.reduce((sum, key) => sum + (sizes.get(key) ?? 0), 0)
+    } else {
+      const { key, message } = step.entry
+      if (isCall(message)) {
+        count += 1
+        const model = modelOf(message)
+        models.set(model, (models.get(model) ?? 0) + 1)
+        const tokens = promptTokens(message)
+        if (tokens > 0) points.push({ units, tokens })
+        recordedTokens += tokens
+        const noted = notedPrices(message)
+        if (noted !== undefined) merge(prices, model, noted)
+      }
+      calls.add(message)
+      const size = isSent(message) ? unitsOf(blocksOf(step.entry, calls)) : 0
+      sizes.set(key, size)
+      path.push(key)
+      units += size
+    }
+  }
+  for (const [model, noted] of prices) {
+    if (noted.input > 0) prices.set(model, mended(noted))
+    else prices.delete(model)
+  }
+  const byCalls = [...models].sort((left, right) => right[1] - left[1]).map(([model]) => model)
+  return { calls: count, ...fit(points), prices, models: byCalls, summaries, recordedTokens }
+}
+
+/** The model of an answer, as `provider/model`. */
+export function modelOf(message: Message): string {
+  return `${message.provider ?? 'unknown'}/${message.model ?? 'unknown'}`
+}
+
+interface Point {
+  units: number
+  tokens: number
+}
+
+/** The line through the points, by least squares; its start is kept between nothing and the smallest request. */
+export function fit(points: readonly Point[]): { unitsPerToken: number; systemTokens: number } {
+  const n = points.length
+  const assumed = { unitsPerToken: DEFAULT_UNITS_PER_TOKEN, systemTokens: DEFAULT_SYSTEM_TOKENS }
+  if (n === 0) return assumed
+  const smallest = Math.min(...points.map((point) => point.tokens))
+  const meanX = points.reduce((sum, point) => sum + point.units, 0) / n
+  const meanY = points.reduce((sum, point) => sum + point.tokens, 0) / n
+  let xx = 0
+  let xy = 0
+  for (const { units, tokens } of points) {
+    xx += (units - meanX) ** 2
+    xy += (units - meanX) * (tokens - meanY)
+  }
+  const slope = xx > 0 ? xy / xx : 0
+  // Texts have 1 to 8 characters a token; a line outside of that is fitted to something else.
+  if (!(slope > 1 / 8 && slope < 1)) {
+    const system = meanY - meanX / DEFAULT_UNITS_PER_TOKEN
+    return { ...assumed, systemTokens: Math.round(Math.min(smallest, Math.max(0, system))) }
+  }
+  const start = meanY - slope * meanX
+  if (start >= 0 && start <= smallest) return { unitsPerToken: 1 / slope, systemTokens: Math.round(start) }
+  // The start is where the line must end; the slope then is that of the line through it and the middle.
+  const system = start < 0 ? 0 : smallest
+  const rest = (meanY - system) / Math.max(1, meanX)
+  return { unitsPerToken: 1 / Math.min(1, Math.max(1 / 8, rest)), systemTokens: Math.round(system) }
+}
+
+function promptTokens({ usage }: Message): number {
+  return usage === undefined ? 0 : (usage.input ?? 0) + (usage.cacheRead ?? 0) + (usage.cacheWrite ?? 0)
+}
+
+function notedPrices({ usage }: Message): Prices | undefined {
+  const cost = usage?.cost
+  if (usage === undefined || cost === undefined) return undefined
+  const price = (dollars: number | undefined, tokens: number): number =>
+    tokens > 0 && dollars !== undefined && dollars > 0 ? (dollars / tokens) * 1_000_000 : 0
+  return {
+    input: price(cost.input, usage.input),
+    output: price(cost.output, usage.output),
+    cacheRead: price(cost.cacheRead, usage.cacheRead),
+    cacheWrite: price(cost.cacheWrite, usage.cacheWrite),
+  }
+}
+
+function merge(prices: Map<string, Prices>, model: string, noted: Prices): void {
+  const known = prices.get(model) ?? { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
+  for (const name of ['input', 'output', 'cacheRead', 'cacheWrite'] as const) {
+    if (known[name] === 0) known[name] = noted[name]
+  }
+  prices.set(model, known)
+}

@@ -1,0 +1,194 @@
+/** What the requests of one policy add up to. */
+import type { RollReceipt } from '../../index.js'
+import { unitsOf } from './blocks.ts'
+import type { Block } from './blocks.ts'
+import { PromptCache } from './cache.ts'
+import type { PolicyName, Moment, Request, Setting } from './policies/policy.ts'
+import type { Prices } from './prices.ts'
+
+/** Figures of one policy over one session. Tokens are the provider's, as the session's own usage tells them. */
+export interface Figures {
+  /** What all prompts cost, with the answers of calls that the recording does not have (summaries, re-reads). */
+  cost: number
+  /** `cost` over that of policy `pi`. */
+  costVsPi: number
+  /** Share of the prompt tokens that came from the cache. */
+  cacheHit: number
+  tokensSent: number
+  peakTokens: number
+  /** Summaries that replaced part of the conversation. */
+  compactions: number
+  /** Rolls that the context manager executed. */
+  rolls: number
+  /** Files that had to be read once more because an edit's text was no longer in sight. */
+  rereads: number
+  /** What those reads cost; part of `cost`. */
+  rereadCost: number
+  /** Reads that were answered by where their lines still are, or by what has changed in them. */
+  answeredReads: number
+  /** Requests that were longer than the model's window: in reality they would have failed. */
+  overWindow: number
+}
+
+/** A roll and the call before which it happened. */
+export interface RollRecord extends RollReceipt {
+  call: number
+}
+
+/** Tokens that were sent, by what they were. */
+export type ByLabel = Record<string, number>
+
+/** One value for each call, for the picture. */
+export interface Series {
+  tokens: number[]
+  cost: number[]
+}
+
+/** Sums up the requests of one policy. */
+export class Tally {
+  readonly name: PolicyName
+  readonly series: Series = { tokens: [], cost: [] }
+  readonly rolls: RollRecord[] = []
+  readonly byLabel: ByLabel = {}
+  readonly #setting: Setting
+  readonly #cache: PromptCache
+  #cost = 0
+  #cached = 0
+  #sent = 0
+  #peak = 0
+  #compactions = 0
+  #rereads = 0
+  #rereadCost = 0
+  #overWindow = 0
+  #calls = 0
+
+  constructor(name: PolicyName, setting: Setting) {
+    this.name = name
+    this.#setting = setting
+    this.#cache = new PromptCache(setting.cache, setting.unitsPerToken)
+  }
+
+  /** A call of the recording. */
+  send(request: Request, moment: Moment): void {
+    this.#note(request, moment)
+    this.#prompt(request, moment)
+    this.#calls += 1
+    this.series.cost.push(this.#cost)
+  }
+
+  /** A call that the recording does not have: the agent reads a file again, and its answer asks for it. */
+  sendAgain(request: Request, moment: Moment, answerTokens: number): void {
+    const before = this.#cost
+    this.#note(request, moment)
+    this.#prompt(request, moment, true)
+    this.#cost += perToken(moment.prices.output) * answerTokens
+    this.#rereads += 1
+    this.#rereadCost += this.#cost - before
+    this.series.cost[this.series.cost.length - 1] = this.#cost
+  }
+
+  /** The sums. `costVsPi` is left for those who know the other policy. */
+  figures(answeredReads = 0): Omit<Figures, 'costVsPi'> {
+    return {
+      cost: this.#cost,
+      cacheHit: this.#sent === 0 ? 0 : this.#cached / this.#sent,
+      tokensSent: Math.round(this.#sent),
+      peakTokens: Math.round(this.#peak),
+      compactions: this.#compactions,
+      rolls: this.rolls.length,
+      rereads: this.#rereads,
+      rereadCost: this.#rereadCost,
+      answeredReads,
+      overWindow: this.#overWindow,
+    }
+  }
+
+  #note(request: Request, { prices }: Moment): void {
+    for (const receipt of request.rolls ?? []) this.rolls.push({ ...receipt, call: this.#calls })
+    const { compaction } = request
+    if (compaction === undefined) return
+    // Pi asks for a summary in a request of its own that is not written to the cache.
+    this.#compactions += 1
+    this.#sent += compaction.promptTokens
+    this.#cost += perToken(prices.input) * compaction.promptTokens + perToken(prices.output) * compaction.outputTokens
+  }
+
+  #prompt({ blocks, fixed }: Request, { at, model, prices }: Moment, again = false): void {
+    const tokens = unitsOf(blocks) / this.#setting.unitsPerToken
+    const cached = Math.min(tokens, this.#cache.send(blocks, fixed, model, at))
+    this.#cost += perToken(prices.cacheRead) * cached + perToken(prices.cacheWrite) * (tokens - cached)
+    this.#sent += tokens
+    this.#cached += cached
+    this.#peak = Math.max(this.#peak, tokens)
+    if (tokens > this.#setting.window) this.#overWindow += 1
+    if (!again) this.series.tokens.push(Math.round(tokens))
+    this.#label(blocks)
+  }
+
+  #label(blocks: readonly Block[]): void {
+    for (const { label, units } of blocks) {
+      this.byLabel[label] = (this.byLabel[label] ?? 0) + units / this.#setting.unitsPerToken
+    }
+  }
+}
+
+/**
+ * What no layout can be below: each token is written once, and only prose (the system part, the user's words, the
+ * answers' text) is read again at each call.
+ */
+export class Bound {
+  readonly series: Series = { tokens: [], cost: [] }
+  #prose: number
+  #fresh: number
+  #cost = 0
+  #sent = 0
+  #cached = 0
+  #peak = 0
+
+  constructor(systemTokens: number) {
+    this.#prose = 0
+    this.#fresh = systemTokens
+  }
+
+  /** Something entered the conversation. */
+  add(tokens: number, prose: number): void {
+    this.#fresh += tokens
+    this.#next += prose
+  }
+
+  #next = 0
+
+  /** A call was made. */
+  call(systemTokens: number, prices: Prices): void {
+    const read = this.#prose
+    this.#cost += perToken(prices.cacheRead) * read + perToken(prices.cacheWrite) * this.#fresh
+    this.#sent += read + this.#fresh
+    this.#cached += read
+    this.#peak = Math.max(this.#peak, read + this.#fresh)
+    this.series.tokens.push(Math.round(read + this.#fresh))
+    this.series.cost.push(this.#cost)
+    this.#prose = (this.#prose === 0 ? systemTokens : this.#prose) + this.#next
+    this.#next = 0
+    this.#fresh = 0
+  }
+
+  /** The sums. */
+  figures(): Omit<Figures, 'costVsPi'> {
+    return {
+      cost: this.#cost,
+      cacheHit: this.#sent === 0 ? 0 : this.#cached / this.#sent,
+      tokensSent: Math.round(this.#sent),
+      peakTokens: Math.round(this.#peak),
+      compactions: 0,
+      rolls: 0,
+      rereads: 0,
+      rereadCost: 0,
+      answeredReads: 0,
+      overWindow: 0,
+    }
+  }
+}
+
+function perToken(pricePerMillion: number): number {
+  return pricePerMillion / 1_000_000
+}
