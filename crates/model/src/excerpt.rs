@@ -33,11 +33,12 @@ pub struct Gate {
     pub tail_lines: usize,
     /// Chars that the last lines may take together.
     pub tail_chars: usize,
-    /// Lines shown between head and tail because they report a failure; 0 leaves them out.
+    /// Lines shown between head and tail because they report a failure; 0 where no line does, as in the output
+    /// of a search.
     pub max_error_lines: usize,
     /// Chars that these lines, the lines around them and the marks between them may take together.
     pub error_chars: usize,
-    /// Lines shown before and after each of them, as far as the chars reach.
+    /// Lines shown before and after each of them, blank ones not counted, as far as the chars reach.
     pub context_lines: usize,
     /// A longer line is shown without its middle.
     pub line_chars: usize,
@@ -97,10 +98,11 @@ pub fn excerpt(text: &str, gate: &Gate) -> Option<Excerpt> {
     if tokens::of_chars(chars) <= gate.threshold_tokens {
         return None;
     }
-    let lines = Lines::new(text);
+    let reports = gate.max_error_lines > 0;
+    let lines = Lines::new(text, reports);
     let limit = gate.line_chars.max(gate.head_chars.saturating_add(gate.tail_chars) / lines.len().max(1));
     let shown = choose(&lines, gate, limit);
-    let shape = Shape::of(text, &lines, chars);
+    let shape = Shape::of(text, &lines, chars, reports);
     let excerpt = render(&lines, &shown, limit, shape);
     let size = tokens::utf16_len(&excerpt.text) + tokens::utf16_len(&excerpt.shape.to_string());
     (size <= chars / 4 * 3).then_some(excerpt)
@@ -147,16 +149,30 @@ fn choose(lines: &Lines<'_>, gate: &Gate, limit: usize) -> Vec<bool> {
         }
     }
     for at in taken {
-        let first = at.saturating_sub(gate.context_lines);
-        let last = at.saturating_add(gate.context_lines).saturating_add(1).min(lines.len());
-        for (near, shown) in (first..last).zip(&mut shown[first..last]) {
-            if !*shown && size(near) <= left {
+        let before = around(lines, (0..at).rev(), gate.context_lines);
+        for near in before.chain(around(lines, at + 1..lines.len(), gate.context_lines)) {
+            if !shown[near] && size(near) <= left {
                 left -= size(near);
-                *shown = true;
+                shown[near] = true;
             }
         }
     }
     shown
+}
+
+/// The next so many lines that say something, with the blank ones between: many tools put the place of an
+/// error above it and a blank line between the two.
+fn around(
+    lines: &Lines<'_>,
+    places: impl Iterator<Item = usize>,
+    count: usize,
+) -> impl Iterator<Item = usize> {
+    let mut left = count;
+    places.take(count.saturating_mul(2)).take_while(move |at| {
+        let wanted = left > 0;
+        left = left.saturating_sub(usize::from(!lines.get(*at).trim().is_empty()));
+        wanted
+    })
 }
 
 /// About what a mark takes.
@@ -171,7 +187,9 @@ fn render(lines: &Lines<'_>, shown: &[bool], limit: usize, shape: Shape) -> Exce
             text.push('\n');
         }
         if shown[at] {
-            lines::push_short(&mut text, lines.get(at), limit, lines::failure_at(lines.get(at)));
+            let focus =
+                (lines.class(at) == Class::Failure).then(|| lines::failure_at(lines.get(at))).flatten();
+            lines::push_short(&mut text, lines.get(at), limit, focus);
             at += 1;
             continue;
         }

@@ -54,6 +54,17 @@ fn a_failure_inside_a_long_line_is_in_sight() {
 }
 
 #[test]
+fn the_place_above_a_blank_line() {
+    let mut lines: Vec<String> = numbered(1_000).lines().map(str::to_owned).collect();
+    lines.splice(
+        497..502,
+        ["", "src/a.ts:205:2 parse", "", "  × expected a semicolon", "  "].map(str::to_owned),
+    );
+    let excerpt = excerpt(&lines.join("\n"), &Gate::default()).expect("large enough");
+    assert_eq!(excerpt.gaps, [(21, 498), (504, 960)], "{}", excerpt.text);
+}
+
+#[test]
 fn more_failures_than_the_budget_are_counted() {
     let failing = |i| format!("FAILED tests/test_{i}.py::test - AssertionError\n");
     let text: String = (0..2_000).map(failing).collect();

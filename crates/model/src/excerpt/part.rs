@@ -45,7 +45,7 @@ const MATCH_CHARS: usize = 500;
 /// `INVALID_ARGUMENT` for line numbers that are 0, in the wrong order or beyond the end, and for an empty
 /// pattern.
 pub fn part(text: &str, part: &Part, max_chars: usize) -> Result<Passage, ModelError> {
-    let lines = Lines::new(text);
+    let lines = Lines::new(text, false);
     let total = lines.len();
     match part {
         Part::Lines(first, last) => {

@@ -1,10 +1,12 @@
 //! What a large output is, in a few words.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::lines::{Class, Lines};
+use crate::observe::match_path;
 
 /// What an output is as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,6 +25,8 @@ pub struct Shape {
     pub json_fields: Option<Vec<String>>,
     /// What test runners counted.
     pub tests: Option<TestTotals>,
+    /// Matching lines and files with matches, where the whole is the output of a search.
+    pub matches: Option<(usize, usize)>,
 }
 
 /// The totals that test runners print.
@@ -41,8 +45,14 @@ const FIELDS: usize = 8;
 const FIELD_CHARS: usize = 40;
 
 impl Shape {
-    pub(super) fn of(text: &str, lines: &Lines<'_>, chars: usize) -> Self {
-        let mut shape = Self { lines: lines.len(), chars, tests: tests(lines), ..Self::default() };
+    /// `reports` says whether lines can report failures and totals; a search or a listing has matches.
+    pub(super) fn of(text: &str, lines: &Lines<'_>, chars: usize, reports: bool) -> Self {
+        let mut shape = Self { lines: lines.len(), chars, ..Self::default() };
+        if reports {
+            shape.tests = tests(lines);
+        } else {
+            shape.matches = matches(lines);
+        }
         for at in 0..lines.len() {
             match lines.class(at) {
                 Class::Failure => shape.error_lines += 1,
@@ -80,6 +90,9 @@ impl fmt::Display for Shape {
             if skipped > 0 {
                 write!(f, ", {skipped} skipped")?;
             }
+        }
+        if let Some((hits, files)) = self.matches {
+            write!(f, ", {hits} match{} in {}", if hits == 1 { "" } else { "es" }, count(files, "file"))?;
         }
         if self.error_lines > 0 {
             write!(f, ", {}", count(self.error_lines, "error line"))?;
@@ -121,6 +134,13 @@ impl<'de> Deserialize<'de> for Fields {
         }
         deserializer.deserialize_map(Names)
     }
+}
+
+/// Lines of the form `path:12: text`, and how many paths they name.
+fn matches(lines: &Lines<'_>) -> Option<(usize, usize)> {
+    let paths: Vec<&str> = (0..lines.len()).filter_map(|at| match_path(lines.get(at))).collect();
+    let files: HashSet<&str> = paths.iter().copied().collect();
+    (!paths.is_empty()).then_some((paths.len(), files.len()))
 }
 
 /// Totals as cargo, pytest, vitest, jest, mocha and others print them: a number before the word. Each of
@@ -188,7 +208,14 @@ mod tests {
     use rstest::rstest;
 
     fn shape(text: &str) -> String {
-        Shape::of(text, &Lines::new(text), text.encode_utf16().count()).to_string()
+        Shape::of(text, &Lines::new(text, true), text.encode_utf16().count(), true).to_string()
+    }
+
+    #[test]
+    fn a_search_has_matches() {
+        let text = "a.rs:1: error\na.rs-2- x\nb.rs:3: 5 failed";
+        let shape = Shape::of(text, &Lines::new(text, false), text.len(), false);
+        assert_eq!(shape.to_string(), "3 lines, 40 chars, 2 matches in 2 files");
     }
 
     #[rstest]

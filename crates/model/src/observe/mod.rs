@@ -10,6 +10,7 @@ mod looks;
 mod output;
 mod shell;
 
+pub(crate) use listing::match_path;
 use serde_json::{Map, Value};
 
 /// At most so many paths are taken from the output of `ls`, `find` or `grep` (Pi lists up to 1,000).
