@@ -20,6 +20,7 @@ pub mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+mod heads;
 pub mod memory;
 mod shape;
 pub mod sqlite;
@@ -114,6 +115,12 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// `STORE_UNAVAILABLE`, `STORE_FULL`, `CLOSED`.
     async fn local_value(&self, name: &str, default: &str) -> Result<String>;
+
+    /// The files on this machine that the store keeps for itself, absolute. Reading them like others would, by
+    /// recording what was read, change them again without end.
+    fn files(&self) -> Vec<std::path::PathBuf> {
+        Vec::new()
+    }
 
     /// Reads everything and names each version whose stored hash does not fit. Empty means intact.
     ///
@@ -221,8 +228,8 @@ pub enum Write {
     Patch {
         /// The object.
         id: ObjectId,
-        /// The change of its payload. Changes of top-level fields and lists cost nothing but themselves;
-        /// changes deeper inside are checked against the whole document.
+        /// The change of its payload. It costs what the change costs, except for the first one of a store that
+        /// was just opened that reaches deeper than top-level fields and lists: that one reads the document.
         patch: Patch,
         /// From when on it holds; where it is `None`, the transaction's time, or the latest version's valid
         /// time if that is later.

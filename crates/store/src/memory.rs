@@ -7,14 +7,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use context_model::error::ErrorCode;
 use context_model::id::ObjectId;
 use context_model::object::Document;
 use context_model::patch::{self, Patch};
 use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
+use serde_json::Value;
 
 use crate::clock::{self, Clock};
+use crate::heads::{self, Heads};
 use crate::shape::{Fit, Shape, misfit};
 use crate::{
     AsOf, Change, Damage, Entry, Filter, Hit, Known, Outline, Receipt, Result, Search, Store, StoreError,
@@ -40,6 +41,7 @@ struct State {
     txs: Vec<Timestamp>,
     /// The shapes of latest versions that were written as patches, by their row.
     shapes: HashMap<ObjectId, (usize, Shape)>,
+    heads: Heads,
     local: HashMap<String, String>,
 }
 
@@ -239,7 +241,7 @@ impl State {
 
     fn outline(&self, row: usize) -> Result<Outline> {
         let (id, object_type, source, mut payload) = self.document(row)?.into_parts();
-        let is_null = !payload.get("content").is_some_and(serde_json::Value::is_string);
+        let is_null = !payload.get("content").is_some_and(Value::is_string);
         payload.remove("content");
         if matches!(self.rows[row].written, Written::Patch(..)) {
             payload.retain(|name, value| name != "content_hash" && !value.is_array() && !value.is_object());
@@ -312,20 +314,24 @@ impl State {
             _ => Shape::of(self.document(before)?.payload()),
         };
         let operations = serde_json::to_value(patch).map_err(|e| misfit(&e.to_string()))?;
-        match shape.apply(&operations)? {
-            Fit::Fits(_) => Ok(shape),
-            Fit::Deep => {
-                let after = patch::apply(self.document(before)?, [patch]).map_err(|e| match e.code() {
-                    ErrorCode::InvalidArgument => StoreError::from(e),
-                    _ => misfit(&e.to_string()),
-                })?;
-                Ok(Shape::of(after.payload()))
-            }
+        let mut head = self.heads.take(id, before as u64);
+        let fit = shape.apply(&operations)?;
+        if fit == Fit::Deep && head.is_none() {
+            head = Some(Value::Object(self.document(before)?.into_parts().3));
         }
+        if let Some(mut payload) = head {
+            heads::change(&mut payload, &operations)?;
+            if let (Fit::Deep, Value::Object(fields)) = (fit, &payload) {
+                shape = Shape::of(fields);
+            }
+            self.heads.keep(id, self.rows.len() as u64, payload);
+        }
+        Ok(shape)
     }
 
     fn take_back(&mut self, rows: usize, objects: usize) {
         self.txs.pop();
+        self.heads.clear();
         for row in rows..self.rows.len() {
             let id = self.id(row).clone();
             self.shapes.remove(&id);

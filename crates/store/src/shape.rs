@@ -68,9 +68,7 @@ impl Shape {
                     if op != "add" && !self.has(name) {
                         return Err(misfit(&format!("there is no field {name}")));
                     }
-                    if ENVELOPE.contains(&name.as_str()) {
-                        return Err(misfit(&format!("the payload can't have a field named {name}")));
-                    }
+                    reserved([name])?;
                     if op == "remove" {
                         self.clear(name);
                     } else {
@@ -150,6 +148,115 @@ pub(crate) fn misfit(what: &str) -> StoreError {
     StoreError::Invalid(format!("the patch does not fit the latest version: {what}"))
 }
 
+/// Refuses names of the envelope's fields.
+pub(crate) fn reserved<'a>(names: impl IntoIterator<Item = &'a String>) -> Result<()> {
+    match names.into_iter().find(|name| ENVELOPE.contains(&name.as_str())) {
+        Some(name) => Err(misfit(&format!("the payload can't have a field named {name}"))),
+        None => Ok(()),
+    }
+}
+
+/// Whether a patch may change the content.
+pub(crate) fn touches_content(operations: &Value) -> bool {
+    let touches = |path: &Value| path.as_str().is_some_and(|path| path.is_empty() || path == "/content");
+    let parts =
+        |operation: &Value| ["path", "from"].iter().any(|part| operation.get(part).is_some_and(touches));
+    operations.as_array().into_iter().flatten().any(parts)
+}
+
 fn unescape(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::heads;
+
+    fn operation() -> impl Strategy<Value = Value> {
+        let names = prop_oneof![
+            Just("turns"),
+            Just("refs"),
+            Just("count"),
+            Just("state"),
+            Just("content"),
+            Just("none"),
+            Just("type"),
+            Just("a~1b"),
+            Just(""),
+        ];
+        let key = prop_oneof![
+            Just("-"),
+            Just("0"),
+            Just("1"),
+            Just("2"),
+            Just("3"),
+            Just("01"),
+            Just("x"),
+            Just("")
+        ];
+        let path =
+            (names, proptest::option::of(key), prop::bool::weighted(0.2)).prop_map(|(name, key, deeper)| {
+                let key = key.map(|key| format!("/{key}")).unwrap_or_default();
+                format!("/{name}{key}{}", if deeper { "/0" } else { "" })
+            });
+        let value = prop_oneof![
+            Just(json!(1)),
+            Just(json!("text")),
+            Just(json!(null)),
+            Just(json!([1, 2])),
+            Just(json!({ "x": 1 })),
+        ];
+        let op = prop_oneof![3 => Just("add"), 2 => Just("replace"), 2 => Just("remove"), 1 => Just("move"), 1 => Just("test")];
+        (op, path.clone(), path, value).prop_map(|(op, path, from, value)| match op {
+            "remove" => json!({ "op": op, "path": path }),
+            "move" => json!({ "op": op, "path": path, "from": from }),
+            _ => json!({ "op": op, "path": path, "value": value }),
+        })
+    }
+
+    fn payload() -> Map<String, Value> {
+        let payload = json!({
+            "turns": [{ "a": [1] }, { "a": [] }], "refs": [], "count": 2, "content": "text", "a/b": [1],
+            "state": { "x": { "0": 1 } }, "content_hash": "0",
+        });
+        payload.as_object().cloned().unwrap_or_default()
+    }
+
+    proptest! {
+        /// What the shape says of a patch is what applying it to the whole payload shows.
+        #[test]
+        fn a_shape_agrees_with_the_whole_payload(
+            patches in proptest::collection::vec(proptest::collection::vec(operation(), 1..4), 1..4)
+        ) {
+            let mut payload = Value::Object(payload());
+            let mut shape = Shape::of(payload.as_object().unwrap());
+            for patch in patches {
+                let patch = Value::Array(patch);
+                let before = payload.get("content").cloned();
+                let mut next = shape.clone();
+                let said = next.apply(&patch);
+                let mut after = payload.clone();
+                match (said, heads::change(&mut after, &patch)) {
+                    (Ok(Fit::Deep), Ok(())) => next = Shape::of(after.as_object().unwrap()),
+                    (Ok(Fit::Deep), Err(_)) => continue,
+                    (Ok(Fit::Fits(change)), Ok(())) => {
+                        let text = after.get("content").and_then(Value::as_str);
+                        match change {
+                            Content::Kept => prop_assert_eq!(before.as_ref(), after.get("content")),
+                            Content::Set(set) => prop_assert_eq!(set.as_deref(), text),
+                        }
+                        prop_assert!(touches_content(&patch) || before.as_ref() == after.get("content"));
+                    }
+                    (Err(_), Err(_)) => continue,
+                    (said, shown) => prop_assert!(false, "{:?} but {:?}: {}", said, shown, patch),
+                }
+                prop_assert_eq!(&next, &Shape::of(after.as_object().unwrap()));
+                (payload, shape) = (after, next);
+            }
+        }
+    }
 }

@@ -482,3 +482,57 @@ async fn errors_hold_no_content() {
         assert!(!error.contains("secret"), "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_copy_holds_everything_and_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    let truth = sample(&path).await;
+    let store = open(&path);
+    let size = store.size().await.unwrap();
+    assert_eq!((size.objects, size.versions as usize), (8, truth.len()));
+    assert_eq!(size.transactions, 26);
+    assert!(size.content_bytes > 10_000 && size.file_bytes > size.content_bytes);
+    assert_eq!(size.tables.iter().map(|(_, bytes)| bytes).sum::<u64>() + size.free_bytes, size.file_bytes);
+
+    let copy = place.path().join("copy.db");
+    store.backup(&copy).await.unwrap();
+    assert_eq!(store.backup(&copy).await.unwrap_err().code(), ErrorCode::StoreUnavailable);
+    write(&store, vec![turn(26)]).await;
+    store.close().await.unwrap();
+    assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut tally = Tally::default();
+    read_damaged(&copy, &truth, true, &mut tally).await;
+    assert_eq!((tally.readable, tally.named), (truth.len(), 0));
+}
+
+/// Patches that reach deep into a chat are checked against it, also when another store wrote in between.
+#[tokio::test]
+async fn two_writers_patch_one_chat() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    let stores = [open(&path), open(&path)];
+    let id = chat().id().clone();
+    write(&stores[0], vec![Write::put(chat())]).await;
+    let mut expected = chat();
+    for n in 0..20_usize {
+        let mut patch = Patch::new();
+        patch.append(&["turns"], json!({ "calls": [] }));
+        patch.append(&["turns", &n.to_string(), "calls"], json!(n));
+        patch.append(&["turns", "0", "calls"], json!("again"));
+        expected = context_model::patch::apply(expected, [&patch]).unwrap();
+        let store = &stores[[0, 0, 1, 0, 1, 1][n % 6]];
+        write(store, vec![Write::patch(id.clone(), patch)]).await;
+        let mut bad = Patch::new();
+        bad.append(&["turns", &(n + 1).to_string(), "calls"], json!(n));
+        let refused =
+            Transaction { writes: vec![turn(0), Write::patch(id.clone(), bad)], expected: Vec::new() };
+        assert_eq!(store.transact(refused).await.unwrap_err().code(), ErrorCode::InvalidArgument);
+    }
+    for store in stores {
+        let read = store.get(&id, AsOf::default()).await.unwrap().unwrap();
+        assert_eq!(read.document, expected);
+        store.close().await.unwrap();
+    }
+}

@@ -1,9 +1,7 @@
 //! Carrying out a prepared transaction inside a write transaction of SQLite.
 
-use context_model::error::ErrorCode;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
-use context_model::patch;
 use context_model::time::{Timestamp, TxId};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
@@ -12,8 +10,9 @@ use super::prepare::{Body, PatchWrite, Prepared, PreparedWrite, Put, Text};
 use super::read;
 use super::row::Row;
 use crate::clock::{self, Clock};
+use crate::heads::{self, Heads};
 use crate::memory::{envelope_differs, patch_time, unknown};
-use crate::shape::{Content, Fit, Shape, misfit};
+use crate::shape::{Content, Fit, Shape, touches_content};
 use crate::{AsOf, Receipt, Result, StoreError};
 
 /// The newest transaction as the writer sees it.
@@ -43,6 +42,7 @@ pub(super) fn apply(
     connection: &Connection,
     clock: &Clock,
     newest: &mut Newest,
+    heads: &mut Heads,
     work: &Prepared,
 ) -> Result<Receipt> {
     for (id, expected) in &work.expected {
@@ -51,7 +51,7 @@ pub(super) fn apply(
         }
     }
     let tx_time = clock::next(clock, newest.tx_time);
-    let mut transaction = Open { connection, tx_id: newest.tx_id + 1, tx_time, begun: false };
+    let mut transaction = Open { connection, heads, tx_id: newest.tx_id + 1, tx_time, begun: false };
     let mut written = Vec::with_capacity(work.writes.len());
     for write in &work.writes {
         written.push(match write {
@@ -69,6 +69,7 @@ pub(super) fn apply(
 /// A transaction that gets its number with its first version.
 struct Open<'c> {
     connection: &'c Connection,
+    heads: &'c mut Heads,
     tx_id: i64,
     tx_time: Timestamp,
     begun: bool,
@@ -133,24 +134,23 @@ impl Open<'_> {
         let latest = read::latest_form(self.connection, &write.id)?.ok_or_else(|| unknown(&write.id))?;
         let valid_time = patch_time(write.valid_time, self.tx_time, latest.valid_time)?;
         let mut shape = latest.shape;
-        let change = match shape.apply(&write.operations)? {
-            Fit::Fits(change) => change,
-            Fit::Deep => {
-                let before = read::get(self.connection, &write.id, AsOf::default())?
-                    .ok_or_else(|| unknown(&write.id))?
-                    .document;
-                let text = before.content().map(str::to_owned);
-                let after = patch::apply(before, [&write.patch]).map_err(|e| match e.code() {
-                    ErrorCode::InvalidArgument => StoreError::from(e),
-                    _ => misfit(&e.to_string()),
-                })?;
-                shape = Shape::of(after.payload());
-                if after.content() == text.as_deref() {
-                    Content::Kept
-                } else {
-                    Content::Set(after.content().map(str::to_owned))
-                }
+        let mut head = self.heads.take(&write.id, latest.seq.unsigned_abs());
+        let fit = shape.apply(&write.operations)?;
+        if fit == Fit::Deep && head.is_none() {
+            let before = read::get(self.connection, &write.id, AsOf::default())?;
+            head = before.map(|version| Value::Object(version.document.into_parts().3));
+        }
+        if let Some(payload) = &mut head {
+            heads::change(payload, &write.operations)?;
+        }
+        let change = match (fit, &head) {
+            (Fit::Fits(change), _) => change,
+            (Fit::Deep, Some(Value::Object(payload))) => {
+                shape = Shape::of(payload);
+                let text = payload.get("content").and_then(Value::as_str).map(str::to_owned);
+                if touches_content(&write.operations) { Content::Set(text) } else { Content::Kept }
             }
+            (Fit::Deep, _) => return Err(unknown(&write.id)),
         };
         let content = match change {
             Content::Kept => latest.content,
@@ -167,7 +167,10 @@ impl Open<'_> {
         };
         let body = Body::new(shape.scalars)?;
         let columns = Columns { body: &body, content, content_hash: None, chain: Some(chain) };
-        self.insert(&write.id, &known, valid_time, &columns)?;
+        let seq = self.insert(&write.id, &known, valid_time, &columns)?;
+        if let Some(payload) = head {
+            self.heads.keep(&write.id, seq.unsigned_abs(), payload);
+        }
         Ok(true)
     }
 
@@ -199,7 +202,7 @@ impl Open<'_> {
         known: &Known,
         valid_time: Timestamp,
         columns: &Columns<'_>,
-    ) -> Result<()> {
+    ) -> Result<i64> {
         if !self.begun {
             self.connection
                 .prepare_cached("INSERT INTO txs (tx_id, tx_time) VALUES (?, ?)")?
@@ -247,6 +250,6 @@ impl Open<'_> {
             row.nested,
             row_hash.as_bytes(),
         ])?;
-        Ok(())
+        Ok(seq)
     }
 }

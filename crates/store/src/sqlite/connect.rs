@@ -66,6 +66,24 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
+/// Copies a whole store to a new file.
+///
+/// # Errors
+/// `STORE_UNAVAILABLE` when there is a file already or it can't be made, `STORE_FULL`.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
+    if look(to)? {
+        return Err(unusable("there is a file already; name a new one for the copy"));
+    }
+    create(to)?;
+    let target = to.to_str().ok_or_else(|| unusable("it is not UTF-8"))?;
+    let copied = patiently(|| Ok(open(from)?.execute("VACUUM INTO ?", [target])?));
+    if copied.is_err() {
+        // Nobody shall take what was written so far for a copy.
+        let _ = fs::remove_file(to);
+    }
+    copied.map(|_| ())
+}
+
 /// Repeats a step while another process holds a lock that SQLite does not wait for itself.
 ///
 /// # Errors

@@ -7,8 +7,9 @@
 //! - Nothing is returned that does not have the hash it was stored with.
 //! - The file is never opened but through SQLite: closing it elsewhere in the process would drop its locks.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -20,6 +21,8 @@ use tokio::sync::oneshot;
 
 use self::pool::Pool;
 use self::prepare::Prepared;
+use self::read::Quick;
+pub use self::size::Size;
 use self::writer::{Job, Writer};
 use crate::clock::{self, Clock};
 use crate::{
@@ -36,6 +39,7 @@ mod prepare;
 mod read;
 mod row;
 mod search;
+mod size;
 mod verify;
 mod writer;
 
@@ -54,6 +58,7 @@ pub struct SqliteStore {
     jobs: RwLock<Option<Sender<Job>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     pool: Pool,
+    path: PathBuf,
 }
 
 impl SqliteStore {
@@ -74,14 +79,32 @@ impl SqliteStore {
         let path = std::path::absolute(path)
             .map_err(|e| StoreError::Unavailable(format!("the store's path can't be used: {e}")))?;
         let connection = connect::writer(&path, durability)?;
-        let pool = Pool::new(path)?;
+        let pool = Pool::new(path.clone())?;
         let (sender, jobs) = mpsc::channel();
-        let writer = Writer { connection, clock, unindexed: true };
+        let writer = Writer { connection, clock, heads: RefCell::default(), unindexed: true };
         let thread = std::thread::Builder::new()
             .name("store-write".into())
             .spawn(move || writer.run(&jobs))
             .map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))?;
-        Ok(Arc::new(Self { jobs: RwLock::new(Some(sender)), thread: Mutex::new(Some(thread)), pool }))
+        Ok(Arc::new(Self { jobs: RwLock::new(Some(sender)), thread: Mutex::new(Some(thread)), pool, path }))
+    }
+
+    /// What the file holds, and how its bytes are divided.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `CLOSED`.
+    pub async fn size(&self) -> Result<Size> {
+        self.pool.away(size::size).await
+    }
+
+    /// Writes a copy of the whole store, as of one moment, to a new file with mode 0600.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE` when there is a file already or it can't be made, `STORE_FULL`, `CLOSED`.
+    pub async fn backup(&self, to: impl AsRef<Path>) -> Result<()> {
+        let to = to.as_ref().to_owned();
+        let from = self.path.clone();
+        self.pool.away(move |_| connect::copy(&from, &to)).await
     }
 
     fn send(&self, job: Job) -> Result<()> {
@@ -111,7 +134,13 @@ impl Store for SqliteStore {
     }
 
     async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
-        self.pool.here(|connection| read::get(connection, id, at))
+        match self.pool.here(|connection| read::get_quick(connection, id, at))? {
+            Quick::Done(version) => Ok(version),
+            Quick::Long => {
+                let id = id.clone();
+                self.pool.away(move |connection| read::get(connection, &id, at)).await
+            }
+        }
     }
 
     async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
@@ -168,8 +197,21 @@ impl Store for SqliteStore {
         self.call(move |writer| writer.local_value(&name, &default)).await
     }
 
+    fn files(&self) -> Vec<PathBuf> {
+        let beside = ["", "-wal", "-shm", "-journal"].into_iter();
+        beside.map(|end| PathBuf::from(format!("{}{end}", self.path.display()))).collect()
+    }
+
     async fn verify(&self) -> Result<Vec<Damage>> {
-        self.pool.away(verify::verify).await
+        let index = self.call(Writer::check_index).await;
+        let mut damages = self.pool.away(verify::verify).await?;
+        match index {
+            Err(StoreError::Corrupt(what)) => {
+                damages.push(Damage { id: None, tx_id: None, what: format!("the search index: {what}") });
+            }
+            other => other?,
+        }
+        Ok(damages)
     }
 
     async fn flush(&self) -> Result<()> {

@@ -3,7 +3,6 @@
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::{Document, ObjectType};
-use context_model::patch::Patch;
 use context_model::time::{Timestamp, TxId};
 use serde_json::{Map, Value};
 
@@ -34,7 +33,6 @@ pub(super) struct Put {
 /// A patch in the form of a row, as far as it does not depend on the version before.
 pub(super) struct PatchWrite {
     pub id: ObjectId,
-    pub patch: Patch,
     pub operations: Value,
     pub json: String,
     pub digest: Digest,
@@ -73,7 +71,7 @@ impl PreparedWrite {
                 let operations = serde_json::to_value(&patch).map_err(unwritable)?;
                 let json = operations.to_string();
                 let digest = Digest::of(json.as_bytes());
-                Ok(Self::Patch(PatchWrite { id, patch, operations, json, digest, valid_time }))
+                Ok(Self::Patch(PatchWrite { id, operations, json, digest, valid_time }))
             }
         }
     }

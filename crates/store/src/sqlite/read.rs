@@ -1,6 +1,7 @@
 //! Reading versions through one connection.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -16,14 +17,70 @@ use crate::{AsOf, Change, Entry, Filter, Known, Outline, Result, Version};
 /// The order in which the first row is the version that holds.
 const NEWEST_FIRST: &str = "ORDER BY v.valid_from DESC, v.tx_id DESC, v.seq DESC LIMIT 1";
 
+/// A row with its text, the text's length, and the number of the text.
+const WITH_TEXT: &str = "c.text, octet_length(c.text), v.content";
+const LENGTH: usize = TEXT + 1;
+const CONTENT: usize = TEXT + 2;
+
+static AT_VALID_TIME: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {COLUMNS}, {WITH_TEXT} FROM {TABLES} WHERE o.object_id = ? AND v.valid_from <= ? {NEWEST_FIRST}"
+    )
+});
+static AT_PLACE: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {COLUMNS}, {WITH_TEXT} FROM {TABLES} WHERE v.seq = ?"));
+static ALL: LazyLock<String> = LazyLock::new(|| {
+    format!("SELECT {COLUMNS}, {WITH_TEXT} FROM {TABLES} WHERE o.object_id = ? ORDER BY v.seq")
+});
+static CHAIN: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {COLUMNS} FROM {TABLES}
+         WHERE v.object = (SELECT object FROM objects WHERE object_id = ?) AND v.valid_from BETWEEN ? AND ?
+           AND v.base = ? AND v.seq <= ?
+         ORDER BY v.valid_from, v.tx_id, v.seq"
+    )
+});
+static LATEST_TX: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT v.tx_id FROM versions v JOIN objects o USING (object) WHERE o.object_id = ? {NEWEST_FIRST}"
+    )
+});
+
 /// The version of an object at a point of the two times.
 pub(super) fn get(connection: &Connection, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
-    at_point(connection, id, at, "c.text", |row, sql| version(connection, row, sql))
+    at_point(connection, id, at, |row, sql| version(connection, row, sql))
+}
+
+/// What a read that must not take long found.
+pub(super) enum Quick {
+    /// The version, or that there is none.
+    Done(Option<Version>),
+    /// A version that takes longer: a long text, or a long chain of patches.
+    Long,
+}
+
+/// As [`get`], but only where it is a matter of microseconds.
+pub(super) fn get_quick(connection: &Connection, id: &ObjectId, at: AsOf) -> Result<Quick> {
+    const BYTES: i64 = 64 << 10;
+    const PATCHES: i64 = 16;
+    let found = at_point(connection, id, at, |row, sql| {
+        let bytes =
+            sql.get::<_, Option<i64>>(LENGTH)?.unwrap_or(0) + i64::try_from(row.body.len()).unwrap_or(BYTES);
+        if bytes >= BYTES || row.depth.is_some_and(|depth| depth > PATCHES) {
+            return Ok(None);
+        }
+        version(connection, row, sql).map(Some)
+    })?;
+    Ok(match found {
+        None => Quick::Done(None),
+        Some(Some(version)) => Quick::Done(Some(version)),
+        Some(None) => Quick::Long,
+    })
 }
 
 /// An object's latest version without its content.
 pub(super) fn outline(connection: &Connection, id: &ObjectId) -> Result<Option<Outline>> {
-    at_point(connection, id, AsOf::default(), "NULL", |row, _| {
+    at_point(connection, id, AsOf::default(), |row, _| {
         let mut payload = row.fields()?;
         payload.remove("content");
         if let Some(hash) = row.content_hash {
@@ -125,10 +182,7 @@ pub(super) fn changes_since(connection: &Connection, tx: TxId) -> Result<BTreeMa
 
 /// The transaction of an object's latest version.
 pub(super) fn latest_tx_of(connection: &Connection, id: &ObjectId) -> Result<Option<TxId>> {
-    let sql = format!(
-        "SELECT v.tx_id FROM versions v JOIN objects o USING (object) WHERE o.object_id = ? {NEWEST_FIRST}"
-    );
-    let tx = connection.prepare_cached(&sql)?.query_row([id.as_str()], |row| row.get::<_, i64>(0));
+    let tx = connection.prepare_cached(&LATEST_TX)?.query_row([id.as_str()], |row| row.get::<_, i64>(0));
     Ok(tx.optional()?.map(|tx| TxId(tx.unsigned_abs())))
 }
 
@@ -138,7 +192,7 @@ pub(super) fn hashes(
     id: &ObjectId,
     at: AsOf,
 ) -> Result<Option<(Digest, Option<Digest>)>> {
-    let stored = at_point(connection, id, at, "NULL", |row, _| {
+    let stored = at_point(connection, id, at, |row, _| {
         let digest = |bytes: Option<&[u8]>| bytes.and_then(|bytes| super::row::hex(bytes).parse().ok());
         Ok((digest(row.content_hash), digest(row.source_hash)))
     })?;
@@ -152,6 +206,7 @@ pub(super) fn hashes(
 
 /// What a patch needs to know of the version that it changes.
 pub(super) struct Form {
+    pub seq: i64,
     pub shape: Shape,
     pub base: i64,
     pub depth: i64,
@@ -161,15 +216,16 @@ pub(super) struct Form {
 
 /// The form of an object's latest version.
 pub(super) fn latest_form(connection: &Connection, id: &ObjectId) -> Result<Option<Form>> {
-    at_point(connection, id, AsOf::default(), "v.content", |row, sql| {
+    at_point(connection, id, AsOf::default(), |row, sql| {
         let mut shape = Shape::of(&row.fields()?);
         if let Some(nested) = row.nested {
             shape.nested = serde_json::from_str(nested).map_err(|_| row.damaged())?;
         }
         shape.has_text = row.text_hash.is_some();
         let key = row.text_hash.map(super::row::hex).and_then(|hex| hex.parse().ok());
-        let content: Option<i64> = sql.get(TEXT)?;
+        let content: Option<i64> = sql.get(CONTENT)?;
         Ok(Form {
+            seq: row.seq,
             shape,
             base: row.base.unwrap_or(row.seq),
             depth: row.depth.unwrap_or(0),
@@ -179,30 +235,26 @@ pub(super) fn latest_form(connection: &Connection, id: &ObjectId) -> Result<Opti
     })
 }
 
-/// Finds the row at a point of the two times and reads it together with one more column.
+/// Finds the row at a point of the two times and reads it.
 fn at_point<T>(
     connection: &Connection,
     id: &ObjectId,
     at: AsOf,
-    more: &str,
     then: impl FnOnce(Row<'_>, &rusqlite::Row<'_>) -> Result<T>,
 ) -> Result<Option<T>> {
     let valid = at.valid_time.map_or(i64::MAX, Timestamp::millis);
-    let (sql, key, valid) = match at.known {
+    let mut statement;
+    let mut rows = match at.known {
         None => {
-            let sql = format!(
-                "SELECT {COLUMNS}, {more} FROM {TABLES} WHERE o.object_id = ? AND v.valid_from <= ? {NEWEST_FIRST}"
-            );
-            (sql, rusqlite::types::Value::from(id.as_str().to_owned()), valid)
+            statement = connection.prepare_cached(&AT_VALID_TIME)?;
+            statement.query(params![id.as_str(), valid])?
         }
         Some(known) => {
             let Some(seq) = locate(connection, id, valid, known)? else { return Ok(None) };
-            let sql = format!("SELECT {COLUMNS}, {more} FROM {TABLES} WHERE v.seq = ? AND ?2 IS NOT NULL");
-            (sql, rusqlite::types::Value::from(seq), valid)
+            statement = connection.prepare_cached(&AT_PLACE)?;
+            statement.query([seq])?
         }
     };
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query(params![key, valid])?;
     let Some(sql) = rows.next()? else { return Ok(None) };
     let row = Row::read(sql)?;
     if row.object_id != id.as_str() {
@@ -265,8 +317,7 @@ fn each(
     id: &ObjectId,
     mut then: impl FnMut(Row<'_>, Option<&str>) -> Result<()>,
 ) -> Result<()> {
-    let sql = format!("SELECT {COLUMNS}, c.text FROM {TABLES} WHERE o.object_id = ? ORDER BY v.seq");
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.prepare_cached(&ALL)?;
     let mut rows = statement.query([id.as_str()])?;
     while let Some(sql) = rows.next()? {
         then(Row::read(sql)?, optional(sql, TEXT)?)?;
@@ -285,8 +336,7 @@ fn version(connection: &Connection, row: Row<'_>, sql: &rusqlite::Row<'_>) -> Re
 
 /// Puts a patched document together: the base, and the patches of its chain up to this one.
 fn materialise(connection: &Connection, base: i64, last: &Row<'_>) -> Result<Document> {
-    let sql = format!("SELECT {COLUMNS}, c.text FROM {TABLES} WHERE v.seq = ?");
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.prepare_cached(&AT_PLACE)?;
     let mut rows = statement.query([base])?;
     let first = rows.next()?.ok_or_else(|| last.damaged())?;
     let row = Row::read(first)?;
@@ -297,13 +347,7 @@ fn materialise(connection: &Connection, base: i64, last: &Row<'_>) -> Result<Doc
 
 /// The patches of a chain up to the one of this row.
 fn chain(connection: &Connection, base: i64, from: i64, last: &Row<'_>) -> Result<Vec<Patch>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM {TABLES}
-         WHERE v.object = (SELECT object FROM objects WHERE object_id = ?) AND v.valid_from BETWEEN ? AND ?
-           AND v.base = ? AND v.seq <= ?
-         ORDER BY v.valid_from, v.tx_id, v.seq"
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.prepare_cached(&CHAIN)?;
     let mut rows = statement.query(params![last.object_id, from, last.valid_from, base, last.seq])?;
     let mut patches = Vec::new();
     while let Some(sql) = rows.next()? {

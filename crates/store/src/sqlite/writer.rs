@@ -1,5 +1,6 @@
 //! The thread that writes. Transactions that wait are carried out together and become durable by one commit.
 
+use std::cell::RefCell;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use super::connect::{Trouble, patiently};
 use super::prepare::Prepared;
 use super::search;
 use crate::clock::Clock;
+use crate::heads::Heads;
 use crate::{Receipt, Result, StoreError};
 
 /// What the writer is asked to do.
@@ -35,6 +37,7 @@ const CHECKPOINT: i64 = 1000;
 pub(super) struct Writer {
     pub connection: Connection,
     pub clock: Clock,
+    pub heads: RefCell<Heads>,
     /// Whether versions may wait for the search index.
     pub unindexed: bool,
 }
@@ -105,7 +108,7 @@ impl Writer {
     }
 
     fn attempt(&self, group: &[(Prepared, Reply<Receipt>)]) -> Result<Vec<Result<Receipt>>> {
-        patiently(|| {
+        let results = patiently(|| {
             let begin = TransactionBehavior::Immediate;
             let transaction = rusqlite::Transaction::new_unchecked(&self.connection, begin)?;
             let mut newest = Newest::read(&transaction)?;
@@ -115,7 +118,11 @@ impl Writer {
             }
             transaction.commit()?;
             Ok(results)
-        })
+        });
+        if results.is_err() {
+            self.heads.borrow_mut().clear();
+        }
+        results
     }
 
     /// One transaction of a group: refused ones leave no trace, failures of the disk end the whole group.
@@ -127,20 +134,21 @@ impl Writer {
         grouped: bool,
     ) -> std::result::Result<Result<Receipt>, Trouble> {
         if !grouped {
-            return match apply::apply(connection, &self.clock, newest, work) {
+            return match apply::apply(connection, &self.clock, newest, &mut self.heads.borrow_mut(), work) {
                 Err(error @ (StoreError::Conflict(_) | StoreError::Invalid(_))) => Err(Trouble::Store(error)),
                 other => Ok(Ok(other?)),
             };
         }
         let before = *newest;
         connection.prepare_cached("SAVEPOINT one")?.execute([])?;
-        match apply::apply(connection, &self.clock, newest, work) {
+        match apply::apply(connection, &self.clock, newest, &mut self.heads.borrow_mut(), work) {
             Ok(receipt) => {
                 connection.prepare_cached("RELEASE one")?.execute([])?;
                 Ok(Ok(receipt))
             }
             Err(error @ (StoreError::Conflict(_) | StoreError::Invalid(_) | StoreError::Corrupt(_))) => {
                 *newest = before;
+                self.heads.borrow_mut().clear();
                 connection.execute_batch("ROLLBACK TO one; RELEASE one")?;
                 Ok(Err(error))
             }
@@ -165,6 +173,16 @@ impl Writer {
         while self.write(search::index_portion)? {}
         self.unindexed = false;
         Ok(())
+    }
+
+    /// Brings the search index up to date and compares it with the contents.
+    pub fn check_index(&mut self) -> Result<()> {
+        self.index_all()?;
+        self.write(|connection| {
+            let check = "INSERT INTO contents_fts (contents_fts, rank) VALUES ('integrity-check', 1)";
+            connection.execute(check, [])?;
+            Ok(())
+        })
     }
 
     /// Copies a long log back into the database. Nobody waits for it, and what fails is repeated later.

@@ -1,0 +1,56 @@
+//! The newest forms of a few patched documents, kept by whoever writes them.
+//!
+//! A patch that reaches deep into a document can only be checked against the document. Kept here, the document
+//! is changed in place, at the price of the change; it is put together once and never again.
+
+use std::collections::VecDeque;
+
+use context_model::id::ObjectId;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::Result;
+use crate::shape::{misfit, reserved};
+
+/// So many documents are kept: the chats and sessions that one process works on.
+const KEPT: usize = 8;
+
+/// Payloads by their object, each with the place of the version that it is.
+#[derive(Debug, Default)]
+pub(crate) struct Heads(VecDeque<(ObjectId, u64, Value)>);
+
+impl Heads {
+    /// Takes a payload out, if it is the one of this version.
+    pub fn take(&mut self, id: &ObjectId, place: u64) -> Option<Value> {
+        let index = self.0.iter().position(|(kept, ..)| kept == id)?;
+        let (_, kept, payload) = self.0.remove(index)?;
+        (kept == place).then_some(payload)
+    }
+
+    /// Keeps the payload of an object's newest version.
+    pub fn keep(&mut self, id: &ObjectId, place: u64, payload: Value) {
+        self.0.push_back((id.clone(), place, payload));
+        if self.0.len() > KEPT {
+            self.0.pop_front();
+        }
+    }
+
+    /// Forgets everything: a transaction was taken back.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// Changes a payload in place.
+///
+/// # Errors
+/// `INVALID_ARGUMENT` when the patch does not fit; the payload is as it was then, or must not be used any more
+/// where it is no object.
+pub(crate) fn change(payload: &mut Value, operations: &Value) -> Result<()> {
+    let patch = json_patch::Patch::deserialize(operations).map_err(|_| misfit("it is no RFC 6902 patch"))?;
+    json_patch::patch(payload, &patch).map_err(|error| misfit(&error.to_string()))?;
+    match payload.as_object() {
+        Some(fields) => reserved(fields.keys()),
+        None => Err(misfit("the payload would no longer be an object")),
+    }
+}
