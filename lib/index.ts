@@ -8,8 +8,13 @@
  */
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import type { ContextManager as Native, OpenOptions, WatchEvent } from '../index.js'
+import type { ContextManager as Native, OpenOptions as NativeOptions, WatchEvent } from '../index.js'
+import { Projection } from './harness.ts'
+import type { ProjectedModel } from './harness.ts'
 import { native } from './native.ts'
+
+export { Projection } from './harness.ts'
+export type { ProjectedModel, ProjectionOptions } from './harness.ts'
 
 export type {
   AsOf,
@@ -26,7 +31,6 @@ export type {
   MountMapping,
   ObjectDocument,
   ObjectType,
-  OpenOptions,
   Part,
   Plan,
   QueryFilter,
@@ -44,8 +48,22 @@ export type {
   WindowOptions,
 } from '../index.js'
 
+/** How a session is opened, and how its messages are projected. */
+export interface OpenOptions extends NativeOptions {
+  /** How {@link ContextManager.transformContext} renders. Default `anchored`. */
+  layout?: 'anchored' | 'sections'
+  /** The model that {@link ContextManager.transformContext} renders for. */
+  model?: ProjectedModel
+}
+
 /** A client's hold on one session. Also an async disposable: `await using manager = await ContextManager.open(…)`. */
-export interface ContextManager extends Native, AsyncDisposable {}
+export interface ContextManager extends Native, AsyncDisposable {
+  /**
+   * What to send to the provider in place of a harness's messages (user, assistant, toolResult, as pi-ai shapes them).
+   * New messages are recorded on the way. Its cost follows what is new. See {@link Projection} for more options.
+   */
+  transformContext(messages: unknown[]): Promise<unknown[]>
+}
 
 /** How `ContextManager` instances come to be. */
 export interface ContextManagerClass {
@@ -77,6 +95,8 @@ export function defaultStorePath(): string {
   return join(base, 'pi-context-manager', 'context.db')
 }
 
+const projections = new WeakMap<Native, Projection>()
+
 function comfortable(): ContextManagerClass {
   const nativeClass = native.ContextManager
   const prototype = nativeClass.prototype as ContextManager
@@ -87,6 +107,13 @@ function comfortable(): ContextManagerClass {
       [Symbol.asyncDispose]: {
         value(this: Native): Promise<void> {
           return this.close()
+        },
+      },
+      transformContext: {
+        value(this: Native, messages: unknown[]): Promise<unknown[]> {
+          let projection = projections.get(this)
+          if (projection === undefined) projections.set(this, (projection = new Projection(this)))
+          return projection.transform(messages)
         },
       },
       watch: {
@@ -101,11 +128,18 @@ function comfortable(): ContextManagerClass {
     async open(options, control = {}) {
       const { signal } = control
       signal?.throwIfAborted()
-      const opening = nativeClass.open({
-        ...options,
-        store: options.store ?? { kind: 'sqlite', path: defaultStorePath() },
-        home: options.home ?? homedir(),
-      }) as Promise<ContextManager>
+      const { layout, model, ...rest } = options
+      const opening = (
+        nativeClass.open({
+          ...rest,
+          store: options.store ?? { kind: 'sqlite', path: defaultStorePath() },
+          home: options.home ?? homedir(),
+        }) as Promise<ContextManager>
+      ).then((manager) => {
+        const shape = { ...(layout === undefined ? {} : { layout }), ...(model === undefined ? {} : { model }) }
+        projections.set(manager, new Projection(manager, shape))
+        return manager
+      })
       return signal === undefined ? opening : abortable(opening, signal)
     },
   }

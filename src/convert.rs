@@ -46,6 +46,7 @@ pub fn set_change(change: SetChange) -> js::SetChange {
         message: change.message,
         code: change.code.map(|code| code.as_str().to_owned()),
         content: change.content,
+        arguments: change.arguments.map(Value::Object),
         visible: change.visible,
     }
 }

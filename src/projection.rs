@@ -173,7 +173,7 @@ impl ContextManager {
         self.call(env, work, |answer| answer.map(|answer| answer.text))
     }
 
-    /// Checks an edit of a file, just indexed: if it has changed since the model last saw or wrote it, the
+    /// Checks an edit of a file: if it has changed since the model last saw or wrote it, the
     /// refusal with the difference, after which the model knows the change. Null: go on.
     #[napi]
     pub fn check_edit<'env>(
@@ -182,6 +182,19 @@ impl ContextManager {
         path: String,
     ) -> napi::Result<PromiseRaw<'env, Option<String>>> {
         self.call(env, |open| async move { Ok(open.engine.check_edit(&path).await?) }, |refusal| refusal)
+    }
+
+    /// Checks a call's arguments: where a whole one is a marker that stands for collapsed text, the sentence to
+    /// refuse the call with. Null: go on.
+    #[napi(ts_args_type = "args: object")]
+    pub fn check_arguments<'env>(
+        &self,
+        env: &'env Env,
+        args: Value,
+    ) -> napi::Result<PromiseRaw<'env, Option<String>>> {
+        let args = js::object(args).unwrap_or_default();
+        let work = |open: Open| async move { Ok(open.engine.check_arguments(&args).await?) };
+        self.call(env, work, |refusal| refusal)
     }
 
     /// Lines for the model about files that it knows in another version than they are in now, each version

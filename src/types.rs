@@ -114,6 +114,9 @@ pub struct SetChange {
     pub code: Option<String>,
     /// The content or the part of it, after an activation.
     pub content: Option<String>,
+    /// After an activation of a tool call whose arguments are collapsed in what was projected last: the full ones.
+    #[napi(ts_type = "object")]
+    pub arguments: Option<Value>,
     /// After an activation: whether the whole content is still visible in what was projected last.
     pub visible: bool,
 }

@@ -47,7 +47,8 @@ impl Engine {
     /// What the store reports.
     pub async fn assemble(&self) -> Result<Assembled> {
         let inner = &self.inner;
-        let state = inner.lock().await?;
+        let mut state = inner.lock().await?;
+        inner.refresh(&mut state).await?;
         let system_prompt = inner.latest(&inner.prompt_id).await?;
         let system_prompt = system_prompt.as_ref().and_then(Document::content).unwrap_or_default().to_owned();
 

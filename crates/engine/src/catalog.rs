@@ -149,23 +149,39 @@ impl Catalog {
         self.handles.get(id).map(String::as_str)
     }
 
-    /// The object with this full ID or handle.
+    /// The short name of an object, also of one that is not known yet.
+    #[must_use]
+    pub fn handle_of(&self, id: &ObjectId) -> String {
+        self.handle(id).map_or_else(|| self.free_handle(id), str::to_owned)
+    }
+
+    /// The object with this full ID or handle, or with this ID as a rendered line shows it.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<ObjectId> {
         let id = ObjectId::new(name);
         if self.metas.contains_key(&id) {
             return Some(id);
         }
-        self.by_handle.get(name).cloned()
+        if let Some(id) = self.by_handle.get(name) {
+            return Some(id.clone());
+        }
+        let shown = ObjectId::new(render::unescape(name)?);
+        self.metas.contains_key(&shown).then_some(shown)
     }
 
-    /// Remembers how the agent named a file. Returns whether that changed anything.
-    pub fn set_display(&mut self, id: &ObjectId, path: &str, by_default: &str) -> bool {
-        if path == by_default {
-            self.displays.remove(id).is_some()
-        } else {
-            self.displays.insert(id.clone(), path.to_owned()).as_deref() != Some(path)
-        }
+    /// Forgets an object that has not come to be. Its handle stays reserved for it.
+    pub fn forget(&mut self, id: &ObjectId) {
+        self.metas.remove(id);
+    }
+
+    /// Remembers how the agent named a file.
+    pub fn set_display(&mut self, id: &ObjectId, path: &str) {
+        self.displays.insert(id.clone(), path.to_owned());
+    }
+
+    /// Forgets how the agent named files.
+    pub fn forget_displays(&mut self) {
+        self.displays.clear();
     }
 
     /// The path that the agent used last, where it differs from the default.

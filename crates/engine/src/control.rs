@@ -10,7 +10,7 @@ use context_model::object::ObjectType;
 use context_model::render;
 use context_model::time::TxId;
 use context_store::{AsOf, Known, Version};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::catalog::{Kind, Meta};
 use crate::engine::{Engine, Inner};
@@ -24,7 +24,7 @@ use crate::state::{State, Work};
 const MAX_PART_CHARS: usize = 64 * 1024;
 
 /// The answer to a change of the sets.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SetChange {
     /// Whether it was done.
     pub ok: bool,
@@ -36,6 +36,9 @@ pub struct SetChange {
     pub code: Option<ErrorCode>,
     /// The content or the part of it, after an activation.
     pub content: Option<String>,
+    /// After an activation of a tool call whose arguments are collapsed in what was projected last: the full
+    /// ones.
+    pub arguments: Option<Map<String, Value>>,
     /// After an activation: whether the whole content is still visible in what was projected last, so that
     /// there is no need to show it again.
     pub visible: bool,
@@ -61,7 +64,8 @@ impl Engine {
     /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`, `NULL_CONTENT`) are answers.
     pub async fn activate(&self, name: &str, part: Option<Part>) -> Result<SetChange> {
         let mut state = self.inner.lock().await?;
-        if let Some((name, tx)) = static_reference(name) {
+        let is_id = state.catalog.find(name).is_some_and(|id| state.sets.index().contains(&id));
+        if let Some((name, tx)) = static_reference(name).filter(|_| !is_id) {
             return self.inner.show_version(&mut state, name, tx, part.as_ref()).await;
         }
         let id = match self.inner.content_object(&state, name).await? {
@@ -84,21 +88,19 @@ impl Engine {
             Ok(shown) => shown,
             Err(message) => return Ok(refuse(id, ErrorCode::InvalidArgument, message)),
         };
-        let turn = state.chat.current_turn();
         for attempt in 0.. {
             let mut work = Work::default();
             state.sets.activate(&id, &mut work.change);
-            self.inner.note_stay(&state, &id, &mut work);
+            self.inner.note_stay(&mut state, &id, &mut work);
             match self.inner.save(&mut state, work).await {
                 Ok(_) => break,
                 Err(error) => self.inner.retry(&mut state, attempt, error).await?,
             }
         }
-        if state.is_toolcall(&id) {
-            state.stays.insert(id.clone(), turn);
-        }
         let visible = state.sight.shows_whole(&id);
-        Ok(SetChange { visible, ..done(id, "is active", Some(shown)) })
+        let arguments = version.document.field("args").and_then(Value::as_object);
+        let arguments = arguments.filter(|_| state.sight.hides_arguments(&id)).cloned();
+        Ok(SetChange { visible, arguments, ..done(id, "is active", Some(shown)) })
     }
 
     /// Takes an object out of the active set; it stays in the pool (SSOT 3.3).
@@ -239,14 +241,12 @@ impl Inner {
         };
         let disk = self.locate(source.clone()).await?;
         if disk == Disk::Inside {
-            return Ok("it is inside a sandbox; read it with a tool first".into());
+            return Ok("it is inside a sandbox, or on another machine; read it with a tool first".into());
         }
         let place = Place { agent_path: self.paths.display(&source), source, disk };
         let file = self.look(&place, None).await?;
         let reason = file.reason().map_or_else(String::new, |reason| format!("the file {reason}"));
-        if let (FileState::Text { .. } | FileState::NoText { .. } | FileState::Gone, Some(observation)) =
-            (&file, file.observation())
-        {
+        if let Some(observation) = file.observation().filter(|_| file.is_file() || file == FileState::Gone) {
             let seen = Seen { place, observation, reason: None };
             self.index(vec![seen], Entry::Tracked).await?;
         }
@@ -282,7 +282,15 @@ impl Inner {
             Ok(content) => {
                 let message =
                     format!("{label} is the version of transaction {}, not the latest one", version.tx_id);
-                Ok(SetChange { ok: true, id, message, code: None, content: Some(content), visible: false })
+                Ok(SetChange {
+                    ok: true,
+                    id,
+                    message,
+                    code: None,
+                    content: Some(content),
+                    arguments: None,
+                    visible: false,
+                })
             }
             Err(message) => {
                 let code = if version.document.content().is_none() {
@@ -296,10 +304,11 @@ impl Inner {
     }
 
     /// Keeps with the current turn that it activated an older tool call, which renews the call's stay.
-    pub(crate) fn note_stay(&self, state: &State, id: &ObjectId, work: &mut Work) {
+    pub(crate) fn note_stay(&self, state: &mut State, id: &ObjectId, work: &mut Work) {
         let turn = state.chat.current_turn();
         if state.chat.turns > 0 && state.is_toolcall(id) && state.stays.get(id) != Some(&turn) {
             work.chat.append(&["turns", &turn.to_string(), "activated_ids"], json!(id));
+            state.stay(id, turn, work);
         }
     }
 }
@@ -336,11 +345,11 @@ fn content_part(version: &Version, part: Option<&Part>) -> std::result::Result<S
 
 fn done(id: ObjectId, outcome: &str, content: Option<String>) -> SetChange {
     let message = format!("{} {outcome}", render::word(id.as_str()));
-    SetChange { ok: true, id, message, code: None, content, visible: false }
+    SetChange { ok: true, id, message, code: None, content, arguments: None, visible: false }
 }
 
 fn refuse(id: ObjectId, code: ErrorCode, message: String) -> SetChange {
-    SetChange { ok: false, id, message, code: Some(code), content: None, visible: false }
+    SetChange { ok: false, id, message, code: Some(code), content: None, arguments: None, visible: false }
 }
 
 fn unknown(name: &str) -> SetChange {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
-use context_model::mounts::Mounts;
 use context_model::object::Document;
 use context_model::session::Sets;
 use context_store::{AsOf, Store, StoreError, Transaction, Write};
@@ -57,9 +56,16 @@ impl Engine {
     /// # Errors
     /// `INVALID_ARGUMENT` for options that contradict themselves; what the store reports.
     pub async fn open(options: Options) -> Result<Self> {
-        let mounts = namespaces(&options).await?;
         let shares = options.watch_unmapped.unwrap_or(options.mounts.is_empty());
-        let paths = Paths::new(&options.cwd, options.home.clone(), mounts, shares, options.detect_devices)?;
+        let paths = Paths::new(
+            &options.cwd,
+            options.home.clone(),
+            namespace(&options).await?,
+            &options.mounts,
+            shares,
+            options.detect_devices,
+        )?
+        .without(options.store.files());
         let session = &options.session_id;
         let inner = Arc::new(Inner {
             session_object: ObjectId::session(session),
@@ -73,7 +79,7 @@ impl Engine {
         inner.load_or_start().await?;
         inner.tracking.start(&inner);
         let engine = Self { inner };
-        engine.inner.reconcile().await?;
+        engine.inner.reconcile(None).await?;
         if let Some(prompt) = engine.inner.options.system_prompt.clone() {
             engine.set_system_prompt(&prompt).await?;
         }
@@ -166,7 +172,11 @@ impl Inner {
                 expected: vec![(self.session_object.clone(), None)],
             };
             match self.store().transact(transaction).await {
-                Ok(receipt) => state.session_tx = Some(receipt.tx_id),
+                Ok(receipt) => {
+                    state.session_tx = Some(receipt.tx_id);
+                    state.chat_tx = Some(receipt.tx_id);
+                    state.point = receipt.tx_id;
+                }
                 // Another process started the same session at the same moment.
                 Err(StoreError::Conflict(_)) => {
                     self.load(&mut state).await?;
@@ -186,20 +196,23 @@ impl Inner {
         state.sets = Sets::from_document(&session.document)
             .map_err(|e| StoreError::Corrupt(format!("{}: {e}", self.session_object)))?;
         state.session_tx = Some(session.tx_id);
+        state.point = session.tx_id.max(state.point);
 
         let ids: Vec<ObjectId> = state.sets.index().iter().cloned().collect();
         for outline in self.store().outlines(&ids).await?.into_iter().flatten() {
             state.learn_outline(&outline);
         }
-        if let Some(Value::Object(displays)) = session.document.field("display_paths") {
-            state.has_displays = true;
-            for (id, path) in displays {
-                state.catalog.set_display(&ObjectId::new(id), path.as_str().unwrap_or_default(), "");
-            }
+        state.catalog.forget_displays();
+        let displays = session.document.field("display_paths").and_then(Value::as_object);
+        state.has_displays = displays.is_some();
+        for (id, path) in displays.into_iter().flatten() {
+            state.catalog.set_display(&ObjectId::new(id), path.as_str().unwrap_or_default());
         }
         if let Some(chat) = self.store().get(&self.chat_id, AsOf::default()).await? {
             let turns = chat.document.field("turns").and_then(Value::as_array).map_or(0, Vec::len);
             state.chat = Chat { turns };
+            state.chat_tx = Some(chat.tx_id);
+            state.point = chat.tx_id.max(state.point);
             state.note_chat(&chat.document);
         }
         Ok(true)
@@ -215,10 +228,10 @@ impl Inner {
     }
 }
 
-/// The mount mappings with the namespace of unmapped paths: what the caller says, else the machine's own
-/// identity, else (in a sandbox, or on a machine without one) a random one that is kept.
-async fn namespaces(options: &Options) -> Result<Mounts> {
-    let default = match &options.filesystem_id {
+/// The namespace of unmapped paths: what the caller says, else the machine's own identity, else (in a sandbox,
+/// or on a machine without one) a random one that is kept.
+async fn namespace(options: &Options) -> Result<String> {
+    Ok(match &options.filesystem_id {
         Some(id) if id.is_empty() => return Err(EngineError::Invalid("filesystemId can't be empty".into())),
         Some(id) => id.clone(),
         None if options.mounts.is_empty() => match machine_identity(&options.machine_id_file) {
@@ -229,8 +242,7 @@ async fn namespaces(options: &Options) -> Result<Mounts> {
             let name = format!("sandbox:{}", options.session_id);
             options.store.local_value(&name, &random_id()?).await?
         }
-    };
-    Ok(Mounts::new(default, options.mounts.clone())?)
+    })
 }
 
 /// SHA-256 of the machine's ID (SSOT 5.4); `None` where it has none, as in some containers and on macOS.

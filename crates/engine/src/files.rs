@@ -36,6 +36,11 @@ pub enum FileState {
     Gone,
     /// There is no such file, and neither is its directory (or it can't be read): nothing is known.
     Unreachable,
+    /// A regular file that is too large to take even its hash.
+    Oversized {
+        /// Why, as the end of a sentence "the file …".
+        reason: String,
+    },
     /// Something is there that can't be read as a file.
     Unreadable {
         /// Why, as the end of a sentence "the file …".
@@ -68,10 +73,17 @@ impl FileState {
                 Some(Observation::Read { source_hash: *hash, text: Some(text.clone()) })
             }
             Self::NoText { hash, .. } => Some(Observation::Read { source_hash: *hash, text: None }),
+            Self::Oversized { .. } => Some(Observation::Oversized),
             Self::Gone => Some(Observation::Deleted),
             Self::Unreadable { .. } => Some(Observation::Unreadable),
             Self::Unreachable => None,
         }
+    }
+
+    /// Whether it is a regular file that could be looked at.
+    #[must_use]
+    pub fn is_file(&self) -> bool {
+        matches!(self, Self::Text { .. } | Self::NoText { .. } | Self::Oversized { .. })
     }
 
     /// Why there is no text, as the end of a sentence "the file …"; `None` where there is.
@@ -79,7 +91,9 @@ impl FileState {
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Text { .. } => None,
-            Self::NoText { reason, .. } | Self::Unreadable { reason } => Some(reason),
+            Self::NoText { reason, .. } | Self::Oversized { reason } | Self::Unreadable { reason } => {
+                Some(reason)
+            }
             Self::Gone => Some("does not exist"),
             Self::Unreachable => Some("can't be reached (its directory is missing or can't be read)"),
         }
@@ -100,7 +114,7 @@ pub fn read(path: &Utf8Path, max_text_bytes: u64) -> FileState {
             Err(error) => return of_error(path, &error),
         }
     }
-    FileState::Unreachable
+    unreachable!("the last attempt returns")
 }
 
 /// `None` when the file moved on while it was read.
@@ -111,7 +125,7 @@ fn read_once(path: &Utf8Path, max_text_bytes: u64) -> io::Result<Option<FileStat
         return Ok(Some(FileState::Unreadable { reason: not_a_file(&before) }));
     }
     if before.len() > MAX_HASHED_BYTES {
-        return Ok(Some(FileState::Unreadable { reason: too_large(MAX_HASHED_BYTES) }));
+        return Ok(Some(FileState::Oversized { reason: too_large(MAX_HASHED_BYTES) }));
     }
     let state = if before.len() > max_text_bytes {
         let mut hasher = Hasher::default();
@@ -126,8 +140,20 @@ fn read_once(path: &Utf8Path, max_text_bytes: u64) -> io::Result<Option<FileStat
     Ok(settled.then_some(state))
 }
 
+/// Opens without waiting and without following any link, also none that was put into a directory's place since
+/// the path was resolved: in a sandbox that could lead to a file of the host.
 fn open(path: &Utf8Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, ResolveFlags, openat2};
+        use rustix::io::Errno;
+        match openat2(CWD, path.as_std_path(), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+            // An old kernel, or a container's filter that does not know the call.
+            Err(Errno::NOSYS | Errno::PERM) => {}
+            opened => return Ok(File::from(opened?)),
+        }
+    }
     Ok(File::from(rustix::fs::open(path.as_std_path(), flags, Mode::empty())?))
 }
 
@@ -151,7 +177,7 @@ fn of_error(path: &Utf8Path, error: &io::Error) -> FileState {
             FileState::Unreadable { reason: "can't be read (permission denied)".into() }
         }
         _ if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-            FileState::Unreadable { reason: "is a symbolic link that leads nowhere".into() }
+            FileState::Unreadable { reason: "is behind a symbolic link that can't be followed".into() }
         }
         // A socket can't be opened at all.
         _ if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {

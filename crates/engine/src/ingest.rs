@@ -2,7 +2,6 @@
 
 use context_model::id::ObjectId;
 use context_model::index::{Action, Observation, decide};
-use context_model::patch::Patch;
 use context_model::source::FilesystemSource;
 use context_store::StoreError;
 use serde_json::json;
@@ -13,6 +12,9 @@ use crate::error::{EngineError, Result};
 use crate::files::{self, FileState};
 use crate::paths::{Disk, Place};
 use crate::state::{State, Work};
+
+/// How often a write is repeated after a conflict.
+const MAX_ATTEMPTS: usize = 100;
 
 /// What indexing did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +38,9 @@ pub(crate) enum Entry {
     Touched,
     /// Only its path was seen: pool.
     Discovered,
-    /// A tracker or a resume saw it: the sets stay.
+    /// The agent's harness says that it is gone: index.
+    Gone,
+    /// A tracker or a resume saw it: the sets stay, and what the session has not encountered is left alone.
     Tracked,
 }
 
@@ -60,12 +64,12 @@ impl Engine {
         let place = self.inner.paths.resolve(path)?;
         let state = self.inner.look(&place, content).await?;
         let observation = match (&state, state.observation()) {
-            (FileState::Text { .. } | FileState::NoText { .. }, Some(observation)) => observation,
+            (state, Some(observation)) if state.is_file() => observation,
             (FileState::Gone, Some(observation)) if self.inner.knows(&place).await? => observation,
             _ => return Err(refusal(path, &state)),
         };
         let seen = Seen { place, observation, reason: state.reason().map(str::to_owned) };
-        let entry = if state == FileState::Gone { Entry::Tracked } else { Entry::Read };
+        let entry = if state == FileState::Gone { Entry::Gone } else { Entry::Read };
         let mut results = self.inner.index(vec![seen], entry).await?;
         Ok(results.remove(0))
     }
@@ -78,9 +82,7 @@ impl Engine {
         drop(self.inner.lock().await?);
         let place = self.inner.paths.resolve(path)?;
         let state = self.inner.look(&place, content).await?;
-        let (FileState::Text { .. } | FileState::NoText { .. }, Some(observation)) =
-            (&state, state.observation())
-        else {
+        let Some(observation) = state.observation().filter(|_| state.is_file()) else {
             return Err(refusal(path, &state));
         };
         let seen = Seen { place, observation, reason: state.reason().map(str::to_owned) };
@@ -101,7 +103,7 @@ impl Engine {
         let place = self.inner.paths.resolve(path)?;
         let reason = Some("was deleted".to_owned());
         let seen = Seen { place, observation: Observation::Deleted, reason };
-        let mut results = self.inner.index(vec![seen], Entry::Tracked).await?;
+        let mut results = self.inner.index(vec![seen], Entry::Gone).await?;
         Ok(results.remove(0))
     }
 
@@ -133,6 +135,10 @@ impl Inner {
             Disk::Inside => return Ok(FileState::Unreachable),
             Disk::Escapes => {
                 let reason = "is behind a symbolic link that leaves its mount".into();
+                return Ok(FileState::Unreadable { reason });
+            }
+            Disk::Own => {
+                let reason = "belongs to the store itself".into();
                 return Ok(FileState::Unreadable { reason });
             }
         };
@@ -182,6 +188,9 @@ impl Inner {
     /// As [`Inner::prepare`] for one file of which the catalog has what the store knows.
     pub fn prepare_one(&self, state: &mut State, one: &Seen, entry: Entry, work: &mut Work) -> IndexResult {
         let id = file_id(&one.place.source);
+        if entry == Entry::Tracked && !state.sets.index().contains(&id) {
+            return IndexResult { id, action: Action::Unchanged, reason: one.reason.clone() };
+        }
         let current = state.catalog.get(&id).and_then(Meta::current);
         let (action, document) = decide(current, &one.place.source, one.observation.clone());
         let result = IndexResult { id: id.clone(), action, reason: one.reason.clone() };
@@ -200,9 +209,10 @@ impl Inner {
         match entry {
             Entry::Read => state.sets.activate(&id, &mut work.change),
             Entry::Written | Entry::Touched | Entry::Discovered => state.sets.promote(&id, &mut work.change),
+            Entry::Gone => state.sets.encounter(&id, &mut work.change),
             Entry::Tracked => return result,
         }
-        self.note_display(state, &id, &one.place, &mut work.session);
+        self.note_display(state, &id, &one.place, work);
         result
     }
 
@@ -218,13 +228,14 @@ impl Inner {
         Ok(())
     }
 
-    /// After a failed write: takes over what others wrote and lets the caller try again, a few times.
+    /// After a failed write: takes over what others wrote and lets the caller try again.
     pub async fn retry(&self, state: &mut State, attempt: usize, error: EngineError) -> Result<()> {
         let EngineError::Store(StoreError::Conflict(id)) = &error else { return Err(error) };
-        if attempt >= 3 {
+        // Each conflict means that somebody else has got on, so this ends; the bound is against a broken store.
+        if attempt >= MAX_ATTEMPTS {
             return Err(error);
         }
-        if *id == self.session_object {
+        if *id == self.session_object || *id == self.chat_id {
             return self.reload(state).await;
         }
         for outline in self.store().outlines(std::slice::from_ref(id)).await?.into_iter().flatten() {
@@ -243,16 +254,23 @@ impl Inner {
     }
 
     /// Keeps the agent's own path of a file with the session, where it is not the one that would be shown.
-    fn note_display(&self, state: &mut State, id: &ObjectId, place: &Place, session: &mut Patch) {
+    fn note_display(&self, state: &State, id: &ObjectId, place: &Place, work: &mut Work) {
+        let new = work.displays.iter().rev().find(|(of, _)| of == id).map(|(_, path)| path.as_str());
         let by_default = self.paths.display(&place.source);
-        let first = !state.has_displays;
-        if state.catalog.set_display(id, &place.agent_path, &by_default) {
-            if first {
-                session.put(&["display_paths"], json!({}));
-                state.has_displays = true;
-            }
-            session.put(&["display_paths", id.as_str()], json!(place.agent_path));
+        if new.or(state.catalog.display(id)).unwrap_or(&by_default) != place.agent_path {
+            work.show_as(state, id, &place.agent_path);
         }
+    }
+}
+
+impl Work {
+    /// Keeps with the session how the agent names a file.
+    pub fn show_as(&mut self, state: &State, id: &ObjectId, path: &str) {
+        if !state.has_displays && self.displays.is_empty() {
+            self.session.put(&["display_paths"], json!({}));
+        }
+        self.session.put(&["display_paths", id.as_str()], json!(path));
+        self.displays.push((id.clone(), path.to_owned()));
     }
 }
 

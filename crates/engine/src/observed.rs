@@ -110,7 +110,7 @@ fn look(
     }
     tracking.track(path, &place.source);
     match files::read(path, limit) {
-        state @ (FileState::Text { .. } | FileState::NoText { .. }) => {
+        state if state.is_file() => {
             let (observation, reason) = (state.observation()?, state.reason().map(str::to_owned));
             Some((Seen { place, observation, reason }, entry))
         }

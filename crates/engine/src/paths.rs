@@ -4,7 +4,7 @@ use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use context_model::hash::Digest;
-use context_model::mounts::{Mounts, normalise};
+use context_model::mounts::{MountMapping, Mounts, normalise};
 use context_model::source::FilesystemSource;
 
 use crate::error::{EngineError, Result};
@@ -25,6 +25,8 @@ pub struct Paths {
     shares_unmapped: bool,
     /// The device of `/`, where filesystems are told apart by device number.
     root_device: Option<u64>,
+    /// The files of the store itself.
+    own: Vec<Utf8PathBuf>,
 }
 
 /// Where an agent's path leads.
@@ -47,25 +49,48 @@ pub enum Disk {
     Inside,
     /// Nowhere: a link leads out of the mount, so following it could read a file of the host.
     Escapes,
+    /// It is a file of the store. Reading one through this library would change it, without end.
+    Own,
 }
 
 impl Paths {
-    /// Takes the agent's working directory and home, and how its paths translate.
+    /// Takes the agent's working directory and home, and how its paths translate. Canonical prefixes that lead
+    /// through symbolic links are replaced by the real ones, so that a host agent finds the same objects.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when the working directory is not absolute.
+    /// `INVALID_ARGUMENT` when the working directory or the home is not absolute, or a mapping has no meaning.
     pub fn new(
         cwd: &str,
         home: Option<String>,
-        mounts: Mounts,
+        default_filesystem: String,
+        mappings: &[MountMapping],
         shares_unmapped: bool,
         detect_devices: bool,
     ) -> Result<Self> {
         if !cwd.starts_with('/') {
             return Err(EngineError::Invalid("the working directory is an absolute path".into()));
         }
+        if home.as_ref().is_some_and(|home| !home.starts_with('/')) {
+            return Err(EngineError::Invalid("the home directory is an absolute path".into()));
+        }
+        let real = |mapping: &MountMapping| MountMapping {
+            canonical_prefix: match mapping.canonical_prefix.starts_with('/') {
+                true => real_path(Utf8Path::new(&normalise("/", &mapping.canonical_prefix))).into_string(),
+                false => mapping.canonical_prefix.clone(),
+            },
+            ..mapping.clone()
+        };
+        let mounts = Mounts::new(default_filesystem, mappings.iter().map(real).collect())?;
         let root_device = if detect_devices { device(Utf8Path::new("/")) } else { None };
-        Ok(Self { cwd: normalise("/", cwd), home, mounts, shares_unmapped, root_device })
+        Ok(Self { cwd: normalise("/", cwd), home, mounts, shares_unmapped, root_device, own: Vec::new() })
+    }
+
+    /// Names the files of the store, which are known by their paths and never read or watched.
+    #[must_use]
+    pub fn without(mut self, own: Vec<std::path::PathBuf>) -> Self {
+        let own = own.into_iter().filter_map(|path| Utf8PathBuf::from_path_buf(path).ok());
+        self.own = own.map(|path| real_path(&path)).collect();
+        self
     }
 
     /// Resolves a path as the agent wrote it.
@@ -101,17 +126,36 @@ impl Paths {
             }
             None => (resolved.source, Disk::Inside),
         };
-        Ok(Place { agent_path, source, disk })
+        Ok(Place { agent_path, source, disk: self.not_own(disk) })
+    }
+
+    /// The place of a file that the client has come upon by itself, at its path on disk without links. `None`
+    /// where the agent has no path for it.
+    #[must_use]
+    pub fn reached(&self, path: &Utf8Path) -> Option<Place> {
+        if let Some(source) = self.mounts.reached(path.as_str()) {
+            let agent_path = self.mounts.reverse(&source)?;
+            return Some(Place { agent_path, source, disk: self.not_own(Disk::At(path.to_owned())) });
+        }
+        let place = self.resolve(path.as_str()).ok()?;
+        (place.disk == Disk::At(path.to_owned())).then_some(place)
+    }
+
+    fn not_own(&self, disk: Disk) -> Disk {
+        match disk {
+            Disk::At(path) if self.own.contains(&path) => Disk::Own,
+            disk => disk,
+        }
     }
 
     /// Where the client finds the file of a binding it knows, for trackers and reconciliation.
     #[must_use]
     pub fn locate(&self, source: &FilesystemSource) -> Disk {
-        match self.mounts.reverse(source) {
+        self.not_own(match self.mounts.reverse(source) {
             Some(agent_path) => self.follow_inside_mounts(&agent_path).1,
             None if self.shares_unmapped && self.is_ours(source) => Disk::At(source.path.as_str().into()),
             None => Disk::Inside,
-        }
+        })
     }
 
     /// The path to show for a binding when the session has not used another one (SSOT 4.1, 5.3).
@@ -138,8 +182,8 @@ impl Paths {
     }
 
     /// Follows links as the sandbox would: an absolute target is an agent's path, and whatever leaves the
-    /// mounts is out of reach. The result has no link left, so opening it can't be led astray afterwards by
-    /// anything but a race, which `O_NOFOLLOW` catches at the last segment.
+    /// mounts is out of reach. The result has no link left, and a file is opened without following any, so a
+    /// link that is planted in between leads nowhere.
     fn follow_inside_mounts(&self, agent_path: &str) -> (FilesystemSource, Disk) {
         let lexical = self.mounts.resolve(agent_path).source;
         let mut pending = agent_path.to_owned();
@@ -149,12 +193,13 @@ impl Paths {
             let root = real_path(Utf8Path::new(&prefix));
             let inside = resolved.source.path[prefix.len()..].trim_start_matches('/').to_owned();
             match first_link(&root, &inside) {
-                None => {
+                Err(_unreadable) => return (lexical, Disk::Escapes),
+                Ok(None) => {
                     let path = if inside.is_empty() { root } else { root.join(inside) };
                     let source = FilesystemSource { path: path.to_string(), ..resolved.source };
                     return (source, Disk::At(path));
                 }
-                Some(Link { walked, target, rest }) => {
+                Ok(Some(Link { walked, target, rest })) => {
                     let agent_root = &pending[..pending.len() - inside.len()];
                     let directory = normalise(agent_root, &walked);
                     pending = normalise(&normalise(&directory, &target), &rest);
@@ -173,21 +218,22 @@ struct Link {
     rest: String,
 }
 
-/// The first symbolic link on the way from a root along a relative path.
-fn first_link(root: &Utf8Path, inside: &str) -> Option<Link> {
+/// The first symbolic link on the way from a root along a relative path. An error is a link whose target is not
+/// UTF-8: it can't be told where it leads.
+fn first_link(root: &Utf8Path, inside: &str) -> std::result::Result<Option<Link>, camino::FromPathBufError> {
     let mut here = root.to_owned();
     let segments: Vec<&str> = inside.split('/').filter(|s| !s.is_empty()).collect();
     for (i, segment) in segments.iter().enumerate() {
         here.push(segment);
-        if let Ok(target) = here.read_link_utf8() {
-            return Some(Link {
+        if let Ok(target) = here.as_std_path().read_link() {
+            return Ok(Some(Link {
                 walked: segments[..i].join("/"),
-                target: target.into_string(),
+                target: Utf8PathBuf::try_from(target)?.into_string(),
                 rest: segments[i + 1..].join("/"),
-            });
+            }));
         }
     }
-    None
+    Ok(None)
 }
 
 /// The path with all links followed; where its end does not exist, the real path of the nearest ancestor that

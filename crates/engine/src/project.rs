@@ -6,6 +6,7 @@
 
 use context_model::excerpt::{Gate, excerpt};
 use context_model::id::ObjectId;
+use context_model::marker;
 use context_model::object::Status;
 use context_model::pricing::{Policy, Prices, Receipt};
 use context_model::{render, tokens};
@@ -225,7 +226,7 @@ impl Inner {
     }
 
     /// Takes in what other clients wrote since the last look. One cheap question where nobody did.
-    async fn refresh(&self, state: &mut State) -> Result<()> {
+    pub(crate) async fn refresh(&self, state: &mut State) -> Result<()> {
         let latest = self.store().latest_tx().await?;
         if latest == state.seen {
             return Ok(());
@@ -379,10 +380,10 @@ impl State {
             let units = block_units(block);
             full += units;
             let signed = block.get("thoughtSignature").is_some_and(|s| !s.is_null());
-            let short: Option<(Map<String, Value>, usize)> = if signed { None } else { None };
+            let short = if signed { None } else { self.collapsed(call_id, text_of(block, "name"), &args) };
             match short {
-                Some((args, saved)) => {
-                    collapsed += units.saturating_sub(saved);
+                Some(marker::Collapsed { args, saved_chars, .. }) => {
+                    collapsed += units.saturating_sub(saved_chars);
                     let position = calls.len();
                     calls.push(CollapsedCall { call_id: call_id.to_owned(), position, object: None, args });
                 }
@@ -397,6 +398,19 @@ impl State {
             let (full, collapsed) = (tokens::of_chars(full) as u64, tokens::of_chars(collapsed) as u64);
             self.sight.push_arguments(key, calls, full, collapsed);
         }
+    }
+
+    /// The collapsed form of a call's arguments, where it is shorter.
+    fn collapsed(
+        &mut self,
+        call_id: &str,
+        tool: &str,
+        args: &Map<String, Value>,
+    ) -> Option<marker::Collapsed> {
+        self.issued.extend(marker::tags_in(args));
+        let object = ObjectId::toolcall(call_id, self.repeated.get(call_id).copied().unwrap_or(0));
+        let handle = self.catalog.handle_of(&object);
+        marker::collapse_args(tool, args, &marker::tag(call_id), &handle)
     }
 
     /// The pool line of an object under its handle.

@@ -1,6 +1,8 @@
 //! Recording what the agent does: tool calls and the turns of the chat (SSOT 2.5, 5.7).
 
+use context_model::canonical::{self, MAX_DEPTH, is_deeper_than};
 use context_model::error::ModelError;
+use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::{Document, Status, Toolcall};
 use context_model::patch::Patch;
@@ -48,6 +50,10 @@ impl Engine {
         if input.tool.is_empty() {
             return Err(EngineError::Invalid("a tool call names its tool".into()));
         }
+        if input.args.values().any(|value| is_deeper_than(value, MAX_DEPTH)) {
+            let wrong = format!("a tool call's arguments are nested at most {MAX_DEPTH} levels deep");
+            return Err(EngineError::Invalid(wrong));
+        }
         let observed = self.inner.observe(&input).await?;
         let mut state = self.inner.lock().await?;
         self.inner.record(&mut state, &input, &observed).await
@@ -62,6 +68,9 @@ impl Engine {
     /// `INVALID_ARGUMENT` for a message whose role is neither `user` nor `assistant`; what the store reports.
     pub async fn append_turn(&self, message: Value) -> Result<usize> {
         let mut state = self.inner.lock().await?;
+        if message.get("role").and_then(Value::as_str) == Some("user") {
+            self.inner.refresh(&mut state).await?;
+        }
         for attempt in 0.. {
             let mut work = Work::default();
             self.inner.add_message(&mut state, &message, &mut work)?;
@@ -95,8 +104,17 @@ impl Inner {
     ) -> Result<ObjectId> {
         for attempt in 0.. {
             let mut work = Work::default();
-            let file_refs = self.add_observed(state, observed, &mut work).await?;
-            let id = self.add_toolcall(state, input, file_refs, &mut work).await?;
+            let prepared = match self.add_observed(state, observed, &mut work).await {
+                Ok(file_refs) => self.add_toolcall(state, input, file_refs, &mut work).await,
+                Err(error) => Err(error),
+            };
+            let id = match prepared {
+                Ok(id) => id,
+                Err(error) => {
+                    state.take_back(work);
+                    return Err(error);
+                }
+            };
             match self.save(state, work).await {
                 Ok(_) => {
                     self.track(observed.files.iter().map(|(seen, _)| seen));
@@ -143,6 +161,7 @@ impl Inner {
             // The window decides over this call too, so it must be known before it is saved.
             let kind = crate::catalog::Kind::Toolcall { tool: input.tool.clone(), status: input.status };
             state.catalog.put(&id, Meta { kind, is_null: false, tx: state.seen });
+            work.ahead.push(id.clone());
         }
         let turn = work.chat_after.unwrap_or(state.chat).current_turn();
         state.collapse(self, turn, &mut work.change);
@@ -160,7 +179,7 @@ impl Inner {
         work.chat.append(&["toolcall_refs"], json!(id));
         work.chat_after = Some(chat);
         state.sets.activate(id, &mut work.change);
-        state.stays.insert(id.clone(), chat.current_turn());
+        state.stay(id, chat.current_turn(), work);
     }
 
     /// Takes a recorded call into the current turn, where the state that was restored does not have it: the
@@ -188,6 +207,13 @@ impl Inner {
         call: &Toolcall,
     ) -> Result<(ObjectId, bool)> {
         let start = state.repeated.get(call_id).copied().unwrap_or(0);
+        if start > 0 {
+            let what = fingerprint(&call.tool, &call.args, &call.content, call.status.as_str());
+            if let Some(id) = state.same_calls.get(&(call_id.to_owned(), what)).cloned() {
+                self.learn(state, std::iter::once(id.clone())).await?;
+                return Ok((id, false));
+            }
+        }
         for n in start..MAX_SAME_CALL_ID {
             let id = ObjectId::toolcall(call_id, n);
             let Some(stored) = self.store().get(&id, AsOf::default()).await? else {
@@ -204,6 +230,11 @@ impl Inner {
                 }
                 return Ok((id, false));
             }
+            if let Some(args) = document.field("args").and_then(Value::as_object) {
+                let text = |name: &str| document.text(name).unwrap_or_default();
+                let what = fingerprint(text("tool"), args, text("content"), text("status"));
+                state.same_calls.insert((call_id.to_owned(), what), id);
+            }
             state.repeated.insert(call_id.to_owned(), n + 1);
         }
         Err(EngineError::Invalid(format!("more than {MAX_SAME_CALL_ID} different tool calls share one ID")))
@@ -211,6 +242,9 @@ impl Inner {
 
     /// Adds a message to the chat in a transaction in the making.
     pub(crate) fn add_message(&self, state: &mut State, message: &Value, work: &mut Work) -> Result<()> {
+        if is_deeper_than(message, MAX_DEPTH) {
+            return Err(EngineError::Invalid(format!("a message is nested at most {MAX_DEPTH} levels deep")));
+        }
         let mut chat = work.chat_after.unwrap_or(state.chat);
         let content = message.get("content").cloned().unwrap_or(Value::Null);
         match message.get("role").and_then(Value::as_str) {
@@ -234,6 +268,12 @@ impl Inner {
         work.chat_after = Some(chat);
         Ok(())
     }
+}
+
+/// What tells two calls with the same ID apart.
+fn fingerprint(tool: &str, args: &Map<String, Value>, content: &str, status: &str) -> Digest {
+    let what = json!({ "tool": tool, "args": args, "content": content, "status": status });
+    Digest::of(canonical::to_string(&what).as_bytes())
 }
 
 fn start_turn(chat: &mut Chat, user: Value, patch: &mut Patch) {

@@ -1,5 +1,8 @@
 //! Reconciling a resumed session with its sources (SSOT 3.6), and moving to another point of it.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
@@ -13,7 +16,7 @@ use crate::catalog::Meta;
 use crate::engine::{Engine, Inner};
 use crate::error::Result;
 use crate::files::{self, FileState};
-use crate::ingest::{Entry, Seen};
+use crate::ingest::{Entry, Seen, file_id};
 use crate::paths::{Disk, Place};
 use crate::rolls::Rolled;
 use crate::state::{Chat, Work};
@@ -42,13 +45,21 @@ impl Engine {
             return Err(crate::error::EngineError::Unknown(format!("{}@{tx}", ids[0])));
         };
         let sets = Sets::from_document(&point.document).map_err(|e| StoreError::Corrupt(e.to_string()))?;
-        inner.learn(&mut state, sets.index().iter().cloned()).await?;
+        let new: HashSet<ObjectId> = sets.index().difference(state.sets.index()).cloned().collect();
+        inner.learn(&mut state, new.iter().cloned()).await?;
+        let displays = point.document.field("display_paths").and_then(Value::as_object);
 
         let chat = own_chat(&self.inner.options.session_id, &chat.document)?;
         let turns = chat.field("turns").and_then(Value::as_array).map_or(0, Vec::len);
         for attempt in 0.. {
             let mut work = Work { documents: vec![chat.clone()], ..Work::default() };
             state.sets.restore(&sets, &mut work.change);
+            for (id, path) in displays.into_iter().flatten() {
+                let id = ObjectId::new(id);
+                if state.catalog.display(&id).is_none() {
+                    work.show_as(&state, &id, path.as_str().unwrap_or_default());
+                }
+            }
             work.chat_after = Some(Chat { turns });
             match inner.save(&mut state, work).await {
                 Ok(_) => break,
@@ -56,7 +67,8 @@ impl Engine {
             }
         }
         state.note_chat(&chat);
-        Ok(())
+        drop(state);
+        inner.reconcile(Some(&new)).await
     }
 }
 
@@ -69,21 +81,20 @@ fn own_chat(session: &SessionId, chat: &Document) -> Result<Document> {
 }
 
 impl Inner {
-    /// Compares every file of the index that the client can reach with what is stored, in one transaction;
-    /// attaches trackers on the way. What can't be reached keeps its last version.
-    pub async fn reconcile(&self) -> Result<()> {
-        let known: Vec<(FilesystemSource, Option<Digest>, bool)> = {
+    /// Compares every file of the index (or those of them that are in `only`) that the client can reach with
+    /// what is stored, in one transaction; attaches trackers on the way. What can't be reached keeps its last
+    /// version.
+    pub async fn reconcile(&self, only: Option<&HashSet<ObjectId>>) -> Result<()> {
+        let mut known: Vec<Stored> = {
             let state = self.lock().await?;
-            let metas = state.sets.index().iter().filter_map(|id| state.catalog.get(id));
-            metas
-                .filter_map(|meta| {
-                    let current = meta.current()?;
-                    Some((meta.file()?.clone(), current.source_hash, current.is_null))
-                })
-                .collect()
+            let ids = state.sets.index().iter().filter(|id| only.is_none_or(|only| only.contains(*id)));
+            ids.filter_map(|id| Stored::of(state.catalog.get(id)?)).collect()
         };
         if known.is_empty() {
             return Ok(());
+        }
+        for stored in known.iter_mut().filter(|stored| stored.is_blank()) {
+            stored.only_discovered = !self.was_more(stored).await?;
         }
         let (paths, limit) = (self.paths.clone(), self.options.max_text_bytes);
         let shares = known.len().div_ceil(READERS).max(16);
@@ -91,28 +102,18 @@ impl Inner {
         for share in known.chunks(shares) {
             let share = share.to_vec();
             let paths = paths.clone();
-            let place_of = move |source: FilesystemSource| {
-                let disk = paths.locate(&source);
-                Place { agent_path: paths.display(&source), source, disk }
-            };
-            let places: Vec<_> = tokio::task::spawn_blocking(move || {
-                share
-                    .into_iter()
-                    .map(|(source, hash, null)| (place_of(source), hash, null))
-                    .collect::<Vec<_>>()
-            })
-            .await
-            .map_err(|e| StoreError::Unavailable(e.to_string()))?;
-            for (place, ..) in &places {
-                if let Disk::At(path) = &place.disk {
-                    self.tracking.track(path, &place.source);
-                }
-            }
+            let tracking = Arc::clone(&self.tracking);
             readers.push(tokio::task::spawn_blocking(move || {
-                places
-                    .into_iter()
-                    .filter_map(|(place, hash, null)| compare(place, hash, null, limit))
-                    .collect::<Vec<_>>()
+                let compared = share.into_iter().filter_map(|stored| {
+                    let disk = paths.locate(&stored.source);
+                    if let Disk::At(path) = &disk {
+                        tracking.track(path, &stored.source);
+                    }
+                    let agent_path = paths.display(&stored.source);
+                    let place = Place { agent_path, source: stored.source.clone(), disk };
+                    compare(place, &stored, limit)
+                });
+                compared.collect::<Vec<_>>()
             }));
         }
         let mut changed = Vec::new();
@@ -124,19 +125,53 @@ impl Inner {
         }
         Ok(())
     }
+
+    /// Whether an object without content and hash had one in an earlier version: it was deleted, and not only
+    /// discovered.
+    async fn was_more(&self, stored: &Stored) -> Result<bool> {
+        let before = AsOf { known: Some(Known::Tx(TxId(stored.tx.0.saturating_sub(1)))), valid_time: None };
+        Ok(self.store().get(&file_id(&stored.source), before).await?.is_some())
+    }
+}
+
+/// What is stored of a file, as far as a comparison needs it.
+#[derive(Clone)]
+struct Stored {
+    source: FilesystemSource,
+    hash: Option<Digest>,
+    is_null: bool,
+    tx: TxId,
+    /// It has never been read.
+    only_discovered: bool,
+}
+
+impl Stored {
+    fn of(meta: &Meta) -> Option<Self> {
+        let current = meta.current()?;
+        let source = meta.file()?.clone();
+        let (hash, is_null) = (current.source_hash, current.is_null);
+        Some(Self { source, hash, is_null, tx: meta.tx, only_discovered: false })
+    }
+
+    /// Whether it is only discovered, or deleted, or too large.
+    fn is_blank(&self) -> bool {
+        self.is_null && self.hash.is_none()
+    }
 }
 
 /// What has changed at a place, if anything. A path that was only discovered stays so until it is read.
-fn compare(place: Place, stored: Option<Digest>, is_null: bool, limit: u64) -> Option<Seen> {
+fn compare(place: Place, stored: &Stored, limit: u64) -> Option<Seen> {
     let Disk::At(path) = &place.disk else { return None };
-    let only_discovered = is_null && stored.is_none();
+    if stored.only_discovered {
+        return None;
+    }
     let state = files::read(path, limit);
     let same = match &state {
-        FileState::Text { hash, .. } | FileState::NoText { hash, .. } => stored == Some(*hash),
-        FileState::Gone => only_discovered,
+        FileState::Text { hash, .. } | FileState::NoText { hash, .. } => stored.hash == Some(*hash),
+        FileState::Gone | FileState::Oversized { .. } => stored.is_blank(),
         FileState::Unreachable | FileState::Unreadable { .. } => true,
     };
-    if same || only_discovered {
+    if same {
         return None;
     }
     let reason = state.reason().map(str::to_owned);

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use context_model::id::ObjectId;
+use context_model::marker;
 use context_model::pricing::{Policy, Receipt, Roll};
 use serde_json::{Value, json};
 
@@ -75,7 +76,9 @@ impl Inner {
         let (results, arguments) = objects_of(state.sight.pieces_of(roll));
         let entry = json!({ "receipt": receipt, "results": results, "arguments": arguments });
         self.note_roll(state, &entry).await?;
-        plan.edits.extend(state.sight.apply(roll).into_iter().filter_map(replaced));
+        let edits: Vec<Edit> = state.sight.apply(roll).into_iter().filter_map(replaced).collect();
+        state.issue(&edits);
+        plan.edits.extend(edits);
         plan.receipt = Some(receipt);
         state.rolls.push(roll.clone());
         Ok(())
@@ -166,7 +169,17 @@ impl State {
         self.rolls.clear();
         self.pending.clear();
         self.open_calls.clear();
+        self.issued.clear();
         self.last_call_ms = None;
+    }
+
+    /// Remembers the tags of the markers that edits put into the transcript.
+    fn issue(&mut self, edits: &[Edit]) {
+        for edit in edits {
+            if let Edit::Arguments { calls, .. } = edit {
+                self.issued.extend(calls.iter().map(|call| marker::tag(&call.call_id)));
+            }
+        }
     }
 
     /// While what is visible is rebuilt: rolls again what was rolled of a call whose result has just come by.
@@ -174,7 +187,9 @@ impl State {
         let (result, arguments) =
             (self.rolled.results.contains(object), self.rolled.arguments.contains(object));
         let pieces = self.sight.roll_again(object, result, arguments);
-        self.pending.extend(pieces.into_iter().filter_map(replaced));
+        let edits: Vec<Edit> = pieces.into_iter().filter_map(replaced).collect();
+        self.issue(&edits);
+        self.pending.extend(edits);
     }
 }
 

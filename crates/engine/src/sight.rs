@@ -240,6 +240,13 @@ impl Sight {
         })
     }
 
+    /// Whether the arguments of an object's call are collapsed.
+    pub fn hides_arguments(&self, object: &ObjectId) -> bool {
+        self.places.get(object).into_iter().flatten().any(|place| {
+            matches!(&self.pieces[*place].kind, PieceKind::Arguments { .. }) && self.ledger.is_rolled(*place)
+        })
+    }
+
     /// The tool call whose visible result shows these lines of this version of a file.
     pub fn showing(&self, lines: &ShownLines) -> Option<&ObjectId> {
         self.visible_reads(&lines.file)

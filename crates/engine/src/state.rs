@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use context_model::collapse::{Stay, collapsing};
+use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::{Document, ObjectType};
 use context_model::patch::Patch;
@@ -36,6 +37,8 @@ pub(crate) struct State {
     pub sight: Sight,
     /// The transaction of the session document that `sets` equals.
     pub session_tx: Option<TxId>,
+    /// The transaction of the chat document that `chat` describes.
+    pub chat_tx: Option<TxId>,
     /// This session's newest own transaction: the point to come back to.
     pub point: TxId,
     /// Up to where other clients' writes have been taken in.
@@ -48,6 +51,8 @@ pub(crate) struct State {
     pub rolls: Vec<Roll>,
     /// What is rolled, as the chat records it.
     pub rolled: Rolled,
+    /// Tags of the markers that stand in collapsed arguments of this branch.
+    pub issued: HashSet<String>,
     /// Edits that the harness lacks, for the next plan.
     pub pending: Vec<Edit>,
     /// Excerpts of outputs that were recorded and have no place in the request yet.
@@ -62,6 +67,8 @@ pub(crate) struct State {
     pub last_call_ms: Option<i64>,
     /// For call IDs that come again: from which candidate on to look for a free object ID.
     pub repeated: HashMap<String, usize>,
+    /// The objects of calls whose ID came again, by call ID and what the call is.
+    pub same_calls: HashMap<(String, Digest), ObjectId>,
     /// Whether the session document has a `display_paths` field.
     pub has_displays: bool,
     pub closed: bool,
@@ -91,12 +98,37 @@ pub(crate) struct Work {
     pub expected: Vec<(ObjectId, Option<TxId>)>,
     /// Taken over once the write is durable.
     pub chat_after: Option<Chat>,
+    /// How the agent named files; taken over once the write is durable.
+    pub displays: Vec<(ObjectId, String)>,
+    /// The stays that were changed, with what they were before.
+    pub stays_before: Vec<(ObjectId, Option<usize>)>,
+    /// Objects that the catalog knows before the store does.
+    pub ahead: Vec<ObjectId>,
 }
 
 impl State {
     /// Fails once the instance is closed.
     pub fn open(&self) -> Result<()> {
         if self.closed { Err(EngineError::Closed) } else { Ok(()) }
+    }
+
+    /// Notes in which turn a tool call was made or last activated, as part of a transaction in the making.
+    pub fn stay(&mut self, id: &ObjectId, turn: usize, work: &mut Work) {
+        work.stays_before.push((id.clone(), self.stays.insert(id.clone(), turn)));
+    }
+
+    /// Takes back what a transaction that was not written has changed in memory.
+    pub fn take_back(&mut self, work: Work) {
+        self.sets.undo(work.change);
+        for (id, before) in work.stays_before.into_iter().rev() {
+            match before {
+                Some(turn) => self.stays.insert(id, turn),
+                None => self.stays.remove(&id),
+            };
+        }
+        for id in work.ahead {
+            self.catalog.forget(&id);
+        }
     }
 
     /// Deactivates what the window of SSOT 4.3 lets go, as part of a change.
@@ -117,16 +149,25 @@ impl State {
 }
 
 impl Inner {
-    /// Writes a transaction and takes its documents into the catalog; on failure the sets are as before.
+    /// Writes a transaction and takes its documents into the catalog; on failure all is as before.
     /// `None` when there was nothing to write.
     pub(crate) async fn save(&self, state: &mut State, work: Work) -> Result<Option<Receipt>> {
-        let Work { documents, chat, change, session, mut expected, chat_after } = work;
-        let mut session_patch = change.patch().clone();
-        session_patch.extend(session);
+        let mut session_patch = work.change.patch().clone();
+        session_patch.extend(work.session.clone());
         let changes_session = !session_patch.is_empty();
-        let mut writes: Vec<Write> = documents.iter().cloned().map(Write::put).collect();
-        if !chat.is_empty() {
-            writes.push(Write::Patch { id: self.chat_id.clone(), patch: chat, valid_time: None });
+        let changes_chat = !work.chat.is_empty() || work.documents.iter().any(|d| *d.id() == self.chat_id);
+        let mut expected = work.expected.clone();
+        let mut writes: Vec<Write> = work.documents.iter().cloned().map(Write::put).collect();
+        if !work.chat.is_empty() {
+            writes.push(Write::Patch {
+                id: self.chat_id.clone(),
+                patch: work.chat.clone(),
+                valid_time: None,
+            });
+        }
+        if changes_chat {
+            // A patch names its turn by number, which another process with the same session may have moved.
+            expected.push((self.chat_id.clone(), state.chat_tx));
         }
         if changes_session {
             writes.push(Write::Patch {
@@ -144,10 +185,13 @@ impl Inner {
                 if changes_session {
                     state.session_tx = Some(receipt.tx_id);
                 }
+                if changes_chat {
+                    state.chat_tx = Some(receipt.tx_id);
+                }
                 if receipt.tx_id.0 == state.seen.0 + 1 {
                     state.seen = receipt.tx_id;
                 }
-                for (document, written) in documents.iter().zip(&receipt.written) {
+                for (document, written) in work.documents.iter().zip(&receipt.written) {
                     let known = state.catalog.get(document.id()).is_some();
                     if *written && document.object_type() == ObjectType::File {
                         state.changed.insert(document.id().clone());
@@ -158,21 +202,25 @@ impl Inner {
                         state.catalog.put(document.id(), meta);
                     }
                 }
-                if let Some(chat) = chat_after {
+                for (id, path) in &work.displays {
+                    state.has_displays = true;
+                    state.catalog.set_display(id, path);
+                }
+                if let Some(chat) = work.chat_after {
                     let next_turn = chat.turns != state.chat.turns;
                     state.chat = chat;
                     if next_turn {
                         state.sight.start_turn(&state.sets);
                     }
                 }
-                for id in change.touched() {
+                for id in work.change.touched() {
                     state.sight.touch(id, &state.sets);
                 }
                 state.point = receipt.tx_id;
                 Ok(Some(receipt))
             }
             Err(error) => {
-                state.sets.undo(change);
+                state.take_back(work);
                 Err(error.into())
             }
         }

@@ -179,7 +179,7 @@ impl Inner {
                 let agent_path = self.paths.display(&source);
                 let place = Place { agent_path, source, disk: Disk::At(path.clone()) };
                 match self.look(&place, None).await? {
-                    FileState::Unreachable => self.orphaned(&place),
+                    FileState::Unreachable => self.orphaned(&place).await?,
                     state => {
                         let reason = state.reason().map(str::to_owned);
                         seen.extend(state.observation().map(|observation| Seen {
@@ -204,8 +204,11 @@ impl Inner {
         if locked(&self.tracking.files).contains_key(path) {
             return Ok(());
         }
-        let Ok(place) = self.paths.resolve(path.as_str()) else { return Ok(()) };
-        if place.disk != Disk::At(path.to_owned()) {
+        let paths = self.paths.clone();
+        let from = path.to_owned();
+        let place = tokio::task::spawn_blocking(move || paths.reached(&from)).await;
+        let Ok(Some(place)) = place else { return Ok(()) };
+        if !matches!(place.disk, Disk::At(_)) {
             return Ok(());
         }
         let seen = Seen { place, observation: Observation::Discovered, reason: None };
@@ -219,26 +222,23 @@ impl Inner {
         if result.action == Action::Unchanged {
             return Ok(());
         }
-        let path = {
-            let state = self.lock().await?;
-            let source = state.catalog.get(&result.id).and_then(|m| m.file().cloned());
-            match (state.catalog.display(&result.id), source) {
-                (Some(path), _) => path.to_owned(),
-                (None, Some(source)) => self.paths.display(&source),
-                (None, None) => return Ok(()),
-            }
-        };
+        let path = self.display_of(&*self.lock().await?, &result.id);
         let kind = FileEventKind::Indexed(result.action);
         self.tracking.emit(&FileEvent { id: Some(result.id.clone()), path, kind });
         Ok(())
     }
 
-    fn orphaned(&self, place: &Place) {
-        self.tracking.emit(&FileEvent {
-            id: Some(file_id(&place.source)),
-            path: place.agent_path.clone(),
-            kind: FileEventKind::Orphaned,
-        });
+    async fn orphaned(&self, place: &Place) -> Result<()> {
+        let id = file_id(&place.source);
+        let path = {
+            let state = self.lock().await?;
+            if !state.sets.index().contains(&id) {
+                return Ok(());
+            }
+            self.display_of(&state, &id)
+        };
+        self.tracking.emit(&FileEvent { id: Some(id), path, kind: FileEventKind::Orphaned });
+        Ok(())
     }
 }
 

@@ -3,15 +3,17 @@
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
-use context_model::render;
 use context_model::time::TxId;
+use context_model::{marker, render};
 use context_store::{AsOf, Known as Bound};
+use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
 
 use crate::catalog::Kind;
 use crate::engine::{Engine, Inner};
 use crate::error::Result;
-use crate::ingest::file_id;
+use crate::files::FileState;
+use crate::ingest::{Entry, Seen, file_id};
 use crate::reading::unified;
 use crate::sight::ShownLines;
 use crate::state::{State, Work};
@@ -96,12 +98,21 @@ impl Engine {
     /// Checks an edit: if the file has changed since the model last saw or wrote it, the refusal with the
     /// difference; the model has seen that then, and its next edit is let through. `None`: go on.
     ///
-    /// The file as it is on disk has just been indexed.
-    ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
     pub async fn check_edit(&self, path: &str) -> Result<Option<String>> {
-        let id = file_id(&self.inner.paths.resolve(path)?.source);
+        let place = self.inner.paths.resolve(path)?;
+        let id = file_id(&place.source);
+        if !self.inner.lock().await?.known.contains_key(&id) {
+            return Ok(None);
+        }
+        let file = self.inner.look(&place, None).await?;
+        if let (FileState::Text { .. } | FileState::NoText { .. }, Some(observation)) =
+            (&file, file.observation())
+        {
+            let seen = Seen { place, observation, reason: None };
+            self.inner.index(vec![seen], Entry::Tracked).await?;
+        }
         let mut state = self.inner.lock().await?;
         let (Some(hash), Some(known)) = (state.hash_of(&id), state.known.get(&id).copied()) else {
             return Ok(None);
@@ -118,6 +129,16 @@ impl Engine {
             "{path} has changed since you last saw it, so it was not edited. The change:\n{diff}\n\
              Check that your edit still fits, and repeat it."
         )))
+    }
+
+    /// Checks a call's arguments: where a whole one is a marker that stands for collapsed text, the sentence to
+    /// refuse the call with. `None`: go on.
+    ///
+    /// # Errors
+    /// `CLOSED`.
+    pub async fn check_arguments(&self, args: &Map<String, Value>) -> Result<Option<String>> {
+        let state = self.inner.lock().await?;
+        Ok(marker::imitation(args, |tag| state.issued.contains(tag)))
     }
 
     /// Lines for the model about files that it knows in another version than they are in now, each version
@@ -168,8 +189,6 @@ impl Inner {
                 Err(error) => self.retry(state, attempt, error).await?,
             }
         }
-        let turn = state.chat.current_turn();
-        state.stays.insert(id.clone(), turn);
         Ok(())
     }
 

@@ -77,6 +77,22 @@ pub fn tag_in(text: &str) -> Option<&str> {
     (is_tag && digits > 0 && rest[digits..].starts_with(" chars, ") && !rest.contains('\n')).then_some(tag)
 }
 
+/// The tags of all strings among the arguments that are markers: what an earlier roll left there.
+#[must_use]
+pub fn tags_in(args: &Map<String, Value>) -> Vec<String> {
+    fn walk(value: &Value, tags: &mut Vec<String>) {
+        match value {
+            Value::String(text) => tags.extend(tag_in(text).map(str::to_owned)),
+            Value::Array(items) => items.iter().for_each(|item| walk(item, tags)),
+            Value::Object(map) => map.values().for_each(|item| walk(item, tags)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let mut tags = Vec::new();
+    args.values().for_each(|value| walk(value, &mut tags));
+    tags
+}
+
 /// A sentence for the model where a string among the arguments, whole, is a marker whose tag `was_issued` in
 /// this branch; `None` where the call may run.
 #[must_use]

@@ -1,0 +1,36 @@
+/** The SSOT's four sections as messages: for models without a prefix cache, and for harnesses that want them. */
+import type { Assembled } from '../index.js'
+
+/** A message as pi-ai shapes it, as far as this file looks at it. */
+export interface Message {
+  role: string
+  content?: unknown
+  toolCallId?: string
+  timestamp?: number
+}
+
+/**
+ * The messages of a request in the order of SSOT 4.1: the metadata pool, the conversation with a `toolcall_ref` line
+ * in place of each output, the active content. The system prompt goes its own way in every harness.
+ *
+ * Results that the view does not know stay as they are.
+ */
+export function sections(messages: readonly Message[], view: Assembled): Message[] {
+  const references = new Map<string, unknown[]>()
+  for (const message of view.chat as Message[]) {
+    if (message.role !== 'toolResult' || message.toolCallId === undefined) continue
+    const queue = references.get(message.toolCallId)
+    if (queue === undefined) references.set(message.toolCallId, [message.content])
+    else queue.push(message.content)
+  }
+  const chat = messages.map((message) => {
+    const content = message.toolCallId === undefined ? undefined : references.get(message.toolCallId)?.shift()
+    return content === undefined ? message : { ...message, content }
+  })
+  return [...section(view.metadataPool), ...chat, ...section(view.activeContent)]
+}
+
+function section(text: string): Message[] {
+  // A fixed time: equal states must give equal bytes.
+  return text === '' ? [] : [{ role: 'user', content: [{ type: 'text', text }], timestamp: 0 }]
+}
