@@ -6,6 +6,21 @@
 use std::io::Write;
 
 use serde::Serialize;
+use serde_json::Value;
+
+/// How deep values from outside may be nested. What is stored must be readable again, and readers of JSON bound
+/// their depth (`serde_json` at 128), of which a document uses up some levels itself.
+pub const MAX_DEPTH: usize = 100;
+
+/// Whether a value's lists and objects are nested deeper than `limit`.
+#[must_use]
+pub fn is_deeper_than(value: &Value, limit: usize) -> bool {
+    match value {
+        Value::Array(items) => limit == 0 || items.iter().any(|item| is_deeper_than(item, limit - 1)),
+        Value::Object(map) => limit == 0 || map.values().any(|item| is_deeper_than(item, limit - 1)),
+        _ => false,
+    }
+}
 
 /// Writes the canonical form of a value.
 ///
@@ -17,7 +32,7 @@ pub fn write(value: &impl Serialize, out: &mut impl Write) -> std::io::Result<()
 
 /// The canonical form as text.
 #[must_use]
-pub fn to_string(value: &serde_json::Value) -> String {
+pub fn to_string(value: &Value) -> String {
     let mut bytes = Vec::new();
     write(value, &mut bytes).unwrap_or_else(|e| unreachable!("a JSON value is always serialisable: {e}"));
     String::from_utf8(bytes).unwrap_or_else(|e| unreachable!("JSON is UTF-8: {e}"))

@@ -99,6 +99,22 @@ impl Mounts {
         }
     }
 
+    /// The binding of a canonical path that the client has come upon by itself (a file that was renamed), where
+    /// a mapping leads there: that of the longest canonical prefix.
+    #[must_use]
+    pub fn reached(&self, canonical: &str) -> Option<FilesystemSource> {
+        self.mappings
+            .iter()
+            .filter(|m| below(canonical, &m.canonical_prefix).is_some())
+            .map(|m| (m.canonical_prefix.len(), m.filesystem_id.clone()))
+            .map(|(length, filesystem_id)| {
+                (length, FilesystemSource { filesystem_id, path: canonical.to_owned() })
+            })
+            .filter(|(_, source)| self.reverse(source).is_some())
+            .max_by_key(|(length, _)| *length)
+            .map(|(_, source)| source)
+    }
+
     /// Reverse translation: the agent's path for a canonical one, of which the filesystem must agree too.
     ///
     /// Of several that fit, the one with the longest canonical prefix whose forward translation leads back is
