@@ -256,9 +256,13 @@ impl Nodes {
 
 /// Why an answer is worth another attempt; `None` where it is final.
 fn transient(answer: &Answer) -> Option<String> {
-    let late = answer.status == StatusCode::INTERNAL_SERVER_ERROR && answer.body.contains("TimeoutException");
-    let busy = matches!(answer.status.as_u16(), 429 | 502 | 503 | 504);
-    (late || busy).then(|| format!("it answered {}: {}", answer.status.as_u16(), excerpt(&answer.body)))
+    if answer.status == StatusCode::INTERNAL_SERVER_ERROR && answer.body.contains("TimeoutException") {
+        return Some(
+            "it does not have this client's newest transaction in time (behind, or reset)".to_owned(),
+        );
+    }
+    let is_busy = matches!(answer.status.as_u16(), 429 | 502 | 503 | 504);
+    is_busy.then(|| format!("it answered {}: {}", answer.status.as_u16(), excerpt(&answer.body)))
 }
 
 fn root_cause(error: &reqwest::Error) -> String {

@@ -221,7 +221,7 @@ impl Inner {
             let query = "{:find [h (pull h [:xt/id :type])] :in [[h ...]]}";
             let body = format!("{{:query {query} :in-args [[{}]]}}", args.join(" "));
             let request = Request::post("query", Format::Json, Format::Edn, body);
-            let answer = self.nodes.send(&self.after_own(request).with("valid-time", FOREVER)).await?;
+            let answer = self.nodes.send(&self.after_known(request).with("valid-time", FOREVER)).await?;
             let rows = answer.json()?;
             self.cache(|cache| {
                 for row in rows.as_array().into_iter().flatten() {

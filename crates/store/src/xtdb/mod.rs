@@ -8,7 +8,8 @@
 //!   document that it replaces, and XTDB refuses it when the mark is no longer the one before.
 //! - A write is built on the version it replaces and carries a `match` of it, so two clients that saw the same
 //!   change make one version, and no change is lost between reading and writing.
-//! - Every read waits for this client's own last transaction, on whichever node it lands.
+//! - Every read waits for the newest transaction that this client wrote or saw, on whichever node it lands, so
+//!   that a fail-over never goes back in time.
 //!
 //! A transaction that writes one object several times becomes several in XTDB, which keeps only the last put of
 //! an ID in each. They are applied in order; a client that ends between two of them leaves the first ones.
@@ -84,8 +85,8 @@ pub struct XtdbStore {
 struct Inner {
     nodes: Nodes,
     cache: Mutex<Cache>,
-    /// The newest transaction of this client, which every read waits for.
-    own: AtomicU64,
+    /// The newest transaction that this client wrote or saw, which every read waits for.
+    known: AtomicU64,
     closed: AtomicBool,
     local: Mutex<BTreeMap<String, String>>,
 }
@@ -103,7 +104,7 @@ impl XtdbStore {
         let inner = Inner {
             nodes,
             cache: Mutex::default(),
-            own: AtomicU64::new(0),
+            known: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             local: Mutex::default(),
         };
@@ -129,13 +130,13 @@ impl Inner {
         use_it(&mut self.cache.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A read that waits for this client's own transactions.
+    /// A read that waits for what this client wrote or saw.
     fn read(&self, endpoint: &str, accept: Format) -> Request {
-        self.after_own(Request::get(endpoint, accept))
+        self.after_known(Request::get(endpoint, accept))
     }
 
-    fn after_own(&self, request: Request) -> Request {
-        match xtdb_number(TxId(self.own.load(Ordering::Acquire))) {
+    fn after_known(&self, request: Request) -> Request {
+        match xtdb_number(TxId(self.known.load(Ordering::Acquire))) {
             Some(tx) => request.with("await-tx-id", tx).with("await-tx-timeout", self.await_millis()),
             None => request,
         }
@@ -153,8 +154,10 @@ impl Inner {
         if answer.is_missing() {
             return Ok(None);
         }
-        let map = answer.edn()?;
-        Tx::from_edn(&map).map(Some).ok_or_else(|| answer.strange("no transaction in it"))
+        let tx = Tx::from_edn(&answer.edn()?).ok_or_else(|| answer.strange("no transaction in it"))?;
+        // Another node may take over before the next request, and must not answer from before this.
+        self.known.fetch_max(tx.id.0, Ordering::AcqRel);
+        Ok(Some(tx))
     }
 }
 

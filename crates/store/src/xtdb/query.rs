@@ -32,7 +32,7 @@ impl Inner {
         };
         let query = "{:find [e s] :in [[t ...]] :where [[e :type t] [e :source s]]}";
         let body = format!("{{:query {query} :in-args [[{types}]]}}");
-        let request = self.after_own(Request::post("query", Format::Json, Format::Edn, body));
+        let request = self.after_known(Request::post("query", Format::Json, Format::Edn, body));
         let request = request.with("valid-time", FOREVER).with("tx-id", xtdb_number(tx).unwrap_or_default());
         let answer = self.nodes.send(&request).await?;
         let rows = answer.json()?;

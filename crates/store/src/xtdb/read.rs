@@ -239,7 +239,7 @@ impl Inner {
     ) -> Result<(Answer, Vec<Value>)> {
         let args: Vec<String> = ids.iter().map(|id| quote(id.as_str())).collect();
         let body = format!("{{:query {query} :in-args [[{}]]}}", args.join(" "));
-        let request = self.after_own(Request::post("query", Format::Json, Format::Edn, body));
+        let request = self.after_known(Request::post("query", Format::Json, Format::Edn, body));
         let answer = self.nodes.send(&known(valid_at(request, at.valid_time), at.known)).await?;
         match answer.json()? {
             Value::Array(rows) => Ok((answer, rows)),

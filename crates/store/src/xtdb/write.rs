@@ -227,7 +227,7 @@ impl Inner {
         let answer = self.nodes.send(&request).await?;
         let tx = Tx::from_edn(&answer.edn()?).ok_or_else(|| answer.strange("no transaction in it"))?;
         let is_committed = self.is_committed(tx).await?;
-        self.own.fetch_max(tx.id.0, Ordering::AcqRel);
+        self.known.fetch_max(tx.id.0, Ordering::AcqRel);
         if is_committed {
             writer.mark = Some(mark);
             writer.is_known = true;
