@@ -101,15 +101,11 @@ impl Walk<'_> {
                 let scripted = args.iter().any(|word| matches!(word.text.as_str(), "-e" | "-f" | "--files"));
                 self.each(Touch::Discovered, operands(args, "efABCmtg").skip(usize::from(!scripted)));
             }
-            "touch" | "rm" | "unlink" | "truncate" | "tee" | "shred" | "mv" | "patch" => {
+            "touch" | "rm" | "unlink" | "truncate" | "tee" | "shred" | "patch" => {
                 self.each(Touch::Write, operands(args, "sdri"));
             }
-            "cp" | "install" | "ln" | "rsync" | "scp" => {
-                let mut all: Vec<&Word> = operands(args, "mogt").collect();
-                let last = all.pop();
-                self.each(Touch::Discovered, all.into_iter());
-                self.each(Touch::Write, last.into_iter());
-            }
+            "mv" => self.copy(Touch::Write, args),
+            "cp" | "install" | "ln" | "rsync" | "scp" => self.copy(Touch::Discovered, args),
             "git" => self.git(args),
             "make" | "tar" | "npm" | "pnpm" | "yarn" | "cargo" => {
                 self.inside(args, &["-C", "--prefix", "--directory", "--cwd"], |walk, args| {
@@ -117,6 +113,22 @@ impl Walk<'_> {
                 });
             }
             _ => self.guesses(args),
+        }
+    }
+
+    /// `cp a b`, or `cp a b dir`: the last operand is written, or a file of each source's name in it. Only the
+    /// disk can tell.
+    fn copy(&mut self, source: Touch, args: &[Word]) {
+        let mut sources: Vec<&Word> = operands(args, "mogt").collect();
+        let Some(target) = sources.pop() else { return };
+        self.each(source, sources.iter().copied());
+        if sources.len() < 2 {
+            self.add(Touch::Write, target);
+        }
+        for source in sources.into_iter().filter(|word| !word.expands && can_be_file(&word.text)) {
+            let name = source.text.rsplit('/').next().unwrap_or("");
+            let text = format!("{}/{name}", target.text.trim_end_matches('/'));
+            self.add(Touch::Write, &Word { text, ..target.clone() });
         }
     }
 
@@ -263,7 +275,7 @@ fn is_assignment(text: &str) -> bool {
     })
 }
 
-/// Arguments that are no options. Each letter of `valued` is an option whose value is the next word.
+/// Arguments that are no options and not empty. Each letter of `valued` is an option whose value is the next word.
 fn operands<'w>(args: &'w [Word], valued: &'w str) -> impl Iterator<Item = &'w Word> {
     let (mut value, mut only_operands) = (false, false);
     args.iter().filter(move |word| {
@@ -274,7 +286,7 @@ fn operands<'w>(args: &'w [Word], valued: &'w str) -> impl Iterator<Item = &'w W
         }
         let option = !only_operands && text.starts_with('-') && text.len() > 1;
         value = option && text.len() == 2 && valued.contains(&text[1..]);
-        !option
+        !option && !text.is_empty()
     })
 }
 
