@@ -286,7 +286,7 @@ fn operands<'w>(args: &'w [Word], valued: &'w str) -> impl Iterator<Item = &'w W
         }
         let option = !only_operands && text.starts_with('-') && text.len() > 1;
         value = option && text.len() == 2 && valued.contains(&text[1..]);
-        !option && !text.is_empty()
+        !option && (word.expands || !text.is_empty())
     })
 }
 
