@@ -159,6 +159,16 @@ async fn write(store: &Arc<dyn Store>, writes: Vec<Write>) -> Receipt {
     store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap()
 }
 
+/// Writes something else until a transaction has a later time than this one.
+async fn later(store: &Arc<dyn Store>, than: Timestamp) {
+    let session = session();
+    for n in 0.. {
+        if put(store, prompt(&session, &n.to_string())).await.tx_time > than {
+            return;
+        }
+    }
+}
+
 async fn refused(store: &Arc<dyn Store>, writes: Vec<Write>) -> ErrorCode {
     store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap_err().code()
 }

@@ -3,7 +3,7 @@
 //! Architecture invariants:
 //! - History is append-only. No call rewrites or removes a version.
 //! - A write that was acknowledged is durable against a killed process and readable at once.
-//! - Transaction numbers rise strictly, and transaction times with them, whatever the clock does.
+//! - Transaction numbers rise strictly, and transaction times never fall, whatever the clock does.
 //! - Appending to a growing document costs what the change costs; reading gives the whole document.
 
 use std::collections::BTreeMap;

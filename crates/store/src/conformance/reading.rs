@@ -17,7 +17,9 @@ pub async fn as_of_a_transaction(store: Arc<dyn Store>) {
     let before = store.latest_tx().await.unwrap();
     let mut receipts = Vec::new();
     for n in 0..5 {
-        receipts.push(put(&store, prompt(&session, &n.to_string())).await);
+        let receipt = put(&store, prompt(&session, &n.to_string())).await;
+        later(&store, receipt.tx_time).await;
+        receipts.push(receipt);
     }
     for (n, receipt) in receipts.iter().enumerate() {
         let by_time = AsOf { valid_time: None, known: Some(Known::Time(receipt.tx_time)) };
@@ -92,6 +94,7 @@ pub async fn patched_documents_are_read_as_of_any_point(store: Arc<dyn Store>) {
     let chat = Document::chat(&session);
     let mut points = vec![(put(&store, chat.clone()).await, chat.clone())];
     for n in 1..=6 {
+        later(&store, points[n - 1].0.tx_time).await;
         let receipt = write(&store, vec![Write::patch(chat.id().clone(), turn(n))]).await;
         let document = patch::apply(points[n - 1].1.clone(), [&turn(n)]).unwrap();
         points.push((receipt, document));
@@ -197,7 +200,8 @@ pub async fn queries_filter_by_type_and_source(store: Arc<dyn Store>) {
         file(&filesystem, "/srcü/%_.rs", Some("a")),
         file(&other, "/src/a.rs", Some("a")),
     ];
-    write(&store, files.iter().cloned().map(Write::put).collect()).await;
+    let written = write(&store, files.iter().cloned().map(Write::put).collect()).await;
+    later(&store, written.tx_time).await;
     let call = toolcall(&unique("call"), &session, "x");
     let receipt = put(&store, call.clone()).await;
     let ids = |indexes: &[usize]| indexes.iter().map(|i| files[*i].id().clone()).collect::<Vec<_>>();
