@@ -8,6 +8,7 @@
 mod faults;
 mod kill;
 mod many;
+mod power;
 mod privacy;
 mod worker;
 
