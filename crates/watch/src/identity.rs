@@ -70,3 +70,46 @@ fn open_to_all(metadata: &Metadata) -> bool {
 fn open_to_all(_: &Metadata) -> bool {
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn only_a_directory_that_can_be_reached_has_an_identity() {
+        let root = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(root.path()).unwrap();
+        fs::write(root.join("file"), "").unwrap();
+        assert!(of(root).is_some() && of(root) == of(root));
+        assert_eq!(of(&root.join("file")), None);
+        assert_eq!(of(&root.join("missing")), None);
+    }
+
+    #[test]
+    fn the_time_of_birth_tells_where_the_inode_number_does_not() {
+        let (old, young) = (Identity::from_parts(1, 2, 3), Identity::from_parts(1, 2, 4));
+        assert_ne!(old, young);
+        let root = tempfile::tempdir().unwrap();
+        let metadata = fs::metadata(root.path()).unwrap();
+        // Some file systems keep no time of birth; the events alone tell there.
+        if let Ok(created) = metadata.created() {
+            let born = created.duration_since(UNIX_EPOCH).unwrap().as_nanos();
+            assert_eq!(identity(&metadata).born, born);
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn the_root_and_a_directory_of_everyone_are_shared() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(root.path()).unwrap();
+        for (mode, shared) in [(0o1777, true), (0o700, false), (0o777, false), (0o1700, false)] {
+            fs::set_permissions(root, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(directory(root).unwrap().shared, shared, "{mode:o}");
+        }
+        assert!(directory(Utf8Path::new("/")).unwrap().shared);
+    }
+}

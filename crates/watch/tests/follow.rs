@@ -10,6 +10,7 @@ mod common;
 use std::fs::{self, File};
 use std::io::Write;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use camino::Utf8PathBuf;
 use common::{Content, Scene};
@@ -44,6 +45,7 @@ const TRACKED: [&str; 4] = ["a/f", "a/b/f", "a/b/g", "later/deep/er/f"];
     "write a/b/g 4",
 ])]
 #[case::ancestor_moved_away(&["mv a x", "write x/b/f other", "mv x a", "write a/b/f 2"])]
+#[case::ancestor_moved_and_back_at_once(&["mv a x; mv x a", "write a/b/f 2", "mv a x; mv x a; write a/b/f 3"])]
 #[case::ancestor_exchanged(&["mv a x; write a/b/f 2", "write a/b/f 3", "write x/b/f other", "write a/b/g 4"])]
 #[case::ancestor_removed(&["rmtree a", "write a/b/f 2", "write a/b/f 3"])]
 #[case::root_removed(&["rmtree .", "write a/b/f 2", "write a/b/f 3"])]
@@ -194,6 +196,33 @@ fn a_directory_followed_to_its_new_place_is_watched_there() {
     scene.write("b/f", "3");
     scene.assert_equal_after_flush();
     assert_eq!(scene.rescans(), 0);
+}
+
+#[test]
+fn directories_exchanged_while_they_are_attached_are_not_missed() {
+    let scene = Scene::new();
+    for _ in 0..10 {
+        let busy = AtomicBool::new(true);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..50 {
+                    scene.run(&format!("write new/b/f {number}; mv new a; mv a old; rmtree old"));
+                }
+                scene.run("write a/b/f last");
+                busy.store(false, Ordering::SeqCst);
+            });
+            while busy.load(Ordering::SeqCst) {
+                scene.track("a/b/f");
+                scene.untrack("a/b/f");
+            }
+        });
+        scene.track("a/b/f");
+        scene.run("write a/b/f after");
+        scene.assert_equal_after_flush();
+        scene.run("rmtree a");
+        scene.assert_equal_after_flush();
+        scene.untrack("a/b/f");
+    }
 }
 
 #[test]
