@@ -173,10 +173,15 @@ export declare class ContextManager {
    */
   answerRead(path: string, offset?: number | undefined | null, limit?: number | undefined | null): Promise<string | undefined | null>
   /**
-   * Checks an edit of a file, just indexed: if it has changed since the model last saw or wrote it, the
+   * Checks an edit of a file: if it has changed since the model last saw or wrote it, the
    * refusal with the difference, after which the model knows the change. Null: go on.
    */
   checkEdit(path: string): Promise<string | undefined | null>
+  /**
+   * Checks a call's arguments: where a whole one is a marker that stands for collapsed text, the sentence to
+   * refuse the call with. Null: go on.
+   */
+  checkArguments(args: object): Promise<string | undefined | null>
   /**
    * Lines for the model about files that it knows in another version than they are in now, each version
    * once. `advance` gives the same in its plan; this is for the moment between a prompt and its first call.
@@ -531,6 +536,8 @@ export interface SetChange {
   code?: ErrorCode
   /** The content or the part of it, after an activation. */
   content?: string
+  /** After an activation of a tool call whose arguments are collapsed in what was projected last: the full ones. */
+  arguments?: object
   /** After an activation: whether the whole content is still visible in what was projected last. */
   visible: boolean
 }
