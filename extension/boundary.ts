@@ -76,6 +76,7 @@ export class Boundary {
   beforePrompt(ctx: ExtensionContext): Promise<string | undefined> {
     return this.#exclusive(async () => {
       await this.#take(ctx, () => false)
+      this.#notices.push(...(await this.manager.staleNotices()))
       return this.#takeNotices()
     })
   }

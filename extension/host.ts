@@ -144,7 +144,7 @@ export class Host {
       return await bounded(opening, OPEN_LIMIT_MS, `opening the store ${this.place}`)
     } catch (error) {
       opening.then((late) => late.close()).catch(() => {})
-      throw error
+      throw new Error(`the store ${this.place} can't be opened: ${sentence(error)}`)
     }
   }
 
@@ -157,18 +157,24 @@ export class Host {
   }
 
   #observer(ctx: ExtensionContext): FileObserver {
-    const observe = async (index: (manager: ContextManager) => Promise<unknown>): Promise<void> => {
+    const ask = async <T>(question: (manager: ContextManager) => Promise<T>): Promise<T | undefined> => {
       const { boundary } = this
-      if (boundary === undefined) return
+      if (boundary === undefined) return undefined
       try {
-        await index(boundary.manager)
+        return await bounded(question(boundary.manager), HANDLER_LIMIT_MS, 'indexing a file')
       } catch (error) {
-        if (this.boundary === boundary && !isPassing(error)) await this.#failed(error, ctx)
+        // A file that can't be indexed is the tool's to judge.
+        if (this.boundary === boundary && !isPassing(error)) await this.#give(error, ctx, 'stopped')
+        return undefined
       }
     }
+    const off = (): boolean => this.boundary?.rolls !== true
     return {
-      read: (path, bytes) => observe((manager) => manager.indexFile(path, bytes)),
-      written: (path, content) => observe((manager) => manager.indexWritten(path, content)),
+      read: async (path, bytes) => void (await ask((manager) => manager.indexFile(path, bytes))),
+      written: async (path, content) => void (await ask((manager) => manager.indexWritten(path, content))),
+      answer: async (path, offset, limit) =>
+        off() ? undefined : ((await ask((manager) => manager.answerRead(path, offset, limit))) ?? undefined),
+      refusal: async (path) => (off() ? undefined : ((await ask((manager) => manager.checkEdit(path))) ?? undefined)),
     }
   }
 

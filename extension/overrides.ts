@@ -15,10 +15,14 @@ import {
 } from '@earendil-works/pi-coding-agent'
 import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
 
-/** Where the bytes go. Neither rejects: a file that can't be indexed is still read and written. */
+/** Where the bytes go. None of it rejects: a file that can't be indexed is still read and written. */
 export interface FileObserver {
   /** The agent has read a file. */
   read(path: string, bytes: Uint8Array): Promise<void>
+  /** What to answer instead of lines that the model has before it already; undefined: show the lines. */
+  answer(path: string, offset: number | undefined, limit: number | undefined): Promise<string | undefined>
+  /** Why an edit must not go on, for the model: the file is not what it knows; undefined: go on. */
+  refusal(path: string): Promise<string | undefined>
   /** The agent has written a file. */
   written(path: string, content: string): Promise<void>
 }
@@ -44,20 +48,27 @@ export function overrideTools(pi: ExtensionAPI, ctx: ExtensionContext, observer:
 
 function overrideRead(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObserver): void {
   const autoResizeImages = imageAutoResize(ctx)
-  const operations = {
-    access: readable,
-    detectImageMimeType: detectSupportedImageMimeTypeFromFile,
-    async readFile(path: string): Promise<Buffer> {
-      // Pi's write empties a file before it fills it; a read beside it must wait for the whole text.
-      const bytes = await withFileMutationQueue(path, () => readFile(path))
-      await observer.read(path, bytes)
-      return bytes
-    },
-  }
-  const own = (cwd: string) => createReadToolDefinition(cwd, { autoResizeImages, operations })
   pi.registerTool({
-    ...own(ctx.cwd),
-    execute: (id, input, signal, update, context) => own(context.cwd).execute(id, input, signal, update, context),
+    ...createReadToolDefinition(ctx.cwd),
+    async execute(id, input, signal, update, context) {
+      let found: string | undefined
+      const operations = {
+        // Pi's write empties a file before it fills it, and makes it first: a read beside it waits for its end.
+        access: (path: string) => withFileMutationQueue(path, () => readable(path)),
+        detectImageMimeType: detectSupportedImageMimeTypeFromFile,
+        async readFile(path: string): Promise<Buffer> {
+          const bytes = await withFileMutationQueue(path, () => readFile(path))
+          await observer.read(path, bytes)
+          found = path
+          return bytes
+        },
+      }
+      const own = createReadToolDefinition(context.cwd, { autoResizeImages, operations })
+      const result = await own.execute(id, input, signal, update, context)
+      if (found === undefined || result.content.some((block) => block.type !== 'text')) return result
+      const text = await observer.answer(found, input.offset, input.limit)
+      return text === undefined ? result : { content: [{ type: 'text', text }], details: undefined }
+    },
   })
 }
 
@@ -78,7 +89,11 @@ function overrideWrite(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileOb
 function overrideEdit(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObserver): void {
   const operations = {
     access: (path: string) => access(path, constants.R_OK | constants.W_OK),
-    readFile: (path: string) => readFile(path),
+    async readFile(path: string): Promise<Buffer> {
+      const refusal = await observer.refusal(path)
+      if (refusal !== undefined) throw new Error(refusal)
+      return readFile(path)
+    },
     writeFile: (path: string, content: string) => write(path, content, observer),
   }
   const own = (cwd: string) => createEditToolDefinition(cwd, { operations })

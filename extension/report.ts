@@ -63,6 +63,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
   const boundary = host.boundary
   if (boundary === undefined) throw new Error('the context manager has no open session')
   const [sets, stats, receipts] = await Promise.all([manager.sessionSets(), manager.stats(), manager.receipts()])
+  const index = new Set(sets.session_index)
   const active = new Set(sets.active_set)
   const pinned = new Set(sets.pinned_set)
   const messages = ctx.sessionManager.buildSessionProjection().messages
@@ -70,6 +71,8 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
   const add = (kind: Kind, characters: number): void => void sums.set(kind, (sums.get(kind) ?? 0) + characters)
   add('system prompt and tools', ctx.getSystemPrompt().length)
   const calls = new Map<string, string>()
+  /** Call ids that occurred already: a provider may repeat them, and then only the header tells the object. */
+  const named = new Set<string>()
   const visible: Visible[] = []
   const collapsed: Collapsed[] = []
   for (const message of messages) {
@@ -93,7 +96,10 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
       const size = text.length + IMAGE_CHARACTERS * message.content.filter((block) => block.type === 'image').length
       add('tool results', size)
       const id = readHeader(text)?.id ?? message.toolCallId
-      visible.push({ id, ...one, tokens: tokens(size), active: active.has(id), pinned: pinned.has(id) })
+      const known = index.has(message.toolCallId) && !named.has(message.toolCallId)
+      const full = known ? message.toolCallId : ((await manager.get(id))?.['xt/id'] ?? id)
+      named.add(message.toolCallId)
+      visible.push({ id, ...one, tokens: tokens(size), active: active.has(full), pinned: pinned.has(full) })
     } else {
       add(message.role === 'user' ? 'your words' : 'other', sizeOf(message))
     }

@@ -33,8 +33,10 @@ export function registerTools(pi: ExtensionAPI, engine: Engine): void {
       grep: Type.Optional(Type.String({ description: 'only lines containing this' })),
     }),
     async execute(_id, { id, lines, grep }) {
-      const change = granted(await engine().activate(id, partOf(lines, grep)))
-      return answer(change.content ?? change.message)
+      const part = partOf(lines, grep)
+      const change = granted(await engine().activate(id, part))
+      if (change.content !== '') return answer(change.content ?? change.message)
+      return answer(part === undefined ? `${change.message}; it is empty` : `no line contains ${JSON.stringify(grep)}`)
     },
   })
   pi.registerTool({

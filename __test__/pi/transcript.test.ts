@@ -52,7 +52,10 @@ describe('print mode', () => {
     const { server, home, store, load } = await setUp([
       calls(['bash', { command: 'cat big.txt' }, 'call_big']),
       calls(['activate', { id: handle('call_big'), lines: '700-702' }, 'call_lines']),
-      calls(['activate', { id: handle('call_big'), grep: 'line 1234:' }, 'call_grep']),
+      calls(
+        ['activate', { id: handle('call_big'), grep: 'line 1234:' }, 'call_grep'],
+        ['activate', { id: handle('call_big'), grep: 'no such words' }, 'call_none'],
+      ),
       'done',
     ])
     const all = lines('big', 3000).split('\n').with(1499, failing).join('\n')
@@ -70,6 +73,7 @@ describe('print mode', () => {
     const last = resultsById(server.requests[3]!)
     expect(last.get('call_lines')).toContain(all.split('\n').slice(699, 702).join('\n'))
     expect(last.get('call_grep')).toContain(all.split('\n')[1233])
+    expect(last.get('call_none')).toBe('no line contains "no such words"')
     const manager = await openStore(store, sessionIdOf(run.sessionFile!), home.cwd)
     expect((await manager.get('call_big'))!.content).toBe(all)
     // The person and the session file keep what Pi had.

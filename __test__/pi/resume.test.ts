@@ -1,0 +1,263 @@
+/** A session that goes on: in a new process, after a kill, on another branch, as a copy, in another store. */
+import { rmSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { afterEach, describe, expect, test } from 'vitest'
+import { checkAllToolPairs, checkAppendOnly } from '../rig/checks.ts'
+import { cleanUp, newestSession, runPrint, startRpc } from '../rig/pi.ts'
+import type { PiRpc } from '../rig/pi.ts'
+import { calls } from '../rig/reply.ts'
+import { lastOf, resultsById } from '../rig/request.ts'
+import type { ModelRequest } from '../rig/request.ts'
+import { command, handle, lines, notices, openStore, put, reference, sessionIdOf, setsOf, setUp } from './support.ts'
+import type { Setting } from './support.ts'
+
+afterEach(cleanUp)
+
+const NAVIGATE = fileURLToPath(new URL('navigate.ts', import.meta.url))
+
+/** A model that reads the file a prompt names, goes back to what `back ID` names, and else answers at length. */
+function reader(request: ModelRequest): ReturnType<typeof calls> | string {
+  const said = request.messages.at(-1)!
+  if (said.role !== 'user') return lines(`answer ${request.n}`, 60)
+  const [verb, what] = said.text.split(' ')
+  if (verb === 'read') return calls(['read', { path: `${what}.txt` }, `call_${what}`])
+  if (verb === 'back') return calls(['activate', { id: what }, `back_${request.n}`])
+  return lines(`answer ${request.n}`, 200)
+}
+
+async function library(options: Parameters<typeof setUp>[1] = {}): Promise<Setting> {
+  const setting = await setUp(reader, options)
+  for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) put(setting.home, `${name}.txt`, lines(name, 60))
+  return setting
+}
+
+/** Four turns, the first of which read two files; then what is stale is rolled. */
+async function withRoll(rpc: PiRpc): Promise<void> {
+  await rpc.prompt('read a')
+  await rpc.prompt('read b')
+  for (const prompt of ['one', 'two', 'three']) await rpc.prompt(prompt)
+  expect(await command(rpc, '/context roll')).toEqual([expect.stringMatching(/^Rolled: 2 items/)])
+}
+
+describe('a new process', () => {
+  test('print mode goes on with the same bytes and the same sets', async () => {
+    const { server, home, store, load } = await library()
+    const first = await runPrint({ ...load, prompts: ['read a', 'read b'] })
+    const session = sessionIdOf(first.sessionFile!)
+    const before = await setsOf(store, session, home.cwd)
+    expect(before.active_set).toHaveLength(4)
+    const second = await runPrint({ ...load, prompts: ['go on'], args: ['--continue'] })
+    expect(second).toMatchObject({ exitCode: 0, stderr: '', sessionFile: first.sessionFile })
+    server.check()
+    checkAllToolPairs(server.requests)
+    checkAppendOnly(server.requests)
+    const after = await setsOf(store, session, home.cwd)
+    expect(after).toEqual(before)
+  })
+
+  test('kill -9 between two prompts loses nothing', async () => {
+    const { server, home, store, load } = await library()
+    const rpc = await startRpc(load)
+    await withRoll(rpc)
+    await rpc.prompt('read c')
+    await command(rpc, '/context off')
+    const { sessionId } = await rpc.state()
+    await rpc.kill9()
+    const sets = await setsOf(store, sessionId, home.cwd)
+    expect(sets.session_index).toEqual(expect.arrayContaining(['call_a', 'call_b', 'call_c']))
+    expect(sets.active_set).toContain('call_c')
+
+    const after = await startRpc({ ...load, args: ['--continue'] })
+    const killed = server.requests.length
+    await after.prompt(`back ${handle('call_a')}`)
+    expect(await setsOf(store, sessionId, home.cwd)).toMatchObject({
+      active_set: expect.arrayContaining(['call_c', 'call_a']),
+    })
+    const [report] = await command(after, '/context')
+    expect(report).toContain('rolls are off')
+    await after.close()
+    server.check()
+    checkAllToolPairs(server.requests)
+    const rolled = server.requests.find((request) => resultsById(request).get('call_a') === reference('call_a', 'read'))!
+    checkAppendOnly(server.requests, [rolled.n])
+    expect(rolled.n).toBeLessThan(killed)
+    expect(resultsById(server.requests.at(-1)!).get(`back_${killed}`)).toBe(lines('a', 60))
+  })
+
+  test('kill -9 inside of a turn: its results are part of it afterwards', async () => {
+    const { server, home, store, load } = await setUp((request, n) => {
+      if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_a'])
+      if (n === 1) return calls(['read', { path: 'b.txt' }, 'call_b'], ['bash', { command: 'sleep 600' }, 'call_long'])
+      return lastOf(request, 'user')!.text
+    })
+    for (const name of ['a', 'b']) put(home, `${name}.txt`, lines(name, 60))
+    const rpc = await startRpc(load)
+    const from = rpc.mark
+    await rpc.command({ type: 'prompt', message: 'look' })
+    await rpc.waitFor((event) => event.type === 'tool_execution_end' && event['toolCallId'] === 'call_b', from)
+    const { sessionId } = await rpc.state()
+    await rpc.kill9()
+    const after = await startRpc({ ...load, args: ['--continue'] })
+    await after.prompt('and now')
+    await after.close()
+    server.check()
+    checkAllToolPairs(server.requests, { allowNoResult: true })
+    checkAppendOnly(server.requests)
+    const manager = await openStore(store, sessionId, home.cwd)
+    const chat = (await manager.get(`chat:${sessionId}`))! as unknown as { turns: { user: unknown; toolcall_ids: string[] }[] }
+    expect(chat.turns).toHaveLength(2)
+    expect(chat.turns[0]!.toolcall_ids).toContain('call_a')
+    // What the killed process had recorded can be had, whether or not Pi stored its result.
+    expect((await manager.get('call_b'))!.content).toBe(lines('b', 60))
+  })
+
+  test('a store that was removed: the whole session is taken in anew', async () => {
+    const { server, home, store, load } = await library()
+    const first = await runPrint({ ...load, prompts: ['read a', 'read b'] })
+    rmSync(store.replace(/context\.db$/, ''), { recursive: true })
+    const second = await runPrint({ ...load, prompts: ['go on'], args: ['--continue'] })
+    expect(second).toMatchObject({ exitCode: 0, stderr: '' })
+    server.check()
+    checkAppendOnly(server.requests)
+    const manager = await openStore(store, sessionIdOf(first.sessionFile!), home.cwd)
+    expect((await manager.get('call_a'))!.content).toContain(lines('a', 60))
+    expect((await manager.sessionSets()).active_set).toEqual(expect.arrayContaining(['call_a', 'call_b']))
+  })
+
+  test('a session from before the extension was there is taken in whole', async () => {
+    const { server, home, store, load } = await library()
+    const first = await runPrint({ home, prompts: ['read a', 'read b'] })
+    await runPrint({ ...load, prompts: ['go on', 'and on', 'and on', 'and on'], args: ['--continue'] })
+    server.check()
+    checkAllToolPairs(server.requests)
+    const manager = await openStore(store, sessionIdOf(first.sessionFile!), home.cwd)
+    expect((await manager.get('call_a'))!.content).toBe(lines('a', 60))
+    expect(resultsById(server.requests[4]!).get('call_a')).toBe(lines('a', 60))
+  })
+})
+
+describe('inside a process', () => {
+  test('a new session, and back to the first one', async () => {
+    const { server, home, store, load } = await library()
+    const rpc = await startRpc(load)
+    await rpc.prompt('read a')
+    const first = await rpc.state()
+    await rpc.command({ type: 'new_session' })
+    await rpc.prompt('read b')
+    const second = await rpc.state()
+    expect(second['sessionId']).not.toBe(first['sessionId'])
+    await rpc.command({ type: 'switch_session', sessionPath: first['sessionFile'] })
+    await rpc.prompt('read c')
+    expect(await rpc.close()).toEqual({ code: 0, signal: null })
+    server.check()
+    checkAllToolPairs(server.requests)
+    expect(notices(rpc.events)).toEqual([])
+    checkAppendOnly([server.requests[0]!, server.requests[1]!, server.requests[4]!, server.requests[5]!])
+    const sets = await setsOf(store, first['sessionId'], home.cwd)
+    expect(sets.session_index.filter((id) => id.startsWith('call_'))).toEqual(['call_a', 'call_c'])
+    const other = await setsOf(store, second['sessionId'], home.cwd)
+    expect(other.session_index.filter((id) => id.startsWith('call_'))).toEqual(['call_b'])
+  })
+
+  test.each(['fork', 'clone'])('a %s has its own state, from the point where it began', async (kind) => {
+    const { server, home, store, load } = await library()
+    const rpc = await startRpc(load)
+    await withRoll(rpc)
+    const first = await rpc.state()
+    if (kind === 'clone') await rpc.command({ type: 'clone' })
+    else {
+      const { messages } = await rpc.command({ type: 'get_fork_messages' })
+      await rpc.command({ type: 'fork', entryId: messages.at(-1).entryId })
+    }
+    const copy = await rpc.state()
+    expect(copy['sessionId']).not.toBe(first['sessionId'])
+    await rpc.prompt('read d')
+    await rpc.prompt(`back ${handle('call_a')}`)
+    expect(await rpc.close()).toEqual({ code: 0, signal: null })
+    server.check()
+    checkAllToolPairs(server.requests)
+    expect(notices(rpc.events).filter((text) => !text.startsWith('Rolled'))).toEqual([])
+    const own = await setsOf(store, copy['sessionId'], home.cwd)
+    expect(own.session_index).toEqual(expect.arrayContaining(['call_a', 'call_b', 'call_d']))
+    expect(own.active_set).toEqual(expect.arrayContaining(['call_a', 'call_d']))
+    const old = await setsOf(store, first['sessionId'], home.cwd)
+    expect(old.session_index).not.toContain('call_d')
+    const last = resultsById(server.requests.at(-1)!)
+    expect([...last].findLast(([id]) => id.startsWith('back_'))![1]).toContain(lines('a', 60))
+    // The clone has the roll on its branch, the fork begins before it.
+    if (kind === 'clone') expect(last.get('call_a')).toBe(reference('call_a', 'read'))
+  })
+
+  test('a step in the tree takes the state of that branch, and back again', async () => {
+    const { server, home, store, load } = await library()
+    const rpc = await startRpc({ ...load, extension: [load.extension, NAVIGATE] })
+    await rpc.prompt('read a')
+    await rpc.prompt('read b')
+    const { entries } = await rpc.command({ type: 'get_entries' })
+    const leaf = entries.at(-1).id
+    const users = entries.filter((entry: any) => entry.message?.role === 'user')
+    await command(rpc, `/goto ${users[1].id}`)
+    const { sessionId } = await rpc.state()
+    const calls = async () => (await setsOf(store, sessionId, home.cwd)).active_set.filter((id) => id.startsWith('call_'))
+    expect(await calls()).toEqual(['call_a'])
+    await rpc.prompt('read c')
+    expect(await calls()).toEqual(['call_a', 'call_c'])
+    const onC = server.requests.length
+    await command(rpc, `/goto ${leaf}`)
+    expect(await calls()).toEqual(['call_a', 'call_b'])
+    await rpc.prompt('read d')
+    await rpc.close()
+    server.check()
+    checkAllToolPairs(server.requests)
+    const { requests } = server
+    checkAppendOnly([...requests.slice(0, 2), ...requests.slice(4, onC)])
+    checkAppendOnly([...requests.slice(0, 4), ...requests.slice(onC)])
+    expect((await setsOf(store, sessionId, home.cwd)).session_index).toEqual(
+      expect.arrayContaining(['call_a', 'call_b', 'call_c', 'call_d']),
+    )
+  })
+
+  test('the root of the tree has an empty state', async () => {
+    const { server, home, store, load } = await library()
+    const rpc = await startRpc({ ...load, extension: [load.extension, NAVIGATE] })
+    await rpc.prompt('read a')
+    const { entries } = await rpc.command({ type: 'get_entries' })
+    await command(rpc, `/goto ${entries.find((entry: any) => entry.message?.role === 'user').id}`)
+    const { sessionId } = await rpc.state()
+    await rpc.prompt('read b')
+    await rpc.close()
+    server.check()
+    const sets = await setsOf(store, sessionId, home.cwd)
+    expect(sets.active_set.filter((id) => id.startsWith('call_'))).toEqual(['call_b'])
+  })
+
+  test('a reload goes on where it was', async () => {
+    const { server, load } = await library()
+    const rpc = await startRpc({ ...load, extension: [load.extension, NAVIGATE] })
+    await withRoll(rpc)
+    await command(rpc, '/again')
+    await rpc.prompt('four')
+    const rolled = server.requests.at(-1)!
+    expect(resultsById(rolled).get('call_a')).toBe(reference('call_a', 'read'))
+    await command(rpc, '/again')
+    await rpc.prompt('five')
+    expect(await rpc.close()).toEqual({ code: 0, signal: null })
+    server.check()
+    checkAppendOnly(server.requests, [rolled.n])
+    expect(server.requests.at(-1)!.tools).toEqual(rolled.tools)
+  })
+
+  test('--no-session keeps everything in memory', async () => {
+    const { server, home, store, load } = await library()
+    const rpc = await startRpc({ ...load, args: ['--no-session'] })
+    await withRoll(rpc)
+    await rpc.prompt(`back ${handle('call_a')}`)
+    const [report] = await command(rpc, '/context')
+    expect(report).toContain('Store: memory')
+    await rpc.close()
+    server.check()
+    expect([...resultsById(server.requests.at(-1)!)].at(-1)![1]).toContain(lines('a', 60))
+    expect(() => writeFileSync(store, '', { flag: 'r' })).toThrow('ENOENT')
+    expect(newestSession(home.sessionsDir)).toBeUndefined()
+  })
+})
