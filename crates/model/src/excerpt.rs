@@ -114,10 +114,10 @@ fn choose(lines: &Lines<'_>, gate: &Gate, limit: usize) -> Vec<bool> {
     let size = |at: usize| lines.chars(at).min(limit) + 1;
     let mut left = gate.head_chars;
     for (at, shown) in shown.iter_mut().enumerate().take(gate.head_lines) {
-        if size(at) > left && at > 0 {
+        if size(at) > left {
             break;
         }
-        left = left.saturating_sub(size(at));
+        left -= size(at);
         *shown = true;
     }
     left = gate.tail_chars;

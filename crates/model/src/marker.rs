@@ -57,7 +57,7 @@ pub fn collapse_args(tool: &str, args: &Map<String, Value>, tag: &str, handle: &
         }
         let marker = marker(text, chars, tag, handle, is_command);
         let saved = json_chars(text).saturating_sub(json_chars(&marker));
-        if saved > 0 {
+        if saved > 0 && tokens::utf16_len(&marker) < chars {
             strings += 1;
             saved_chars += saved;
             *text = marker;

@@ -161,9 +161,10 @@ proptest! {
         fields in prop::collection::hash_map("[a-zA-Z]{1,8}", value(), 0..5),
         tool in prop::sample::select(vec!["write", "edit", "bash", "other"]),
         call in "\\PC{0,40}",
+        long in 1_usize..20,
     ) {
         let input: Map<String, Value> = fields.into_iter().collect();
-        let tag = tag(&call);
+        let (tag, call) = (tag(&call), call.repeat(long));
         let Some(collapsed) = collapse_args(tool, &input, &tag, &call) else { return Ok(()) };
         prop_assert_eq!(Some(collapsed.clone()), collapse_args(tool, &input, &tag, &call));
         let (before, after) = (Value::Object(input.clone()), Value::Object(collapsed.args.clone()));
