@@ -5,7 +5,7 @@ use super::prices::Prices;
 use super::roll::{Roll, RollReason, calls_to_pay_back};
 
 /// How many content blocks before a breakpoint Anthropic's API looks for a cached prefix
-/// (platform.claude.com, "Prompt caching": "up to 20 content blocks before").
+/// (platform.claude.com/docs/en/build-with-claude/prompt-caching).
 pub const ANTHROPIC_LOOKBACK_BLOCKS: u32 = 20;
 
 /// At the hard threshold a roll must win back at least one part in so many of the room that is left, so that
