@@ -75,8 +75,8 @@ export class Boundary {
    */
   beforePrompt(ctx: ExtensionContext): Promise<string | undefined> {
     return this.#exclusive(async () => {
-      await this.#take(ctx, () => false)
-      this.#notices.push(...(await this.manager.staleNotices()))
+      // Asked even where the branch has nothing new: files may have changed, and other clients may have written.
+      await this.#take(ctx, () => false, true)
       return this.#takeNotices()
     })
   }
@@ -171,8 +171,14 @@ export class Boundary {
     return this.#circumstances.call(ctx, { atUserTurn, rolls })
   }
 
-  /** Hands over what is new. Undefined where nothing is. `rolls` says whether a roll may come of it. */
-  async #take(ctx: ExtensionContext, rolls: (atUserTurn: boolean) => boolean): Promise<Plan | undefined> {
+  /**
+   * Hands over what is new. Undefined where nothing is, unless `always`. `rolls` says whether a roll may come of it.
+   */
+  async #take(
+    ctx: ExtensionContext,
+    rolls: (atUserTurn: boolean) => boolean,
+    always = false,
+  ): Promise<Plan | undefined> {
     const entries = this.#doubt ? undefined : entriesAfter(ctx.sessionManager, this.#last)
     const messages = entries && this.#incoming(entries)
     if (messages === undefined) {
@@ -182,7 +188,7 @@ export class Boundary {
     this.#last = ctx.sessionManager.getLeafId()
     const atUserTurn = (messages ?? []).some(({ message }) => (message as PiMessage).role === 'user')
     const may = this.rolls && rolls(atUserTurn)
-    if (messages?.length === 0 && !may) return undefined
+    if (messages?.length === 0 && !may && !always) return undefined
     this.#doubt = true
     const plan = await this.manager.advance(messages ?? [], this.#call(ctx, atUserTurn, may))
     this.#doubt = false

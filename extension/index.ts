@@ -12,6 +12,8 @@ import type {
   SessionBeforeCompactResult,
   SessionCompactEvent,
   SessionTreeEvent,
+  ToolCallEvent,
+  ToolCallEventResult,
   ToolResultEvent,
   ToolResultEventResult,
   TurnEndEvent,
@@ -60,6 +62,13 @@ export function install(pi: ExtensionAPI, load: Load): void {
     host.handler<ContextEvent, ContextEventResult>('context', (boundary, event, ctx) =>
       boundary.beforeCall(event, ctx),
     ),
+  )
+  pi.on(
+    'tool_call',
+    host.handler<ToolCallEvent, ToolCallEventResult>('tool_call', async (boundary, event) => {
+      const reason = await boundary.manager.checkArguments(event.input)
+      return reason == null ? undefined : { block: true, reason }
+    }),
   )
   pi.on(
     'tool_result',

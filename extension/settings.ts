@@ -75,7 +75,7 @@ export function checkSettings(value: unknown): ReadSettings {
   }
   const problems: string[] = []
   for (const [name, given] of Object.entries(value)) {
-    const check = CHECKS[name as keyof Settings]
+    const check = Object.hasOwn(CHECKS, name) ? CHECKS[name as keyof Settings] : undefined
     if (check === undefined) problems.push(`there is no setting "${name}"`)
     else if (check.test(given)) settings[name] = name === 'store' ? expandHome(given as string) : given
     else problems.push(`"${name}" must be ${check.wanted}, not ${JSON.stringify(given)}`)

@@ -35,8 +35,7 @@ export function registerTools(pi: ExtensionAPI, engine: Engine): void {
     async execute(_id, { id, lines, grep }) {
       const part = partOf(lines, grep)
       const change = granted(await engine().activate(id, part))
-      if (change.content !== '') return answer(change.content ?? change.message)
-      return answer(part === undefined ? `${change.message}; it is empty` : `no line contains ${JSON.stringify(grep)}`)
+      return answer(part === undefined ? whole(change) : change.content || `no line contains ${JSON.stringify(grep)}`)
     },
   })
   pi.registerTool({
@@ -96,6 +95,14 @@ export function partOf(lines: string | undefined, grep: string | undefined): Par
   if (found === null) throw new Error(`lines is a range such as "120-180", not ${JSON.stringify(lines)}`)
   const first = Number(found[1])
   return { lines: [first, found[2] === undefined ? first : Number(found[2])] }
+}
+
+/** What an activation brings back: the text, unless it is in sight, and the arguments of the call where they are not. */
+function whole(change: SetChange): string {
+  const text = change.visible
+    ? `${change.message}; its text is still above in this conversation`
+    : change.content || `${change.message}; it is empty`
+  return change.arguments === undefined ? text : `${text}\n\narguments of the call: ${JSON.stringify(change.arguments)}`
 }
 
 /** A refusal becomes a failed result with the engine's sentence. */

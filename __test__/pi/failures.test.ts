@@ -183,7 +183,7 @@ describe('handlers that fail on purpose leave a working Pi and one notice', () =
     'resync',
     'setSystemPrompt',
     'advance',
-    'staleNotices',
+    'checkArguments',
     'receive',
     'indexFile',
     'answerRead',

@@ -1,0 +1,309 @@
+/** The parts of the extension that need no Pi: settings, ranges, results, replacements, texts for the person. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { SessionEntry } from '@earendil-works/pi-coding-agent'
+import { bounded, isPassing, sentence } from '../../extension/guard.ts'
+import { entriesAfter, messageOf, messagesOf, replacementOf } from '../../extension/messages.ts'
+import type { Branch } from '../../extension/messages.ts'
+import { lastPoint, POINT } from '../../extension/point.ts'
+import { isReference, readHeader } from '../../extension/reference.ts'
+import { MAX_OUTPUT_BYTES, toolcallOf, withHeader } from '../../extension/results.ts'
+import { checkSettings, DEFAULTS, readSettings } from '../../extension/settings.ts'
+import { partOf, registerTools } from '../../extension/tools.ts'
+import { receiptLine, reportLines, short } from '../../extension/ui.ts'
+import { cleanUp, onCleanUp, temporaryFolder } from '../rig/pi.ts'
+import { rmSync } from 'node:fs'
+
+afterEach(cleanUp)
+
+describe('settings', () => {
+  test.each<[string, unknown, object, string[]]>([
+    ['nothing', {}, {}, []],
+    ['all of them', { ...DEFAULTS, store: '/data/x.db', perTurn: 2, tools: 'observe' }, { store: '/data/x.db', perTurn: 2, tools: 'observe' }, []],
+    ['a path at home', { store: '~/x.db' }, { store: join(homedir(), 'x.db') }, []],
+    ['a relative path', { store: 'x.db' }, {}, ['"store" must be an absolute path, not "x.db"']],
+    ['a word for a switch', { enabled: 'no' }, {}, ['"enabled" must be true or false, not "no"']],
+    ['too small a window', { turnsBack: 0 }, {}, ['"turnsBack" must be a whole number of at least 1, not 0']],
+    ['no lifetime', { cacheLifetimeSeconds: -1 }, {}, ['"cacheLifetimeSeconds" must be a number of seconds above 0, not -1']],
+    ['a name nobody knows', { toString: 1 }, {}, ['there is no setting "toString"']],
+    ['a list', [], {}, ['the settings are a JSON object']],
+    ['null', null, {}, ['the settings are a JSON object']],
+  ])('%s', (_name, value, changed, problems) => {
+    expect(checkSettings(value)).toEqual({ settings: { ...DEFAULTS, ...changed }, problems })
+  })
+
+  test('a folder without the file, a broken file, a folder in its place', () => {
+    const folder = temporaryFolder('settings-')
+    expect(readSettings(folder)).toEqual({ settings: DEFAULTS, problems: [] })
+    writeFileSync(join(folder, 'context-manager.json'), '{')
+    expect(readSettings(folder)).toEqual({ settings: DEFAULTS, problems: [expect.stringContaining('is not JSON')] })
+    const other = temporaryFolder('settings-')
+    mkdirSync(join(other, 'context-manager.json'))
+    expect(readSettings(other)).toEqual({ settings: DEFAULTS, problems: [expect.stringContaining('EISDIR')] })
+  })
+})
+
+describe('tools', () => {
+  test.each([
+    ['12', [12, 12]],
+    ['12-20', [12, 20]],
+    [' 12 - 20 ', [12, 20]],
+    ['12:20', [12, 20]],
+    ['12,20', [12, 20]],
+    ['12–20', [12, 20]],
+  ])('lines %j', (text, range) => expect(partOf(text, undefined)).toEqual({ lines: range }))
+
+  test.each(['ten', '-5', '1-2-3', '1.5', '99999999999'])('lines %j are refused', (text) => {
+    expect(() => partOf(text, undefined)).toThrow('lines is a range such as "120-180"')
+  })
+
+  test('all of it, and lines with a text', () => {
+    expect(partOf(undefined, undefined)).toBeUndefined()
+    expect(partOf('', '')).toBeUndefined()
+    expect(partOf('', 'x')).toEqual({ grep: 'x' })
+    expect(() => partOf('1', 'x')).toThrow('not both')
+  })
+
+  test('schemas and guidance together take at most 600 tokens', () => {
+    const words: string[] = []
+    const pi = {
+      registerTool(tool: any): void {
+        const { name, description, parameters } = tool
+        words.push(JSON.stringify({ type: 'function', function: { name, description, parameters } }))
+        if (tool.promptSnippet !== undefined) words.push(`- ${name}: ${tool.promptSnippet}\n`)
+        for (const line of tool.promptGuidelines ?? []) words.push(`- ${line}\n`)
+      },
+    }
+    registerTools(pi as any, () => {
+      throw new Error('not open')
+    })
+    const characters = words.join('').length
+    expect(words.length).toBeGreaterThan(5)
+    expect(characters / 4).toBeLessThan(600)
+  })
+})
+
+describe('results', () => {
+  const event = (more: object): any => ({
+    type: 'tool_result',
+    toolCallId: 'call_1',
+    toolName: 'bash',
+    input: { command: 'x' },
+    isError: false,
+    details: undefined,
+    content: [{ type: 'text', text: 'shown' }],
+    ...more,
+  })
+
+  function outputFile(text: string | Uint8Array, name = 'pi-bash-0123456789abcdef.log'): string {
+    const path = join(tmpdir(), name)
+    writeFileSync(path, text)
+    onCleanUp(() => rmSync(path, { force: true }))
+    return path
+  }
+
+  test('the whole output, where Pi names its file', async () => {
+    const details = { fullOutputPath: outputFile('all of it') }
+    expect(await toolcallOf(event({ details }))).toEqual({
+      id: 'call_1',
+      tool: 'bash',
+      args: { command: 'x' },
+      content: 'all of it',
+      status: 'ok',
+    })
+  })
+
+  test('the whole output of a failed command, whose file is named in the text alone', async () => {
+    const path = outputFile('all of it', 'pi-bash-0123456789abcde0.log')
+    const text = `part\n\n[Showing lines 5-9 of 9. Full output: ${path}]\n\nCommand exited with code 2`
+    const found = await toolcallOf(event({ isError: true, content: [{ type: 'text', text }] }))
+    expect(found).toMatchObject({ status: 'fail', content: 'all of it\n\nCommand exited with code 2' })
+  })
+
+  test.each([
+    ['another folder', '/etc/pi-bash-0123456789abcdef.log'],
+    ['another name', join(tmpdir(), 'secret.txt')],
+    ['a way around', join(tmpdir(), 'x/../../etc/pi-bash-00.log')],
+  ])('a mark that names %s is text', async (_name, path) => {
+    const text = `part\n\n[Showing lines 5-9 of 9. Full output: ${path}]`
+    expect((await toolcallOf(event({ content: [{ type: 'text', text }] }))).content).toBe(text)
+  })
+
+  test('a file that is gone, too large, or a folder leaves what is shown', async () => {
+    const gone = join(tmpdir(), 'pi-bash-ffffffffffffffff.log')
+    const large = outputFile(new Uint8Array(MAX_OUTPUT_BYTES + 1), 'pi-bash-0123456789abcde1.log')
+    for (const fullOutputPath of [gone, large, tmpdir()]) {
+      expect((await toolcallOf(event({ details: { fullOutputPath } }))).content).toBe('shown')
+    }
+  })
+
+  test('the header goes before the first text, and nowhere else', () => {
+    const image = { type: 'image' as const, data: 'x', mimeType: 'image/png' }
+    const text = { type: 'text' as const, text: 'one' }
+    expect(withHeader([image, text, text], 'H')).toEqual([image, { type: 'text', text: 'H\none' }, text])
+    expect(withHeader([image], 'H')).toEqual([image])
+    expect(withHeader([], 'H')).toEqual([])
+  })
+})
+
+describe('entries and messages', () => {
+  const entry = (id: string, parentId: string | null, more: object): SessionEntry =>
+    ({ id, parentId, timestamp: '', ...more }) as SessionEntry
+  const user = (id: string, parentId: string | null) =>
+    entry(id, parentId, { type: 'message', message: { role: 'user', content: id, timestamp: 0 } })
+  const branch = (entries: SessionEntry[], leaf: string | null): Branch => ({
+    getLeafId: () => leaf,
+    getEntry: (id) => entries.find((one) => one.id === id),
+  })
+
+  test('what is new follows the last one, oldest first', () => {
+    const entries = [user('a', null), user('b', 'a'), user('c', 'b'), user('x', 'a')]
+    const ids = (last: string | null, leaf: string | null) => entriesAfter(branch(entries, leaf), last)?.map((one) => one.id)
+    expect(ids(null, 'c')).toEqual(['a', 'b', 'c'])
+    expect(ids('a', 'c')).toEqual(['b', 'c'])
+    expect(ids('c', 'c')).toEqual([])
+    expect(ids(null, null)).toEqual([])
+    expect(ids('b', 'x')).toBeUndefined()
+    expect(ids('gone', 'c')).toBeUndefined()
+  })
+
+  test('only what Pi sends is a message', () => {
+    const bash = (more: object) => entry('b', null, { type: 'message', message: { role: 'bashExecution', command: 'x', ...more } })
+    expect(messageOf(user('a', null))).toMatchObject({ role: 'user' })
+    expect(messageOf(bash({}))).toMatchObject({ role: 'bashExecution' })
+    expect(messageOf(bash({ excludeFromContext: true }))).toBeUndefined()
+    expect(messageOf(entry('s', null, { type: 'message', message: { role: 'system' } }))).toBeUndefined()
+    expect(messageOf(entry('m', null, { type: 'model_change' }))).toBeUndefined()
+    expect(messageOf(entry('c', null, { type: 'custom_message', customType: 't', content: 'x', display: true }))).toEqual({
+      role: 'custom',
+      customType: 't',
+      content: 'x',
+    })
+    const projection = [{ sourceEntry: user('a', null), messages: [{ role: 'system' }, { role: 'user', content: 'x' }] }]
+    expect(messagesOf(projection as any)).toEqual([{ key: 'a', message: { role: 'user', content: 'x' } }])
+  })
+
+  test('a replaced result keeps its images, a replaced answer all but the arguments', () => {
+    const image = { type: 'image', data: 'x', mimeType: 'image/png' }
+    const result = entry('r', null, {
+      type: 'message',
+      message: { role: 'toolResult', content: [{ type: 'text', text: 'long' }, image] },
+    })
+    const to = (text?: string) => replacementOf({ kind: 'result', key: 'r', object: 'o', ...(text === undefined ? {} : { text }) }, result)
+    expect(to('ref')).toEqual({ content: [{ type: 'text', text: 'ref' }, image] })
+    expect(to()).toEqual({ content: [{ type: 'text', text: 'long' }, image] })
+
+    const thinking = { type: 'thinking', thinking: 'hm', thinkingSignature: 'sig' }
+    const call = (id: string) => ({ type: 'toolCall', id, name: 'write', arguments: { content: 'long' }, thoughtSignature: 's' })
+    const answer = entry('m', null, {
+      type: 'message',
+      message: { role: 'assistant', content: [thinking, call('a'), { type: 'text', text: 't' }, call('')] },
+    })
+    const edit = (calls: any[]) => replacementOf({ kind: 'arguments', key: 'm', calls }, answer)
+    const short = { content: 'short' }
+    expect(edit([{ callId: '', position: 1, args: short }])).toEqual({
+      content: [thinking, call('a'), { type: 'text', text: 't' }, { ...call(''), arguments: short }],
+    })
+    expect(edit([{ callId: 'a', position: 1, args: short }])).toEqual({ content: (answer as any).message.content })
+    expect(edit([])).toEqual({ content: (answer as any).message.content })
+    expect(replacementOf({ kind: 'arguments', key: 'm', calls: [] }, result)).toBeUndefined()
+    expect(replacementOf({ kind: 'result', key: 'm', object: 'o' }, answer)).toBeUndefined()
+    expect(replacementOf({ kind: 'result', key: 'x', object: 'o' }, undefined)).toBeUndefined()
+  })
+
+  test('the last point of a branch, past what only looks like one', () => {
+    const point = (id: string, data: unknown) => entry(id, null, { type: 'custom', customType: POINT, data })
+    const good = { session: 's', tx: 7 }
+    expect(lastPoint([])).toBeUndefined()
+    expect(lastPoint([point('a', good), point('b', { session: 's' }), point('c', null), user('d', 'c')])).toEqual({ index: 0, point: good })
+  })
+
+  test.each([
+    ['toolcall_ref id=ab tool=bash status=ok', true],
+    ['toolcall_ref id=ab tool=bash status=fail', true],
+    ['toolcall_ref id=ab tool=bash status=ok\nmore', false],
+    ['see toolcall_ref id=ab tool=bash status=ok', false],
+  ])('the reference %j: %s', (text, is) => expect(isReference(text)).toBe(is))
+
+  test('the header of a result', () => {
+    expect(readHeader('id=ab type=toolcall tool=read status=ok\ntext')).toEqual({ id: 'ab', length: 40 })
+    expect(readHeader('id=ab')).toBeUndefined()
+  })
+})
+
+describe('failures', () => {
+  test('what takes too long is given up with a sentence', async () => {
+    await expect(bounded(new Promise(() => {}), 1, 'waiting')).rejects.toThrow('waiting took longer than 0.001 s')
+    expect(await bounded(Promise.resolve(1), 1000, 'waiting')).toBe(1)
+    await expect(bounded(Promise.reject(new Error('own')), 1000, 'waiting')).rejects.toThrow('own')
+  })
+
+  test.each([
+    [Object.assign(new Error('no'), { code: 'IO' }), true, 'no (IO)'],
+    [Object.assign(new Error('no'), { code: 'STORE_FULL' }), false, 'no (STORE_FULL)'],
+    [new Error('no'), false, 'no'],
+    ['text', false, 'text'],
+    [null, false, 'null'],
+  ])('%s', (error, passing, text) => {
+    expect(isPassing(error)).toBe(passing)
+    expect(sentence(error)).toBe(text)
+  })
+})
+
+describe('texts for the person', () => {
+  test.each([
+    [0, '0'],
+    [999, '999'],
+    [1000, '1.0k'],
+    [9949, '9.9k'],
+    [9951, '10k'],
+    [41_234, '41k'],
+    [999_499, '999k'],
+    [1_250_000, '1.3M'],
+    [-2500, '-2.5k'],
+  ])('%d tokens are %s', (count, text) => expect(short(count)).toBe(text))
+
+  const receipt = { items: 12, removedTokens: 61_000, cost: 9000, gain: 6100, paysBackAfterCalls: 2, reason: 'pays' as const }
+
+  test('receipts', () => {
+    expect(receiptLine(receipt)).toBe('12 items, -61k tokens, cost 9.0k input tokens, pays back in 2 calls')
+    expect(receiptLine({ ...receipt, items: 1, cost: 0 })).toBe('1 item, -61k tokens, free')
+    const { paysBackAfterCalls: _, ...never } = receipt
+    expect(receiptLine(never)).toContain('does not pay back')
+  })
+
+  test('the report', () => {
+    const visible = { id: 'ab', tool: 'read', about: 'a.ts', tokens: 2400, active: false, pinned: true }
+    const lines = reportLines({
+      shares: [{ name: 'tool results', tokens: 30_000 }, { name: 'references', tokens: 10 }],
+      visible: [visible],
+      collapsed: [{ id: 'cd', tool: 'bash', about: '' }],
+      contextTokens: 41_000,
+      staleTokens: 2000,
+      contextWindow: 200_000,
+      active: 3,
+      objects: 20,
+      cachedShare: 0.943,
+      cost: 1.234,
+      saved: 0.84,
+      savedTokens: 280_000,
+      receipts: [receipt],
+      off: true,
+      store: '/data/context.db',
+    })
+    expect(lines).toEqual([
+      'Context: 41k of 200k (21 %) tokens, rolls are off',
+      '  tool results    30k  ████████████████████████',
+      '  references       10  █',
+      'Objects: 20 known, 3 active, 1 outputs in sight, 1 collapsed',
+      '   2.4k  ab  read a.ts [pinned, stale]',
+      'Stale: 2.0k tokens wait until collapsing them pays (/context roll does it now)',
+      'Cost: last call 94 % cached, cost so far $1.23',
+      'Rolls: 1, saved so far $0.84',
+      '  12 items, -61k tokens, cost 9.0k input tokens, pays back in 2 calls',
+      'Store: /data/context.db',
+    ])
+  })
+})
