@@ -24,6 +24,7 @@ export interface RecordedUsage {
   output: number
   cacheRead: number
   cacheWrite: number
+  totalTokens?: number
   cost?: { input?: number; output?: number; cacheRead?: number; cacheWrite?: number }
 }
 

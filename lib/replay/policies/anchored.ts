@@ -71,6 +71,8 @@ export class Anchored implements Policy {
   readonly #points = new Map<string, number>()
   #moment: Moment | undefined
   #call = 0
+  /** Tokens of the latest request. */
+  #sent = 0
   #compactions = 0
   /** Reads that were answered without their lines. */
   answeredReads = 0
@@ -92,7 +94,7 @@ export class Anchored implements Policy {
     if (message.role === 'system') return
     // A turn ends before anything but its own results follows its answer.
     if (message.role !== 'toolResult' && this.#hasAnswer) await this.#advance(entry.at, false)
-    const shown = message.role === 'toolResult' ? await this.#received(entry, file) : message
+    const shown = message.role === 'toolResult' ? await this.#received(entry, file) : this.#reported(message)
     this.#show({ entry, whole: shown, blocks: this.#blocks(entry, shown) })
     if (message.role !== 'bashExecution' || isSent(message)) this.#pending.push({ key: entry.key, message: shown })
     if (message.role === 'assistant') this.#hasAnswer = true
@@ -107,6 +109,7 @@ export class Anchored implements Policy {
     this.#rolls = []
     const compaction = await this.#compact(moment)
     const blocks = [this.#system, ...this.#visible.flatMap((one) => one.blocks)]
+    this.#sent = unitsOf(blocks) / this.#setting.unitsPerToken
     return { blocks, fixed: 1, rolls, ...(compaction !== undefined && { compaction }) }
   }
 
@@ -137,6 +140,15 @@ export class Anchored implements Policy {
 
   /** Messages with their headers, kept for a return to their branch. */
   readonly #wholes = new Map<string, Message>()
+
+  /** The engine learns from usage; what the provider reported was for the recorded request, not for this one. */
+  #reported(message: Message): Message {
+    const { usage } = message
+    if (message.role !== 'assistant' || usage === undefined) return message
+    if (usage.input + usage.cacheRead + usage.cacheWrite === 0) return message
+    const input = Math.round(this.#sent)
+    return { ...message, usage: { input, output: usage.output, cacheRead: 0, cacheWrite: 0, totalTokens: input + usage.output } }
+  }
 
   async #received(entry: Entry, file: FileEvent | undefined): Promise<Message> {
     const { message } = entry
@@ -239,7 +251,7 @@ export class Anchored implements Policy {
   }
 
   #blocks(entry: Entry, message: Message): Block[] {
-    if (message === entry.message) return this.#cache.of(entry)
+    if (message.content === entry.message.content) return this.#cache.of(entry)
     this.#cache.calls.add(entry.message)
     return isSent(message) ? blocksOf({ key: entry.key, message }, this.#cache.calls).map(onlyWhole(message)) : []
   }
