@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, named_params, params};
 
 use super::row::{COLUMNS, Row, TABLES, TEXT, optional};
 use crate::shape::Shape;
-use crate::{AsOf, Change, Entry, Filter, Known, Outline, Result, Version};
+use crate::{AsOf, Change, Entry, Filter, Known, Outline, Result, StoreError, Version};
 
 /// The order in which the first row is the version that holds.
 const NEWEST_FIRST: &str = "ORDER BY v.valid_from DESC, v.tx_id DESC, v.seq DESC LIMIT 1";
@@ -29,9 +29,6 @@ static AT_VALID_TIME: LazyLock<String> = LazyLock::new(|| {
 });
 static AT_PLACE: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {COLUMNS}, {WITH_TEXT} FROM {TABLES} WHERE v.seq = ?"));
-static ALL: LazyLock<String> = LazyLock::new(|| {
-    format!("SELECT {COLUMNS}, {WITH_TEXT} FROM {TABLES} WHERE o.object_id = ? ORDER BY v.seq")
-});
 static CHAIN: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {COLUMNS} FROM {TABLES}
@@ -317,10 +314,22 @@ fn each(
     id: &ObjectId,
     mut then: impl FnMut(Row<'_>, Option<&str>) -> Result<()>,
 ) -> Result<()> {
-    let mut statement = connection.prepare_cached(&ALL)?;
-    let mut rows = statement.query([id.as_str()])?;
-    while let Some(sql) = rows.next()? {
-        then(Row::read(sql)?, optional(sql, TEXT)?)?;
+    // The places are sorted and not the rows, which may be large.
+    let sql = "SELECT v.seq FROM versions v JOIN objects o USING (object) WHERE o.object_id = ?";
+    let mut places = connection.prepare_cached(sql)?;
+    let mut places: Vec<i64> =
+        places.query_map([id.as_str()], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    places.sort_unstable();
+    let mut statement = connection.prepare_cached(&AT_PLACE)?;
+    for place in places {
+        let mut rows = statement.query([place])?;
+        let missing = || StoreError::Corrupt(format!("a version of object {:?} is missing", id.as_str()));
+        let sql = rows.next()?.ok_or_else(missing)?;
+        let row = Row::read(sql)?;
+        if row.object_id != id.as_str() {
+            return Err(row.damaged());
+        }
+        then(row, optional(sql, TEXT)?)?;
     }
     Ok(())
 }
