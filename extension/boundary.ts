@@ -40,7 +40,8 @@ export class Boundary {
   readonly figures: Figures = { contextTokens: 0, staleTokens: 0, saved: 0, gain: 0 }
   /** The person has switched rolls off; recording goes on, so that nothing is missing later. */
   off = false
-  readonly #circumstances: Circumstances
+  /** What model calls are made with. */
+  readonly circumstances: Circumstances
   /** Whether the model can bring back what collapses; without that nothing may. */
   readonly #recoverable: () => boolean
   #last: string | null = null
@@ -53,7 +54,7 @@ export class Boundary {
 
   constructor(manager: ContextManager, circumstances: Circumstances, recoverable: () => boolean) {
     this.manager = manager
-    this.#circumstances = circumstances
+    this.circumstances = circumstances
     this.#recoverable = recoverable
   }
 
@@ -168,7 +169,7 @@ export class Boundary {
   }
 
   #call(ctx: ExtensionContext, atUserTurn: boolean, rolls: boolean): ModelCall {
-    return this.#circumstances.call(ctx, { atUserTurn, rolls })
+    return this.circumstances.call(ctx, { atUserTurn, rolls })
   }
 
   /**
@@ -182,7 +183,8 @@ export class Boundary {
     const entries = this.#doubt ? undefined : entriesAfter(ctx.sessionManager, this.#last)
     const messages = entries && this.#incoming(entries)
     if (messages === undefined) {
-      if (this.#last !== null && entriesAfter(ctx.sessionManager, this.#last) === undefined) await this.#restore(ctx)
+      if (this.#last !== null && entriesAfter(ctx.sessionManager, this.#last) === undefined)
+        await this.#restore(ctx)
       else await this.#reread(ctx)
     }
     this.#last = ctx.sessionManager.getLeafId()
@@ -291,7 +293,8 @@ export class Boundary {
   /** A branch without a point has nothing recorded on it: the session's very beginning. */
   async #begin(): Promise<boolean> {
     const [first, second] = await this.manager.history(`session:${this.manager.sessionId}`)
-    if (first !== undefined && second !== undefined) await this.manager.restore(this.manager.sessionId, first.txId)
+    if (first !== undefined && second !== undefined)
+      await this.manager.restore(this.manager.sessionId, first.txId)
     return true
   }
 
@@ -308,7 +311,8 @@ export class Boundary {
     const projection = ctx.sessionManager.buildSessionProjection().entries
     const messages = messagesOf(projection)
     // A compaction comes first in the projection, wherever it is on the branch; it is no part of the record.
-    const first = projection[0]?.sourceEntry.type === 'compaction' ? messages.findIndex((m) => recorded.has(m.key)) : 0
+    const first =
+      projection[0]?.sourceEntry.type === 'compaction' ? messages.findIndex((m) => recorded.has(m.key)) : 0
     let count = Math.max(0, first)
     while (count < messages.length && recorded.has((messages[count] as IncomingMessage).key)) count += 1
     const plan = await this.manager.resync(messages, count, this.#call(ctx, false, false))
@@ -344,7 +348,9 @@ function withEdits(
   edits: ReadonlyMap<string, Replacement>,
 ): PiMessage[] {
   const flat = projection.flatMap((entry) =>
-    entry.messages.filter((m) => m.role !== 'system').map((m) => ({ id: entry.sourceEntry.id, role: m.role })),
+    entry.messages
+      .filter((m) => m.role !== 'system')
+      .map((m) => ({ id: entry.sourceEntry.id, role: m.role })),
   )
   if (flat.length !== messages.length || flat.some((one, index) => one.role !== messages[index]?.role)) {
     return [...messages]

@@ -35,12 +35,17 @@ export class Circumstances {
       contextWindow: model?.contextWindow ?? 0,
       cacheTtlMs: 1000 * this.#cacheSeconds(model?.promptCache),
       nowMs: Date.now(),
-      systemTokens: Math.ceil((ctx.getSystemPrompt().length + this.#toolCharacters()) / 4),
+      systemTokens: Math.ceil(this.systemCharacters(ctx) / 4),
       onlyAtUserTurn: this.#settings.rollOnlyAtUserTurn,
       ...moment,
     }
     if (looksBack(model)) call.lookbackBlocks = ANTHROPIC_LOOKBACK_BLOCKS
     return call
+  }
+
+  /** Characters of the system prompt and the tool declarations. */
+  systemCharacters(ctx: ExtensionContext): number {
+    return ctx.getSystemPrompt().length + this.#toolCharacters()
   }
 
   #cacheSeconds(tiers: { short?: number; long?: number } | undefined): number {

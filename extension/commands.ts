@@ -12,7 +12,10 @@ type Action = (host: Host, ctx: ExtensionCommandContext) => Promise<void>
 
 const ACTIONS: Record<string, { does: string; run: Action }> = {
   on: { does: 'let outputs collapse where that pays', run: (host, ctx) => turn(host, ctx, true) },
-  off: { does: 'let nothing collapse any more; what has collapsed stays retrievable', run: (host, ctx) => turn(host, ctx, false) },
+  off: {
+    does: 'let nothing collapse any more; what has collapsed stays retrievable',
+    run: (host, ctx) => turn(host, ctx, false),
+  },
   roll: { does: 'collapse now all that is stale', run: roll },
   undo: { does: 'show again what the last roll collapsed', run: undo },
 }
@@ -74,7 +77,11 @@ async function undo(host: Host, ctx: ExtensionCommandContext): Promise<void> {
   const count = await boundary.undoRoll(ctx)
   if (count > 0) await keep(host, boundary)
   await showStatus(host, ctx)
-  tell(ctx, count === 0 ? 'There is no roll to take back.' : `Shown in full again: ${count} messages.`, 'info')
+  tell(
+    ctx,
+    count === 0 ? 'There is no roll to take back.' : `Shown in full again: ${count} messages.`,
+    'info',
+  )
 }
 
 /** What a command changed belongs to the branch like a turn does. */

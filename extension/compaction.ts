@@ -40,7 +40,8 @@ async function makesRoom(
 function storedResults(entries: readonly SessionEntry[]): Map<string, PiMessage> {
   const found = new Map<string, PiMessage>()
   for (const entry of entries) {
-    if (entry.type === 'message' && entry.message.role === 'toolResult') found.set(keyOf(entry.message), entry.message)
+    if (entry.type === 'message' && entry.message.role === 'toolResult')
+      found.set(keyOf(entry.message), entry.message)
   }
   return found
 }
@@ -50,7 +51,8 @@ function restoreTexts(messages: PiMessage[], stored: ReadonlyMap<string, PiMessa
   for (const [index, message] of messages.entries()) {
     if (message.role !== 'toolResult') continue
     const [block] = message.content
-    if (block?.type === 'text' && isReference(block.text)) messages[index] = stored.get(keyOf(message)) ?? message
+    if (block?.type === 'text' && isReference(block.text))
+      messages[index] = stored.get(keyOf(message)) ?? message
   }
 }
 

@@ -18,7 +18,14 @@ export async function bounded<T>(promise: Promise<T>, limitMs: number, what: str
 }
 
 /** Codes of failures that concern one object or one call; the session goes on after them. */
-const PASSING = new Set(['INVALID_ARGUMENT', 'UNKNOWN_OBJECT', 'NOT_CONTENT', 'NULL_CONTENT', 'NOT_ACTIVE', 'IO'])
+const PASSING = new Set([
+  'INVALID_ARGUMENT',
+  'UNKNOWN_OBJECT',
+  'NOT_CONTENT',
+  'NULL_CONTENT',
+  'NOT_ACTIVE',
+  'IO',
+])
 
 /** Whether the store and the engine can still be relied on after a failure. */
 export function isPassing(error: unknown): boolean {
@@ -33,7 +40,11 @@ export function sentence(error: unknown): string {
 }
 
 /** Tells the person something: in the interface where there is one, else on standard error, never on standard output. */
-export function tell(ctx: ExtensionContext, text: string, kind: 'info' | 'warning' | 'error' = 'warning'): void {
+export function tell(
+  ctx: ExtensionContext,
+  text: string,
+  kind: 'info' | 'warning' | 'error' = 'warning',
+): void {
   try {
     if (ctx.hasUI) ctx.ui.notify(text, kind)
     else process.stderr.write(`${text}\n`)

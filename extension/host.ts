@@ -101,7 +101,8 @@ export class Host {
 
   /** The open engine; throws a sentence for the model or the person where there is none. */
   manager(): ContextManager {
-    if (this.boundary === undefined) throw new Error(this.failure ?? 'the context manager has no open session')
+    if (this.boundary === undefined)
+      throw new Error(this.failure ?? 'the context manager has no open session')
     return this.boundary.manager
   }
 
@@ -153,7 +154,8 @@ export class Host {
     if (this.#registered) return
     this.#registered = true
     registerTools(this.pi, () => this.manager())
-    if ((this.pi.getFlag(TOOLS_FLAG) || settings.tools) !== 'observe') overrideTools(this.pi, ctx, this.#observer(ctx))
+    if ((this.pi.getFlag(TOOLS_FLAG) || settings.tools) !== 'observe')
+      overrideTools(this.pi, ctx, this.#observer(ctx))
   }
 
   #observer(ctx: ExtensionContext): FileObserver {
@@ -174,7 +176,8 @@ export class Host {
       written: async (path, content) => void (await ask((manager) => manager.indexWritten(path, content))),
       answer: async (path, offset, limit) =>
         off() ? undefined : ((await ask((manager) => manager.answerRead(path, offset, limit))) ?? undefined),
-      refusal: async (path) => (off() ? undefined : ((await ask((manager) => manager.checkEdit(path))) ?? undefined)),
+      refusal: async (path) =>
+        off() ? undefined : ((await ask((manager) => manager.checkEdit(path))) ?? undefined),
     }
   }
 

@@ -94,7 +94,10 @@ export function install(pi: ExtensionAPI, load: Load): void {
   )
   pi.on(
     'session_before_compact',
-    host.handler<SessionBeforeCompactEvent, SessionBeforeCompactResult>('session_before_compact', beforeCompaction),
+    host.handler<SessionBeforeCompactEvent, SessionBeforeCompactResult>(
+      'session_before_compact',
+      beforeCompaction,
+    ),
   )
   pi.on(
     'session_compact',

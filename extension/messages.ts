@@ -1,5 +1,9 @@
 /** Pi's session entries as the messages that the engine takes, and the engine's edits as Pi's replacements. */
-import type { ContextEditableContent, ProjectedSessionEntry, SessionEntry } from '@earendil-works/pi-coding-agent'
+import type {
+  ContextEditableContent,
+  ProjectedSessionEntry,
+  SessionEntry,
+} from '@earendil-works/pi-coding-agent'
 import type { Edit, IncomingMessage } from '../index.js'
 
 /** What the extension needs of Pi's session. */

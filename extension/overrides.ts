@@ -82,7 +82,8 @@ function overrideWrite(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileOb
   const own = (cwd: string) => createWriteToolDefinition(cwd, { operations })
   pi.registerTool({
     ...own(ctx.cwd),
-    execute: (id, input, signal, update, context) => own(context.cwd).execute(id, input, signal, update, context),
+    execute: (id, input, signal, update, context) =>
+      own(context.cwd).execute(id, input, signal, update, context),
   })
 }
 
@@ -99,7 +100,8 @@ function overrideEdit(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObs
   const own = (cwd: string) => createEditToolDefinition(cwd, { operations })
   pi.registerTool({
     ...own(ctx.cwd),
-    execute: (id, input, signal, update, context) => own(context.cwd).execute(id, input, signal, update, context),
+    execute: (id, input, signal, update, context) =>
+      own(context.cwd).execute(id, input, signal, update, context),
   })
 }
 
@@ -112,7 +114,10 @@ async function write(path: string, content: string, observer: FileObserver): Pro
 async function readable(path: string): Promise<void> {
   const found = await stat(path)
   if (found.isDirectory()) throw new Error(`${path} is a directory; list it with ls`)
-  if (!found.isFile()) throw new Error(`${path} is not a regular file but ${found.isFIFO() ? 'a named pipe' : 'a device or socket'}`)
+  if (!found.isFile())
+    throw new Error(
+      `${path} is not a regular file but ${found.isFIFO() ? 'a named pipe' : 'a device or socket'}`,
+    )
   await access(path, constants.R_OK)
 }
 

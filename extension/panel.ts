@@ -10,8 +10,12 @@ import { makeReport } from './report.ts'
 import type { Report } from './report.ts'
 import { costLines, receiptLine, shareLines, short } from './ui.ts'
 
-/** Rows of outputs that are shown at once. */
+/** Rows of outputs that are shown at once; fewer where the terminal is low, but never less than three. */
 const ROWS = 12
+const FEWEST_ROWS = 3
+
+/** Rows that Pi's own footer takes. */
+const PI_ROWS = 4
 
 /** Receipts that are shown; the newest. */
 const RECEIPTS = 3
@@ -41,7 +45,14 @@ class Panel implements Component {
   #message = ''
   #busy = false
 
-  constructor(host: Host, ctx: ExtensionCommandContext, report: Report, tui: TUI, theme: Theme, done: () => void) {
+  constructor(
+    host: Host,
+    ctx: ExtensionCommandContext,
+    report: Report,
+    tui: TUI,
+    theme: Theme,
+    done: () => void,
+  ) {
     this.#host = host
     this.#ctx = ctx
     this.#report = report
@@ -72,22 +83,33 @@ class Panel implements Component {
     const of = contextWindow > 0 ? ` of ${short(contextWindow)}` : ''
     const title = `Context  ${short(contextTokens)}${of} tokens${off ? ' · off' : ''}`
     const stale = staleTokens > 0 ? `, ${short(staleTokens)} tokens stale` : ''
-    const first = Math.max(0, Math.min(this.#selected - ROWS + 1, this.#rows.length - ROWS))
-    const lines = [
+    const above = [
       theme.fg('accent', theme.bold(title)),
       '',
       ...shareLines(this.#report),
       '',
-      theme.fg('accent', `Outputs: ${this.#rows.length - collapsed.length} in sight, ${collapsed.length} collapsed${stale}`),
-      ...this.#rows.slice(first, first + ROWS).map((row, index) => this.#row(row, first + index)),
+      theme.fg(
+        'accent',
+        `Outputs: ${this.#rows.length - collapsed.length} in sight, ${collapsed.length} collapsed${stale}`,
+      ),
+    ]
+    const below = [
       '',
       ...costLines(this.#report),
-      ...this.#report.receipts.slice(-RECEIPTS).map((receipt) => theme.fg('muted', `  ${receiptLine(receipt)}`)),
+      ...this.#report.receipts
+        .slice(-RECEIPTS)
+        .map((receipt) => theme.fg('muted', `  ${receiptLine(receipt)}`)),
       theme.fg('muted', `Store: ${this.#report.store}`),
       '',
-      this.#message === '' ? theme.fg('dim', '↑↓ choose · p pin · d drop · b bring back · esc close') : this.#message,
+      this.#message === ''
+        ? theme.fg('dim', '↑↓ choose · p pin · d drop · b bring back · esc close')
+        : this.#message,
     ]
-    return lines.map((line) => truncateToWidth(line, width))
+    const free = this.#tui.terminal.rows - above.length - below.length - PI_ROWS
+    const shown = Math.max(FEWEST_ROWS, Math.min(ROWS, free))
+    const first = Math.max(0, Math.min(this.#selected - shown + 1, this.#rows.length - shown))
+    const rows = this.#rows.slice(first, first + shown).map((row, index) => this.#row(row, first + index))
+    return [...above, ...rows, ...below].map((line) => truncateToWidth(line, width))
   }
 
   #row(row: Row, index: number): string {
@@ -143,7 +165,7 @@ class Panel implements Component {
 function rowsOf(report: Report): Row[] {
   const visible = report.visible.map((one) => ({
     id: one.id,
-    text: `${short(one.tokens).padStart(5)}  ${one.tool} ${one.about}  ${one.id}${one.active ? '' : '  stale'}`,
+    text: `${short(one.tokens).padStart(5)}  ${one.tool} ${one.about}  ${one.id}${one.stale ? '  stale' : ''}`,
     pinned: one.pinned,
     collapsed: false,
   }))

@@ -19,7 +19,8 @@ export interface Visible {
   /** The path or command it is about, where there is one. */
   about: string
   tokens: number
-  active: boolean
+  /** Neither active nor pinned: the next roll takes it. */
+  stale: boolean
   pinned: boolean
 }
 
@@ -62,14 +63,20 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
   const manager = host.manager()
   const boundary = host.boundary
   if (boundary === undefined) throw new Error('the context manager has no open session')
-  const [sets, stats, receipts] = await Promise.all([manager.sessionSets(), manager.stats(), manager.receipts()])
+  const [sets, stats, receipts] = await Promise.all([
+    manager.sessionSets(),
+    manager.stats(),
+    manager.receipts(),
+  ])
   const index = new Set(sets.session_index)
   const active = new Set(sets.active_set)
   const pinned = new Set(sets.pinned_set)
+  const stateOf = (id: string) => ({ stale: !active.has(id) && !pinned.has(id), pinned: pinned.has(id) })
   const messages = ctx.sessionManager.buildSessionProjection().messages
   const sums = new Map<string, number>(KINDS.map((kind) => [kind, 0]))
-  const add = (kind: Kind, characters: number): void => void sums.set(kind, (sums.get(kind) ?? 0) + characters)
-  add('system prompt and tools', ctx.getSystemPrompt().length)
+  const add = (kind: Kind, characters: number): void =>
+    void sums.set(kind, (sums.get(kind) ?? 0) + characters)
+  add('system prompt and tools', boundary.circumstances.systemCharacters(ctx))
   const calls = new Map<string, string>()
   /** Call ids that occurred already: a provider may repeat them, and then only the header tells the object. */
   const named = new Set<string>()
@@ -93,13 +100,14 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
         collapsed.unshift({ id: /id=(\S+)/.exec(text)?.[1] ?? message.toolCallId, ...one })
         continue
       }
-      const size = text.length + IMAGE_CHARACTERS * message.content.filter((block) => block.type === 'image').length
+      const size =
+        text.length + IMAGE_CHARACTERS * message.content.filter((block) => block.type === 'image').length
       add('tool results', size)
       const id = readHeader(text)?.id ?? message.toolCallId
       const known = index.has(message.toolCallId) && !named.has(message.toolCallId)
       const full = known ? message.toolCallId : ((await manager.get(id))?.['xt/id'] ?? id)
       named.add(message.toolCallId)
-      visible.push({ id, ...one, tokens: tokens(size), active: active.has(full), pinned: pinned.has(full) })
+      visible.push({ id, ...one, tokens: tokens(size), ...stateOf(full) })
     } else {
       add(message.role === 'user' ? 'your words' : 'other', sizeOf(message))
     }
@@ -107,7 +115,9 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
   const { figures } = boundary
   const price = ctx.model?.cost.input ?? 0
   return {
-    shares: [...sums].map(([name, size]) => ({ name, tokens: tokens(size) })).filter((share) => share.tokens > 0),
+    shares: [...sums]
+      .map(([name, size]) => ({ name, tokens: tokens(size) }))
+      .filter((share) => share.tokens > 0),
     visible: visible.sort((left, right) => right.tokens - left.tokens),
     collapsed,
     contextTokens: figures.contextTokens || stats.contextTokens,
@@ -153,7 +163,8 @@ function about(args: Record<string, unknown>): string {
 
 function sizeOf(message: PiMessage): number {
   const { content, summary, command, output } = message as unknown as Record<string, unknown>
-  const texts = typeof content === 'string' || content === undefined ? [content, summary, command, output] : content
+  const texts =
+    typeof content === 'string' || content === undefined ? [content, summary, command, output] : content
   return (texts as unknown[]).reduce<number>((sum, one) => {
     const text = typeof one === 'string' ? one : (one as { text?: unknown } | undefined)?.text
     return sum + (typeof text === 'string' ? text.length : 0)

@@ -12,7 +12,9 @@ export const ACTIVATE = 'activate'
 /** Hits that a search shows. */
 const MAX_HITS = 20
 
-const ID = { id: Type.String({ description: 'id, as headers, toolcall_ref lines and search_context show it' }) }
+const ID = {
+  id: Type.String({ description: 'id, as headers, toolcall_ref lines and search_context show it' }),
+}
 
 /** Registers `activate`, `deactivate`, `pin`, `unpin` and `search_context`. */
 export function registerTools(pi: ExtensionAPI, engine: Engine): void {
@@ -35,7 +37,9 @@ export function registerTools(pi: ExtensionAPI, engine: Engine): void {
     async execute(_id, { id, lines, grep }) {
       const part = partOf(lines, grep)
       const change = granted(await engine().activate(id, part))
-      return answer(part === undefined ? whole(change) : change.content || `no line contains ${JSON.stringify(grep)}`)
+      return answer(
+        part === undefined ? whole(change) : change.content || `no line contains ${JSON.stringify(grep)}`,
+      )
     },
   })
   pi.registerTool({
@@ -47,7 +51,9 @@ export function registerTools(pi: ExtensionAPI, engine: Engine): void {
       drop: Type.Optional(Type.Boolean({ description: 'also leave it out of lists' })),
     }),
     async execute(_id, { id, drop }) {
-      return answer(granted(drop === true ? await engine().demote(id) : await engine().deactivate(id)).message)
+      return answer(
+        granted(drop === true ? await engine().demote(id) : await engine().deactivate(id)).message,
+      )
     },
   })
   pi.registerTool({
@@ -71,7 +77,8 @@ export function registerTools(pi: ExtensionAPI, engine: Engine): void {
   pi.registerTool({
     name: 'search_context',
     label: 'search context',
-    description: 'Search all outputs and files of this session, collapsed ones and old versions included, for words.',
+    description:
+      'Search all outputs and files of this session, collapsed ones and old versions included, for words.',
     parameters: Type.Object({ query: Type.String() }),
     async execute(_id, { query }) {
       const manager = engine()
@@ -102,7 +109,9 @@ function whole(change: SetChange): string {
   const text = change.visible
     ? `${change.message}; its text is still above in this conversation`
     : change.content || `${change.message}; it is empty`
-  return change.arguments === undefined ? text : `${text}\n\narguments of the call: ${JSON.stringify(change.arguments)}`
+  return change.arguments === undefined
+    ? text
+    : `${text}\n\narguments of the call: ${JSON.stringify(change.arguments)}`
 }
 
 /** A refusal becomes a failed result with the engine's sentence. */

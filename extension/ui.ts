@@ -35,17 +35,23 @@ export async function showStatus(host: Host, ctx: ExtensionContext): Promise<voi
 /** The report for places where no component can be drawn. */
 export function reportLines(report: Report): string[] {
   const { contextTokens, contextWindow, staleTokens } = report
-  const of = contextWindow > 0 ? ` of ${short(contextWindow)} (${percent(contextTokens / contextWindow)})` : ''
+  const of =
+    contextWindow > 0 ? ` of ${short(contextWindow)} (${percent(contextTokens / contextWindow)})` : ''
   const lines = [`Context: ${short(contextTokens)}${of} tokens${report.off ? ', rolls are off' : ''}`]
   lines.push(...shareLines(report).map((line) => `  ${line}`))
   const { active, objects, visible, collapsed } = report
-  lines.push(`Objects: ${objects} known, ${active} active, ${visible.length} outputs in sight, ${collapsed.length} collapsed`)
+  lines.push(
+    `Objects: ${objects} known, ${active} active, ${visible.length} outputs in sight, ${collapsed.length} collapsed`,
+  )
   for (const one of visible.slice(0, LARGEST)) {
-    const marks = [one.pinned ? 'pinned' : '', one.active ? '' : 'stale'].filter((mark) => mark !== '')
+    const marks = [one.pinned ? 'pinned' : '', one.stale ? 'stale' : ''].filter((mark) => mark !== '')
     const mark = marks.length > 0 ? ` [${marks.join(', ')}]` : ''
     lines.push(`  ${short(one.tokens).padStart(5)}  ${one.id}  ${one.tool} ${one.about}${mark}`)
   }
-  if (staleTokens > 0) lines.push(`Stale: ${short(staleTokens)} tokens wait until collapsing them pays (/context roll does it now)`)
+  if (staleTokens > 0)
+    lines.push(
+      `Stale: ${short(staleTokens)} tokens wait until collapsing them pays (/context roll does it now)`,
+    )
   lines.push(...costLines(report))
   for (const receipt of report.receipts) lines.push(`  ${receiptLine(receipt)}`)
   lines.push(`Store: ${report.store}`)

@@ -20,51 +20,64 @@ function argumentsOf(request: ModelRequest, name: string): Record<string, any>[]
   )
 }
 
-test.each(APIS)('%s: the arguments of an old write collapse with it, and can be had; a copy of them is refused', async (api) => {
-  const text = lines('written', 120)
-  let copied = ''
-  const { server, home, store, load } = await setUp(
-    (request, n) => {
-      if (n === 0) {
-        const write = { path: 'a.txt', content: text }
-        return { text: 'Writing.', calls: [{ name: 'write', args: write, id: 'call_w' }, { name: 'ls', args: {}, id: 'call_l' }] }
-      }
-      const said = request.messages.at(-1)!
-      if (said.role !== 'user') return 'done'
-      if (said.text === 'copy') {
-        copied = argumentsOf(request, 'write')[0]!['content']
-        return calls(['write', { path: 'b.txt', content: copied }, 'call_copy'])
-      }
-      if (said.text === 'back') return calls(['activate', { id: /tool call (\w+)\]$/.exec(copied)?.[1] ?? 'none' }, 'call_back'])
-      return lines(`answer ${n}`, 300)
-    },
-    { api, model: { reasoning: true } },
-  )
-  const rpc = await startRpc(load)
-  for (const prompt of ['go', 'two', 'three', 'four']) await rpc.prompt(prompt)
-  expect(await command(rpc, '/context roll')).toEqual([expect.stringMatching(/^Rolled/)])
-  await rpc.prompt('copy')
-  await rpc.prompt('back')
-  const { sessionFile, sessionId } = await rpc.state()
-  expect(await rpc.close()).toEqual({ code: 0, signal: null })
-  server.check()
-  checkAllToolPairs(server.requests)
-  checkAppendOnly(server.requests, [5])
-  const [before, after] = [server.requests[4]!, server.requests[5]!]
-  expect(argumentsOf(before, 'write')[0]).toEqual({ path: 'a.txt', content: text })
-  expect(argumentsOf(after, 'write')[0]).toEqual({ path: 'a.txt', content: expect.stringMatching(/^\[collapsed #[^\n]*\]$/) })
-  expect(argumentsOf(after, 'ls')).toEqual(argumentsOf(before, 'ls'))
-  expect(after.messages.find((message) => message.calls.length > 0)!.text).toContain('Writing.')
-  const last = resultsById(server.requests.at(-1)!)
-  const at = (name: string) => [...last].find(([id]) => id.startsWith(name))![1]
-  expect(at('call_copy')).toMatch(/^Refused: the argument content is only the mark of a text/)
-  expect(at('call_back')).toContain(JSON.stringify(text).slice(0, 2000))
-  // The file of the session keeps what was said; the folder has no file that was made of a marker.
-  const stored = messagesOf(readSession(sessionFile).entries, 'assistant')[0]!
-  expect(stored['content'].find((block: any) => block.name === 'write').arguments.content).toBe(text)
-  const manager = await openStore(store, sessionId, home.cwd)
-  expect(await manager.query({ type: 'file', pathPrefix: join(home.cwd, 'b.txt') })).toEqual([])
-})
+test.each(APIS)(
+  '%s: the arguments of an old write collapse with it, and can be had; a copy of them is refused',
+  async (api) => {
+    const text = lines('written', 120)
+    let copied = ''
+    const { server, home, store, load } = await setUp(
+      (request, n) => {
+        if (n === 0) {
+          const write = { path: 'a.txt', content: text }
+          return {
+            text: 'Writing.',
+            calls: [
+              { name: 'write', args: write, id: 'call_w' },
+              { name: 'ls', args: {}, id: 'call_l' },
+            ],
+          }
+        }
+        const said = request.messages.at(-1)!
+        if (said.role !== 'user') return 'done'
+        if (said.text === 'copy') {
+          copied = argumentsOf(request, 'write')[0]!['content']
+          return calls(['write', { path: 'b.txt', content: copied }, 'call_copy'])
+        }
+        if (said.text === 'back')
+          return calls(['activate', { id: /tool call (\w+)\]$/.exec(copied)?.[1] ?? 'none' }, 'call_back'])
+        return lines(`answer ${n}`, 300)
+      },
+      { api, model: { reasoning: true } },
+    )
+    const rpc = await startRpc(load)
+    for (const prompt of ['go', 'two', 'three', 'four']) await rpc.prompt(prompt)
+    expect(await command(rpc, '/context roll')).toEqual([expect.stringMatching(/^Rolled/)])
+    await rpc.prompt('copy')
+    await rpc.prompt('back')
+    const { sessionFile, sessionId } = await rpc.state()
+    expect(await rpc.close()).toEqual({ code: 0, signal: null })
+    server.check()
+    checkAllToolPairs(server.requests)
+    checkAppendOnly(server.requests, [5])
+    const [before, after] = [server.requests[4]!, server.requests[5]!]
+    expect(argumentsOf(before, 'write')[0]).toEqual({ path: 'a.txt', content: text })
+    expect(argumentsOf(after, 'write')[0]).toEqual({
+      path: 'a.txt',
+      content: expect.stringMatching(/^\[collapsed #[^\n]*\]$/),
+    })
+    expect(argumentsOf(after, 'ls')).toEqual(argumentsOf(before, 'ls'))
+    expect(after.messages.find((message) => message.calls.length > 0)!.text).toContain('Writing.')
+    const last = resultsById(server.requests.at(-1)!)
+    const at = (name: string) => [...last].find(([id]) => id.startsWith(name))![1]
+    expect(at('call_copy')).toMatch(/^Refused: the argument content is only the mark of a text/)
+    expect(at('call_back')).toContain(JSON.stringify(text).slice(0, 2000))
+    // The file of the session keeps what was said; the folder has no file that was made of a marker.
+    const stored = messagesOf(readSession(sessionFile).entries, 'assistant')[0]!
+    expect(stored['content'].find((block: any) => block.name === 'write').arguments.content).toBe(text)
+    const manager = await openStore(store, sessionId, home.cwd)
+    expect(await manager.query({ type: 'file', pathPrefix: join(home.cwd, 'b.txt') })).toEqual([])
+  },
+)
 
 test('a file that changes between two prompts is announced once, after the prompt', async () => {
   const { server, home, store, load } = await setUp((_request, n) =>
@@ -83,17 +96,27 @@ test('a file that changes between two prompts is announced once, after the promp
   await rpc.close()
   server.check()
   checkAppendOnly(server.requests)
-  const users = (request: ModelRequest) => request.messages.filter((message) => message.role === 'user').map((message) => message.text)
+  const users = (request: ModelRequest) =>
+    request.messages.filter((message) => message.role === 'user').map((message) => message.text)
   const notice = expect.stringMatching(/^stale id=[0-9a-f]{8} path=.*a\.txt \+1 -0$/)
   const flat = users(server.requests[2]!).flatMap((text) => text.split('\n'))
   expect(flat).toEqual(['look', 'two', notice])
-  expect(users(server.requests[3]!).flatMap((text) => text.split('\n'))).toEqual(['look', 'two', notice, 'three'])
+  expect(users(server.requests[3]!).flatMap((text) => text.split('\n'))).toEqual([
+    'look',
+    'two',
+    notice,
+    'three',
+  ])
 })
 
 test('activate of what is still in sight points there', async () => {
   const { server, home, load } = await setUp((_request, n) => {
     if (n === 0) return calls(['bash', { command: 'cat a.txt' }, 'call_a'])
-    if (n === 1) return calls(['activate', { id: handle('call_a') }, 'call_again'], ['activate', { id: 'call_a', lines: '2' }, 'call_part'])
+    if (n === 1)
+      return calls(
+        ['activate', { id: handle('call_a') }, 'call_again'],
+        ['activate', { id: 'call_a', lines: '2' }, 'call_part'],
+      )
     return 'done'
   })
   put(home, 'a.txt', lines('a', 40))

@@ -20,7 +20,12 @@ describe('what the model asks for', () => {
     ['a missing file', 'read', { path: 'nowhere.txt' }, /ENOENT/],
     ['a directory', 'read', { path: 'folder' }, /folder is a directory; list it with ls/],
     ['a named pipe', 'read', { path: 'pipe' }, /pipe is not a regular file but a named pipe/],
-    ['an edit of a missing file', 'edit', { path: 'nowhere.txt', edits: [{ oldText: 'a', newText: 'b' }] }, /ENOENT/],
+    [
+      'an edit of a missing file',
+      'edit',
+      { path: 'nowhere.txt', edits: [{ oldText: 'a', newText: 'b' }] },
+      /ENOENT/,
+    ],
     ['a write below a file', 'write', { path: 'a.txt/b.txt', content: 'x' }, /ENOTDIR|EEXIST/],
     ['an unknown id', 'activate', { id: 'call_nobody' }, /no object of this session has the id call_nobody/],
     ['an empty id', 'activate', { id: '' }, /no object of this session has the id/],
@@ -29,9 +34,19 @@ describe('what the model asks for', () => {
     ['the session', 'deactivate', { id: 'session:SESSION' }, /part of the session itself/],
     ['a binary file', 'activate', { id: 'BINARY' }, /has no text: .*(is not text|NUL)/],
     ['what is not active', 'deactivate', { id: 'BINARY' }, /is not active/],
-    ['lines that are none', 'activate', { id: 'call_0_0', lines: 'ten' }, /lines is a range such as "120-180", not "ten"/],
+    [
+      'lines that are none',
+      'activate',
+      { id: 'call_0_0', lines: 'ten' },
+      /lines is a range such as "120-180", not "ten"/,
+    ],
     ['lines beyond the end', 'activate', { id: 'call_0_0', lines: '900-901' }, /\b900\b/],
-    ['lines and a text', 'activate', { id: 'call_0_0', lines: '1', grep: 'x' }, /give lines or grep, not both/],
+    [
+      'lines and a text',
+      'activate',
+      { id: 'call_0_0', lines: '1', grep: 'x' },
+      /give lines or grep, not both/,
+    ],
     ['a version that never was', 'activate', { id: 'call_0_0@1' }, /does not exist/],
   ])('%s', async (_name, tool, args, sentence) => {
     let session = ''
@@ -41,7 +56,9 @@ describe('what the model asks for', () => {
       const manager = await openStore(store, session, home.cwd)
       const [file] = await manager.query({ type: 'file', pathPrefix: join(home.cwd, 'data.bin') })
       await manager.close()
-      const text = JSON.stringify(args).replace('SESSION', session).replace('BINARY', file?.['xt/id'] ?? 'none')
+      const text = JSON.stringify(args)
+        .replace('SESSION', session)
+        .replace('BINARY', file?.['xt/id'] ?? 'none')
       return calls([tool, text, 'call_bad'])
     })
     put(home, 'a.txt', lines('a', 40))
@@ -56,14 +73,19 @@ describe('what the model asks for', () => {
     checkAllToolPairs(server.requests)
     checkAppendOnly(server.requests)
     expect(resultsById(server.requests[2]!).get('call_bad')).toMatch(sentence)
-    const end = events.find((event) => event.type === 'tool_execution_end' && event['toolCallId'] === 'call_bad')!
+    const end = events.find(
+      (event) => event.type === 'tool_execution_end' && event['toolCallId'] === 'call_bad',
+    )!
     expect(end['isError']).toBe(true)
     expect(notices(rpc.events)).toEqual([])
     expect(rpc.events.filter((event) => event.type === 'extension_error')).toEqual([])
   })
 
   test('a binary file is read as Pi reads it, and known without text', async () => {
-    const { server, home, store, load } = await setUp([calls(['read', { path: 'data.bin' }, 'call_bin']), 'I see'])
+    const { server, home, store, load } = await setUp([
+      calls(['read', { path: 'data.bin' }, 'call_bin']),
+      'I see',
+    ])
     put(home, 'data.bin', Uint8Array.from([0, 1, 2, 255, 0]))
     const run = await runPrint({ ...load, prompts: ['try'] })
     expect(run).toMatchObject({ exitCode: 0, stderr: '' })
@@ -75,7 +97,10 @@ describe('what the model asks for', () => {
 
   // The owner of everything may read everything: there is nothing that could not be read.
   test.skipIf(process.getuid?.() === 0)('a file without permission to read', async () => {
-    const { server, home, load } = await setUp([calls(['read', { path: 'locked.txt' }, 'call_locked']), 'I see'])
+    const { server, home, load } = await setUp([
+      calls(['read', { path: 'locked.txt' }, 'call_locked']),
+      'I see',
+    ])
     writeFileSync(join(home.cwd, 'locked.txt'), 'x', { mode: 0 })
     const run = await runPrint({ ...load, prompts: ['try'] })
     expect(run).toMatchObject({ exitCode: 0, stderr: '' })
@@ -85,7 +110,11 @@ describe('what the model asks for', () => {
   test('an object of another session is not known in this one', async () => {
     const { server, home, load } = await setUp((_request, n) => {
       if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_other'])
-      if (n === 2) return calls(['search_context', { query: 'lorem' }, 'call_search'], ['activate', { id: 'call_other' }, 'call_bad'])
+      if (n === 2)
+        return calls(
+          ['search_context', { query: 'lorem' }, 'call_search'],
+          ['activate', { id: 'call_other' }, 'call_bad'],
+        )
       return 'fine'
     })
     put(home, 'a.txt', lines('a', 40))
@@ -109,7 +138,12 @@ describe('the store and the addon', () => {
   ): Promise<void> {
     const text = lines('a', 40)
     put(home, 'a.txt', text)
-    const run = await runPrint({ ...load, ...more, env: { ...load.env, ...more.env }, prompts: ['one', 'two'] })
+    const run = await runPrint({
+      ...load,
+      ...more,
+      env: { ...load.env, ...more.env },
+      prompts: ['one', 'two'],
+    })
     expect(run).toMatchObject({ exitCode: 0, stdout: 'again\n' })
     expect(run.stderr.trim().split('\n')).toEqual([expect.stringMatching(sentence)])
     server.check()
@@ -122,14 +156,22 @@ describe('the store and the addon', () => {
     const setting = await setUp(script)
     put(setting.home, 'file', '')
     const path = join(setting.home.cwd, 'file', 'context.db')
-    await expectPlain(setting, { env: { CONTEXT_STORE_PATH: path } }, /^The context manager could not start: .*file\/context\.db/)
+    await expectPlain(
+      setting,
+      { env: { CONTEXT_STORE_PATH: path } },
+      /^The context manager could not start: .*file\/context\.db/,
+    )
   })
 
   test('a store that is no database', async () => {
     const setting = await setUp(script)
     put(setting.home, 'context.db', 'this is a text file, and not a short one either'.repeat(100))
     const path = join(setting.home.cwd, 'context.db')
-    await expectPlain(setting, { env: { CONTEXT_STORE_PATH: path } }, /^The context manager could not start: .*context\.db/)
+    await expectPlain(
+      setting,
+      { env: { CONTEXT_STORE_PATH: path } },
+      /^The context manager could not start: .*context\.db/,
+    )
   })
 
   test('an addon that is missing', async () => {
@@ -139,7 +181,11 @@ describe('the store and the addon', () => {
     }
     symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
     const setting = await setUp(script)
-    await expectPlain(setting, { extension: join(copy, 'extension', 'index.ts') }, /^The context manager could not start: .*native binding/)
+    await expectPlain(
+      setting,
+      { extension: join(copy, 'extension', 'index.ts') },
+      /^The context manager could not start: .*native binding/,
+    )
   })
 
   test('opening that fails, and works later', async () => {
@@ -149,7 +195,9 @@ describe('the store and the addon', () => {
     const path = join(home.cwd, 'file', 'context.db')
     const rpc = await startRpc({ ...load, env: { CONTEXT_STORE_PATH: path } })
     await rpc.prompt('one')
-    expect(notices(rpc.events)).toEqual([expect.stringMatching(/could not start.*\/context on tries again\.$/)])
+    expect(notices(rpc.events)).toEqual([
+      expect.stringMatching(/could not start.*\/context on tries again\.$/),
+    ])
     expect(await command(rpc, '/context')).toEqual([expect.stringContaining('could not start')])
     execFileSync('rm', [join(home.cwd, 'file')])
     expect(await command(rpc, '/context on')).toEqual([expect.stringContaining('is on')])
@@ -164,11 +212,16 @@ describe('the store and the addon', () => {
 
   test('settings that can not be used are told, and the rest of them holds', async () => {
     const { server, home, load } = await setUp(['fine'])
-    writeFileSync(join(home.agentDir, 'context-manager.json'), '{ "perTurn": "many", "colour": 1, "enabled": true }')
+    writeFileSync(
+      join(home.agentDir, 'context-manager.json'),
+      '{ "perTurn": "many", "colour": 1, "enabled": true }',
+    )
     const rpc = await startRpc(load)
     await rpc.prompt('hello')
     expect(notices(rpc.events)).toEqual([
-      expect.stringMatching(/context-manager\.json: "perTurn" must be a whole number of at least 1, not "many"$/),
+      expect.stringMatching(
+        /context-manager\.json: "perTurn" must be a whole number of at least 1, not "many"$/,
+      ),
       expect.stringMatching(/context-manager\.json: there is no setting "colour"$/),
     ])
     expect(server.requests[0]!.tools).toContain('activate')
@@ -192,44 +245,58 @@ describe('handlers that fail on purpose leave a working Pi and one notice', () =
     'point',
   ]
 
-  test.each([...methods.map((name) => [name]), [methods.join(',')], ['close'], ['sessionSets']])('%s', async (fault) => {
+  test.each([...methods.map((name) => [name]), [methods.join(',')], ['close'], ['sessionSets']])(
+    '%s',
+    async (fault) => {
+      const { server, home, load } = await setUp([
+        calls(['read', { path: 'a.txt' }, 'call_a'], ['bash', { command: 'cat a.txt' }, 'call_b']),
+        calls(['edit', { path: 'a.txt', edits: [{ oldText: 'a line 2:', newText: 'second:' }] }, 'call_e']),
+        calls(['write', { path: 'b.txt', content: 'b' }, 'call_w']),
+        calls(['read', { path: 'b.txt' }, 'call_r']),
+        'done',
+        'again',
+      ])
+      const text = lines('a', 40)
+      put(home, 'a.txt', text)
+      const rpc = await startRpc({ ...load, extension: FAULTY, env: { ...load.env, FAULT: fault } })
+      await rpc.prompt('one')
+      await rpc.prompt('two')
+      expect(await rpc.command({ type: 'get_last_assistant_text' })).toEqual({ text: 'again' })
+      expect(await rpc.close()).toEqual({ code: 0, signal: null })
+      server.check()
+      checkAllToolPairs(server.requests)
+      expect(
+        rpc.events.filter((event) => event.type === 'extension_error' || event.type === 'not_json'),
+      ).toEqual([])
+      const results = resultsById(server.requests.at(-1)!)
+      for (const id of ['call_a', 'call_b']) expect(results.get(id)!.replace(/^id=.*\n/, '')).toBe(text)
+      expect(results.get('call_e')).toContain('Successfully replaced 1 block(s) in a.txt.')
+      expect(results.get('call_r')).toBe('b')
+      // What is only shown, and what happens when all is over, is no failure of the session.
+      const silent = ['close', 'sessionSets'].includes(fault)
+      const told = notices(rpc.events)
+      if (silent) expect(told).toEqual([])
+      else
+        expect(told).toEqual([
+          expect.stringMatching(/^The context manager (could not start|stopped): \w+ fails on purpose/),
+        ])
+    },
+  )
+
+  test('a failure that concerns one call is told, and the session goes on', async () => {
     const { server, home, load } = await setUp([
-      calls(['read', { path: 'a.txt' }, 'call_a'], ['bash', { command: 'cat a.txt' }, 'call_b']),
-      calls(['edit', { path: 'a.txt', edits: [{ oldText: 'a line 2:', newText: 'second:' }] }, 'call_e']),
-      calls(['write', { path: 'b.txt', content: 'b' }, 'call_w']),
-      calls(['read', { path: 'b.txt' }, 'call_r']),
+      calls(['bash', { command: 'cat a.txt' }, 'call_a']),
       'done',
       'again',
     ])
-    const text = lines('a', 40)
-    put(home, 'a.txt', text)
-    const rpc = await startRpc({ ...load, extension: FAULTY, env: { ...load.env, FAULT: fault } })
-    await rpc.prompt('one')
-    await rpc.prompt('two')
-    expect(await rpc.command({ type: 'get_last_assistant_text' })).toEqual({ text: 'again' })
-    expect(await rpc.close()).toEqual({ code: 0, signal: null })
-    server.check()
-    checkAllToolPairs(server.requests)
-    expect(rpc.events.filter((event) => event.type === 'extension_error' || event.type === 'not_json')).toEqual([])
-    const results = resultsById(server.requests.at(-1)!)
-    for (const id of ['call_a', 'call_b']) expect(results.get(id)!.replace(/^id=.*\n/, '')).toBe(text)
-    expect(results.get('call_e')).toContain('Successfully replaced 1 block(s) in a.txt.')
-    expect(results.get('call_r')).toBe('b')
-    // What is only shown, and what happens when all is over, is no failure of the session.
-    const silent = ['close', 'sessionSets'].includes(fault)
-    const told = notices(rpc.events)
-    if (silent) expect(told).toEqual([])
-    else expect(told).toEqual([expect.stringMatching(/^The context manager (could not start|stopped): \w+ fails on purpose/)])
-  })
-
-  test('a failure that concerns one call is told, and the session goes on', async () => {
-    const { server, home, load } = await setUp([calls(['bash', { command: 'cat a.txt' }, 'call_a']), 'done', 'again'])
     put(home, 'a.txt', lines('a', 40))
     const env = { ...load.env, FAULT: 'receive', FAULT_CODE: 'INVALID_ARGUMENT' }
     const rpc = await startRpc({ ...load, extension: FAULTY, env })
     await rpc.prompt('one')
     await rpc.prompt('two')
-    expect(notices(rpc.events)).toEqual([expect.stringMatching(/receive fails on purpose \(INVALID_ARGUMENT\)/)])
+    expect(notices(rpc.events)).toEqual([
+      expect.stringMatching(/receive fails on purpose \(INVALID_ARGUMENT\)/),
+    ])
     const [report] = await command(rpc, '/context')
     expect(report).toContain('bash cat a.txt')
     await rpc.close()
@@ -239,10 +306,16 @@ describe('handlers that fail on purpose leave a working Pi and one notice', () =
 })
 
 test('a file that changed under the model: its edit is refused with the difference, and the next one fits', async () => {
-  const edit = (oldText: string, id: string) => calls(['edit', { path: 'a.txt', edits: [{ oldText, newText: 'mine' }] }, id])
+  const edit = (oldText: string, id: string) =>
+    calls(['edit', { path: 'a.txt', edits: [{ oldText, newText: 'mine' }] }, id])
   const { server, home, load } = await setUp((_request, n) => {
     if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_a'])
-    if (n === 1) return calls(['bash', { command: "printf 'theirs\\n' | cat - a.txt > b.txt; mv b.txt a.txt" }, 'call_b'])
+    if (n === 1)
+      return calls([
+        'bash',
+        { command: "printf 'theirs\\n' | cat - a.txt > b.txt; mv b.txt a.txt" },
+        'call_b',
+      ])
     if (n === 2) return edit('a line 2:', 'call_early')
     if (n === 3) return edit('theirs', 'call_late')
     return 'done'

@@ -9,7 +9,9 @@ import { ContextManager, defaultStorePath } from '../../lib/index.ts'
 export default function faulty(pi: ExtensionAPI): void {
   const names = (process.env['FAULT'] ?? '').split(',')
   const fail = (name: string) => async () => {
-    throw Object.assign(new Error(`${name} fails on purpose`), { code: process.env['FAULT_CODE'] ?? 'STORE_UNAVAILABLE' })
+    throw Object.assign(new Error(`${name} fails on purpose`), {
+      code: process.env['FAULT_CODE'] ?? 'STORE_UNAVAILABLE',
+    })
   }
   install(pi, async () => ({
     defaultStorePath,

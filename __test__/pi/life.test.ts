@@ -8,7 +8,18 @@ import { cleanUp, runPrint, startRpc, temporaryFolder } from '../rig/pi.ts'
 import { calls, Gate } from '../rig/reply.ts'
 import { lastOf, resultsById } from '../rig/request.ts'
 import type { Api } from '../rig/request.ts'
-import { command, header, lines, notices, openStore, put, reference, sessionIdOf, setsOf, setUp } from './support.ts'
+import {
+  command,
+  header,
+  lines,
+  notices,
+  openStore,
+  put,
+  reference,
+  sessionIdOf,
+  setsOf,
+  setUp,
+} from './support.ts'
 
 afterEach(cleanUp)
 
@@ -20,52 +31,57 @@ const PNG = Buffer.from(
 
 const APIS: Api[] = ['openai-completions', 'anthropic-messages', 'openai-responses']
 
-test.each(APIS)('%s: each request extends the last, except at a roll; thinking, images and signatures pass', async (api) => {
-  const { server, home, load } = await setUp(
-    (request, n) => {
-      if (n === 0) {
-        return {
-          thinking: 'first look at everything',
-          text: 'Looking.',
-          calls: [
-            { id: 'call_slow', name: 'bash', args: { command: 'sleep 0.2; cat a.txt' } },
-            { id: 'call_read', name: 'read', args: { path: 'b.txt' } },
-            { id: 'call_dot', name: 'read', args: { path: 'dot.png' } },
-          ],
+test.each(APIS)(
+  '%s: each request extends the last, except at a roll; thinking, images and signatures pass',
+  async (api) => {
+    const { server, home, load } = await setUp(
+      (request, n) => {
+        if (n === 0) {
+          return {
+            thinking: 'first look at everything',
+            text: 'Looking.',
+            calls: [
+              { id: 'call_slow', name: 'bash', args: { command: 'sleep 0.2; cat a.txt' } },
+              { id: 'call_read', name: 'read', args: { path: 'b.txt' } },
+              { id: 'call_dot', name: 'read', args: { path: 'dot.png' } },
+            ],
+          }
         }
-      }
-      if (lastOf(request, 'user')!.text.includes('back') && request.messages.at(-1)!.role === 'user') {
-        const { id } = readReference(resultsById(request).get('call_slow')!)!
-        return { thinking: 'go back', calls: [{ id: 'call_back', name: 'activate', args: { id } }] }
-      }
-      return { thinking: `thought ${n}`, text: lines(`answer ${n}`, 200) }
-    },
-    { api, model: { reasoning: true } },
-  )
-  put(home, 'a.txt', lines('a', 60))
-  put(home, 'b.txt', lines('b', 60))
-  put(home, 'dot.png', PNG)
-  const rpc = await startRpc({ ...load, args: ['--thinking', 'high'] })
-  for (const prompt of ['look', 'one', 'two', 'three']) await rpc.prompt(prompt)
-  await command(rpc, '/context roll')
-  await rpc.prompt('four')
-  await rpc.prompt('back')
-  expect(await rpc.close()).toEqual({ code: 0, signal: null })
-  server.check()
-  checkAllToolPairs(server.requests)
-  checkAppendOnly(server.requests, [5])
-  const before = server.requests[4]!
-  const after = server.requests[5]!
-  expect(resultsById(after).get('call_slow')).toMatch(/^toolcall_ref id=[0-9a-f]{8} tool=bash status=ok$/)
-  expect(resultsById(server.requests.at(-1)!).get('call_back')).toContain(lines('a', 60))
-  // Only the two results differ: every other message is the same, byte for byte.
-  const changed = before.messages.filter((message, index) => message.json !== after.messages[index]!.json)
-  expect(changed.flatMap((message) => message.results.map((result) => result.id))).toEqual(
-    api === 'anthropic-messages' ? ['call_slow', 'call_read', 'call_dot'] : ['call_slow', 'call_read'],
-  )
-  expect(after.raw.toString()).toContain(PNG.toString('base64').slice(0, 40))
-  expect(after.prompt).toContain(api === 'anthropic-messages' ? Buffer.from('thought 2').toString('base64') : 'thought 2')
-})
+        if (lastOf(request, 'user')!.text.includes('back') && request.messages.at(-1)!.role === 'user') {
+          const { id } = readReference(resultsById(request).get('call_slow')!)!
+          return { thinking: 'go back', calls: [{ id: 'call_back', name: 'activate', args: { id } }] }
+        }
+        return { thinking: `thought ${n}`, text: lines(`answer ${n}`, 200) }
+      },
+      { api, model: { reasoning: true } },
+    )
+    put(home, 'a.txt', lines('a', 60))
+    put(home, 'b.txt', lines('b', 60))
+    put(home, 'dot.png', PNG)
+    const rpc = await startRpc({ ...load, args: ['--thinking', 'high'] })
+    for (const prompt of ['look', 'one', 'two', 'three']) await rpc.prompt(prompt)
+    await command(rpc, '/context roll')
+    await rpc.prompt('four')
+    await rpc.prompt('back')
+    expect(await rpc.close()).toEqual({ code: 0, signal: null })
+    server.check()
+    checkAllToolPairs(server.requests)
+    checkAppendOnly(server.requests, [5])
+    const before = server.requests[4]!
+    const after = server.requests[5]!
+    expect(resultsById(after).get('call_slow')).toMatch(/^toolcall_ref id=[0-9a-f]{8} tool=bash status=ok$/)
+    expect(resultsById(server.requests.at(-1)!).get('call_back')).toContain(lines('a', 60))
+    // Only the two results differ: every other message is the same, byte for byte.
+    const changed = before.messages.filter((message, index) => message.json !== after.messages[index]!.json)
+    expect(changed.flatMap((message) => message.results.map((result) => result.id))).toEqual(
+      api === 'anthropic-messages' ? ['call_slow', 'call_read', 'call_dot'] : ['call_slow', 'call_read'],
+    )
+    expect(after.raw.toString()).toContain(PNG.toString('base64').slice(0, 40))
+    expect(after.prompt).toContain(
+      api === 'anthropic-messages' ? Buffer.from('thought 2').toString('base64') : 'thought 2',
+    )
+  },
+)
 
 describe('ids of tool calls', () => {
   const long = `call_${'x|+/='.repeat(90)}`
@@ -88,16 +104,25 @@ describe('ids of tool calls', () => {
     await rpc.prompt('five')
     const shown = server.requests.at(-1)!.messages.flatMap((message) => message.results)
     expect(shown).toHaveLength(3)
-    const handles = shown.map((result) => /^toolcall_ref id=([0-9a-f]{8,}) tool=read status=ok$/.exec(result.text)?.[1])
+    const handles = shown.map(
+      (result) => /^toolcall_ref id=([0-9a-f]{8,}) tool=read status=ok$/.exec(result.text)?.[1],
+    )
     expect(new Set(handles).size).toBe(3)
     expect(handles).not.toContain(undefined)
     server.script(handles.map((id) => calls(['activate', { id }])).concat([{ text: 'done' }]))
     await rpc.prompt('back')
     await rpc.close()
     server.check()
-    const back = server.requests.at(-1)!.messages.flatMap((message) => message.results).slice(3)
-    expect(back.map((result) => result.text.replace(/^id=.*\n/, ''))).toEqual([0, 1, 2].map((n) => lines(`file ${n}`, 40)))
-    const toolcalls = (await (await openStore(store, sessionId, home.cwd)).query({ type: 'toolcall', sessionId })) as any[]
+    const back = server.requests
+      .at(-1)!
+      .messages.flatMap((message) => message.results)
+      .slice(3)
+    expect(back.map((result) => result.text.replace(/^id=.*\n/, ''))).toEqual(
+      [0, 1, 2].map((n) => lines(`file ${n}`, 40)),
+    )
+    const toolcalls = (await (
+      await openStore(store, sessionId, home.cwd)
+    ).query({ type: 'toolcall', sessionId })) as any[]
     expect(toolcalls.filter((one) => one.tool === 'read').map((one) => one.content)).toEqual(
       [0, 1, 2].map((n) => lines(`file ${n}`, 40)),
     )
@@ -107,15 +132,25 @@ describe('ids of tool calls', () => {
 describe('what interrupts a turn', () => {
   test('an abort inside of a tool', async () => {
     const { server, home, store, load } = await setUp((_request, n) => {
-      if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_a'], ['bash', { command: 'echo begun; sleep 600' }, 'call_long'])
+      if (n === 0)
+        return calls(
+          ['read', { path: 'a.txt' }, 'call_a'],
+          ['bash', { command: 'echo begun; sleep 600' }, 'call_long'],
+        )
       return 'fine'
     })
     put(home, 'a.txt', lines('a', 40))
     const rpc = await startRpc(load)
     const from = rpc.mark
     await rpc.command({ type: 'prompt', message: 'go' })
-    await rpc.waitFor((event) => event.type === 'tool_execution_end' && event['toolCallId'] === 'call_a', from)
-    await rpc.waitFor((event) => event.type === 'tool_execution_update' && JSON.stringify(event).includes('begun'), from)
+    await rpc.waitFor(
+      (event) => event.type === 'tool_execution_end' && event['toolCallId'] === 'call_a',
+      from,
+    )
+    await rpc.waitFor(
+      (event) => event.type === 'tool_execution_update' && JSON.stringify(event).includes('begun'),
+      from,
+    )
     await rpc.command({ type: 'abort' })
     await rpc.waitFor('agent_settled', from)
     await rpc.prompt('again')
@@ -126,7 +161,10 @@ describe('what interrupts a turn', () => {
     checkAppendOnly(server.requests)
     expect(notices(rpc.events)).toEqual([])
     const manager = await openStore(store, sessionId, home.cwd)
-    expect(await manager.get('call_long')).toMatchObject({ status: 'fail', content: expect.stringContaining('begun') })
+    expect(await manager.get('call_long')).toMatchObject({
+      status: 'fail',
+      content: expect.stringContaining('begun'),
+    })
     expect((await manager.get('call_a'))!.content).toBe(lines('a', 40))
   })
 
@@ -137,7 +175,10 @@ describe('what interrupts a turn', () => {
     const from = rpc.mark
     await rpc.command({ type: 'prompt', message: 'tell me' })
     await gate.reached
-    await rpc.waitFor((event) => event.type === 'message_update' && JSON.stringify(event).includes('answer is'), from)
+    await rpc.waitFor(
+      (event) => event.type === 'message_update' && JSON.stringify(event).includes('answer is'),
+      from,
+    )
     await rpc.command({ type: 'abort' })
     await rpc.waitFor('agent_settled', from)
     await rpc.prompt('again')
@@ -172,7 +213,8 @@ describe('what interrupts a turn', () => {
 
   test('steering and follow-up', async () => {
     const { server, home, store, load } = await setUp((request, n) => {
-      if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_a'], ['bash', { command: 'sleep 0.5' }, 'call_b'])
+      if (n === 0)
+        return calls(['read', { path: 'a.txt' }, 'call_a'], ['bash', { command: 'sleep 0.5' }, 'call_b'])
       return `heard ${lastOf(request, 'user')!.text}`
     })
     put(home, 'a.txt', lines('a', 40))
@@ -282,7 +324,9 @@ describe('other tools', () => {
 
   test('tools that are switched off stay off, and without activate nothing collapses', async () => {
     const { server, home, load } = await setUp((_request, n) =>
-      n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a'], ['read', { path: 'big.txt' }, 'call_big']) : 'fine',
+      n === 0
+        ? calls(['read', { path: 'a.txt' }, 'call_a'], ['read', { path: 'big.txt' }, 'call_big'])
+        : 'fine',
     )
     put(home, 'a.txt', lines('a', 40))
     put(home, 'big.txt', lines('big', 500))
@@ -297,7 +341,10 @@ describe('other tools', () => {
 
   test('writes and reads of one file in one answer are in order', async () => {
     const { server, home, load } = await setUp([
-      calls(['write', { path: 'n.txt', content: 'new text' }, 'call_w'], ['read', { path: 'n.txt' }, 'call_r']),
+      calls(
+        ['write', { path: 'n.txt', content: 'new text' }, 'call_w'],
+        ['read', { path: 'n.txt' }, 'call_r'],
+      ),
       calls(
         ['edit', { path: 'n.txt', edits: [{ oldText: 'new', newText: 'newer' }] }, 'call_e'],
         ['read', { path: 'n.txt' }, 'call_s'],
@@ -322,7 +369,10 @@ describe('compaction', () => {
         if (request.kind === 'summary') return 'SUMMARY'
         if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_a'])
         if (lastOf(request, 'user')!.text === 'back' && request.messages.at(-1)!.role === 'user') {
-          return calls(['search_context', { query: 'lorem' }, 'call_search'], ['activate', { id: 'call_a' }, 'call_back'])
+          return calls(
+            ['search_context', { query: 'lorem' }, 'call_search'],
+            ['activate', { id: 'call_a' }, 'call_back'],
+          )
         }
         return lines(`answer ${n}`, 150)
       },

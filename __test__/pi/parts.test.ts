@@ -21,12 +21,22 @@ afterEach(cleanUp)
 describe('settings', () => {
   test.each<[string, unknown, object, string[]]>([
     ['nothing', {}, {}, []],
-    ['all of them', { ...DEFAULTS, store: '/data/x.db', perTurn: 2, tools: 'observe' }, { store: '/data/x.db', perTurn: 2, tools: 'observe' }, []],
+    [
+      'all of them',
+      { ...DEFAULTS, store: '/data/x.db', perTurn: 2, tools: 'observe' },
+      { store: '/data/x.db', perTurn: 2, tools: 'observe' },
+      [],
+    ],
     ['a path at home', { store: '~/x.db' }, { store: join(homedir(), 'x.db') }, []],
     ['a relative path', { store: 'x.db' }, {}, ['"store" must be an absolute path, not "x.db"']],
     ['a word for a switch', { enabled: 'no' }, {}, ['"enabled" must be true or false, not "no"']],
     ['too small a window', { turnsBack: 0 }, {}, ['"turnsBack" must be a whole number of at least 1, not 0']],
-    ['no lifetime', { cacheLifetimeSeconds: -1 }, {}, ['"cacheLifetimeSeconds" must be a number of seconds above 0, not -1']],
+    [
+      'no lifetime',
+      { cacheLifetimeSeconds: -1 },
+      {},
+      ['"cacheLifetimeSeconds" must be a number of seconds above 0, not -1'],
+    ],
     ['a name nobody knows', { toString: 1 }, {}, ['there is no setting "toString"']],
     ['a list', [], {}, ['the settings are a JSON object']],
     ['null', null, {}, ['the settings are a JSON object']],
@@ -38,7 +48,10 @@ describe('settings', () => {
     const folder = temporaryFolder('settings-')
     expect(readSettings(folder)).toEqual({ settings: DEFAULTS, problems: [] })
     writeFileSync(join(folder, 'context-manager.json'), '{')
-    expect(readSettings(folder)).toEqual({ settings: DEFAULTS, problems: [expect.stringContaining('is not JSON')] })
+    expect(readSettings(folder)).toEqual({
+      settings: DEFAULTS,
+      problems: [expect.stringContaining('is not JSON')],
+    })
     const other = temporaryFolder('settings-')
     mkdirSync(join(other, 'context-manager.json'))
     expect(readSettings(other)).toEqual({ settings: DEFAULTS, problems: [expect.stringContaining('EISDIR')] })
@@ -160,7 +173,8 @@ describe('entries and messages', () => {
 
   test('what is new follows the last one, oldest first', () => {
     const entries = [user('a', null), user('b', 'a'), user('c', 'b'), user('x', 'a')]
-    const ids = (last: string | null, leaf: string | null) => entriesAfter(branch(entries, leaf), last)?.map((one) => one.id)
+    const ids = (last: string | null, leaf: string | null) =>
+      entriesAfter(branch(entries, leaf), last)?.map((one) => one.id)
     expect(ids(null, 'c')).toEqual(['a', 'b', 'c'])
     expect(ids('a', 'c')).toEqual(['b', 'c'])
     expect(ids('c', 'c')).toEqual([])
@@ -170,18 +184,23 @@ describe('entries and messages', () => {
   })
 
   test('only what Pi sends is a message', () => {
-    const bash = (more: object) => entry('b', null, { type: 'message', message: { role: 'bashExecution', command: 'x', ...more } })
+    const bash = (more: object) =>
+      entry('b', null, { type: 'message', message: { role: 'bashExecution', command: 'x', ...more } })
     expect(messageOf(user('a', null))).toMatchObject({ role: 'user' })
     expect(messageOf(bash({}))).toMatchObject({ role: 'bashExecution' })
     expect(messageOf(bash({ excludeFromContext: true }))).toBeUndefined()
     expect(messageOf(entry('s', null, { type: 'message', message: { role: 'system' } }))).toBeUndefined()
     expect(messageOf(entry('m', null, { type: 'model_change' }))).toBeUndefined()
-    expect(messageOf(entry('c', null, { type: 'custom_message', customType: 't', content: 'x', display: true }))).toEqual({
+    expect(
+      messageOf(entry('c', null, { type: 'custom_message', customType: 't', content: 'x', display: true })),
+    ).toEqual({
       role: 'custom',
       customType: 't',
       content: 'x',
     })
-    const projection = [{ sourceEntry: user('a', null), messages: [{ role: 'system' }, { role: 'user', content: 'x' }] }]
+    const projection = [
+      { sourceEntry: user('a', null), messages: [{ role: 'system' }, { role: 'user', content: 'x' }] },
+    ]
     expect(messagesOf(projection as any)).toEqual([{ key: 'a', message: { role: 'user', content: 'x' } }])
   })
 
@@ -191,12 +210,22 @@ describe('entries and messages', () => {
       type: 'message',
       message: { role: 'toolResult', content: [{ type: 'text', text: 'long' }, image] },
     })
-    const to = (text?: string) => replacementOf({ kind: 'result', key: 'r', object: 'o', ...(text === undefined ? {} : { text }) }, result)
+    const to = (text?: string) =>
+      replacementOf(
+        { kind: 'result', key: 'r', object: 'o', ...(text === undefined ? {} : { text }) },
+        result,
+      )
     expect(to('ref')).toEqual({ content: [{ type: 'text', text: 'ref' }, image] })
     expect(to()).toEqual({ content: [{ type: 'text', text: 'long' }, image] })
 
     const thinking = { type: 'thinking', thinking: 'hm', thinkingSignature: 'sig' }
-    const call = (id: string) => ({ type: 'toolCall', id, name: 'write', arguments: { content: 'long' }, thoughtSignature: 's' })
+    const call = (id: string) => ({
+      type: 'toolCall',
+      id,
+      name: 'write',
+      arguments: { content: 'long' },
+      thoughtSignature: 's',
+    })
     const answer = entry('m', null, {
       type: 'message',
       message: { role: 'assistant', content: [thinking, call('a'), { type: 'text', text: 't' }, call('')] },
@@ -206,7 +235,9 @@ describe('entries and messages', () => {
     expect(edit([{ callId: '', position: 1, args: short }])).toEqual({
       content: [thinking, call('a'), { type: 'text', text: 't' }, { ...call(''), arguments: short }],
     })
-    expect(edit([{ callId: 'a', position: 1, args: short }])).toEqual({ content: (answer as any).message.content })
+    expect(edit([{ callId: 'a', position: 1, args: short }])).toEqual({
+      content: (answer as any).message.content,
+    })
     expect(edit([])).toEqual({ content: (answer as any).message.content })
     expect(replacementOf({ kind: 'arguments', key: 'm', calls: [] }, result)).toBeUndefined()
     expect(replacementOf({ kind: 'result', key: 'm', object: 'o' }, answer)).toBeUndefined()
@@ -217,7 +248,9 @@ describe('entries and messages', () => {
     const point = (id: string, data: unknown) => entry(id, null, { type: 'custom', customType: POINT, data })
     const good = { session: 's', tx: 7 }
     expect(lastPoint([])).toBeUndefined()
-    expect(lastPoint([point('a', good), point('b', { session: 's' }), point('c', null), user('d', 'c')])).toEqual({ index: 0, point: good })
+    expect(
+      lastPoint([point('a', good), point('b', { session: 's' }), point('c', null), user('d', 'c')]),
+    ).toEqual({ index: 0, point: good })
   })
 
   test.each([
@@ -235,7 +268,9 @@ describe('entries and messages', () => {
 
 describe('failures', () => {
   test('what takes too long is given up with a sentence', async () => {
-    await expect(bounded(new Promise(() => {}), 1, 'waiting')).rejects.toThrow('waiting took longer than 0.001 s')
+    await expect(bounded(new Promise(() => {}), 1, 'waiting')).rejects.toThrow(
+      'waiting took longer than 0.001 s',
+    )
     expect(await bounded(Promise.resolve(1), 1000, 'waiting')).toBe(1)
     await expect(bounded(Promise.reject(new Error('own')), 1000, 'waiting')).rejects.toThrow('own')
   })
@@ -265,7 +300,14 @@ describe('texts for the person', () => {
     [-2500, '-2.5k'],
   ])('%d tokens are %s', (count, text) => expect(short(count)).toBe(text))
 
-  const receipt = { items: 12, removedTokens: 61_000, cost: 9000, gain: 6100, paysBackAfterCalls: 2, reason: 'pays' as const }
+  const receipt = {
+    items: 12,
+    removedTokens: 61_000,
+    cost: 9000,
+    gain: 6100,
+    paysBackAfterCalls: 2,
+    reason: 'pays' as const,
+  }
 
   test('receipts', () => {
     expect(receiptLine(receipt)).toBe('12 items, -61k tokens, cost 9.0k input tokens, pays back in 2 calls')
@@ -275,10 +317,13 @@ describe('texts for the person', () => {
   })
 
   test('the report', () => {
-    const visible = { id: 'ab', tool: 'read', about: 'a.ts', tokens: 2400, active: false, pinned: true }
+    const visible = { id: 'ab', tool: 'read', about: 'a.ts', tokens: 2400, stale: false, pinned: true }
     const lines = reportLines({
-      shares: [{ name: 'tool results', tokens: 30_000 }, { name: 'references', tokens: 10 }],
-      visible: [visible],
+      shares: [
+        { name: 'tool results', tokens: 30_000 },
+        { name: 'references', tokens: 10 },
+      ],
+      visible: [visible, { ...visible, id: 'ef', pinned: false, stale: true }],
       collapsed: [{ id: 'cd', tool: 'bash', about: '' }],
       contextTokens: 41_000,
       staleTokens: 2000,
@@ -297,8 +342,9 @@ describe('texts for the person', () => {
       'Context: 41k of 200k (21 %) tokens, rolls are off',
       '  tool results    30k  ████████████████████████',
       '  references       10  █',
-      'Objects: 20 known, 3 active, 1 outputs in sight, 1 collapsed',
-      '   2.4k  ab  read a.ts [pinned, stale]',
+      'Objects: 20 known, 3 active, 2 outputs in sight, 1 collapsed',
+      '   2.4k  ab  read a.ts [pinned]',
+      '   2.4k  ef  read a.ts [stale]',
       'Stale: 2.0k tokens wait until collapsing them pays (/context roll does it now)',
       'Cost: last call 94 % cached, cost so far $1.23',
       'Rolls: 1, saved so far $0.84',

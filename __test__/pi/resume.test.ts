@@ -8,7 +8,18 @@ import type { PiRpc } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
 import { lastOf, resultsById } from '../rig/request.ts'
 import type { ModelRequest } from '../rig/request.ts'
-import { command, handle, lines, notices, openStore, put, reference, sessionIdOf, setsOf, setUp } from './support.ts'
+import {
+  command,
+  handle,
+  lines,
+  notices,
+  openStore,
+  put,
+  reference,
+  sessionIdOf,
+  setsOf,
+  setUp,
+} from './support.ts'
 import type { Setting } from './support.ts'
 
 afterEach(cleanUp)
@@ -78,7 +89,9 @@ describe('a new process', () => {
     await after.close()
     server.check()
     checkAllToolPairs(server.requests)
-    const rolled = server.requests.find((request) => resultsById(request).get('call_a') === reference('call_a', 'read'))!
+    const rolled = server.requests.find(
+      (request) => resultsById(request).get('call_a') === reference('call_a', 'read'),
+    )!
     checkAppendOnly(server.requests, [rolled.n])
     expect(rolled.n).toBeLessThan(killed)
     expect(resultsById(server.requests.at(-1)!).get(`back_${killed}`)).toBe(lines('a', 60))
@@ -87,14 +100,18 @@ describe('a new process', () => {
   test('kill -9 inside of a turn: its results are part of it afterwards', async () => {
     const { server, home, store, load } = await setUp((request, n) => {
       if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_a'])
-      if (n === 1) return calls(['read', { path: 'b.txt' }, 'call_b'], ['bash', { command: 'sleep 600' }, 'call_long'])
+      if (n === 1)
+        return calls(['read', { path: 'b.txt' }, 'call_b'], ['bash', { command: 'sleep 600' }, 'call_long'])
       return lastOf(request, 'user')!.text
     })
     for (const name of ['a', 'b']) put(home, `${name}.txt`, lines(name, 60))
     const rpc = await startRpc(load)
     const from = rpc.mark
     await rpc.command({ type: 'prompt', message: 'look' })
-    await rpc.waitFor((event) => event.type === 'tool_execution_end' && event['toolCallId'] === 'call_b', from)
+    await rpc.waitFor(
+      (event) => event.type === 'tool_execution_end' && event['toolCallId'] === 'call_b',
+      from,
+    )
     const { sessionId } = await rpc.state()
     await rpc.kill9()
     const after = await startRpc({ ...load, args: ['--continue'] })
@@ -104,7 +121,9 @@ describe('a new process', () => {
     checkAllToolPairs(server.requests, { allowNoResult: true })
     checkAppendOnly(server.requests)
     const manager = await openStore(store, sessionId, home.cwd)
-    const chat = (await manager.get(`chat:${sessionId}`))! as unknown as { turns: { user: unknown; toolcall_ids: string[] }[] }
+    const chat = (await manager.get(`chat:${sessionId}`))! as unknown as {
+      turns: { user: unknown; toolcall_ids: string[] }[]
+    }
     expect(chat.turns).toHaveLength(2)
     expect(chat.turns[0]!.toolcall_ids).toContain('call_a')
     // What the killed process had recorded can be had, whether or not Pi stored its result.
@@ -198,7 +217,8 @@ describe('inside a process', () => {
     const users = entries.filter((entry: any) => entry.message?.role === 'user')
     await command(rpc, `/goto ${users[1].id}`)
     const { sessionId } = await rpc.state()
-    const calls = async () => (await setsOf(store, sessionId, home.cwd)).active_set.filter((id) => id.startsWith('call_'))
+    const calls = async () =>
+      (await setsOf(store, sessionId, home.cwd)).active_set.filter((id) => id.startsWith('call_'))
     expect(await calls()).toEqual(['call_a'])
     await rpc.prompt('read c')
     expect(await calls()).toEqual(['call_a', 'call_c'])

@@ -31,7 +31,10 @@ export async function setUp(script: Script, options: Omit<PiHomeOptions, 'server
 
 /** `count` lines that occur nowhere else, each with the name and its number; no line break at the end. */
 export function lines(name: string, count: number): string {
-  return Array.from({ length: count }, (_, index) => `${name} line ${index + 1}: ${'lorem ipsum '.repeat(4)}`).join('\n')
+  return Array.from(
+    { length: count },
+    (_, index) => `${name} line ${index + 1}: ${'lorem ipsum '.repeat(4)}`,
+  ).join('\n')
 }
 
 /** Writes a file into the folder that Pi works in. */
@@ -56,7 +59,12 @@ export function reference(callId: string, tool: string, status: 'ok' | 'fail' = 
 
 /** Opens a session of a store in this process, as any other client would; closed at the test's end. */
 export async function openStore(store: string, sessionId: string, cwd = '/'): Promise<ContextManager> {
-  const manager = await ContextManager.open({ sessionId, cwd, store: { kind: 'sqlite', path: store }, watch: false })
+  const manager = await ContextManager.open({
+    sessionId,
+    cwd,
+    store: { kind: 'sqlite', path: store },
+    watch: false,
+  })
   onCleanUp(() => manager.close())
   return manager
 }
