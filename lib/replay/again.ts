@@ -7,7 +7,6 @@ import { replacementsOf } from './files.ts'
 import type { Files } from './files.ts'
 import { callsOf } from './recording.ts'
 import type { Entry, Message } from './recording.ts'
-import { textOf } from './recording.ts'
 
 /** Tokens of an answer that only asks for a file. */
 export const ASKING_TOKENS = 60
@@ -40,22 +39,21 @@ export function seen(blocks: readonly Block[], { path, texts }: Need, anywhere: 
   return new Set(texts.filter((text) => about.some((block) => block.texts.some((one) => one.includes(text)))))
 }
 
-/** The newest text of each file that the recording shows in any way, for those whose whole text is unknown. */
-export class LastReads {
-  readonly #reads = new Map<string, string>()
-
-  /** Takes in a result with the path of its read. */
-  take(path: string, entry: Entry): void {
-    this.#reads.set(path, textOf(entry.message))
-  }
-
-  /** What a read of a file shows now. */
-  text(path: string, files: Files): string | undefined {
-    const whole = files.content(path)
-    if (whole === undefined) return this.#reads.get(path)
+/**
+ * What a read of a file brings back: the newest output of the plain conversation that shows the text, be it the whole
+ * file or the part that the agent had asked for; where no output does, the file as it is known.
+ */
+export function textToRead(plain: readonly Block[], need: Need, files: Files): string | undefined {
+  const missing = need.texts
+  const shows = (block: Block): boolean => missing.some((text) => block.texts.some((one) => one.includes(text)))
+  const output = plain.findLast((block) => block.path === need.path && block.output !== undefined && shows(block))
+  if (output?.output !== undefined) return output.output
+  const whole = files.content(need.path)
+  if (whole !== undefined) {
     const lines = whole.split('\n', MAX_READ_LINES + 1)
     return lines.slice(0, MAX_READ_LINES).join('\n').slice(0, MAX_READ_UNITS)
   }
+  return plain.findLast(shows)?.texts.find((one) => missing.some((text) => one.includes(text)))
 }
 
 /** The two messages of a read that the recording does not have. */

@@ -17,6 +17,8 @@ export interface Block {
   readonly texts: readonly string[]
   /** The file that it shows, for the result of a read and for the arguments of a write or edit. */
   readonly path?: string
+  /** The output of a read as the tool gave it. */
+  readonly output?: string
   /** The message that it belongs to. */
   readonly key?: string
 }
@@ -132,14 +134,14 @@ function resultBlock(message: Message, key: string, calls: Calls): Block {
     texts: texts.map(withoutLineNumbers),
     key,
   }
-  return call?.name === 'read' && call.path !== undefined ? { ...block, path: call.path } : block
+  return call?.name === 'read' && call.path !== undefined ? { ...block, path: call.path, output: texts.join('\n') } : block
 }
 
-const NUMBERED = /^ *\d+(?:→|\t)/
+const NUMBERED = /^ *\d+→/m
 
 /** A file as Claude Code shows it has a number before each line, which is not part of what an edit must match. */
-function withoutLineNumbers(text: string): string {
-  return NUMBERED.test(text) ? text.replace(/^ *\d+(?:→|\t)/gm, '') : text
+export function withoutLineNumbers(text: string): string {
+  return NUMBERED.test(text) ? text.replace(/^ *\d+→/gm, '') : text
 }
 
 function stringsIn(value: unknown): string[] {

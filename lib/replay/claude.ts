@@ -2,6 +2,7 @@
  * Claude Code's transcripts. They are read as if Pi had held the conversation: tools and arguments get Pi's names, so
  * that the engine sees what it would have seen there. Conversations of subagents are separate and are left out.
  */
+import { edited, replacementsOf } from './files.ts'
 import { jsonLines } from './lines.ts'
 import type { ContentBlock, Entry, Message, Origin, Problem, Recording, RecordedUsage, Step } from './recording.ts'
 
@@ -176,8 +177,9 @@ class Transcript {
     this.#results.add(key)
     const id = String(block['tool_use_id'] ?? '')
     const call = this.#calls.get(id)
-    const content = resultContent(block['content'])
     const failed = block['is_error'] === true
+    const read = failed || call?.name !== 'read' ? undefined : readOf(details)
+    const content = read === undefined ? resultContent(block['content']) : [{ type: 'text', text: asPiShows(read) }]
     const message: Message = {
       role: 'toolResult',
       toolCallId: id,
@@ -185,8 +187,9 @@ class Transcript {
       content,
       isError: failed,
     }
-    const file = failed || call?.name !== 'read' ? undefined : wholeRead(details, call.args)
-    return file === undefined ? { key, message, at: this.#at } : { key, message, at: this.#at, file }
+    const entry = { key, message, at: this.#at }
+    const file = fileOf(call, failed, read, details)
+    return file === undefined ? entry : { ...entry, file }
   }
 }
 
@@ -271,12 +274,42 @@ function usageOf(recorded: unknown): RecordedUsage | undefined {
   }
 }
 
-/** The recorder keeps the text of a file beside the result, without the line numbers that the model is shown. */
-function wholeRead(details: unknown, args: Record<string, unknown>): { path: string; content: string } | undefined {
-  if (args['offset'] !== undefined || args['limit'] !== undefined) return undefined
-  const file = (details as { file?: Record<string, unknown> } | undefined)?.file
-  const { content, numLines, totalLines, startLine } = file ?? {}
-  if (typeof content !== 'string' || numLines !== totalLines || (startLine ?? 1) !== 1) return undefined
-  const path = args['path']
-  return typeof path === 'string' ? { path, content } : undefined
+/** The lines of a file that a read shows, as the recorder keeps them beside the numbered ones for the model. */
+interface ReadLines {
+  content: string
+  startLine: number
+  numLines: number
+  totalLines: number
+}
+
+function readOf(details: unknown): ReadLines | undefined {
+  const file = (details as { file?: Partial<ReadLines> } | undefined)?.file
+  const { content, numLines, totalLines, startLine = 1 } = file ?? {}
+  if (typeof content !== 'string' || typeof numLines !== 'number' || typeof totalLines !== 'number') return undefined
+  return { content, numLines, totalLines, startLine }
+}
+
+/** A read as Pi's tool words it: plain lines, and a last line where there are more. */
+function asPiShows({ content, startLine, numLines, totalLines }: ReadLines): string {
+  const next = startLine + numLines
+  const more = totalLines - next + 1
+  return more <= 0 ? content : `${content}\n\n[${more} more lines in file. Use offset=${next} to continue.]`
+}
+
+/** The whole text of a file after a call that read or changed it, where the recorder kept it. */
+function fileOf(
+  call: { name: string; args: Record<string, unknown> } | undefined,
+  failed: boolean,
+  read: ReadLines | undefined,
+  details: unknown,
+): { path: string; content: string } | undefined {
+  const path = call?.args['path']
+  if (call === undefined || typeof path !== 'string' || failed) return undefined
+  if (read !== undefined) {
+    return read.startLine === 1 && read.numLines === read.totalLines ? { path, content: read.content } : undefined
+  }
+  const before = (details as { originalFile?: unknown } | undefined)?.originalFile
+  if (call.name !== 'edit' || typeof before !== 'string') return undefined
+  const content = edited(before, replacementsOf(call.args), call.args['replace_all'] === true)
+  return content === undefined ? undefined : { path, content }
 }

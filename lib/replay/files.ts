@@ -2,6 +2,7 @@
  * The files of a recorded session, as far as the recording tells: they are not on this disk, or have moved on since.
  * A whole read shows a file's text, a write sets it, an edit changes it; what nothing tells is unknown.
  */
+import { withoutLineNumbers } from './blocks.ts'
 import type { Calls } from './blocks.ts'
 import type { Entry } from './recording.ts'
 import { textOf } from './recording.ts'
@@ -40,7 +41,7 @@ export class Files {
         return typeof content === 'string' ? this.#written(call.path, content) : this.#forget(call.path)
       }
       case 'edit': {
-        const content = edited(this.#contents.get(call.path), replacementsOf(call.args), call.args['replace_all'] === true)
+        const content = entry.file?.content ?? edited(this.#contents.get(call.path), replacementsOf(call.args), call.args['replace_all'] === true)
         return content === undefined ? this.#forget(call.path) : this.#written(call.path, content)
       }
       default:
@@ -86,7 +87,8 @@ export function replacementsOf(args: Record<string, unknown>): Replacement[] {
   })
 }
 
-function edited(content: string | undefined, replacements: Replacement[], all: boolean): string | undefined {
+/** A text after replacements; undefined where one does not fit. `all` replaces each text wherever it occurs. */
+export function edited(content: string | undefined, replacements: Replacement[], all: boolean): string | undefined {
   if (content === undefined || replacements.length === 0) return undefined
   let text = content
   for (const { oldText, newText } of replacements) {
@@ -99,7 +101,7 @@ function edited(content: string | undefined, replacements: Replacement[], all: b
 /** Whether a read's first lines are those of the text at that place: if not, the file has changed unseen. */
 function showsPart(shown: string, content: string, offset: number): boolean {
   const expected = content.split('\n').slice(offset - 1, offset + 4)
-  const lines = shown.replace(/^ *\d+(?:→|\t)/gm, '').split('\n').slice(0, expected.length)
+  const lines = withoutLineNumbers(shown).split('\n').slice(0, expected.length)
   const count = Math.min(expected.length, lines.length, 3)
   return count > 0 && lines.slice(0, count).every((line, index) => line === expected[index])
 }

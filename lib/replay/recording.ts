@@ -52,7 +52,7 @@ export interface Entry {
   readonly message: Message
   /** Milliseconds since the epoch. For an answer: when it was asked for. */
   readonly at: number
-  /** For the result of a whole, successful read: the path and the file's bytes as text. */
+  /** The whole text of the file that a tool result is about, after the call, where the recording has it. */
   readonly file?: { path: string; content: string }
 }
 

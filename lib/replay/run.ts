@@ -1,7 +1,7 @@
 /** Runs a recording through policies, side by side, and meters what each would have sent. */
-import { ASKING_TOKENS, LastReads, needsOf, readAgain, seen } from './again.ts'
+import { ASKING_TOKENS, needsOf, readAgain, seen, textToRead } from './again.ts'
 import type { Need } from './again.ts'
-import { unitsOf } from './blocks.ts'
+import { unitsOf, withoutLineNumbers } from './blocks.ts'
 import type { Block } from './blocks.ts'
 import type { CacheRules } from './cache.ts'
 import { Files } from './files.ts'
@@ -101,7 +101,6 @@ class Run {
   readonly #plain: Append
   readonly #bound: Bound
   readonly #files = new Files()
-  readonly #reads = new LastReads()
   readonly #entries = new Map<string, Entry>()
   readonly #anchored: Anchored | undefined
   #at = 0
@@ -153,8 +152,6 @@ class Run {
     if (isCall(message)) await this.#call(message)
     const blocks = this.#cache.of(entry)
     const file = this.#files.take(entry, this.#cache.calls)
-    const call = message.role === 'toolResult' ? this.#cache.calls.of(message.toolCallId) : undefined
-    if (call?.name === 'read' && call.path !== undefined) this.#reads.take(call.path, entry)
     for (const { policy } of this.#lanes) await policy.add(entry, file)
     this.#plain.add(entry)
     if (isSent(message)) this.#bound.add(this.#tokens(blocks), this.#tokens(proseOf(blocks)))
@@ -224,15 +221,17 @@ class Run {
     const anywhere = tagged.size === 0 || lane.policy.untagged === true
     const possible = tagged.size > 0 ? tagged : seen(plain, need, true)
     const visible = seen(shown, need, anywhere)
-    if ([...possible].every((text) => visible.has(text))) return
-    const text = this.#reads.text(need.path, this.#files)
+    const missing = [...possible].filter((text) => !visible.has(text))
+    if (missing.length === 0) return
+    const text = textToRead(plain, { path: need.path, texts: missing }, this.#files)
     if (text === undefined) return
     this.#again += 1
     const [answer, result] = readAgain(need.path, text, this.#again, moment.at)
     const content = this.#files.content(need.path)
     this.#cache.of(answer)
     await lane.policy.add(answer, undefined)
-    await lane.policy.add(result, content === undefined ? undefined : { kind: 'read', path: need.path, content })
+    const whole = content !== undefined && withoutLineNumbers(text).trimEnd() === content.trimEnd()
+    await lane.policy.add(result, whole ? { kind: 'read', path: need.path, content } : undefined)
     lane.tally.sendAgain(await lane.policy.request(moment), moment, ASKING_TOKENS)
   }
 
