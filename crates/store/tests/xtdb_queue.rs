@@ -328,7 +328,7 @@ async fn two_processes_on_one_journal_send_each_version_once() {
 async fn a_url_that_never_worked_is_said_at_once() {
     let place = tempfile::tempdir().unwrap();
     let url = format!("http://127.0.0.1:{}", xtdb_rig::free_port());
-    let error = QueuedStore::open(options(place.path(), &[url.clone()])).await.err().unwrap();
+    let error = QueuedStore::open(options(place.path(), std::slice::from_ref(&url))).await.err().unwrap();
     assert_eq!(error.code(), ErrorCode::StoreUnavailable);
     assert!(error.to_string().contains(&url), "{error}");
 }

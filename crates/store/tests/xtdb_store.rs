@@ -4,6 +4,7 @@
 
 mod xtdb_rig;
 
+use std::io::Cursor;
 use std::sync::Arc;
 
 use context_model::error::ErrorCode;
@@ -14,6 +15,9 @@ use context_model::patch::Patch;
 use context_model::source::{FilesystemSource, Source};
 use context_model::time::{Timestamp, TxId};
 use context_store::conformance::run_all;
+use context_store::memory::MemoryStore;
+use context_store::sqlite::{Durability, SqliteStore};
+use context_store::transfer::{all_objects, export, import};
 use context_store::xtdb::{XtdbOptions, XtdbStore};
 use context_store::{AsOf, Filter, Known, Search, Store, Transaction, Write};
 use serde_json::{Value, json};
@@ -252,4 +256,52 @@ async fn conformance() {
     let Some(node) = node() else { return };
     let factory = || async { open(&node).await as Arc<dyn Store> };
     run_all(factory, |name| xtdb_rig::say(&format!("xtdb: {name}"))).await;
+}
+
+/// A store that moves from SQLite to XTDB and on into memory is the same one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_moves_to_xtdb_and_back() {
+    let Some(node) = node() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let sqlite = SqliteStore::open(place.path().join("a.db"), Durability::Process).unwrap();
+    let session = SessionId::new("s").unwrap();
+    let at = |text: &str, millis| Write::Put {
+        document: file("/a", text),
+        valid_time: Some(Timestamp::from_millis(millis)),
+    };
+    let writes = vec![Write::put(Document::chat(&session)), at("1", 1_000), at("2", 2_000), at("1.5", 1_500)];
+    sqlite.transact(Transaction { writes, expected: vec![] }).await.unwrap();
+    for n in 1..=20 {
+        let mut patch = Patch::new();
+        patch.append(&["turns"], json!({ "user": n, "weight": 0.1 }));
+        patch.set(&["turn_count"], json!(n));
+        let writes =
+            vec![Write::patch(ObjectId::chat(&session), patch), Write::put(file("/b", &n.to_string()))];
+        sqlite.transact(Transaction { writes, expected: vec![] }).await.unwrap();
+    }
+    let s3 = Source::from_value(json!({ "type": "s3", "bucket": "b", "key": "k" })).unwrap();
+    let id = ObjectId::sourced(context_model::hash::identity_hash(ObjectType::File, Some(&s3)));
+    let s3 = Document::new(id, ObjectType::File, Some(s3), serde_json::Map::new()).unwrap();
+    sqlite.transact(puts([s3])).await.unwrap();
+
+    let xtdb = open(&node).await;
+    let memory = MemoryStore::new();
+    let ids = all_objects(&*sqlite).await.unwrap();
+    let mut there = Vec::new();
+    export(&*sqlite, &ids, &mut there).await.unwrap();
+    for written in [45, 0] {
+        assert_eq!(import(&mut Cursor::new(&there), &*xtdb).await.unwrap().written, written);
+    }
+    let mut back = Vec::new();
+    assert_eq!(all_objects(&*xtdb).await.unwrap(), ids);
+    export(&*xtdb, &ids, &mut back).await.unwrap();
+    import(&mut Cursor::new(&back), &*memory).await.unwrap();
+    for id in &ids {
+        let versions = |versions: Vec<context_store::Version>| -> Vec<(Document, Timestamp)> {
+            versions.into_iter().map(|v| (v.document, v.valid_time)).collect()
+        };
+        let expected = versions(sqlite.history(id).await.unwrap());
+        assert_eq!(versions(xtdb.history(id).await.unwrap()), expected);
+        assert_eq!(versions(memory.history(id).await.unwrap()), expected);
+    }
 }

@@ -236,3 +236,14 @@ async fn a_submission_that_is_not_acknowledged_is_unavailable(#[case] answer: &s
     assert_eq!(ops, ["match", "match", "put", "put"]);
     assert_eq!(body["tx-ops"][2][1], serde_json::to_value(file()).unwrap());
 }
+
+#[tokio::test]
+async fn a_password_goes_to_the_node_and_into_no_message() {
+    let server = Server::start(&[STATUS, EMPTY, ("/_xtdb/tx-log", "500 text/plain|broken")]).await;
+    let url = server.url.replace("http://", "http://me:secret@");
+    let store = XtdbStore::connect(XtdbOptions { attempts: 1, ..XtdbOptions::new([url]) }).await.unwrap();
+    assert!(server.seen.lock().unwrap()[0].to_lowercase().contains("authorization: basic bwu6c2vjcmv0"));
+    let error = store.changes_since(TxId(1)).await.unwrap_err();
+    assert!(!format!("{error} {}", store.current_url()).contains("secret"), "{error}");
+    assert_eq!(store.current_url(), server.url);
+}

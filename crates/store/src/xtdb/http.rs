@@ -125,6 +125,8 @@ impl Answer {
 pub(crate) struct Nodes {
     client: Client,
     urls: Vec<String>,
+    /// The same without user names and passwords, for messages.
+    shown: Vec<String>,
     current: AtomicUsize,
     timeout: Duration,
     attempts: u32,
@@ -137,16 +139,19 @@ impl Nodes {
             return Err(invalid("an XTDB store needs the URL of a node, as http://127.0.0.1:3000".into()));
         }
         let mut bases = Vec::new();
+        let mut shown = Vec::new();
         for url in urls {
             let base = url.trim_end_matches('/').trim_end_matches("/_xtdb").to_owned();
             let parsed = reqwest::Url::parse(&base)
                 .map_err(|e| invalid(format!("{url} is no URL of an XTDB node (http://host:port): {e}")))?;
             if !matches!(parsed.scheme(), "http" | "https") || parsed.host().is_none() {
                 return Err(invalid(format!(
-                    "{url} is no URL of an XTDB node: it begins with http:// or https://"
+                    "{} is no URL of an XTDB node: it begins with http:// or https://",
+                    shown_url(url)
                 )));
             }
             bases.push(base);
+            shown.push(shown_url(url));
         }
         let client = Client::builder()
             .connect_timeout(timeout.min(Duration::from_secs(5)))
@@ -154,7 +159,14 @@ impl Nodes {
             .tcp_nodelay(true)
             .build()
             .map_err(|e| StoreError::Unavailable(format!("the HTTP client can't be built: {e}")))?;
-        Ok(Self { client, urls: bases, current: AtomicUsize::new(0), timeout, attempts: attempts.max(1) })
+        Ok(Self {
+            client,
+            urls: bases,
+            shown,
+            current: AtomicUsize::new(0),
+            timeout,
+            attempts: attempts.max(1),
+        })
     }
 
     /// The time limit of one request.
@@ -164,7 +176,12 @@ impl Nodes {
 
     /// The URL that the next request goes to first.
     pub fn current(&self) -> &str {
-        &self.urls[self.current.load(Ordering::Relaxed) % self.urls.len()]
+        &self.shown[self.current.load(Ordering::Relaxed) % self.shown.len()]
+    }
+
+    /// All URLs, for messages.
+    pub fn all(&self) -> String {
+        self.shown.join(", ")
     }
 
     /// Sends a request until a node answers it. After a failure the next node is asked.
@@ -177,7 +194,7 @@ impl Nodes {
                 break;
             }
             let place = self.current.load(Ordering::Relaxed);
-            match self.attempt(&self.urls[place % self.urls.len()], request, left.min(self.timeout)).await {
+            match self.attempt(place % self.urls.len(), request, left.min(self.timeout)).await {
                 Ok(answer) => match transient(&answer) {
                     None => return Ok(answer),
                     Some(what) => cause = what,
@@ -195,7 +212,7 @@ impl Nodes {
         }
         Err(StoreError::Unavailable(format!(
             "no XTDB node answers at {}: {cause}; check that it runs and that the URL is right",
-            self.urls.join(", ")
+            self.all()
         )))
     }
 
@@ -204,14 +221,16 @@ impl Nodes {
     /// After a failure in the middle the elements before it were given; the caller goes on from there.
     pub async fn each(&self, request: &Request, mut row: impl FnMut(Value) -> Result<bool>) -> Result<()> {
         let place = self.current.load(Ordering::Relaxed);
-        let url = &self.urls[place % self.urls.len()];
+        let target = &self.urls[place % self.urls.len()];
+        let url = &self.shown[place % self.urls.len()];
         let failed = |e: &reqwest::Error| {
             let next = place.wrapping_add(1);
             let _ = self.current.compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
             StoreError::Unavailable(format!("XTDB at {url} broke off: {}", root_cause(e)))
         };
         let late = || StoreError::Unavailable(format!("XTDB at {url} does not go on answering"));
-        let builder = self.client.get(format!("{url}{}", request.path)).header(ACCEPT, request.accept.mime());
+        let builder =
+            self.client.get(format!("{target}{}", request.path)).header(ACCEPT, request.accept.mime());
         let sent = tokio::time::timeout(self.timeout, builder.send()).await.map_err(|_| late())?;
         let mut response = sent.map_err(|e| failed(&e))?;
         if !response.status().is_success() {
@@ -237,8 +256,8 @@ impl Nodes {
         }
     }
 
-    async fn attempt(&self, url: &str, request: &Request, limit: Duration) -> reqwest::Result<Answer> {
-        let target = format!("{url}{}", request.path);
+    async fn attempt(&self, place: usize, request: &Request, limit: Duration) -> reqwest::Result<Answer> {
+        let target = format!("{}{}", self.urls[place], request.path);
         let mut builder = match &request.body {
             None => self.client.get(&target),
             Some((format, body)) => {
@@ -249,8 +268,19 @@ impl Nodes {
         let response = builder.send().await?;
         let status = response.status();
         let body = response.text().await?;
-        let shown = request.path.split('?').next().unwrap_or(&request.path);
-        Ok(Answer { status, body, request: format!("{url}{shown}") })
+        let path = request.path.split('?').next().unwrap_or(&request.path);
+        Ok(Answer { status, body, request: format!("{}{path}", self.shown[place]) })
+    }
+}
+
+/// A URL without user name and password, for messages.
+pub(crate) fn shown_url(url: &str) -> String {
+    match reqwest::Url::parse(url) {
+        Ok(mut parsed) => {
+            let _ = parsed.set_username("").and_then(|()| parsed.set_password(None));
+            parsed.as_str().trim_end_matches('/').trim_end_matches("/_xtdb").to_owned()
+        }
+        Err(_) => url.to_owned(),
     }
 }
 
@@ -288,6 +318,14 @@ mod tests {
     fn parameters_are_escaped() {
         let request = Request::get("entity", Format::Json).with("eid", "päth/ü+ &").with("tx-id", 5);
         assert_eq!(request.path, "/_xtdb/entity?eid=p%C3%A4th%2F%C3%BC%2B%20%26&tx-id=5");
+    }
+
+    #[rstest]
+    #[case("http://me:secret@host:3000/_xtdb/", "http://host:3000")]
+    #[case("https://host", "https://host")]
+    #[case("nonsense", "nonsense")]
+    fn passwords_are_not_shown(#[case] url: &str, #[case] shown: &str) {
+        assert_eq!(shown_url(url), shown);
     }
 
     #[rstest]

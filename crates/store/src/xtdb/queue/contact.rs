@@ -136,7 +136,7 @@ impl Shared {
     /// Lets a read wait for XTDB only so long.
     async fn bounded<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::time::timeout(self.read_timeout, work).await.unwrap_or_else(|_| {
-            let urls = self.options.urls.join(", ");
+            let urls = self.urls();
             Err(StoreError::Unavailable(format!(
                 "XTDB at {urls} does not answer in time; the journal is used"
             )))

@@ -26,6 +26,7 @@ use context_model::time::{Timestamp, TxId};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
+use super::http::shown_url;
 use super::wire::check;
 use super::write::{id_of, random_name};
 use super::{XtdbOptions, XtdbStore};
@@ -159,7 +160,7 @@ impl QueuedStore {
         });
         let first = tokio::time::timeout(shared.read_timeout * 2, shared.connect()).await;
         let first = first.unwrap_or_else(|_| {
-            let urls = shared.options.urls.join(", ");
+            let urls = shared.urls();
             Err(StoreError::Unavailable(format!("no XTDB node answers in time at {urls}")))
         });
         if let Err(error) = first {
@@ -186,7 +187,7 @@ impl QueuedStore {
             is_connected: status.is_connected,
             url: match &status.remote {
                 Some(remote) => remote.current_url().to_owned(),
-                None => self.shared.options.urls.first().cloned().unwrap_or_default(),
+                None => self.shared.options.urls.first().map(|url| shown_url(url)).unwrap_or_default(),
             },
             queued: status.latest.0.saturating_sub(sent.0),
             is_sender: status.is_sender,
@@ -213,6 +214,11 @@ impl QueuedStore {
 impl Shared {
     fn status(&self) -> MutexGuard<'_, Status> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The nodes' URLs, for messages.
+    fn urls(&self) -> String {
+        self.options.urls.iter().map(|url| shown_url(url)).collect::<Vec<_>>().join(", ")
     }
 
     fn check_open(&self) -> Result<()> {
