@@ -410,7 +410,7 @@ impl State {
         self.issued.extend(marker::tags_in(args));
         let object = ObjectId::toolcall(call_id, self.repeated.get(call_id).copied().unwrap_or(0));
         let handle = self.catalog.handle_of(&object);
-        marker::collapse_args(tool, args, &marker::tag(call_id), &handle)
+        marker::collapse_args(tool, args, &handle)
     }
 
     /// The pool line of an object under its handle.

@@ -177,7 +177,7 @@ impl State {
     fn issue(&mut self, edits: &[Edit]) {
         for edit in edits {
             if let Edit::Arguments { calls, .. } = edit {
-                self.issued.extend(calls.iter().map(|call| marker::tag(&call.call_id)));
+                self.issued.extend(calls.iter().flat_map(|call| marker::tags_in(&call.args)));
             }
         }
     }

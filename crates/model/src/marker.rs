@@ -9,14 +9,13 @@
 
 use serde_json::{Map, Value};
 
-use crate::hash::Digest;
 use crate::{render, tokens};
 
 /// Strings up to so many chars (UTF-16 units) stay: paths, names, numbers, one-line edits.
-pub const KEPT_CHARS: usize = 400;
+pub const KEPT_CHARS: usize = 120;
 
 /// How much of a shell command's first line its marker repeats.
-const BEGINS_CHARS: usize = 80;
+const BEGINS_CHARS: usize = 60;
 
 const OPEN: &str = "[collapsed #";
 
@@ -34,19 +33,13 @@ pub struct Collapsed {
     pub saved_tokens: usize,
 }
 
-/// The tag of a tool call's markers: six hexadecimal digits of the hash of its ID.
-#[must_use]
-pub fn tag(call_id: &str) -> String {
-    hex(call_id, 6)
-}
-
 /// The arguments of a tool call with each string longer than [`KEPT_CHARS`] replaced by a marker, wherever it
 /// stands (as `content`, or as `edits[3].newText`); `None` where nothing is long enough to gain by it.
 ///
-/// `tag` comes from [`tag`]; `handle` is the name by which the full call can be activated. Equal arguments,
-/// equal markers; the answer is never longer than the arguments; doing it twice changes nothing more.
+/// `tag` is the name by which the full call can be activated. Equal arguments, equal markers; the answer is
+/// never longer than the arguments; doing it twice changes nothing more.
 #[must_use]
-pub fn collapse_args(tool: &str, args: &Map<String, Value>, tag: &str, handle: &str) -> Option<Collapsed> {
+pub fn collapse_args(tool: &str, args: &Map<String, Value>, tag: &str) -> Option<Collapsed> {
     let mut shown = args.clone();
     let (mut strings, mut saved_chars) = (0, 0);
     let is_command = matches!(tool.to_ascii_lowercase().as_str(), "bash" | "powershell" | "shell");
@@ -55,7 +48,7 @@ pub fn collapse_args(tool: &str, args: &Map<String, Value>, tag: &str, handle: &
         if chars <= KEPT_CHARS || tag_in(text).is_some() {
             return;
         }
-        let marker = marker(text, chars, tag, handle, is_command);
+        let marker = marker(text, chars, tag, is_command);
         let saved = json_chars(text).saturating_sub(json_chars(&marker));
         if saved > 0 && tokens::utf16_len(&marker) < chars {
             strings += 1;
@@ -107,17 +100,16 @@ pub fn imitation(args: &Map<String, Value>, was_issued: impl Fn(&str) -> bool) -
     ))
 }
 
-fn marker(text: &str, chars: usize, tag: &str, handle: &str, is_command: bool) -> String {
+fn marker(text: &str, chars: usize, tag: &str, is_command: bool) -> String {
     let tag: String =
         tag.chars().map(|c| if c.is_ascii() && is_tag_byte(c as u8) { c } else { '_' }).collect();
+    // A session shows hundreds of these, so each says no more than whether it is worth activating.
+    if is_command {
+        return format!("{OPEN}{tag}: {chars} chars, begins {}]", begin(text));
+    }
     let lines = text.split_terminator('\n').count();
     let plural = if lines == 1 { "" } else { "s" };
-    let begins = if is_command { format!(", begins {}", begin(text)) } else { String::new() };
-    format!(
-        "{OPEN}{tag}: {chars} chars, {lines} line{plural}, sha256 {}{begins}; full text in the tool call {}]",
-        hex(text, 8),
-        render::word(handle)
-    )
+    format!("{OPEN}{tag}: {chars} chars, {lines} line{plural}]")
 }
 
 /// The start of a command's first line, in quotes.
@@ -170,8 +162,4 @@ fn strings_of(value: &mut Value, on: &mut impl FnMut(&mut String)) {
 
 fn is_tag_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
-}
-
-fn hex(text: &str, digits: usize) -> String {
-    Digest::of(text.as_bytes()).to_string()[..digits].to_owned()
 }

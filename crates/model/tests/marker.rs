@@ -1,6 +1,6 @@
 //! Collapsed arguments, and the guard against copies of them.
 
-use context_model::marker::{KEPT_CHARS, collapse_args, imitation, tag, tag_in};
+use context_model::marker::{KEPT_CHARS, collapse_args, imitation, tag_in};
 use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::{Map, Value, json};
@@ -17,8 +17,8 @@ fn size(args: &Map<String, Value>) -> usize {
 fn a_write_keeps_its_path() {
     let content = "let x = 1;\n".repeat(100);
     let input = args(json!({"path": "src/a.rs", "content": content}));
-    let collapsed = collapse_args("write", &input, "a1b2c3", "t7").expect("long enough");
-    let marker = "[collapsed #a1b2c3: 1100 chars, 100 lines, sha256 9a96de1e; full text in the tool call t7]";
+    let collapsed = collapse_args("write", &input, "a1b2c3").expect("long enough");
+    let marker = "[collapsed #a1b2c3: 1100 chars, 100 lines]";
     assert_eq!(Value::Object(collapsed.args), json!({"path": "src/a.rs", "content": marker}));
     // A line feed is two chars in JSON.
     assert_eq!((collapsed.strings, collapsed.saved_chars), (1, 1200 - marker.len()));
@@ -32,9 +32,9 @@ fn an_edit_keeps_its_small_texts() {
         "path": "a.txt", "line": 12, "all": null,
         "edits": [{"oldText": "short", "newText": long}, {"oldText": long, "newText": ""}],
     }));
-    let collapsed = collapse_args("edit", &input, "t", "h").expect("long enough");
+    let collapsed = collapse_args("edit", &input, "t").expect("long enough");
     let marker = &collapsed.args["edits"][0]["newText"];
-    assert!(marker.as_str().is_some_and(|m| m.starts_with("[collapsed #t: 500 chars, 1 line, sha256 ")));
+    assert!(marker.as_str().is_some_and(|m| m == "[collapsed #t: 500 chars, 1 line]"));
     assert_eq!(
         Value::Object(collapsed.args.clone()),
         json!({
@@ -48,18 +48,13 @@ fn an_edit_keeps_its_small_texts() {
 #[test]
 fn a_command_shows_how_it_begins() {
     let command = format!("\ncat > \"a b.py\" <<'EOF'\n{}EOF", "print(1)\n".repeat(80));
-    let collapsed =
-        collapse_args("bash", &args(json!({ "command": command })), "t", "h").expect("long enough");
+    let collapsed = collapse_args("bash", &args(json!({ "command": command })), "t").expect("long enough");
     let marker = collapsed.args["command"].as_str().expect("text");
-    assert!(
-        marker.contains(", begins \"cat > \"a b.py\" <<'EOF'\"; full text in the tool call h]"),
-        "{marker}"
-    );
+    assert!(marker.contains(", begins \"cat > \"a b.py\" <<'EOF'\"]"), "{marker}");
     assert_eq!(tag_in(marker), Some("t"));
     let command = "x".repeat(1_000);
-    let collapsed =
-        collapse_args("bash", &args(json!({ "command": command })), "t", "h").expect("long enough");
-    let begins = format!("begins \"{}...\"", "x".repeat(80));
+    let collapsed = collapse_args("bash", &args(json!({ "command": command })), "t").expect("long enough");
+    let begins = format!("begins \"{}...\"", "x".repeat(60));
     assert!(collapsed.args["command"].as_str().is_some_and(|m| m.contains(&begins)));
 }
 
@@ -71,13 +66,13 @@ fn a_command_shows_how_it_begins() {
 #[case::no_gain(json!({"content": "x".repeat(KEPT_CHARS + 1), "handle": "see below"}))]
 fn nothing_to_gain(#[case] input: Value) {
     // The longest ID that a provider was seen to give.
-    assert_eq!(collapse_args("write", &args(input), "t", &"h".repeat(450)), None);
+    assert_eq!(collapse_args("write", &args(input), &"h".repeat(450)), None);
 }
 
 #[rstest]
-#[case("[collapsed #ab12: 5 chars, 1 line, sha256 00; full text in the tool call x]", Some("ab12"))]
-#[case(" [collapsed #ab12: 5 chars, 1 line, sha256 00; full text in the tool call x]\n", Some("ab12"))]
-#[case("// [collapsed #ab12: 5 chars, 1 line, sha256 00; full text in the tool call x]", None)]
+#[case("[collapsed #ab12: 5 chars, 1 line]", Some("ab12"))]
+#[case(" [collapsed #ab12: 5 chars, 1 line]\n", Some("ab12"))]
+#[case("// [collapsed #ab12: 5 chars, 1 line]", None)]
 #[case("[collapsed #ab12: 5 chars, 1 line]\nmore text and a bracket]", None)]
 #[case("[collapsed #: 5 chars, 1 line]", None)]
 #[case("[collapsed #a b: 5 chars, 1 line]", None)]
@@ -90,7 +85,7 @@ fn markers(#[case] text: &str, #[case] expected: Option<&str>) {
     assert_eq!(tag_in(text), expected);
 }
 
-const MARK: &str = "[collapsed #ab12: 5 chars, 1 line, sha256 00; full text in the tool call x]";
+const MARK: &str = "[collapsed #ab12: 5 chars, 1 line]";
 
 #[rstest]
 #[case::whole(json!({"path": "a", "content": MARK}), Some("content"))]
@@ -106,13 +101,6 @@ fn imitations(#[case] input: Value, #[case] place: Option<&str>) {
     if let Some((sentence, place)) = sentence.zip(place) {
         assert!(sentence.contains(&format!("the argument {place} is only the mark")), "{sentence}");
     }
-}
-
-#[test]
-fn tags_are_short_and_stable() {
-    assert_eq!(tag("call_0"), tag("call_0"));
-    assert_ne!(tag("call_0"), tag("call_1"));
-    assert_eq!(tag("call_0").len(), 6);
 }
 
 fn value() -> impl Strategy<Value = Value> {
@@ -160,26 +148,24 @@ proptest! {
     fn only_long_strings_change(
         fields in prop::collection::hash_map("[a-zA-Z]{1,8}", value(), 0..5),
         tool in prop::sample::select(vec!["write", "edit", "bash", "other"]),
-        call in "\\PC{0,40}",
-        long in 1_usize..20,
+        tag in "[0-9a-f]{8}",
     ) {
         let input: Map<String, Value> = fields.into_iter().collect();
-        let (tag, call) = (tag(&call), call.repeat(long));
-        let Some(collapsed) = collapse_args(tool, &input, &tag, &call) else { return Ok(()) };
-        prop_assert_eq!(Some(collapsed.clone()), collapse_args(tool, &input, &tag, &call));
+        let Some(collapsed) = collapse_args(tool, &input, &tag) else { return Ok(()) };
+        prop_assert_eq!(Some(collapsed.clone()), collapse_args(tool, &input, &tag));
         let (before, after) = (Value::Object(input.clone()), Value::Object(collapsed.args.clone()));
         prop_assert_eq!(check(&before, &after, &tag), collapsed.strings);
         prop_assert!(collapsed.strings > 0 && size(&collapsed.args) < size(&input));
-        prop_assert_eq!(collapse_args(tool, &collapsed.args, &tag, &call), None, "a second time changes nothing");
+        prop_assert_eq!(collapse_args(tool, &collapsed.args, &tag), None, "a second time changes nothing");
         // A call that repeats what now stands there is refused; the call as it was made is not.
         prop_assert!(imitation(&collapsed.args, |issued| issued == tag).is_some());
         prop_assert!(imitation(&input, |issued| issued == tag).is_none());
     }
 
     #[test]
-    fn any_tag_and_handle_make_one_line(text in "(?s).{0,20}", tag in "(?s).{1,9}", handle in "(?s).{0,20}") {
+    fn any_tag_makes_one_line(text in "(?s).{0,20}", tag in "(?s).{1,9}") {
         let input = args(json!({ "command": format!("{text}{}", "x".repeat(2_000)) }));
-        let collapsed = collapse_args("bash", &input, &tag, &handle).expect("long enough");
+        let collapsed = collapse_args("bash", &input, &tag).expect("long enough");
         let marker = collapsed.args["command"].as_str().expect("text");
         prop_assert!(!marker.contains(['\n', '\r', '\u{2028}', '\u{1b}']), "{:?}", marker);
         prop_assert!(tag_in(marker).is_some(), "{:?}", marker);
