@@ -78,7 +78,8 @@ struct Cut {
 }
 
 impl Ledger {
-    /// The roll to execute before the next call, if one pays. Changes nothing.
+    /// The roll to execute before the next call, if one pays. Changes nothing. Ask when everything that the
+    /// next request will show has been pushed: how deep an edit lies is counted from its end.
     pub fn decide(&self, policy: &Policy) -> Option<Roll> {
         let total = self.total_tokens();
         let part = policy.asked_part(total);

@@ -21,15 +21,19 @@ impl Prices {
     /// shape.
     pub const UNKNOWN: Self = Self { read: 0.1, write: 1.0 };
 
+    /// No provider charges more than twice the input price for a write; a ratio above this is a slip in the
+    /// catalogue.
+    const MAX_WRITE: f64 = 10.0;
+
     /// A model that caches nothing. Every token is fresh at every call, so a roll costs nothing.
     pub const UNCACHED: Self = Self { read: 1.0, write: 1.0 };
 
     /// Prices from the two ratios. A ratio that is no positive finite number is replaced by that of
     /// [`Prices::UNKNOWN`]; a read ratio above 1 becomes 1; a write ratio below 1 becomes 1, because a
-    /// catalogue that lists a smaller one lists a surcharge, not the price of the token.
+    /// catalogue that lists a smaller one lists a surcharge, not the price of the token; one above 10 becomes 10.
     pub fn new(read: f64, write: f64) -> Self {
         let read = if is_price(read) { read.min(1.0) } else { Self::UNKNOWN.read };
-        let write = if is_price(write) { write.max(1.0) } else { Self::UNKNOWN.write };
+        let write = if is_price(write) { write.clamp(1.0, Self::MAX_WRITE) } else { Self::UNKNOWN.write };
         Self { read, write }
     }
 
@@ -91,6 +95,7 @@ mod tests {
     #[case::not_a_number(f64::NAN, f64::NAN, f64::NAN, None, 0.1, 1.0)]
     #[case::infinite(f64::INFINITY, 0.3, 3.75, None, 0.1, 1.0)]
     #[case::vanishing_input(f64::MIN_POSITIVE, 1e10, 1e10, None, 0.1, 1.0)]
+    #[case::vanishing_input_and_read(1e-300, 1e-301, 1.0, None, 0.1, 10.0)]
     #[case::underflow(1e300, 1e-300, 1e-300, None, 0.1, 1.0)]
     fn catalogue(
         #[case] input: f64,

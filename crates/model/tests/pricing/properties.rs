@@ -12,8 +12,7 @@ proptest! {
     /// The largest factor seen over 40,000 random sessions of up to 14 calls was 1.31.
     #[test]
     fn near_the_best_in_hindsight(session in script(2..14, 5_000), wide: bool) {
-        let stale = session.calls.iter().flatten().filter(|p| p.needed.is_some()).count();
-        prop_assume!(stale <= 9);
+        let session = session.with_at_most(9);
         let prices = if wide { Prices { read: 0.05, write: 1.25 } } else { Prices { read: 0.1, write: 1.25 } };
         let policy = Policy::new(prices);
         let (cost, ..) = session.run(&policy);
@@ -39,6 +38,10 @@ proptest! {
             for (_, place) in due.extract_if(.., |(at, _)| *at == call) {
                 ledger.set_stale(place, true);
             }
+            for piece in pieces {
+                let place = ledger.push(Item::new(piece.tokens, REF));
+                due.extend(piece.needed.map(|calls| (call + calls, place)));
+            }
             if let Some(roll) = ledger.decide(&policy) {
                 prop_assert!(roll.rent >= roll.cost);
                 rent += roll.rent;
@@ -47,10 +50,6 @@ proptest! {
             }
             let outstanding: f64 = (0..ledger.len()).map(|at| ledger.account(at)).sum();
             prop_assert!(outstanding <= ledger.total_tokens() as f64 * policy.prices.rewrite());
-            for piece in pieces {
-                let place = ledger.push(Item::new(piece.tokens, REF));
-                due.extend(piece.needed.map(|calls| (call + calls, place)));
-            }
             ledger.charge_call(&policy);
         }
         prop_assert!(price <= rent);
@@ -58,7 +57,8 @@ proptest! {
         prop_assert!(cost <= alone + rent, "{cost} > {alone} + {rent}");
     }
 
-    /// No entry of a catalogue, however odd, makes a number that is none, or a roll at every call.
+    /// No entry of a catalogue, however odd, makes a number that is none, or a roll at every call where caching
+    /// is worth something.
     #[test]
     fn any_catalogue_entry(
         input in price(), read in price(), write in price(), caches: Option<bool>,
@@ -67,7 +67,8 @@ proptest! {
         let prices = Prices::from_catalogue(input, read, write, caches);
         let policy = Policy { lookback_blocks: lookback, ..Policy::new(prices) };
         let (rolls, calls) = steady(&policy);
-        prop_assert!(prices.rewrite() == 0.0 || rolls * 4 <= calls, "{rolls} rolls in {calls} calls at {prices:?}");
+        // Where a cached token costs nearly what a fresh one does, frequent rolls are right.
+        prop_assert!(prices.rewrite() < 2.0 * prices.read || rolls * 4 <= calls, "{rolls} rolls in {calls} calls at {prices:?}");
     }
 }
 

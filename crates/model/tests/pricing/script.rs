@@ -28,6 +28,13 @@ pub const REF: u64 = 15;
 pub const SYSTEM: u64 = 3_000;
 
 impl Script {
+    /// The same session in which only so many pieces ever turn stale, to bound what hindsight has to try.
+    pub fn with_at_most(mut self, stale: usize) -> Self {
+        let turning = self.calls.iter_mut().flatten().filter(|piece| piece.needed.is_some());
+        turning.skip(stale).for_each(|piece| piece.needed = None);
+        self
+    }
+
     /// Cost of the session under the rule, or left alone; and the largest ratio of the two at any call.
     pub fn run(&self, policy: &Policy) -> (f64, f64, usize) {
         let (mut ledger, mut alone) = (Ledger::new(SYSTEM), Ledger::new(SYSTEM));
@@ -37,15 +44,15 @@ impl Script {
             for (_, place) in due.extract_if(.., |(at, _)| *at == call) {
                 ledger.set_stale(place, true);
             }
-            if let Some(roll) = ledger.decide(policy) {
-                check_roll(&ledger, &roll);
-                ledger.apply(&roll);
-                rolls += 1;
-            }
             for piece in pieces {
                 let place = ledger.push(Item::new(piece.tokens, REF));
                 alone.push(Item::new(piece.tokens, REF));
                 due.extend(piece.needed.map(|calls| (call + calls, place)));
+            }
+            if let Some(roll) = ledger.decide(policy) {
+                check_roll(&ledger, &roll);
+                ledger.apply(&roll);
+                rolls += 1;
             }
             cost += ledger.charge_call(policy).cost(&policy.prices);
             cost_alone += alone.charge_call(policy).cost(&policy.prices);
