@@ -153,6 +153,8 @@ impl Engine {
         plan.notices = self.inner.notices(&mut state).await?;
         if call.rolls {
             plan.edits.append(&mut state.pending);
+            // An answer among the messages has warmed the cache again.
+            let policy = state.policy(call);
             if let Some(roll) = state.sight.decide(&policy) {
                 self.inner.execute(&mut state, &roll, &mut plan).await?;
             }
@@ -214,6 +216,7 @@ impl Inner {
                 let estimated = state.sight.tokens();
                 state.accounting.learn(&state.model, estimated, message);
                 state.sight.charge(policy);
+                state.cached_model = state.model.clone();
                 if matches!(text_of(message, "stopReason"), "error" | "aborted") {
                     return Ok(());
                 }
@@ -222,26 +225,6 @@ impl Inner {
             "toolResult" => self.take_in_result(state, key, message, taking, plan).await?,
             _ => state.sight.push_fixed(key, message_tokens(message)),
         }
-        Ok(())
-    }
-
-    /// Takes in what other clients wrote since the last look. One cheap question where nobody did.
-    pub(crate) async fn refresh(&self, state: &mut State) -> Result<()> {
-        let latest = self.store().latest_tx().await?;
-        if latest == state.seen {
-            return Ok(());
-        }
-        let changes = self.store().changes_since(state.seen).await?;
-        let known: Vec<ObjectId> = changes
-            .into_iter()
-            .filter(|(id, tx)| state.catalog.get(id).is_some_and(|meta| meta.tx < *tx))
-            .map(|(id, _)| id)
-            .collect();
-        for outline in self.store().outlines(&known).await?.into_iter().flatten() {
-            state.learn_outline(&outline);
-            state.changed.insert(outline.id);
-        }
-        state.seen = latest;
         Ok(())
     }
 

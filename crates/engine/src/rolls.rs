@@ -143,7 +143,7 @@ impl State {
     /// The circumstances of a call as the decision wants them.
     pub fn policy(&mut self, call: &Call) -> Policy {
         let idle = self.last_call_ms.is_some_and(|last| call.now_ms - last > call.cache_ttl_ms);
-        let switched = !self.model.is_empty() && self.model != call.model;
+        let switched = !self.cached_model.is_empty() && self.cached_model != call.model;
         self.model.clone_from(&call.model);
         Policy {
             lookback_blocks: call.lookback_blocks,

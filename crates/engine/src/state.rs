@@ -59,8 +59,10 @@ pub(crate) struct State {
     pub gated: HashMap<ObjectId, String>,
     /// Arguments of calls by call ID, for results that no hook reports.
     pub open_calls: OpenCalls,
-    /// The model of the last call.
+    /// The model of the next call.
     pub model: String,
+    /// The model of the last call, whose cache holds the request.
+    pub cached_model: String,
     /// What a token is for each model.
     pub accounting: Accounting,
     /// When the last answer came, in milliseconds since the epoch.
