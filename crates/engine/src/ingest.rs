@@ -161,9 +161,17 @@ impl Inner {
         let mut state = self.lock().await?;
         for attempt in 0.. {
             let mut work = Work::default();
-            let results = self.prepare(&mut state, &seen, entry, &mut work).await?;
+            let mut results = self.prepare(&mut state, &seen, entry, &mut work).await?;
+            let documents: Vec<ObjectId> = work.documents.iter().map(|d| d.id().clone()).collect();
             match self.save(&mut state, work).await {
-                Ok(_) => {
+                Ok(receipt) => {
+                    let written = receipt.map(|receipt| receipt.written).unwrap_or_default();
+                    for (id, _) in documents.iter().zip(written).filter(|(_, written)| !written) {
+                        // Another client has written the same in this very moment.
+                        for result in results.iter_mut().filter(|result| result.id == *id) {
+                            result.action = Action::Unchanged;
+                        }
+                    }
                     self.track(&seen);
                     return Ok(results);
                 }
@@ -181,6 +189,7 @@ impl Inner {
         entry: Entry,
         work: &mut Work,
     ) -> Result<Vec<IndexResult>> {
+        self.refresh(state).await?;
         self.learn(state, seen.iter().map(|s| file_id(&s.place.source))).await?;
         Ok(seen.iter().map(|one| self.prepare_one(state, one, entry, work)).collect())
     }
@@ -214,6 +223,27 @@ impl Inner {
         }
         self.note_display(state, &id, &one.place, work);
         result
+    }
+
+    /// Takes in what other clients wrote since the last look. One cheap question where nobody did.
+    pub async fn refresh(&self, state: &mut State) -> Result<()> {
+        let latest = self.store().latest_tx().await?;
+        if latest == state.seen {
+            return Ok(());
+        }
+        let changes = self.store().changes_since(state.seen).await?;
+        let known: Vec<ObjectId> = changes
+            .into_iter()
+            .filter(|(id, tx)| state.catalog.get(id).is_some_and(|meta| meta.tx < *tx))
+            .map(|(id, _)| id)
+            .collect();
+        for outline in self.store().outlines(&known).await?.into_iter().flatten() {
+            state.learn_outline(&outline);
+            self.announce_foreign(state, &outline.id);
+            state.changed.insert(outline.id);
+        }
+        state.seen = latest;
+        Ok(())
     }
 
     /// Makes sure that the catalog has what the store knows of these objects.

@@ -57,6 +57,9 @@ impl Inner {
         observed: &Observed,
         work: &mut Work,
     ) -> Result<Vec<ObjectId>> {
+        if !observed.files.is_empty() {
+            self.refresh(state).await?;
+        }
         self.learn(state, observed.files.iter().map(|(seen, _)| file_id(&seen.place.source))).await?;
         let mut ids = Vec::with_capacity(observed.files.len());
         for (seen, entry) in &observed.files {

@@ -9,16 +9,19 @@ use context_model::index::{Action, Observation};
 use context_model::source::FilesystemSource;
 use context_watch::{Event, NotifyTracker, Options, Tracker, WatchError};
 
+use crate::catalog::Meta;
 use crate::engine::{Engine, Inner};
 use crate::error::Result;
 use crate::files::FileState;
 use crate::ingest::{Entry, IndexResult, Seen, file_id};
 use crate::paths::{Disk, Place};
+use crate::state::State;
 
 /// How many files are indexed in one transaction when many change at once.
 const BATCH: usize = 128;
 
-/// Something that happened to a tracked file outside the agent's own calls.
+/// Something that happened to a file of the session outside the agent's own calls: a tracker saw it, or another
+/// client wrote a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEvent {
     /// The object; `None` for a warning about tracking as such.
@@ -226,6 +229,17 @@ impl Inner {
         let kind = FileEventKind::Indexed(result.action);
         self.tracking.emit(&FileEvent { id: Some(result.id.clone()), path, kind });
         Ok(())
+    }
+
+    /// Tells the listeners that another client has written a version of a file.
+    pub fn announce_foreign(&self, state: &State, id: &ObjectId) {
+        let Some(current) = state.catalog.get(id).and_then(Meta::current) else { return };
+        let gone = current.is_null && current.source_hash.is_none();
+        let kind = FileEventKind::Indexed(if gone { Action::Deleted } else { Action::Updated });
+        if state.sets.index().contains(id) {
+            let path = self.display_of(state, id);
+            self.tracking.emit(&FileEvent { id: Some(id.clone()), path, kind });
+        }
     }
 
     async fn orphaned(&self, place: &Place) -> Result<()> {

@@ -1,0 +1,201 @@
+//! Many clients on one store (SSOT 3.7), each with its own connection as a process of its own would have.
+
+use std::sync::Arc;
+
+use context_engine::{Engine, Options};
+use context_model::id::ObjectId;
+use context_model::index::Action;
+use rstest::rstest;
+use serde_json::Value;
+
+use crate::bench::{Backend, Bench, answer, call, check, user};
+
+/// Two clients with a session each.
+async fn two(bench: &Bench, sessions: [&str; 2], watch: bool) -> [Engine; 2] {
+    let one = Engine::open(Options { watch, ..bench.options(sessions[0]) }).await.unwrap();
+    let options = Options { watch, store: bench.second_store(), ..bench.options(sessions[1]) };
+    [one, Engine::open(options).await.unwrap()]
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_share_objects_and_nothing_else(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+) {
+    let bench = Bench::new(backend);
+    let [one, two] = two(&bench, ["one", "two"], false).await;
+    let path = bench.write("a", "x");
+    let id = one.index_file(&path, None).await.unwrap().id;
+    one.append_turn(user("only one")).await.unwrap();
+    one.record_toolcall(call("call_1", "x")).await.unwrap();
+    one.pin(id.as_str()).await.unwrap();
+
+    let sets = two.session_sets().await.unwrap();
+    assert!(sets.session_index.is_empty() && sets.pinned_set.is_empty());
+    assert_eq!(two.assemble().await.unwrap().text, "");
+    let result = two.index_file(&path, None).await.unwrap();
+    assert_eq!((result.action, &result.id), (Action::Unchanged, &id), "the same object, the same version");
+    two.deactivate(id.as_str()).await.unwrap();
+    assert_eq!(one.session_sets().await.unwrap().active_set, [id.clone(), ObjectId::new("call_1")]);
+    assert_eq!(bench.versions(&id).await.len(), 1);
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_change_seen_by_two_makes_one_version(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+) {
+    let bench = Bench::new(backend);
+    let [one, two] = two(&bench, ["one", "two"], true).await;
+    let path = bench.write("a", "0");
+    let id = one.index_file(&path, None).await.unwrap().id;
+    two.index_file(&path, None).await.unwrap();
+    for n in 1..=10 {
+        bench.write("a", n.to_string());
+        let (a, b) = tokio::join!(one.flush(), two.flush());
+        a.and(b).unwrap();
+        assert_eq!(bench.versions(&id).await.len(), n + 1);
+        assert_eq!(bench.latest(&id).await.unwrap().content(), Some(n.to_string().as_str()));
+    }
+    one.close().await.unwrap();
+    two.close().await.unwrap();
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn different_writes_at_once_both_succeed_as_versions(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+) {
+    let bench = Bench::new(backend);
+    let [one, two] = two(&bench, ["one", "two"], false).await;
+    let mut expected = 0;
+    for n in 0..20 {
+        let (a, b) = (format!("a{n}").into_bytes(), format!("b{n}").into_bytes());
+        let (a, b) = tokio::join!(one.index_file("/x", Some(a)), two.index_file("/x", Some(b)));
+        let (a, b) = (a.unwrap(), b.unwrap());
+        assert_eq!(a.id, b.id);
+        expected += 2;
+        let versions = bench.versions(&a.id).await;
+        assert_eq!(versions.len(), expected);
+        let texts: Vec<_> =
+            versions[expected - 2..].iter().map(|v| v.content().unwrap().to_owned()).collect();
+        assert!(texts.contains(&format!("a{n}")) && texts.contains(&format!("b{n}")), "{texts:?}");
+    }
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn each_sees_the_others_writes_at_its_next_turn(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+) {
+    let bench = Bench::new(backend);
+    let [one, two] = two(&bench, ["one", "two"], false).await;
+    let path = bench.write("a", "old");
+    one.index_file(&path, None).await.unwrap();
+    two.index_file(&path, None).await.unwrap();
+    bench.write("a", "changed by one");
+    one.index_file(&path, None).await.unwrap();
+    two.append_turn(user("next")).await.unwrap();
+    let view = two.assemble().await.unwrap();
+    assert!(view.metadata_pool.contains("char_count=14"), "{}", view.metadata_pool);
+    assert_eq!(view.blocks[0].content, "changed by one");
+    assert_eq!(two.index_file(&path, None).await.unwrap().action, Action::Unchanged);
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_discovery_does_not_undo_what_another_client_has_just_read(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+) {
+    let bench = Bench::new(backend);
+    let [one, two] = two(&bench, ["one", "two"], false).await;
+    for n in 0..20 {
+        let path = bench.write(&format!("f{n}"), "text");
+        let paths = [path.clone()];
+        let (read, found) = tokio::join!(one.index_file(&path, None), two.discover(&paths));
+        let (read, found) = (read.unwrap(), found.unwrap());
+        assert_eq!(read.id, found[0].id);
+        assert_eq!(bench.latest(&read.id).await.unwrap().content(), Some("text"));
+    }
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn one_session_opened_twice_loses_nothing(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+) {
+    const STEPS: usize = 15;
+    let bench = Bench::new(backend);
+    let engines = two(&bench, ["s", "s"], false).await;
+    let mut tasks = Vec::new();
+    for (who, engine) in engines.iter().cloned().enumerate() {
+        tasks.push(tokio::spawn(async move {
+            for n in 0..STEPS {
+                engine.append_turn(user(&format!("{who} asks {n}"))).await.unwrap();
+                engine
+                    .record_toolcall(call(&format!("call_{who}_{n}"), &format!("{who} {n}")))
+                    .await
+                    .unwrap();
+                engine.append_turn(answer(&format!("{who} answers {n}"))).await.unwrap();
+                engine.index_file(&format!("/f{who}{n}"), Some(b"x".to_vec())).await.unwrap();
+            }
+        }));
+    }
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let reopened = bench.open("s").await;
+    let sets = reopened.session_sets().await.unwrap();
+    check(&sets);
+    assert_eq!(sets.session_index.len(), 4 * STEPS);
+    let chat = bench.latest(&ObjectId::chat(reopened.session_id())).await.unwrap();
+    assert_eq!(chat.field("turn_count"), Some(&Value::from(2 * STEPS)));
+    let turns = chat.field("turns").and_then(Value::as_array).unwrap();
+    let count = |name: &str| turns.iter().map(|t| t[name].as_array().unwrap().len()).sum::<usize>();
+    assert_eq!((turns.len(), count("toolcall_ids"), count("assistant")), (2 * STEPS, 2 * STEPS, 2 * STEPS));
+    let text = chat.field("turns").unwrap().to_string();
+    for who in 0..2 {
+        for n in 0..STEPS {
+            assert!(
+                text.contains(&format!("\"{who} asks {n}\""))
+                    && text.contains(&format!("{who} answers {n}\""))
+            );
+            assert!(sets.session_index.contains(&ObjectId::new(format!("call_{who}_{n}"))));
+        }
+    }
+    // Both catch up with what the other did.
+    for engine in &engines {
+        engine.append_turn(user("last")).await.unwrap();
+    }
+    engines[0].pin("call_1_0").await.unwrap();
+    let (a, b) =
+        (engines[0].session_sets().await.unwrap(), bench.open("s").await.session_sets().await.unwrap());
+    assert_eq!(a, b);
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_session_opened_by_many_at_once_is_one_session(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+) {
+    let bench = Arc::new(Bench::new(backend));
+    for round in 0..10 {
+        let session = format!("s{round}");
+        let mut tasks = Vec::new();
+        for _ in 0..4 {
+            let options = Options {
+                store: bench.second_store(),
+                system_prompt: Some("You help.".into()),
+                ..bench.options(&session)
+            };
+            tasks.push(tokio::spawn(Engine::open(options)));
+        }
+        for task in tasks {
+            let engine = task.await.unwrap().unwrap();
+            assert_eq!(engine.assemble().await.unwrap().text, "You help.");
+        }
+        for (id, versions) in [(format!("session:{session}"), 1), (format!("chat:{session}"), 1)] {
+            assert_eq!(bench.versions(&ObjectId::new(id)).await.len(), versions);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! A store that fails in the middle: the state in memory is as before, and everything works again afterwards.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use async_trait::async_trait;
+use context_engine::{Engine, Options};
+use context_model::error::ErrorCode;
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+use context_store::{
+    AsOf, Damage, Filter, Hit, Outline, Receipt, Search, Store, StoreError, Transaction, Version,
+};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::bench::{Backend, Bench, answer, call, tool, user};
+
+/// A store of which one call, counted from the moment it is armed, fails as a full disk does.
+struct Failing {
+    inner: Arc<dyn Store>,
+    /// Calls until one fails; negative: none does.
+    left: AtomicI64,
+}
+
+impl Failing {
+    fn arm(&self, calls: i64) {
+        self.left.store(calls, Ordering::SeqCst);
+    }
+
+    /// Whether an armed failure has happened; takes back one that has not.
+    fn disarm(&self) -> bool {
+        self.left.swap(-1, Ordering::SeqCst) < 0
+    }
+
+    fn step(&self) -> context_store::Result<()> {
+        if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| (n >= 0).then(|| n - 1)) == Ok(0) {
+            return Err(StoreError::Full("a test".into()));
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Store for Failing {
+    async fn transact(&self, transaction: Transaction) -> context_store::Result<Receipt> {
+        self.step()?;
+        self.inner.transact(transaction).await
+    }
+
+    async fn get(&self, id: &ObjectId, at: AsOf) -> context_store::Result<Option<Version>> {
+        self.step()?;
+        self.inner.get(id, at).await
+    }
+
+    async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> context_store::Result<Vec<Option<Version>>> {
+        self.step()?;
+        self.inner.get_many(ids, at).await
+    }
+
+    async fn outlines(&self, ids: &[ObjectId]) -> context_store::Result<Vec<Option<Outline>>> {
+        self.step()?;
+        self.inner.outlines(ids).await
+    }
+
+    async fn history(&self, id: &ObjectId) -> context_store::Result<Vec<Version>> {
+        self.step()?;
+        self.inner.history(id).await
+    }
+
+    async fn query(&self, filter: &Filter) -> context_store::Result<Vec<ObjectId>> {
+        self.step()?;
+        self.inner.query(filter).await
+    }
+
+    async fn latest_tx(&self) -> context_store::Result<TxId> {
+        self.step()?;
+        self.inner.latest_tx().await
+    }
+
+    async fn changes_since(&self, tx: TxId) -> context_store::Result<BTreeMap<ObjectId, TxId>> {
+        self.step()?;
+        self.inner.changes_since(tx).await
+    }
+
+    async fn search(&self, query: &Search) -> context_store::Result<Vec<Hit>> {
+        self.step()?;
+        self.inner.search(query).await
+    }
+
+    async fn local_value(&self, name: &str, default: &str) -> context_store::Result<String> {
+        self.step()?;
+        self.inner.local_value(name, default).await
+    }
+
+    async fn verify(&self) -> context_store::Result<Vec<Damage>> {
+        self.inner.verify().await
+    }
+
+    async fn flush(&self) -> context_store::Result<()> {
+        self.inner.flush().await
+    }
+
+    async fn close(&self) -> context_store::Result<()> {
+        self.inner.close().await
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Read,
+    ReadThroughLink,
+    Discover,
+    Delete,
+    Record,
+    RecordRead,
+    RecordAgain,
+    User,
+    Answer,
+    Prompt,
+    Activate,
+    ActivateDiscovered,
+    Deactivate,
+    Pin,
+    Demote,
+    Restore,
+}
+
+/// Anything the engine says; what counts is whether it failed, and the state.
+async fn run(
+    operation: Operation,
+    bench: &Bench,
+    engine: &Engine,
+    start: TxId,
+) -> context_engine::Result<()> {
+    let path = |name: &str| bench.path(name);
+    match operation {
+        Operation::Read => engine.index_file(&path("new"), None).await.map(drop),
+        Operation::ReadThroughLink => engine.index_file(&path("alias/a"), None).await.map(drop),
+        Operation::Discover => engine.discover(&[path("x"), path("alias/y")]).await.map(drop),
+        Operation::Delete => engine.index_deletion(&path("a")).await.map(drop),
+        Operation::Record => engine.record_toolcall(call("call_9", "new")).await.map(drop),
+        Operation::RecordRead => {
+            let read = tool("call_8", "read", json!({ "path": path("alias/new") }), "new");
+            engine.record_toolcall(read).await.map(drop)
+        }
+        Operation::RecordAgain => engine.record_toolcall(call("call_0", "another")).await.map(drop),
+        Operation::User => engine.append_turn(user("next")).await.map(drop),
+        Operation::Answer => engine.append_turn(answer("so")).await.map(drop),
+        Operation::Prompt => engine.set_system_prompt("another").await,
+        Operation::Activate => engine.activate("call_0", None).await.map(drop),
+        Operation::ActivateDiscovered => {
+            let id = engine.discover(&[path("found")]).await?[0].id.clone();
+            engine.activate(id.as_str(), None).await.map(drop)
+        }
+        Operation::Deactivate => engine.deactivate("call_4").await.map(drop),
+        Operation::Pin => engine.pin("call_4").await.map(drop),
+        Operation::Demote => engine.demote("call_4").await.map(drop),
+        Operation::Restore => engine.restore(engine.session_id(), start).await,
+    }
+}
+
+async fn prepared(backend: Backend) -> (Bench, Arc<Failing>, Engine, TxId) {
+    let bench = Bench::new(backend);
+    for name in ["a", "new", "x", "y", "found"] {
+        bench.write(name, name);
+    }
+    std::os::unix::fs::symlink(bench.root(), bench.root().join("alias")).unwrap();
+    let store = Arc::new(Failing { inner: Arc::clone(&bench.store), left: AtomicI64::new(-1) });
+    let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
+    let engine = Engine::open(options).await.unwrap();
+    engine.append_turn(user("one")).await.unwrap();
+    let start = engine.point().await.unwrap();
+    engine.index_file(&bench.path("a"), None).await.unwrap();
+    engine.discover(&[bench.path("found")]).await.unwrap();
+    for n in 0..6 {
+        engine.record_toolcall(call(&format!("call_{n}"), "x")).await.unwrap();
+    }
+    (bench, store, engine, start)
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_write_leaves_everything_as_it_was(
+    #[values(
+        Operation::Read,
+        Operation::ReadThroughLink,
+        Operation::Discover,
+        Operation::Delete,
+        Operation::Record,
+        Operation::RecordRead,
+        Operation::RecordAgain,
+        Operation::User,
+        Operation::Answer,
+        Operation::Prompt,
+        Operation::Activate,
+        Operation::ActivateDiscovered,
+        Operation::Deactivate,
+        Operation::Pin,
+        Operation::Demote,
+        Operation::Restore
+    )]
+    operation: Operation,
+) {
+    // What it comes to without a failure.
+    let (bench, _, engine, start) = prepared(Backend::Memory).await;
+    run(operation, &bench, &engine, start).await.unwrap();
+    let sets_after = engine.session_sets().await.unwrap();
+    let text_after = shown(&bench, &engine).await;
+
+    let mut failed = 0;
+    for place in 0.. {
+        let (bench, store, engine, start) = prepared(Backend::Memory).await;
+        let before = (engine.session_sets().await.unwrap(), engine.assemble().await.unwrap());
+        let tx = bench.latest_tx().await;
+        store.arm(place);
+        let outcome = run(operation, &bench, &engine, start).await;
+        if !store.disarm() {
+            assert!(place > 0 && outcome.is_ok(), "{operation:?} does not reach the store");
+            break;
+        }
+        let error = outcome.expect_err("a failure is reported");
+        assert_eq!(error.code(), ErrorCode::StoreFull);
+        failed += 1;
+        // An operation of several steps may have got through some of them; each step is whole or not at all.
+        let now = (engine.session_sets().await.unwrap(), engine.assemble().await.unwrap());
+        let reopened = bench.open("s").await;
+        assert_eq!(reopened.session_sets().await.unwrap(), now.0, "memory never runs ahead of the store");
+        assert_eq!(reopened.assemble().await.unwrap(), now.1);
+        if bench.latest_tx().await == tx {
+            assert_eq!(now, before, "nothing was written, nothing has changed");
+        }
+
+        run(operation, &bench, &engine, start).await.unwrap();
+        assert_eq!(engine.session_sets().await.unwrap().active_set.len(), sets_after.active_set.len());
+        assert_eq!(shown(&bench, &engine).await, text_after, "as if nothing had happened, at {place}");
+    }
+    assert!(failed > 0);
+}
+
+/// The canonical view without what differs between two directories: their paths, and so the files' IDs.
+async fn shown(bench: &Bench, engine: &Engine) -> String {
+    let text = engine.assemble().await.unwrap().text.replace(bench.root().to_str().unwrap(), "");
+    let sets = engine.session_sets().await.unwrap();
+    let files = sets.session_index.iter().filter(|id| id.as_str().len() == 64);
+    files.enumerate().fold(text, |text, (n, id)| text.replace(id.as_str(), &format!("file-{n}")))
+}

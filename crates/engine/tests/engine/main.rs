@@ -1,0 +1,16 @@
+//! The use cases on real files and real stores: what sections 2, 3 and 5 of the specification promise.
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+mod bench;
+mod clients;
+mod conversation;
+mod failing;
+mod hostile;
+mod indexing;
+mod links;
+mod mounts;
+mod objects;
+mod restore;
+mod resume;
+mod sets;
+mod watching;

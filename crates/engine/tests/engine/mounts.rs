@@ -1,0 +1,225 @@
+//! Sandboxes (SSOT 5.2 to 5.4): one object for one file whoever names it, and filesystem identities.
+
+use context_engine::{Engine, Options};
+use context_model::error::ErrorCode;
+use context_model::id::ObjectId;
+use context_model::index::Action;
+use context_model::mounts::MountMapping;
+use rstest::rstest;
+
+use crate::bench::{Backend, Bench, FILESYSTEM, not_run, refused};
+
+fn mount(agent: &str, canonical: &str) -> MountMapping {
+    MountMapping {
+        agent_prefix: agent.into(),
+        canonical_prefix: canonical.into(),
+        filesystem_id: FILESYSTEM.into(),
+    }
+}
+
+/// An agent in a sandbox that sees the bench's directory as `/workspace`.
+fn sandbox(bench: &Bench, session: &str) -> Options {
+    Options {
+        cwd: "/workspace".into(),
+        filesystem_id: None,
+        mounts: vec![mount("/workspace", &bench.path(""))],
+        ..bench.options(session)
+    }
+}
+
+async fn source_of(bench: &Bench, id: &ObjectId) -> (String, String) {
+    let document = bench.latest(id).await.unwrap();
+    let source = document.source().unwrap().as_filesystem().unwrap();
+    (source.filesystem_id.clone(), source.path.clone())
+}
+
+async fn lines(engine: &Engine) -> String {
+    engine.assemble().await.unwrap().metadata_pool
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_agent_and_a_sandboxed_one_share_a_file_and_see_their_own_paths(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+) {
+    let bench = Bench::new(backend);
+    bench.write("src/main.ts", "x");
+    let host = bench.open("host").await;
+    let boxed = Engine::open(sandbox(&bench, "boxed")).await.unwrap();
+    let one = host.index_file(&bench.path("src/main.ts"), None).await.unwrap();
+    let two = boxed.index_file("/workspace/src/main.ts", None).await.unwrap();
+    assert_eq!((one.action, two.action, &one.id), (Action::Created, Action::Unchanged, &two.id));
+    assert_eq!(source_of(&bench, &one.id).await, (FILESYSTEM.into(), bench.path("src/main.ts")));
+    assert!(lines(&boxed).await.contains(" path=/workspace/src/main.ts "));
+    assert!(lines(&host).await.contains(&format!(" path={} ", bench.path("src/main.ts"))));
+
+    bench.write("src/main.ts", "y");
+    assert_eq!(boxed.index_file("src/main.ts", None).await.unwrap().action, Action::Updated);
+    assert_eq!(host.index_file("src/main.ts", None).await.unwrap().action, Action::Unchanged);
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn files_inside_the_sandbox_are_its_own_and_are_never_read_on_the_host(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+) {
+    let mut bench = Bench::new(backend);
+    let boxed = Engine::open(sandbox(&bench, "boxed")).await.unwrap();
+    let path = bench.outside().join("secret").into_os_string().into_string().unwrap();
+    std::fs::write(&path, "of the host").unwrap();
+    let message = refused(&bench, &boxed, ErrorCode::Io, boxed.index_file(&path, None)).await;
+    assert!(message.contains("can't be reached"), "{message}");
+
+    let inside = boxed.index_file(&path, Some(b"of the sandbox".to_vec())).await.unwrap();
+    let (filesystem, _) = source_of(&bench, &inside.id).await;
+    assert_ne!(filesystem, FILESYSTEM);
+    assert!(lines(&boxed).await.contains(&format!(" path={path} ")));
+    let found = boxed.discover(&["/etc/hostname".to_owned()]).await.unwrap();
+    let answer = boxed.activate(found[0].id.as_str(), None).await.unwrap();
+    assert_eq!(answer.code, Some(ErrorCode::NullContent));
+    assert!(answer.message.contains("sandbox"), "{}", answer.message);
+
+    // The random namespace is kept with the session, and another sandbox has another one.
+    boxed.close().await.unwrap();
+    bench.restart().await;
+    let resumed = Engine::open(sandbox(&bench, "boxed")).await.unwrap();
+    let again = resumed.index_file(&path, Some(b"of the sandbox".to_vec())).await.unwrap();
+    assert_eq!((again.action, again.id), (Action::Unchanged, inside.id.clone()));
+    assert_eq!(
+        bench.contents(&inside.id).await,
+        [Some("of the sandbox".to_owned())],
+        "resuming left it alone"
+    );
+    let other = Engine::open(sandbox(&bench, "another")).await.unwrap();
+    let theirs = other.index_file(&path, Some(b"of the sandbox".to_vec())).await.unwrap();
+    assert_ne!(theirs.id, inside.id);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_mounts_have_their_own_namespaces() {
+    let bench = Bench::new(Backend::Memory);
+    bench.write("project/a", "project");
+    bench.write("volume/a", "volume");
+    let volume =
+        MountMapping { filesystem_id: "volume".into(), ..mount("/workspace/data", &bench.path("volume")) };
+    let options =
+        Options { mounts: vec![mount("/workspace", &bench.path("project")), volume], ..sandbox(&bench, "s") };
+    let engine = Engine::open(options).await.unwrap();
+    let project = engine.index_file("/workspace/a", None).await.unwrap();
+    let data = engine.index_file("/workspace/data/a", None).await.unwrap();
+    assert_eq!(source_of(&bench, &project.id).await, (FILESYSTEM.into(), bench.path("project/a")));
+    assert_eq!(source_of(&bench, &data.id).await, ("volume".into(), bench.path("volume/a")));
+    assert_eq!(bench.latest(&data.id).await.unwrap().content(), Some("volume"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mount_whose_prefix_leads_through_a_link_is_the_real_directory() {
+    let bench = Bench::new(Backend::Memory);
+    bench.write("real/a", "x");
+    std::os::unix::fs::symlink("real", bench.root().join("alias")).unwrap();
+    let options =
+        Options { mounts: vec![mount("/workspace", &bench.path("alias"))], ..sandbox(&bench, "boxed") };
+    let boxed = Engine::open(options.clone()).await.unwrap();
+    let host = bench.open("host").await;
+    let one = boxed.index_file("/workspace/a", None).await.unwrap();
+    assert_eq!(one.id, host.index_file(&bench.path("alias/a"), None).await.unwrap().id);
+    assert!(lines(&boxed).await.contains(" path=/workspace/a "));
+    boxed.close().await.unwrap();
+    bench.write("real/a", "changed while away");
+    let resumed = Engine::open(options).await.unwrap();
+    assert_eq!(bench.latest(&one.id).await.unwrap().content(), Some("changed while away"));
+    assert!(lines(&resumed).await.contains(" path=/workspace/a "));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_mapping_that_fits_the_canonical_path_is_shown() {
+    let bench = Bench::new(Backend::Memory);
+    bench.write("a", "x");
+    let boxed = Engine::open(sandbox(&bench, "s")).await.unwrap();
+    boxed.index_file("/workspace/a", None).await.unwrap();
+    let options = Options { mounts: vec![mount("/other", "/somewhere/else")], ..sandbox(&bench, "s2") };
+    let elsewhere = Engine::open(options).await.unwrap();
+    elsewhere.restore(boxed.session_id(), boxed.point().await.unwrap()).await.unwrap();
+    assert!(lines(&elsewhere).await.contains(&format!(" path={} ", bench.path("a"))));
+}
+
+#[rstest]
+#[case::relative_cwd(|o: Options| Options { cwd: "work".into(), ..o })]
+#[case::relative_home(|o: Options| Options { home: Some("home".into()), ..o })]
+#[case::relative_mount(|o: Options| Options { mounts: vec![mount("workspace", "/a")], ..o })]
+#[case::relative_canonical(|o: Options| Options { mounts: vec![mount("/workspace", "a")], ..o })]
+#[case::empty_filesystem(|o: Options| Options { filesystem_id: Some(String::new()), ..o })]
+#[case::two_of_one_prefix(|o: Options| Options { mounts: vec![mount("/w", "/a"), mount("/w/", "/b")], ..o })]
+#[tokio::test(flavor = "multi_thread")]
+async fn options_that_contradict_themselves_are_refused(#[case] wrong: impl Fn(Options) -> Options) {
+    let bench = Bench::new(Backend::Memory);
+    let Err(error) = Engine::open(wrong(bench.options("s"))).await else { panic!("it was opened") };
+    assert_eq!(error.code(), ErrorCode::InvalidArgument);
+    assert_eq!(bench.latest_tx().await, 0, "no session was started");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_namespace_of_a_machine_is_the_hash_of_its_id_or_a_kept_random_one() {
+    let bench = Bench::new(Backend::Sqlite);
+    bench.write("a", "x");
+    let with = |session: &str, file: String| Options {
+        filesystem_id: None,
+        machine_id_file: file,
+        ..bench.options(session)
+    };
+    let namespace = async |options: Options| {
+        let engine = Engine::open(options).await.unwrap();
+        let id = engine.index_file("a", None).await.unwrap().id;
+        source_of(&bench, &id).await.0
+    };
+    let id = bench.write("machine-id", "0123456789abcdef0123456789abcdef\n");
+    let expected = context_model::hash::Digest::of(b"0123456789abcdef0123456789abcdef").to_string();
+    assert_eq!(namespace(with("one", id.clone())).await, expected);
+    assert_eq!(namespace(with("two", id)).await, expected);
+
+    let random = namespace(with("three", bench.path("missing"))).await;
+    assert_eq!(random.len(), 64);
+    for (session, text) in [("four", ""), ("five", "\n"), ("six", "uninitialized\n")] {
+        let file = bench.write("odd-machine-id", text);
+        assert_eq!(namespace(with(session, file)).await, random, "kept in the store");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn filesystems_can_be_told_apart_by_device() {
+    use std::os::unix::fs::MetadataExt as _;
+    let device = |path: &str| std::fs::metadata(path).map(|m| m.dev()).ok();
+    let (root, other) = ("/", "/dev/shm");
+    if device(other).is_none() || device(other) == device(root) {
+        not_run(&format!("there is no second file system at {other}"));
+        return;
+    }
+    let bench = Bench::new(Backend::Memory);
+    let place = tempfile::tempdir_in(other).unwrap();
+    let path = place.path().join("a").into_os_string().into_string().unwrap();
+    std::fs::write(&path, "1").unwrap();
+    let plain = bench.open("plain").await;
+    let id = plain.index_file(&path, None).await.unwrap().id;
+    assert_eq!(source_of(&bench, &id).await.0, FILESYSTEM);
+
+    let options = Options { detect_devices: true, ..bench.options("detecting") };
+    let engine = Engine::open(options.clone()).await.unwrap();
+    let id = engine.index_file(&path, None).await.unwrap().id;
+    let (namespace, _) = source_of(&bench, &id).await;
+    assert_ne!(namespace, FILESYSTEM);
+    engine.close().await.unwrap();
+    std::fs::write(&path, "2").unwrap();
+    let engine = Engine::open(options).await.unwrap();
+    assert_eq!(bench.latest(&id).await.unwrap().content(), Some("2"), "it is found again on resume");
+
+    // A mount mapping wins over the device.
+    let mapped = Options {
+        mounts: vec![mount("/data", place.path().to_str().unwrap())],
+        detect_devices: true,
+        ..bench.options("mapped")
+    };
+    let mapped = Engine::open(mapped).await.unwrap();
+    let id = mapped.index_file("/data/a", None).await.unwrap().id;
+    assert_eq!(source_of(&bench, &id).await.0, FILESYSTEM);
+    engine.close().await.unwrap();
+}

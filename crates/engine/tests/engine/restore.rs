@@ -1,0 +1,132 @@
+//! Branches and forks: another point of a session taken over (SSOT 3.1, 3.4).
+
+use context_engine::Engine;
+use context_model::error::ErrorCode;
+use context_model::id::{ObjectId, SessionId};
+use context_model::time::TxId;
+use rstest::rstest;
+
+use crate::bench::{Backend, Bench, answer, call, check, ids, refused, user};
+
+async fn turn(engine: &Engine, name: &str) -> TxId {
+    engine.append_turn(user(&format!("about {name}"))).await.unwrap();
+    engine.record_toolcall(call(name, &format!("output of {name}"))).await.unwrap();
+    engine.append_turn(answer("done")).await.unwrap();
+    engine.point().await.unwrap()
+}
+
+fn questions(view: &context_engine::Assembled) -> Vec<&str> {
+    view.chat.iter().filter(|m| m["role"] == "user").map(|m| m["content"].as_str().unwrap()).collect()
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_branch_change_restores_sets_and_chat_and_keeps_the_index(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+) {
+    let mut bench = Bench::new(backend);
+    let engine = bench.open("s").await;
+    let session = engine.session_id().clone();
+    let one = turn(&engine, "one").await;
+    let at_one = (engine.session_sets().await.unwrap(), engine.assemble().await.unwrap());
+    engine.pin("one").await.unwrap();
+    let two = turn(&engine, "two").await;
+    let at_two = (engine.session_sets().await.unwrap(), engine.assemble().await.unwrap());
+
+    engine.restore(&session, one).await.unwrap();
+    let sets = engine.session_sets().await.unwrap();
+    check(&sets);
+    assert_eq!(sets.session_index, ids(["one", "two"]), "the union: it never shrinks");
+    assert_eq!((&sets.metadata_pool, &sets.active_set), (&at_one.0.metadata_pool, &at_one.0.active_set));
+    assert!(sets.pinned_set.is_empty());
+    assert_eq!(engine.assemble().await.unwrap().text, at_one.1.text, "the same state, the same bytes");
+
+    let three = turn(&engine, "three").await;
+    assert_eq!(questions(&engine.assemble().await.unwrap()), ["about one", "about three"]);
+    engine.restore(&session, two).await.unwrap();
+    assert_eq!(engine.assemble().await.unwrap().text, at_two.1.text);
+    engine.restore(&session, three).await.unwrap();
+    assert_eq!(engine.session_sets().await.unwrap().session_index, ids(["one", "two", "three"]));
+    assert_eq!(questions(&engine.assemble().await.unwrap()), ["about one", "about three"]);
+
+    // Nothing of the history is rewritten by that, and it is the same after a restart.
+    let view = engine.assemble().await.unwrap();
+    engine.close().await.unwrap();
+    bench.restart().await;
+    let resumed = bench.open("s").await;
+    assert_eq!(resumed.assemble().await.unwrap(), view);
+    let chat = bench.versions(&ObjectId::chat(&session)).await;
+    assert!(chat.iter().any(|v| v.field("turns").unwrap().to_string().contains("about two")));
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_takes_over_its_parents_state_and_goes_its_own_way(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+) {
+    let bench = Bench::new(backend);
+    let parent = bench.open("parent").await;
+    std::os::unix::fs::symlink(bench.root(), bench.root().join("alias")).unwrap();
+    bench.write("a", "1");
+    let file = parent.index_file("alias/a", None).await.unwrap().id;
+    let point = turn(&parent, "one").await;
+    let view = parent.assemble().await.unwrap();
+    turn(&parent, "later").await;
+
+    let fork = bench.watching("fork").await;
+    fork.restore(parent.session_id(), point).await.unwrap();
+    let forked = fork.assemble().await.unwrap();
+    assert_eq!(
+        (&forked.metadata_pool, &forked.chat, &forked.blocks),
+        (&view.metadata_pool, &view.chat, &view.blocks)
+    );
+    let chat = bench.latest(&ObjectId::chat(fork.session_id())).await.unwrap();
+    assert_eq!(chat.text("session_ref"), Some("session:fork"));
+    assert_eq!(bench.versions(&ObjectId::new("one")).await.len(), 1, "the tool call is shared, not copied");
+
+    turn(&fork, "mine").await;
+    assert_eq!(questions(&parent.assemble().await.unwrap()), ["about one", "about later"]);
+    assert_eq!(questions(&fork.assemble().await.unwrap()), ["about one", "about mine"]);
+
+    // Files of the parent are tracked by the fork too.
+    bench.write("a", "2");
+    fork.flush().await.unwrap();
+    assert_eq!(bench.latest(&file).await.unwrap().content(), Some("2"));
+    fork.close().await.unwrap();
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_changed_since_the_point_is_reconciled_when_a_fork_learns_of_it(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+) {
+    let bench = Bench::new(backend);
+    let parent = bench.open("parent").await;
+    let path = bench.write("a", "1");
+    let file = parent.index_file(&path, None).await.unwrap().id;
+    let point = parent.point().await.unwrap();
+    parent.close().await.unwrap();
+    bench.write("a", "2");
+    let fork = bench.open("fork").await;
+    fork.restore(parent.session_id(), point).await.unwrap();
+    assert_eq!(bench.latest(&file).await.unwrap().content(), Some("2"));
+    assert_eq!(fork.assemble().await.unwrap().blocks[0].content, "2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn points_that_are_none_are_refused() {
+    let bench = Bench::new(Backend::Sqlite);
+    let engine = bench.open("s").await;
+    let session = engine.session_id().clone();
+    let nobody = SessionId::new("nobody").unwrap();
+    let point = turn(&engine, "one").await;
+    let later = bench.open("later").await;
+    for (session, tx) in [
+        (&session, TxId(0)),
+        (&session, TxId(point.0 + 1_000)),
+        (&nobody, point),
+        (later.session_id(), point),
+    ] {
+        refused(&bench, &engine, ErrorCode::UnknownObject, engine.restore(session, tx)).await;
+    }
+}

@@ -1,0 +1,351 @@
+//! Trackers (SSOT 5.8, 5.9): whatever happens to a file on disk, the last version equals it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use context_engine::{Engine, FileEvent, FileEventKind, Options};
+use context_model::id::ObjectId;
+use context_model::index::Action;
+use context_model::mounts::MountMapping;
+use rstest::rstest;
+
+use crate::bench::{Backend, Bench, FILESYSTEM, not_run};
+
+/// A session that tracks one file.
+async fn tracked(text: &str) -> (Bench, Engine, String, ObjectId) {
+    let bench = Bench::new(Backend::Sqlite);
+    let engine = bench.watching("s").await;
+    let path = bench.write("dir/file", text);
+    let id = engine.index_file(&path, None).await.unwrap().id;
+    (bench, engine, path, id)
+}
+
+fn events(engine: &Engine) -> Arc<Mutex<Vec<FileEvent>>> {
+    let events: Arc<Mutex<Vec<FileEvent>>> = Arc::default();
+    let sink = Arc::clone(&events);
+    engine.subscribe(move |event| sink.lock().unwrap().push(event.clone()));
+    events
+}
+
+async fn content(bench: &Bench, id: &ObjectId) -> Option<String> {
+    bench.latest(id).await.unwrap().content().map(str::to_owned)
+}
+
+#[rstest]
+#[case(1 << 20)]
+#[case(10 << 20)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_file_overwritten_in_place(#[case] size: usize) {
+    let (bench, engine, path, id) = tracked("small").await;
+    for letter in ["a", "b"] {
+        let text = letter.repeat(size);
+        fs::write(&path, &text).unwrap();
+        engine.flush().await.unwrap();
+        assert!(content(&bench, &id).await == Some(text), "the last version is the whole file");
+    }
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_writes_in_a_row() {
+    let (bench, engine, path, id) = tracked("0").await;
+    for n in 1..=20 {
+        fs::write(&path, n.to_string()).unwrap();
+    }
+    engine.flush().await.unwrap();
+    assert_eq!(content(&bench, &id).await.as_deref(), Some("20"));
+    let versions = bench.versions(&id).await.len();
+    assert!((2..=21).contains(&versions), "{versions}");
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_not_changed_makes_no_version() {
+    let (bench, engine, path, id) = tracked("same").await;
+    let events = events(&engine);
+    for _ in 0..3 {
+        fs::write(&path, "same").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        fs::File::open(&path).unwrap().set_modified(std::time::SystemTime::now()).unwrap();
+        engine.flush().await.unwrap();
+    }
+    // A write in place may be seen while the file is empty, but never stays so.
+    assert_eq!(content(&bench, &id).await.as_deref(), Some("same"));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let versions = bench.versions(&id).await.len();
+    engine.flush().await.unwrap();
+    assert_eq!(bench.versions(&id).await.len(), versions);
+    assert!(events.lock().unwrap().iter().all(|e| e.kind != FileEventKind::Indexed(Action::Unchanged)));
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_save_by_temporary_file_and_rename() {
+    let (bench, engine, path, id) = tracked("0").await;
+    for n in 1..=10 {
+        let beside = format!("{path}.tmp");
+        fs::write(&beside, n.to_string()).unwrap();
+        fs::rename(&beside, &path).unwrap();
+        engine.flush().await.unwrap();
+        assert_eq!(content(&bench, &id).await, Some(n.to_string()));
+    }
+    assert_eq!(bench.versions(&id).await.len(), 11);
+    assert_eq!(
+        engine.session_sets().await.unwrap().session_index,
+        [id],
+        "temporary files are nobody's business"
+    );
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleted_and_created_again_at_once_and_later() {
+    let (bench, engine, path, id) = tracked("0").await;
+    let events = events(&engine);
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "1").unwrap();
+    engine.flush().await.unwrap();
+    assert_eq!(content(&bench, &id).await.as_deref(), Some("1"));
+
+    fs::remove_file(&path).unwrap();
+    engine.flush().await.unwrap();
+    assert_eq!(content(&bench, &id).await, None);
+    assert!(events.lock().unwrap().iter().any(|e| {
+        e.kind == FileEventKind::Indexed(Action::Deleted) && e.id.as_ref() == Some(&id) && e.path == path
+    }));
+    fs::write(&path, "1").unwrap();
+    engine.flush().await.unwrap();
+    assert_eq!(content(&bench, &id).await.as_deref(), Some("1"), "with equal content as before");
+
+    fs::remove_dir_all(bench.root().join("dir")).unwrap();
+    engine.flush().await.unwrap();
+    bench.write("dir/file", "2");
+    engine.flush().await.unwrap();
+    assert_eq!(content(&bench, &id).await.as_deref(), Some("2"), "its directory came and went");
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_moved_away_and_back() {
+    let (bench, engine, _, id) = tracked("1").await;
+    let events = events(&engine);
+    fs::rename(bench.root().join("dir"), bench.root().join("away")).unwrap();
+    engine.flush().await.unwrap();
+    assert_eq!(content(&bench, &id).await.as_deref(), Some("1"), "orphaned: the last version stays");
+    assert!(
+        events
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|e| e.kind == FileEventKind::Orphaned && e.id.as_ref() == Some(&id))
+    );
+    bench.write("away/file", "2");
+    fs::rename(bench.root().join("away"), bench.root().join("dir")).unwrap();
+    engine.flush().await.unwrap();
+    assert_eq!(content(&bench, &id).await.as_deref(), Some("2"), "resumed");
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_renamed_is_a_deletion_and_a_discovery() {
+    let (bench, engine, path, id) = tracked("text").await;
+    let new = bench.path("dir/renamed");
+    fs::rename(&path, &new).unwrap();
+    engine.flush().await.unwrap();
+    assert_eq!(content(&bench, &id).await, None);
+    let sets = engine.session_sets().await.unwrap();
+    assert_eq!((sets.metadata_pool.len(), sets.active_set.as_slice()), (2, [id].as_slice()));
+    let discovered = &sets.metadata_pool[1];
+    let shown = engine.activate(discovered.as_str(), None).await.unwrap();
+    assert_eq!(shown.content.as_deref(), Some("text"));
+    fs::write(&new, "more").unwrap();
+    engine.flush().await.unwrap();
+    assert_eq!(content(&bench, discovered).await.as_deref(), Some("more"), "it is tracked as any other");
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_appears_after_it_was_discovered() {
+    let bench = Bench::new(Backend::Sqlite);
+    let engine = bench.watching("s").await;
+    let paths = [bench.path("later"), bench.path("new/dir/later")];
+    let found = engine.discover(&paths).await.unwrap();
+    for (path, found) in paths.iter().zip(&found) {
+        fs::create_dir_all(std::path::Path::new(path).parent().unwrap()).unwrap();
+        fs::write(path, "here").unwrap();
+        engine.flush().await.unwrap();
+        assert_eq!(content(&bench, &found.id).await.as_deref(), Some("here"));
+    }
+    let sets = engine.session_sets().await.unwrap();
+    assert!(sets.active_set.is_empty(), "a tracker changes no set");
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_session_has_not_encountered_is_not_recorded() {
+    let bench = Bench::new(Backend::Sqlite);
+    let engine = bench.watching("s").await;
+    let path = bench.path("missing");
+    assert!(engine.index_file(&path, None).await.is_err());
+    let tx = bench.latest_tx().await;
+    fs::write(&path, "now it is here").unwrap();
+    fs::write(bench.path("neighbour"), "x").unwrap();
+    engine.flush().await.unwrap();
+    assert_eq!(bench.latest_tx().await, tx);
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkout_of_a_thousand_files_between_two_branches() {
+    const FILES: usize = 1_000;
+    let bench = Bench::new(Backend::Sqlite);
+    let git = |args: &[&str]| {
+        let done = Command::new("git")
+            .args(["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=one"])
+            .args(args)
+            .current_dir(bench.root())
+            .output();
+        done.is_ok_and(|output| output.status.success())
+    };
+    if !git(&["init", "-q"]) {
+        not_run("there is no git");
+        return;
+    }
+    let write = |branch: &str| {
+        for n in 0..FILES {
+            bench.write(&format!("d{}/f{n}", n % 20), format!("{branch} {n}\n"));
+        }
+        assert!(git(&["add", "."]) && git(&["commit", "-q", "-m", branch]));
+    };
+    write("one");
+    assert!(git(&["checkout", "-q", "-b", "two"]));
+    write("two");
+    fs::remove_file(bench.path("d0/f0")).unwrap();
+    bench.write("only-two", "x");
+    assert!(git(&["add", "-A"]) && git(&["commit", "-q", "-m", "more"]));
+
+    let engine = bench.watching("s").await;
+    let paths: Vec<String> = (0..FILES).map(|n| bench.path(&format!("d{}/f{n}", n % 20))).collect();
+    let mut ids = Vec::new();
+    for found in engine.discover(&paths).await.unwrap() {
+        ids.push(found.id);
+    }
+    for (path, id) in paths.iter().zip(&ids).skip(1) {
+        assert_eq!(engine.index_file(path, None).await.unwrap().id, *id);
+    }
+    for branch in ["one", "two", "one"] {
+        assert!(git(&["checkout", "-q", branch]));
+        engine.flush().await.unwrap();
+        for (n, id) in ids.iter().enumerate() {
+            let expected = (branch == "one" || n > 0).then(|| format!("{branch} {n}\n"));
+            assert_eq!(content(&bench, id).await, expected, "{branch} {n}");
+        }
+    }
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_loop_in_the_tree_is_no_trap() {
+    let (bench, engine, path, id) = tracked("1").await;
+    std::os::unix::fs::symlink("..", bench.root().join("dir/up")).unwrap();
+    std::os::unix::fs::symlink("self", bench.root().join("dir/self")).unwrap();
+    let around = bench.path("dir/up/dir/up/dir/file");
+    assert_eq!(engine.index_file(&around, None).await.unwrap().id, id);
+    fs::write(&path, "2").unwrap();
+    engine.flush().await.unwrap();
+    assert_eq!(content(&bench, &id).await.as_deref(), Some("2"));
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stores_own_files_are_known_and_never_read_or_tracked() {
+    let bench = Bench::new(Backend::Sqlite);
+    let engine = bench.watching("s").await;
+    let store = bench.outside().join("store");
+    let name = |end: &str| store.join(format!("context.db{end}")).into_os_string().into_string().unwrap();
+    let own = ["", "-wal", "-shm", "-journal"].map(name);
+    let found = engine.discover(&own).await.unwrap();
+    for path in &own {
+        assert!(engine.index_file(path, None).await.is_err(), "{path}");
+    }
+    for id in found.iter().map(|f| f.id.as_str()) {
+        assert!(!engine.activate(id, None).await.unwrap().ok);
+    }
+    let file = store.join("beside").into_os_string().into_string().unwrap();
+    fs::write(&file, "1").unwrap();
+    let id = engine.index_file(&file, None).await.unwrap().id;
+    // A change beside the store makes one version, and writing that makes no other.
+    for n in 2..6 {
+        let tx = bench.latest_tx().await;
+        let beside = store.join("tmp");
+        fs::write(&beside, n.to_string()).unwrap();
+        fs::rename(&beside, &file).unwrap();
+        for _ in 0..3 {
+            engine.flush().await.unwrap();
+        }
+        assert_eq!(bench.latest_tx().await, tx + 1);
+    }
+    assert_eq!(bench.versions(&id).await.len(), 5);
+    engine.close().await.unwrap();
+    let resumed = bench.watching("s").await;
+    for found in &found {
+        assert_eq!(bench.versions(&found.id).await.len(), 1);
+    }
+    resumed.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mounted_files_are_tracked_at_their_canonical_path_and_shown_at_the_agents() {
+    let bench = Bench::new(Backend::Sqlite);
+    bench.write("a", "1");
+    let workspace = MountMapping {
+        agent_prefix: "/workspace".into(),
+        canonical_prefix: bench.path(""),
+        filesystem_id: FILESYSTEM.into(),
+    };
+    let options = Options {
+        cwd: "/workspace".into(),
+        mounts: vec![workspace],
+        filesystem_id: None,
+        watch: true,
+        ..bench.options("s")
+    };
+    let engine = Engine::open(options).await.unwrap();
+    let events = events(&engine);
+    let id = engine.index_file("a", None).await.unwrap().id;
+    // A path inside the sandbox has the same name as one on the host, and nothing to do with it.
+    let twin = bench.outside().join("twin").into_os_string().into_string().unwrap();
+    let inside = engine.index_file(&twin, Some(b"inside".to_vec())).await.unwrap().id;
+    fs::write(&twin, "on the host").unwrap();
+    bench.write("a", "2");
+    engine.flush().await.unwrap();
+    assert_eq!(content(&bench, &id).await.as_deref(), Some("2"));
+    assert_eq!(content(&bench, &inside).await.as_deref(), Some("inside"));
+    fs::rename(bench.path("a"), bench.path("b")).unwrap();
+    engine.flush().await.unwrap();
+    let seen: Vec<_> = events.lock().unwrap().iter().map(|e| (e.path.clone(), e.kind)).collect();
+    let indexed = |path: &str, action| (path.to_owned(), FileEventKind::Indexed(action));
+    assert!(seen.contains(&indexed("/workspace/a", Action::Updated)), "{seen:?}");
+    assert!(seen.contains(&indexed("/workspace/a", Action::Deleted)), "{seen:?}");
+    assert!(seen.contains(&indexed("/workspace/b", Action::Created)), "{seen:?}");
+    engine.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_is_dropped_ends_its_trackers() {
+    let (bench, engine, path, id) = tracked("1").await;
+    let events = events(&engine);
+    drop(engine);
+    // The listener was dropped with the tracker, or will be when its thread has ended.
+    let deadline = std::time::Instant::now() + crate::bench::GENEROUS;
+    while Arc::strong_count(&events) > 1 {
+        assert!(std::time::Instant::now() < deadline, "the tracker is still there");
+        std::thread::yield_now();
+    }
+    fs::write(&path, "2").unwrap();
+    let resumed = bench.watching("s").await;
+    assert_eq!(content(&bench, &id).await.as_deref(), Some("2"));
+    resumed.close().await.unwrap();
+}
