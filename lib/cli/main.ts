@@ -1,30 +1,59 @@
 #!/usr/bin/env node
 /** The program `pi-context-manager`. */
-import { CACHES } from '../replay/cache.ts'
-import { openRecording, sessionFiles } from '../replay/open.ts'
-import { POLICY_NAMES } from '../replay/policies/policy.ts'
-import { ratioPrices } from '../replay/prices.ts'
-import { replaySession } from '../replay/run.ts'
-import { Sums } from '../replay/summary.ts'
-import { survey } from '../replay/survey.ts'
-import { sessionTable, summaryTable } from '../replay/table.ts'
+import { replay, REPLAY_HELP } from './replay.ts'
+import { out, tell, UsageError } from './terminal.ts'
 
-const [cache, read, write, ...paths] = process.argv.slice(2) as [string, string, string, ...string[]]
-const sums = new Sums()
-for (const path of paths) {
-  for await (const file of sessionFiles(path)) {
-    const recording = await openRecording(file)
-    const found = await survey(recording, (p) => console.error(p))
-    const t = performance.now()
-    const report = await replaySession(recording, found, {
-      policies: POLICY_NAMES,
-      cache: CACHES[cache as 'plain'],
-      ...(read === '-' ? {} : { prices: ratioPrices(Number(read), Number(write)) }),
-      window: 200_000,
-      manager: { perTurn: 5, turnsBack: 3, onlyAtUserTurn: false, overheadTokens: 600 },
-    })
-    sums.add(report)
-    console.log(sessionTable(report), Math.round(performance.now() - t), 'ms')
+interface Command {
+  help: string
+  run(args: string[]): Promise<number>
+}
+
+const COMMANDS: Readonly<Record<string, Command>> = {
+  replay: { help: REPLAY_HELP, run: replay },
+}
+
+const HELP = `pi-context-manager COMMAND [options]
+
+  replay     what the context manager would have saved on your recorded sessions
+
+pi-context-manager COMMAND --help explains a command.`
+
+/** Runs the program; resolves with the exit code. */
+async function main([name, ...args]: string[]): Promise<number> {
+  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
+    const topic = name === 'help' ? args[0] : undefined
+    out(topic !== undefined && Object.hasOwn(COMMANDS, topic) ? (COMMANDS[topic] as Command).help : HELP)
+    return name === undefined ? 2 : 0
+  }
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  if (command === undefined) throw new UsageError(`there is no command "${name}"\n\n${HELP}`)
+  if (args.includes('--help') || args.includes('-h')) {
+    out(command.help)
+    return 0
+  }
+  try {
+    return await command.run(args)
+  } catch (error) {
+    const code = (error as { code?: string }).code ?? ''
+    if (code.startsWith('ERR_PARSE_ARGS')) throw new UsageError((error as Error).message)
+    throw error
   }
 }
-console.log(summaryTable(sums.summary()))
+
+// Whoever reads the output may stop reading, as `head` does.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0)
+  throw error
+})
+
+try {
+  process.exitCode = await main(process.argv.slice(2))
+} catch (error) {
+  if (error instanceof UsageError) {
+    tell(`pi-context-manager: ${error.message}`)
+    process.exitCode = 2
+  } else {
+    tell(`pi-context-manager: ${(error as Error).message ?? String(error)}`)
+    process.exitCode = 1
+  }
+}

@@ -1,0 +1,257 @@
+/** The command `replay`. */
+import { closeSync, existsSync, openSync, writeFileSync, writeSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { baselineOf, compare, readBaseline } from '../replay/baseline.ts'
+import { CACHES } from '../replay/cache.ts'
+import type { CacheRules } from '../replay/cache.ts'
+import { JsonWriter } from '../replay/json.ts'
+import type { JsonReport } from '../replay/json.ts'
+import { openRecording, piSessionFolder, sessionFiles } from '../replay/open.ts'
+import { PageWriter, problemLine } from '../replay/page/report.ts'
+import { POLICY_NAMES } from '../replay/policies/policy.ts'
+import type { PolicyName } from '../replay/policies/policy.ts'
+import { ratioPrices } from '../replay/prices.ts'
+import { NotReplayable } from '../replay/recording.ts'
+import type { Problem } from '../replay/recording.ts'
+import { replaySession } from '../replay/run.ts'
+import type { ReplayOptions, SessionReport } from '../replay/run.ts'
+import { Sums } from '../replay/summary.ts'
+import { survey } from '../replay/survey.ts'
+import { sessionTable, summaryTable } from '../replay/table.ts'
+import { numberOf, out, Progress, tell, UsageError } from './terminal.ts'
+
+export const REPLAY_HELP = `pi-context-manager replay [options] FILE|FOLDER...
+
+Shows what the context manager would have sent, cost and saved on recorded sessions, next to other
+policies. Reads session files of Pi (versions 1 to 3) and transcripts of Claude Code; a folder stands
+for every .jsonl file below it. Nothing is sent anywhere, no model is called, no file is changed.
+
+What to read
+  FILE|FOLDER...        session files, or folders of them
+  --all                 Pi's own session folder
+
+What to compare
+  --policies NAMES      of append,pi,mask,clear,sections,anchored,bound (default: all). "anchored" is
+                        this context manager, "pi" is Pi alone, "bound" what nothing can be below.
+                        "sections" is slow on long sessions.
+
+What to show
+  --json                the report as JSON on standard output, instead of tables
+  --html FILE           the report as one page for a browser
+  --quiet               no tables
+  --store FILE          keep the context manager's store for "inspect"; FILE must not exist
+
+How the provider caches and charges
+  --cache RULES         plain (any common prefix, default), anthropic (Pi's breakpoints, 20 blocks
+                        back, 1,024 tokens at least), openai (steps of 128, 1,024 at least)
+  --lookback N          blocks before a breakpoint that are looked at
+  --minimum N           tokens below which nothing is cached
+  --granularity N       tokens in whose steps a prefix is cached
+  --lifetime SECONDS    how long a prefix is kept (default 300)
+  --read R --write W    prices of a cached and of a written token relative to a fresh one; without
+                        them the prices of the model that was used
+  --window N            the model's context window in tokens (default 200000)
+  --chars-per-token N   instead of what the session's own usage tells
+
+The context manager's own settings
+  --per-turn N          tool results of a turn that stay active (default 5)
+  --turns-back N        turns whose results stay active (default 3)
+  --only-at-user-turn   collapse only where a user's turn starts
+
+As a check
+  --save-baseline FILE  write the figures of "anchored"
+  --check FILE          fail when a figure is worse than in FILE
+
+Exit code: 0, or 1 when a file could not be read in full or a check failed, or 2 for wrong use.`
+
+const OPTIONS = {
+  all: { type: 'boolean' },
+  policies: { type: 'string' },
+  json: { type: 'boolean' },
+  html: { type: 'string' },
+  quiet: { type: 'boolean' },
+  store: { type: 'string' },
+  cache: { type: 'string' },
+  lookback: { type: 'string' },
+  minimum: { type: 'string' },
+  granularity: { type: 'string' },
+  lifetime: { type: 'string' },
+  read: { type: 'string' },
+  write: { type: 'string' },
+  window: { type: 'string' },
+  'chars-per-token': { type: 'string' },
+  'per-turn': { type: 'string' },
+  'turns-back': { type: 'string' },
+  'only-at-user-turn': { type: 'boolean' },
+  'save-baseline': { type: 'string' },
+  check: { type: 'string' },
+} as const
+
+type Values = ReturnType<typeof parse>['values']
+
+/** Runs the command; resolves with the exit code. Throws a {@link UsageError} for wrong arguments. */
+export async function replay(args: string[]): Promise<number> {
+  const { values, positionals } = parse(args)
+  const options = optionsOf(values)
+  const scale = values['chars-per-token'] === undefined ? undefined : numberOf('chars-per-token', values['chars-per-token'], 0, 1, 10)
+  const baseline = values.check === undefined ? undefined : readBaseline(values.check)
+  const paths = [...positionals, ...(values.all === true ? [piSessionFolder()] : [])]
+  if (paths.length === 0) throw new UsageError('replay needs a session file, a folder, or --all')
+
+  const problems: Problem[] = []
+  const files = await filesOf(paths, (problem) => problems.push(problem))
+  const about = described(options, scale)
+  const sums = new Sums()
+  const held: Pick<SessionReport, 'file' | 'policies'>[] = []
+  const json = values.json === true ? new JsonWriter((text) => process.stdout.write(text), about.json) : undefined
+  const html = values.html === undefined ? undefined : openSync(values.html, 'w')
+  const page = html === undefined ? undefined : new PageWriter((text) => writeSync(html, text), about.text)
+  const progress = new Progress(files.length)
+  try {
+    for (const [index, file] of files.entries()) {
+      progress.show(index, file)
+      const report = await one(file, options, scale, (part) => progress.show(index + part, file), problems)
+      if (report === undefined) continue
+      sums.add(report)
+      json?.add(report)
+      page?.add(report)
+      if (baseline !== undefined || values['save-baseline'] !== undefined) held.push({ file, policies: report.policies })
+      progress.clear()
+      if (json === undefined && values.quiet !== true) out(`${sessionTable(report)}\n`)
+    }
+  } finally {
+    progress.clear()
+    const summary = sums.summary()
+    json?.end(summary, problems)
+    page?.end(summary, problems)
+    if (html !== undefined) closeSync(html)
+  }
+  const summary = sums.summary()
+  if (json === undefined && values.quiet !== true && summary.sessions > 1) out(summaryTable(summary))
+  for (const problem of problems) tell(problemLine(problem))
+  if (values['save-baseline'] !== undefined) {
+    writeFileSync(values['save-baseline'], `${JSON.stringify(baselineOf(held, about.text), null, 2)}\n`)
+  }
+  let failed = problems.length > 0
+  if (baseline !== undefined) {
+    const { worse, unknown } = compare(baseline, held, about.text)
+    for (const name of unknown) tell(`${name}: not in the baseline`)
+    for (const line of worse) tell(`worse: ${line}`)
+    if (worse.length === 0) tell(`no figure is worse than in ${values.check}`)
+    failed ||= worse.length > 0
+  }
+  if (summary.sessions === 0 && problems.length === 0) tell('there is no session to replay')
+  return failed || summary.sessions === 0 ? 1 : 0
+}
+
+function parse(args: string[]) {
+  return parseArgs({ args, options: OPTIONS, allowPositionals: true })
+}
+
+async function filesOf(paths: readonly string[], report: (problem: Problem) => void): Promise<string[]> {
+  const files: string[] = []
+  for (const path of paths) {
+    try {
+      const before = files.length
+      for await (const file of sessionFiles(path)) files.push(file)
+      if (files.length === before) report({ file: path, message: 'the folder holds no .jsonl file', fatal: true })
+    } catch (error) {
+      report({ file: path, message: reason(error), fatal: true })
+    }
+  }
+  return files
+}
+
+async function one(
+  file: string,
+  options: ReplayOptions,
+  scale: number | undefined,
+  progress: (part: number) => void,
+  problems: Problem[],
+): Promise<SessionReport | undefined> {
+  try {
+    const recording = await openRecording(file)
+    const found = await survey(recording, (problem) => problems.push(problem))
+    if (found.calls === 0) {
+      tell(`${file}: no model call, nothing to replay`)
+      return undefined
+    }
+    if (scale !== undefined) found.unitsPerToken = scale
+    return await replaySession(recording, found, options, (calls) => progress(calls / found.calls))
+  } catch (error) {
+    problems.push({ file, message: reason(error), fatal: true })
+    return undefined
+  }
+}
+
+function reason(error: unknown): string {
+  if (error instanceof NotReplayable) return error.message
+  const { code, message } = error as { code?: string; message?: string }
+  if (code === 'ENOENT') return 'there is no such file or folder'
+  if (code === 'EACCES') return 'it may not be read (permission denied)'
+  return `it could not be replayed: ${message ?? String(error)}`
+}
+
+function optionsOf(values: Values): ReplayOptions {
+  const { store } = values
+  if (store !== undefined && existsSync(store)) throw new UsageError(`--store ${store}: the file exists; give a new name`)
+  const prices = pricesOf(values)
+  return {
+    policies: policiesOf(values.policies),
+    cache: cacheOf(values),
+    window: numberOf('window', values.window, 200_000, 1000),
+    manager: {
+      perTurn: numberOf('per-turn', values['per-turn'], 5, 0, 1_000_000),
+      turnsBack: numberOf('turns-back', values['turns-back'], 3, 1, 1_000_000),
+      onlyAtUserTurn: values['only-at-user-turn'] === true,
+      overheadTokens: OVERHEAD_TOKENS,
+    },
+    ...(prices !== undefined && { prices }),
+    ...(store !== undefined && { store }),
+  }
+}
+
+/** Tokens of the extension's tools and of what it tells the model; the extension's tests hold them to it. */
+const OVERHEAD_TOKENS = 600
+
+function policiesOf(text: string | undefined): PolicyName[] {
+  if (text === undefined) return [...POLICY_NAMES]
+  const names = text.split(',').map((name) => name.trim())
+  const wrong = names.filter((name) => !(POLICY_NAMES as readonly string[]).includes(name))
+  if (wrong.length > 0) throw new UsageError(`there is no policy "${wrong[0]}"; known are ${POLICY_NAMES.join(', ')}`)
+  return POLICY_NAMES.filter((name) => names.includes(name))
+}
+
+function cacheOf(values: Values): CacheRules {
+  const name = values.cache ?? 'plain'
+  if (!Object.hasOwn(CACHES, name)) {
+    throw new UsageError(`there are no cache rules "${name}"; known are ${Object.keys(CACHES).join(', ')}`)
+  }
+  const rules = CACHES[name as keyof typeof CACHES]
+  const { lookback } = values
+  return {
+    name,
+    lookback: lookback === undefined ? rules.lookback : numberOf('lookback', lookback, 0, 1, 1_000_000),
+    minimum: numberOf('minimum', values.minimum, rules.minimum),
+    granularity: numberOf('granularity', values.granularity, rules.granularity, 1),
+    lifetimeMs: 1000 * numberOf('lifetime', values.lifetime, rules.lifetimeMs / 1000, 0, 1e9),
+  }
+}
+
+function pricesOf(values: Values): ReplayOptions['prices'] {
+  if (values.read === undefined && values.write === undefined) return undefined
+  return ratioPrices(numberOf('read', values.read, 0.1, 0, 1), numberOf('write', values.write, 1.25, 0, 100))
+}
+
+/** What the figures were measured with, for programs and as a sentence. */
+function described({ cache, prices, window, manager }: ReplayOptions, scale: number | undefined): { json: JsonReport['options']; text: string } {
+  const ratio = prices === undefined ? undefined : { read: prices.cacheRead / prices.input, write: prices.cacheWrite / prices.input }
+  const rules = [cache.name, cache.lookback, cache.minimum, cache.granularity, cache.lifetimeMs / 1000].map((part) => part ?? '-').join('/')
+  const money = ratio === undefined ? "the models' own prices" : `cached ${ratio.read}, written ${ratio.write}`
+  const size = scale === undefined ? 'tokens by the sessions’ own usage' : `${scale} characters a token`
+  const own = `window of ${manager.perTurn} results a turn and ${manager.turnsBack} turns${manager.onlyAtUserTurn ? ', rolls at user turns' : ''}`
+  return {
+    json: { cache: cache.name, prices: ratio ?? 'own', window, charsPerToken: scale ?? 'fitted' },
+    text: `cache ${rules}, ${money}, ${size}, context window ${window}, ${own}`,
+  }
+}

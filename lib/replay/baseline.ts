@@ -1,0 +1,87 @@
+/** Figures of an earlier run that a later one must not fall behind. */
+import { readFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import type { SessionReport } from './run.ts'
+import type { Figures } from './tally.ts'
+
+/** Stored figures of the policy `anchored`, by the session file's name. */
+export interface Baseline {
+  version: 1
+  /** What the figures were measured with; a run with other options is not comparable. */
+  options: string
+  sessions: Record<string, BaselineFigures>
+}
+
+/** The figures that are held. */
+export type BaselineFigures = Pick<Figures, 'costVsPi' | 'cacheHit' | 'peakTokens' | 'compactions'>
+
+/** A cost or a peak may be higher by so much of itself, a cache hit lower by so much, before it counts as worse. */
+const TOLERANCE = 0.01
+
+/** Reads a baseline. Throws a sentence where the file is none. */
+export function readBaseline(file: string): Baseline {
+  let found: Partial<Baseline>
+  try {
+    found = JSON.parse(readFileSync(file, 'utf8')) as Partial<Baseline>
+  } catch (error) {
+    throw new Error(`the baseline ${file} can't be read: ${(error as Error).message}`)
+  }
+  if (found.version !== 1 || typeof found.options !== 'string' || typeof found.sessions !== 'object') {
+    throw new Error(`${file} is no baseline; write one with --save-baseline`)
+  }
+  return found as Baseline
+}
+
+/** The figures of a run as a baseline; `earlier` are those that it replaces or keeps. */
+export function baselineOf(reports: readonly Pick<SessionReport, 'file' | 'policies'>[], options: string): Baseline {
+  const sessions: Baseline['sessions'] = {}
+  for (const { file, policies } of reports) {
+    const own = policies.anchored
+    if (own === undefined) continue
+    const { costVsPi, cacheHit, peakTokens, compactions } = own
+    sessions[basename(file)] = { costVsPi: rounded(costVsPi), cacheHit: rounded(cacheHit), peakTokens, compactions }
+  }
+  return { version: 1, options, sessions }
+}
+
+/** What is worse than in the baseline, a line each; and the sessions that it does not know. */
+export function compare(
+  baseline: Baseline,
+  reports: readonly Pick<SessionReport, 'file' | 'policies'>[],
+  options: string,
+): { worse: string[]; unknown: string[] } {
+  if (options !== baseline.options) {
+    return { worse: [`the baseline was measured with "${baseline.options}", this run with "${options}"`], unknown: [] }
+  }
+  const worse: string[] = []
+  const unknown: string[] = []
+  let compared = 0
+  for (const { file, policies } of reports) {
+    const name = basename(file)
+    const before = baseline.sessions[name]
+    const now = policies.anchored
+    if (before === undefined || now === undefined) {
+      unknown.push(name)
+      continue
+    }
+    compared += 1
+    if (!(now.costVsPi <= before.costVsPi * (1 + TOLERANCE))) {
+      worse.push(`${name}: cost relative to Pi ${now.costVsPi.toFixed(3)}, was ${before.costVsPi.toFixed(3)}`)
+    }
+    if (!(now.cacheHit >= before.cacheHit - TOLERANCE)) {
+      worse.push(`${name}: cache hit ${now.cacheHit.toFixed(3)}, was ${before.cacheHit.toFixed(3)}`)
+    }
+    if (!(now.peakTokens <= before.peakTokens * (1 + TOLERANCE))) {
+      worse.push(`${name}: peak ${now.peakTokens} tokens, was ${before.peakTokens}`)
+    }
+    if (now.compactions > before.compactions) {
+      worse.push(`${name}: ${now.compactions} compactions, was ${before.compactions}`)
+    }
+  }
+  if (compared === 0) worse.push('none of the sessions is in the baseline, so nothing was compared')
+  return { worse, unknown }
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 10_000) / 10_000
+}

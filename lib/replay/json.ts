@@ -1,0 +1,46 @@
+/** The report for programs. Its shape is stable; docs/replay.md describes it. */
+import type { Problem } from './recording.ts'
+import type { SessionReport } from './run.ts'
+import type { Summary } from './summary.ts'
+
+/** Rises when a field changes its meaning or goes; new fields may come at any time. */
+export const JSON_VERSION = 1
+
+/** One session, without what only the picture needs. */
+export type JsonSession = Omit<SessionReport, 'details'>
+
+/** The whole report. Numbers that do not exist (a cost relative to a policy that was left out) are null. */
+export interface JsonReport {
+  version: typeof JSON_VERSION
+  options: { cache: string; prices: 'own' | { read: number; write: number }; window: number; charsPerToken: 'fitted' | number }
+  sessions: JsonSession[]
+  summary: Summary
+  problems: Problem[]
+}
+
+/** A session without the details. */
+export function jsonSession({ details: _, ...rest }: SessionReport): JsonSession {
+  return rest
+}
+
+/** Writes a report piece by piece, so that no more than one session is in memory. */
+export class JsonWriter {
+  readonly #write: (text: string) => void
+  #sessions = 0
+
+  constructor(write: (text: string) => void, options: JsonReport['options']) {
+    this.#write = write
+    this.#write(`{"version":${JSON_VERSION},"options":${JSON.stringify(options)},"sessions":[`)
+  }
+
+  /** The next session. */
+  add(report: SessionReport): void {
+    this.#write(`${this.#sessions === 0 ? '\n' : ',\n'}${JSON.stringify(jsonSession(report))}`)
+    this.#sessions += 1
+  }
+
+  /** What comes after the sessions. */
+  end(summary: Summary, problems: readonly Problem[]): void {
+    this.#write(`\n],\n"summary":${JSON.stringify(summary)},\n"problems":${JSON.stringify(problems)}}\n`)
+  }
+}

@@ -1,0 +1,155 @@
+/** The report for people: one page that needs nothing else, written piece by piece. */
+import { POLICY_NAMES } from '../policies/policy.ts'
+import type { PolicyName } from '../policies/policy.ts'
+import type { Problem } from '../recording.ts'
+import type { SessionReport } from '../run.ts'
+import type { Summary } from '../summary.ts'
+import { tokens } from '../table.ts'
+import type { Figures } from '../tally.ts'
+import { bars, escape, lineChart, timeline, toolClass } from './chart.ts'
+import { STYLE } from './style.ts'
+
+/** Sections and plain append dwarf the others; they are in the table. */
+const DRAWN: readonly PolicyName[] = ['append', 'pi', 'mask', 'clear', 'sections', 'anchored', 'bound']
+
+/** Rows of a timeline; the largest things are shown. */
+const MAX_SPANS = 120
+
+/** What the policies are, in a line each. */
+const MEANING: Readonly<Record<PolicyName, string>> = {
+  append: 'everything is sent as it came',
+  pi: 'Pi itself: as it came, and a summary when the window is full',
+  mask: 'all but the last ten tool results are masked',
+  clear: 'over 100k tokens all but the last three results are cleared',
+  sections: 'the canonical view, sent anew at each call',
+  anchored: 'this context manager',
+  bound: 'what no layout can be below: each token written once, only prose read again',
+}
+
+/** Writes the page; holds one session at a time. Sessions come before the summary, and the style puts that on top. */
+export class PageWriter {
+  readonly #write: (text: string) => void
+  #sessions = 0
+
+  constructor(write: (text: string) => void, about: string) {
+    this.#write = write
+    write(
+      `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>Replay</title><style>${STYLE}main{display:flex;flex-direction:column}.all{order:-1}</style></head><body><main>\n<header style="order:-2"><h1>What your sessions would have cost</h1><p class="dim">${escape(about)}</p></header>\n`,
+    )
+  }
+
+  /** The next session. */
+  add(report: SessionReport): void {
+    this.#sessions += 1
+    this.#write(session(report, this.#sessions <= 3))
+  }
+
+  /** The sums over all sessions, and what could not be read. */
+  end(summary: Summary, problems: readonly Problem[]): void {
+    const list = problems.map((one) => `<li>${escape(problemLine(one))}</li>`).join('')
+    const problem = list === '' ? '' : `<h3>Not everything could be read</h3><ul>${list}</ul>`
+    this.#write(`<section class="all">${overview(summary)}${problem}</section>\n</main></body></html>\n`)
+  }
+}
+
+/** A problem as a line for people. */
+export function problemLine({ file, line, message }: Problem): string {
+  return line === undefined ? `${file}: ${message}` : `${file}, line ${line}: ${message}`
+}
+
+function overview(summary: Summary): string {
+  const own = summary.policies.anchored
+  const pi = summary.policies.pi
+  const tiles: [string, string][] = []
+  if (own !== undefined && pi !== undefined) {
+    tiles.push([`${Math.round(100 * own.costVsPi)} %`, 'of what Pi alone costs'])
+    tiles.push([`${(100 * own.cacheHit).toFixed(1)} %`, 'of the prompt from the cache'])
+    tiles.push([`${tokens(own.peakTokens)} / ${tokens(pi.peakTokens)}`, 'largest request, tokens (Pi)'])
+    tiles.push([`${own.compactions} / ${pi.compactions}`, 'lossy summaries (Pi)'])
+  }
+  const sums = tiles.map(([figure, text]) => `<div><b>${escape(figure)}</b><span>${escape(text)}</span></div>`).join('')
+  const count = `${summary.sessions} session${summary.sessions === 1 ? '' : 's'}, ${summary.calls} model calls`
+  const meanings = POLICY_NAMES.filter((name) => summary.policies[name] !== undefined)
+    .map((name) => `<tr${name === 'anchored' ? ' class="own"' : ''}><td>${name}</td><td style="white-space:normal">${MEANING[name]}</td></tr>`)
+    .join('')
+  return `<p>${count}.</p><div class="big">${sums}</div>${table(summary.policies, summary.unit)}<details><summary>What the policies are</summary><table>${meanings}</table></details>`
+}
+
+function session(report: SessionReport, open: boolean): string {
+  const { calls, models, charsPerToken, systemTokens, details, unit, policies } = report
+  const facts = `${calls} calls, ${models.join(', ') || 'unknown model'}, ${charsPerToken.toFixed(2)} characters a token, system part ${tokens(systemTokens)} tokens`
+  const lines = DRAWN.flatMap((name) => (details.series[name] === undefined ? [] : [name]))
+  const size = lineChart('Context size over calls', lines.map((name) => ({ name, values: details.series[name]?.tokens ?? [] })), tokens, details.rolls.map(rollMark))
+  const cheap = lines.filter((name) => name !== 'sections' || lines.length === 1)
+  const cost = lineChart('Cost over calls', cheap.map((name) => ({ name, values: details.series[name]?.cost ?? [] })), (value) => money(value, unit))
+  const legend = lines.map((name) => `<span><i style="background:var(--${name})"></i>${name}</span>`).join('')
+  const figures = [
+    `<figure><figcaption>Context size over calls, tokens; ticks are rolls</figcaption>${size}</figure>`,
+    `<figure><figcaption>Cost over calls${cheap.length < lines.length ? ' (without sections)' : ''}</figcaption>${cost}</figure>`,
+    where(report),
+    active(report),
+  ]
+  return `<details class="session"${open ? ' open' : ''}><summary><b>${escape(report.file)}</b></summary><p class="dim">${escape(facts)}</p>${table(policies, unit)}<div class="legend">${legend}</div><div class="charts">${figures.join('')}</div>${rolls(report)}</details>\n`
+}
+
+function table(policies: Partial<Record<PolicyName, Figures>>, unit: SessionReport['unit']): string {
+  const heads = ['cost', 'vs Pi', 'cache hit', 'sent', 'peak', 'compactions', 'rolls', 're-reads']
+  const rows = POLICY_NAMES.flatMap((name) => {
+    const one = policies[name]
+    if (one === undefined) return []
+    const versus = Number.isFinite(one.costVsPi) ? one.costVsPi.toFixed(2) : '–'
+    const over = one.overWindow > 0 ? ' over the window' : ''
+    const cells = [money(one.cost, unit), versus, one.cacheHit.toFixed(3), tokens(one.tokensSent), tokens(one.peakTokens) + over, String(one.compactions), String(one.rolls), String(one.rereads)]
+    return [`<tr${name === 'anchored' ? ' class="own"' : ''}><td>${name}</td>${cells.map((cell) => `<td class="n">${escape(cell)}</td>`).join('')}</tr>`]
+  })
+  return `<div class="scroll"><table><thead><tr><th>policy</th>${heads.map((head) => `<th class="n">${head}</th>`).join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`
+}
+
+function where({ details }: SessionReport): string {
+  const pi = details.byLabel.pi ?? details.byLabel.append ?? {}
+  const own = details.byLabel.anchored ?? {}
+  const labels = [...new Set([...Object.keys(pi), ...Object.keys(own)])]
+  const rows = labels
+    .map((label) => ({ label, values: [pi[label] ?? 0, own[label] ?? 0] as [number, number] }))
+    .sort((left, right) => Math.max(...right.values) - Math.max(...left.values))
+    .slice(0, 10)
+  if (rows.length === 0) return ''
+  const drawn = bars('Where the tokens went', rows, ['pi', 'anchored'], tokens)
+  return `<figure><figcaption>Where the tokens went: Pi and this context manager, summed over all requests</figcaption>${drawn}</figure>`
+}
+
+function active({ details, calls }: SessionReport): string {
+  const largest = [...details.lifetimes].sort((left, right) => right.units - left.units).slice(0, MAX_SPANS)
+  const spans = largest
+    .sort((left, right) => left.born - right.born)
+    .map(({ label, units, born, rolled }) => ({
+      label,
+      from: born,
+      to: rolled,
+      text: `${label}, ${units} characters, calls ${born} to ${rolled ?? 'the end'}`,
+    }))
+  if (spans.length === 0) return ''
+  const tools = [...new Set(spans.map((span) => span.label))].slice(0, 8)
+  const legend = tools.map((tool) => `<span><i style="background:var(--${toolClass(tool).replace('tool-', '').replace(/find|ls/, 'grep')})"></i>${escape(tool)}</span>`).join('')
+  const caption = `What was in sight when: the ${spans.length} largest tool results, each from its first call to the roll that took it`
+  return `<figure><figcaption>${caption}</figcaption><div class="legend">${legend}</div>${timeline(caption, spans, calls)}</figure>`
+}
+
+function rolls({ details }: SessionReport): string {
+  if (details.rolls.length === 0) return ''
+  const rows = details.rolls.map((roll) => {
+    const back = roll.paysBackAfterCalls === undefined ? '–' : String(roll.paysBackAfterCalls)
+    const cells = [roll.call, roll.reason, roll.items, tokens(roll.removedTokens), tokens(roll.cost), tokens(roll.gain), back]
+    return `<tr>${cells.map((cell) => `<td class="n">${escape(String(cell))}</td>`).join('')}</tr>`
+  })
+  const heads = ['before call', 'why', 'items', 'tokens gone', 'cost once', 'saves a call', 'pays after calls']
+  return `<details><summary>${details.rolls.length} rolls and their receipts</summary><div class="scroll"><table><thead><tr>${heads.map((head) => `<th class="n">${head}</th>`).join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div></details>`
+}
+
+function rollMark({ call, items, removedTokens, reason }: SessionReport['details']['rolls'][number]): { call: number; text: string } {
+  return { call, text: `roll before call ${call}: ${items} items, ${tokens(removedTokens)} tokens, ${reason}` }
+}
+
+function money(cost: number, unit: SessionReport['unit']): string {
+  return unit === 'USD' ? `$${cost.toFixed(2)}` : tokens(cost)
+}
