@@ -103,10 +103,11 @@ pub trait Store: Send + Sync {
     /// `STORE_UNAVAILABLE`, `CLOSED`.
     async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>>;
 
-    /// Full-text search over the contents of all versions, best match first.
+    /// Full-text search over the contents of all versions, best match first. One object may be hit several
+    /// times, once for each of its contents.
     ///
     /// # Errors
-    /// `STORE_UNAVAILABLE`, `CLOSED`. Any text is a valid query.
+    /// `STORE_UNAVAILABLE`, `STORE_FULL` where the index can't be completed, `CLOSED`. Any text is a valid query.
     async fn search(&self, query: &Search) -> Result<Vec<Hit>>;
 
     /// A named value that belongs to this client's place and not to the shared history (for instance a
@@ -125,7 +126,7 @@ pub trait Store: Send + Sync {
     /// Reads everything and names each version whose stored hash does not fit. Empty means intact.
     ///
     /// # Errors
-    /// `STORE_UNAVAILABLE`, `CLOSED`.
+    /// `STORE_UNAVAILABLE`, `STORE_FULL`, `CLOSED`.
     async fn verify(&self) -> Result<Vec<Damage>>;
 
     /// Waits until everything that was acknowledged has reached its final place.
