@@ -84,7 +84,8 @@ class Transcript {
     const before = this.#at
     const at = Date.parse(String(line['timestamp']))
     if (Number.isFinite(at)) this.#at = Math.max(this.#at, at)
-    if (line['type'] === 'assistant') yield* this.#answer(line, before === 0 ? this.#at : before)
+    if (line['isCompactSummary'] === true) yield* this.#compaction(line)
+    else if (line['type'] === 'assistant') yield* this.#answer(line, before === 0 ? this.#at : before)
     else yield* this.#user(line)
   }
 
@@ -120,6 +121,15 @@ class Transcript {
       }
       open.message.content.push(own)
     }
+  }
+
+  /** Everything before is gone from the next request; the line's uuid stands for the last message before it. */
+  *#compaction(line: Record<string, unknown>): Generator<Step> {
+    yield* this.end()
+    if (this.#lastKey !== undefined) this.#keys.set(String(line['uuid']), this.#lastKey)
+    const { content } = line['message'] as { content?: unknown }
+    const summary = typeof content === 'string' ? content : blocksOf(content).map((block) => String(block['text'] ?? '')).join('\n')
+    yield { kind: 'compaction', summary, firstKept: undefined, at: this.#at }
   }
 
   *#user(line: Record<string, unknown>): Generator<Step> {

@@ -8,7 +8,7 @@ export interface Line {
 
 /** Width of the drawing in its own units. */
 const WIDTH = 460
-const LEFT = 44
+const LEFT = 52
 const RIGHT = 8
 const TOP = 8
 const BOTTOM = 24

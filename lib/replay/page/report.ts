@@ -93,16 +93,17 @@ function session(report: SessionReport, open: boolean): string {
 }
 
 function table(policies: Partial<Record<PolicyName, Figures>>, unit: SessionReport['unit']): string {
+  const tooLong = Object.values(policies).some((one) => one.overWindow > 0)
   const heads = ['cost', 'vs Pi', 'cache hit', 'sent', 'peak', 'compactions', 'rolls', 're-reads']
   const rows = POLICY_NAMES.flatMap((name) => {
     const one = policies[name]
     if (one === undefined) return []
     const versus = Number.isFinite(one.costVsPi) ? one.costVsPi.toFixed(2) : '–'
-    const over = one.overWindow > 0 ? ' over the window' : ''
+    const over = one.overWindow > 0 ? '*' : ''
     const cells = [money(one.cost, unit), versus, one.cacheHit.toFixed(3), tokens(one.tokensSent), tokens(one.peakTokens) + over, String(one.compactions), String(one.rolls), String(one.rereads)]
     return [`<tr${name === 'anchored' ? ' class="own"' : ''}><td>${name}</td>${cells.map((cell) => `<td class="n">${escape(cell)}</td>`).join('')}</tr>`]
   })
-  return `<div class="scroll"><table><thead><tr><th>policy</th>${heads.map((head) => `<th class="n">${head}</th>`).join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`
+  return `<div class="scroll"><table><thead><tr><th>policy</th>${heads.map((head) => `<th class="n">${head}</th>`).join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div>${tooLong ? '<p class="dim">* longer than the window: in reality those calls would have failed</p>' : ''}`
 }
 
 function where({ details }: SessionReport): string {

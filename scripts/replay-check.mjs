@@ -1,0 +1,24 @@
+/**
+ * The replay's gate: no figure may be worse than its baseline. Replays the sessions in fixtures/sessions and, where
+ * they are present, the larger ones in ../shared/sessions, which are not part of this repository. Needs the build.
+ * With `--save` it writes the baselines instead.
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const path = (relative) => fileURLToPath(new URL(`../${relative}`, import.meta.url))
+const save = process.argv.includes('--save')
+
+const sets = [
+  { sessions: path('fixtures/sessions'), baseline: path('fixtures/replay-baseline.json') },
+  { sessions: path('../shared/sessions'), baseline: path('fixtures/replay-baseline-large.json') },
+]
+
+for (const { sessions, baseline } of sets) {
+  if (!existsSync(sessions)) continue
+  const gate = save ? ['--save-baseline', baseline] : ['--check', baseline]
+  const args = [path('dist/cli/main.js'), 'replay', sessions, '--policies', 'pi,anchored', '--quiet', ...gate]
+  const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
+  if (status !== 0) process.exitCode = status ?? 1
+}
