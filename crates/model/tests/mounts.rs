@@ -181,7 +181,7 @@ proptest! {
         let path = normalise(&base, &raw);
         prop_assert!(path.starts_with('/'));
         prop_assert!(path == "/" || path[1..].split('/').all(|s| !matches!(s, "" | "." | "..")));
-        prop_assert_eq!(normalise("/", &path), path.clone());
+        prop_assert_eq!(&normalise("/", &path), &path);
         prop_assert_eq!(normalise(&path, "."), path);
     }
 
