@@ -2,6 +2,7 @@
 
 use context_engine::EngineError;
 use context_model::error::ModelError;
+use context_outputs::OutputError;
 use context_store::StoreError;
 use napi::bindgen_prelude::{Env, JsObjectValue as _, PromiseRaw, ToNapiValue};
 use napi::{Error, JsValue as _};
@@ -20,6 +21,11 @@ impl Coded {
         Self { code: "INVALID_ARGUMENT", message: message.into() }
     }
 
+    /// `IO`: work of ours that ended before it was done.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self { code: "IO", message: message.into() }
+    }
+
     /// `CLOSED`.
     pub fn closed() -> Self {
         EngineError::Closed.into()
@@ -35,6 +41,12 @@ impl Coded {
             Ok(error) => Error::from(error),
             Err(error) => error,
         }
+    }
+}
+
+impl From<OutputError> for Coded {
+    fn from(error: OutputError) -> Self {
+        Self { code: error.code(), message: error.to_string() }
     }
 }
 

@@ -9,10 +9,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use context_outputs::{Durability, OutputError, name, relevance};
-use napi::bindgen_prelude::{Env, JsObjectValue as _, PromiseRaw, ToNapiValue, Uint32Array};
-use napi::{Error, JsValue as _, Status};
+use napi::Error;
+use napi::bindgen_prelude::{Env, PromiseRaw, ToNapiValue, Uint32Array};
 use napi_derive::napi;
 use tokio::sync::Semaphore;
+
+use crate::error::{Coded, promise};
 
 /// Saves of one directory that run at once. More of them wait: the device flushes a handful at a time, and
 /// each takes a thread.
@@ -117,17 +119,18 @@ impl OutputDirectory {
         work: impl FnOnce(&context_outputs::OutputDirectory) -> Result<T, OutputError> + Send + 'static,
     ) -> napi::Result<PromiseRaw<'env, T>> {
         let directory = Arc::clone(&self.inner);
-        let ended =
-            |e: tokio::task::JoinError| Error::new(Status::GenericFailure, format!("the work ended: {e}"));
         let future = async move {
             // The semaphore is never closed.
             let _place = match &limit {
                 Some(limit) => limit.acquire().await.ok(),
                 None => None,
             };
-            tokio::task::spawn_blocking(move || work(&directory)).await.map_err(ended)
+            match tokio::task::spawn_blocking(move || work(&directory)).await {
+                Ok(done) => Ok(done?),
+                Err(ended) => Err(Coded::failed(format!("the work ended: {ended}"))),
+            }
         };
-        env.spawn_future_with_callback(future, |env, outcome| outcome.map_err(|e| coded(env, &e)))
+        promise(env, future, |done| done)
     }
 }
 
@@ -290,13 +293,4 @@ fn count(number: usize) -> u32 {
 /// A JavaScript number that is meant to be a whole one, not negative. (The cast saturates; NaN is 0.)
 fn whole(number: f64) -> u64 {
     number as u64
-}
-
-fn coded(env: &Env, error: &OutputError) -> Error {
-    let built =
-        env.create_error(Error::new(Status::GenericFailure, error.to_string())).and_then(|mut object| {
-            object.set_named_property("code", error.code())?;
-            Ok(Error::from(object.to_unknown()))
-        });
-    built.unwrap_or_else(|refused| refused)
 }

@@ -98,7 +98,11 @@ impl Tracking {
                 runtime.block_on(inner.on_event(event));
             }
         };
-        match NotifyTracker::start(Options::default(), sink) {
+        // A flush proves itself by an event in a directory of our own; without one it costs a rescan.
+        let own = inner.store().files().into_iter().next();
+        let marker_directory =
+            own.and_then(|file| Utf8PathBuf::from_path_buf(file.parent()?.join("watch")).ok());
+        match NotifyTracker::start(Options { marker_directory, ..Options::default() }, sink) {
             Ok(tracker) => *locked(&self.tracker) = Some(Arc::new(tracker)),
             Err(error) => self.warn(format!("files are not watched: {error}")),
         }
