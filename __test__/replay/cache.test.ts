@@ -1,0 +1,107 @@
+import { describe, expect, test } from 'vitest'
+import type { Block } from '../../lib/replay/blocks.ts'
+import { CACHES, PromptCache } from '../../lib/replay/cache.ts'
+import type { CacheRules } from '../../lib/replay/cache.ts'
+import { block } from './support.ts'
+
+/** A cache in which a character is a token. */
+function cacheOf(rules: Partial<CacheRules> & { base?: keyof typeof CACHES }): (blocks: Block[], at?: number, model?: string) => number {
+  const { base = 'plain', ...changes } = rules
+  const cache = new PromptCache({ ...CACHES[base], ...changes }, 1)
+  return (blocks, at = 0, model = 'm') => cache.send(blocks, 1, model, at)
+}
+
+const system = block('s', 2000)
+const talk = Array.from({ length: 40 }, (_, index) => block(`${index} `, 100))
+
+describe('any common prefix', () => {
+  test('what was sent before is cached, whatever comes after it', () => {
+    const send = cacheOf({})
+    expect(send([system, ...talk.slice(0, 4)])).toBe(0)
+    expect(send([system, ...talk.slice(0, 6)])).toBe(2400)
+    expect(send([system, ...talk.slice(0, 2)])).toBe(2200)
+  })
+
+  test('a changed block breaks the prefix inside of it', () => {
+    const send = cacheOf({})
+    send([system, block('abc', 90), ...talk])
+    const changed = { ...block('abc', 90), bytes: `${'abc'.repeat(10)}${'x'.repeat(60)}` }
+    expect(send([system, changed, ...talk])).toBe(2030)
+  })
+
+  test('equal bytes in another object are equal', () => {
+    const send = cacheOf({})
+    send([system, block('a', 50)])
+    expect(send([{ ...system }, block('a', 50), block('b', 10)])).toBe(2050)
+  })
+
+  test.each([
+    [0, 300_000, 2400],
+    [0, 300_001, 0],
+    [100_000, 400_000, 2400],
+  ])('used at %i, asked at %i', (used, asked, cached) => {
+    const send = cacheOf({})
+    send([system, ...talk.slice(0, 4)], used)
+    expect(send([system, ...talk.slice(0, 4)], asked)).toBe(cached)
+  })
+
+  test('use renews a prefix', () => {
+    const send = cacheOf({})
+    send([system], 0)
+    send([system, ...talk.slice(0, 1)], 250_000)
+    expect(send([system, ...talk.slice(0, 2)], 500_000)).toBe(2100)
+  })
+
+  test('another model knows nothing', () => {
+    const send = cacheOf({})
+    send([system], 0, 'one')
+    expect(send([system], 0, 'two')).toBe(0)
+    expect(send([system], 0, 'one')).toBe(0)
+  })
+})
+
+describe('steps and least lengths', () => {
+  test.each([
+    ['openai' as const, 5, 2432],
+    ['openai' as const, 6, 2560],
+    ['plain' as const, 5, 2500],
+  ])('%s, %i blocks', (base, count, cached) => {
+    const send = cacheOf({ base })
+    send([system, ...talk.slice(0, count)])
+    expect(send([system, ...talk.slice(0, count)])).toBe(cached)
+  })
+
+  test('what is too short is not cached', () => {
+    const send = cacheOf({ base: 'openai' })
+    send([block('s', 1000)])
+    expect(send([block('s', 1000)])).toBe(0)
+  })
+})
+
+describe('breakpoints', () => {
+  test('an end of an earlier request is found 20 blocks back and no further', () => {
+    for (const [more, cached] of [
+      [20, 2400],
+      [21, 2000],
+    ] as const) {
+      const send = cacheOf({ base: 'anthropic' })
+      send([system, ...talk.slice(0, 4)])
+      expect(send([system, ...talk.slice(0, 4 + more)]), `${more} blocks more`).toBe(cached)
+    }
+  })
+
+  test('an edit before the last end leaves the system part', () => {
+    const send = cacheOf({ base: 'anthropic' })
+    send([system, ...talk.slice(0, 10)])
+    const edited = [system, ...talk.slice(0, 8), block('new', 30), ...talk.slice(9, 10)]
+    expect(send(edited)).toBe(2000)
+    expect(send([...edited, block('z', 10)])).toBe(2000 + 800 + 30 + 100)
+  })
+
+  test('an edit after an earlier end that is still known keeps what is before it', () => {
+    const send = cacheOf({ base: 'anthropic' })
+    send([system, ...talk.slice(0, 4)])
+    send([system, ...talk.slice(0, 8)])
+    expect(send([system, ...talk.slice(0, 6), block('new', 30)])).toBe(2400)
+  })
+})

@@ -1,0 +1,156 @@
+import { spawn } from 'node:child_process'
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, describe, expect, test } from 'vitest'
+import { findNode } from '../../pi-runtime/index.mjs'
+import { cleanUp } from '../rig/cleanup.ts'
+import { fixture, temporaryFolder } from './support.ts'
+
+afterEach(cleanUp)
+
+const MAIN = fileURLToPath(new URL('../../lib/cli/main.ts', import.meta.url))
+
+interface Outcome {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+/** Runs the program itself. */
+function cli(args: string[], env: Record<string, string> = {}): Promise<Outcome> {
+  return new Promise((resolve, reject) => {
+    const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
+    const child = spawn(findNode(), [...flags, MAIN, ...args], { env: { ...process.env, ...env } })
+    let stdout = ''
+    let stderr = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+    child.on('error', reject)
+    child.on('close', (code) => resolve({ code, stdout, stderr }))
+  })
+}
+
+describe('help and wrong use', () => {
+  test('no command shows the commands and fails', async () => {
+    const { code, stdout } = await cli([])
+    expect(code).toBe(2)
+    expect(stdout).toContain('replay')
+  })
+
+  test.each([['--help'], ['help']])('%s', async (...args) => {
+    const { code, stdout, stderr } = await cli(args)
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toContain('replay')
+  })
+
+  test.each([['replay', '--help'], ['help', 'replay']])('%s %s', async (...args) => {
+    const { code, stdout } = await cli(args)
+    expect(code).toBe(0)
+    for (const option of ['--all', '--policies', '--json', '--html', '--check', '--cache']) expect(stdout).toContain(option)
+    for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(110)
+  })
+
+  test.each([
+    [['nonsense'], 'there is no command "nonsense"'],
+    [['replay'], 'needs a session file'],
+    [['replay', '--nonsense', 'x'], '--nonsense'],
+    [['replay', '--policies', 'pi,magic', 'x'], 'no policy "magic"'],
+    [['replay', '--cache', 'huge', 'x'], 'no cache rules "huge"'],
+    [['replay', '--window', 'wide', 'x'], '--window takes a number'],
+    [['replay', '--check', '/nonexistent.json', 'x'], '/nonexistent.json'],
+  ])('%j', async (args, sentence) => {
+    const { code, stdout, stderr } = await cli(args)
+    expect(code === 1 || code === 2, stderr).toBe(true)
+    expect(stderr).toContain(sentence)
+    expect(stderr).not.toContain('    at ')
+    expect(stdout).toBe('')
+  })
+})
+
+describe('replay', () => {
+  test('the JSON has every policy, and nothing else is printed', async () => {
+    const { code, stdout, stderr } = await cli(['replay', '--json', fixture('pi-version-3.jsonl')])
+    expect([code, stderr]).toEqual([0, ''])
+    const report = JSON.parse(stdout)
+    expect(report).toMatchObject({ version: 1, problems: [], summary: { sessions: 1, calls: 42, unit: 'USD' } })
+    expect(report.sessions).toHaveLength(1)
+    const [session] = report.sessions
+    expect(session).toMatchObject({ file: fixture('pi-version-3.jsonl'), format: 'pi', calls: 42 })
+    expect(Object.keys(session.policies)).toEqual(['append', 'pi', 'mask', 'clear', 'sections', 'anchored', 'bound'])
+    for (const figures of Object.values(session.policies)) {
+      for (const field of ['cost', 'costVsPi', 'cacheHit', 'tokensSent', 'peakTokens', 'compactions', 'rolls']) {
+        expect((figures as Record<string, unknown>)[field], field).toEqual(expect.any(Number))
+      }
+    }
+  })
+
+  test('good and bad files of a folder: a line for each, the good ones replayed, the exit code tells', async () => {
+    const folder = temporaryFolder()
+    copyFileSync(fixture('pi-version-1.jsonl'), join(folder, 'good.jsonl'))
+    writeFileSync(join(folder, 'cut.jsonl'), readFileSync(fixture('pi-version-3.jsonl'), 'utf8').slice(0, 150_000))
+    writeFileSync(join(folder, 'future.jsonl'), '{"type":"session","version":9,"id":"x","cwd":"/"}\n')
+    writeFileSync(join(folder, 'other.jsonl'), '{"hello":1}\n')
+    writeFileSync(join(folder, 'notes.txt'), 'not looked at')
+    const page = join(folder, 'report.html')
+    const { code, stdout, stderr } = await cli(['replay', folder, join(folder, 'missing.jsonl'), '--policies', 'pi,anchored', '--html', page])
+    expect(code).toBe(1)
+    const lines = stderr.trim().split('\n').sort()
+    expect(lines).toEqual([
+      expect.stringMatching(/cut\.jsonl, line \d+: the last line is cut off/),
+      expect.stringMatching(/future\.jsonl: a session of Pi in version 9/),
+      expect.stringMatching(/missing\.jsonl: there is no such file/),
+      expect.stringMatching(/other\.jsonl: neither/),
+    ])
+    expect(stdout).toMatch(/good\.jsonl[\s\S]*all 2 sessions/)
+    const html = readFileSync(page, 'utf8')
+    expect(html).toContain('Not everything could be read')
+    expect(html).toContain('neither a session of Pi')
+  })
+
+  test('the page needs nothing else, and text from sessions can’t become markup', async () => {
+    const folder = temporaryFolder()
+    const evil = join(folder, '<img src=x onerror=alert(1)>.jsonl')
+    copyFileSync(fixture('pi-version-3.jsonl'), evil)
+    const page = join(folder, 'report.html')
+    await cli(['replay', evil, '--quiet', '--html', page])
+    const html = readFileSync(page, 'utf8')
+    expect(/<(img|script|link|iframe|object)|href=|url\(|@import/.exec(html)?.[0]).toBeUndefined()
+    expect(html.match(/<svg /g)).toHaveLength(4)
+    expect(html.includes('prefers-color-scheme:dark')).toBe(true)
+    expect(html.slice(-8)).toBe('</html>\n')
+  })
+
+  test('a baseline holds, and fails when a figure is worse', async () => {
+    const folder = temporaryFolder()
+    const baseline = join(folder, 'baseline.json')
+    const run = (...args: string[]) => cli(['replay', fixture('pi-version-2.jsonl'), '--policies', 'pi,anchored', '--quiet', ...args])
+    expect(await run('--save-baseline', baseline)).toEqual({ code: 0, stdout: '', stderr: '' })
+    expect((await run('--check', baseline)).code).toBe(0)
+    const stored = JSON.parse(readFileSync(baseline, 'utf8'))
+    stored.sessions['pi-version-2.jsonl'].costVsPi *= 0.9
+    writeFileSync(baseline, JSON.stringify(stored))
+    const worse = await run('--check', baseline)
+    expect(worse.code).toBe(1)
+    expect(worse.stderr).toContain('worse: pi-version-2.jsonl: cost relative to Pi')
+    const other = await run('--check', baseline, '--window', '100000')
+    expect(other.stderr).toContain('the baseline was measured with')
+    expect(other.code).toBe(1)
+  })
+
+  test('--all reads Pi’s own folder, and an empty one is told', async () => {
+    const { code, stderr } = await cli(['replay', '--all'], { PI_CODING_AGENT_DIR: temporaryFolder() })
+    expect(code).toBe(1)
+    expect(stderr).toContain('there is no such file or folder')
+  })
+
+  test('--store keeps the store, and is never written over', async () => {
+    const store = join(temporaryFolder(), 'kept.db')
+    const args = ['replay', fixture('pi-version-1.jsonl'), '--policies', 'anchored', '--quiet', '--store', store]
+    expect((await cli(args)).code).toBe(0)
+    expect(existsSync(store)).toBe(true)
+    const again = await cli(args)
+    expect(again.code).toBe(2)
+    expect(again.stderr).toContain('the file exists')
+  })
+})

@@ -1,0 +1,180 @@
+import { afterEach, describe, expect, test } from 'vitest'
+import type { Block } from '../../lib/replay/blocks.ts'
+import { openRecording } from '../../lib/replay/open.ts'
+import { Anchored } from '../../lib/replay/policies/anchored.ts'
+import { Append, BlockCache, Clear, Mask, Pi } from '../../lib/replay/policies/conversation.ts'
+import type { Moment, Setting } from '../../lib/replay/policies/policy.ts'
+import { ratioPrices } from '../../lib/replay/prices.ts'
+import { textOf } from '../../lib/replay/recording.ts'
+import type { Entry } from '../../lib/replay/recording.ts'
+import { replaySession } from '../../lib/replay/run.ts'
+import { survey } from '../../lib/replay/survey.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { CACHES } from '../../lib/replay/cache.ts'
+import { fixture, options } from './support.ts'
+
+afterEach(cleanUp)
+
+const MOMENT: Moment = { at: 0, model: 'm', prices: ratioPrices(0.1, 1.25) }
+
+function setting(changes: Partial<Setting> = {}): Setting {
+  return {
+    sessionId: 's',
+    cwd: '/',
+    unitsPerToken: 4,
+    systemTokens: 1000,
+    window: 200_000,
+    cache: CACHES.plain,
+    summaries: [],
+    manager: options().manager,
+    ...changes,
+  }
+}
+
+/** Turns of one call each: a question, an answer that reads, the result of so many characters. */
+function turns(count: number, characters: number): Entry[] {
+  return Array.from({ length: count }, (_, n): Entry[] => {
+    const call = { type: 'toolCall', id: `c${n}`, name: 'bash', arguments: { command: `echo ${n}` } }
+    return [
+      { key: `u${n}`, at: n, message: { role: 'user', content: `do ${n}` } },
+      { key: `a${n}`, at: n, message: { role: 'assistant', content: [call], stopReason: 'toolUse' } },
+      { key: `r${n}`, at: n, message: { role: 'toolResult', toolCallId: `c${n}`, toolName: 'bash', content: [{ type: 'text', text: `${n} `.repeat(characters).slice(0, characters) }] } },
+    ]
+  }).flat()
+}
+
+function shown(blocks: readonly Block[], key: string): Block {
+  const found = blocks.find((block) => block.key === key)
+  if (found === undefined) throw new Error(`${key} is not in the request`)
+  return found
+}
+
+test('mask shows the last ten results', () => {
+  const mask = new Mask(setting(), new BlockCache())
+  for (const entry of turns(14, 500)) mask.add(entry)
+  const { blocks } = mask.request(MOMENT)
+  expect(shown(blocks, 'r3').texts).toEqual(['[Previous output omitted]'])
+  expect(shown(blocks, 'r4').units).toBe(500)
+})
+
+test('clear takes nothing below 100,000 tokens, then all but three results, for good', () => {
+  const clear = new Clear(setting(), new BlockCache())
+  const all = turns(30, 20_000)
+  for (const entry of all.slice(0, 57)) clear.add(entry)
+  expect(shown(clear.request(MOMENT).blocks, 'r0').units).toBe(20_000)
+  for (const entry of all.slice(57, 75)) clear.add(entry)
+  const { blocks } = clear.request(MOMENT)
+  expect(shown(blocks, 'r21').texts).toEqual(['[Old tool result content cleared]'])
+  expect(shown(blocks, 'r22').units).toBe(20_000)
+  expect(shown(clear.request(MOMENT).blocks, 'r21').units).toBeLessThan(100)
+})
+
+test('pi compacts 16,384 tokens below the window, keeps about 20,000, and pays for the summary', () => {
+  const pi = new Pi(setting({ window: 60_000 }), new BlockCache())
+  let compacted = 0
+  for (const entry of turns(40, 8000)) {
+    pi.add(entry)
+    if (entry.message.role !== 'toolResult') continue
+    const { blocks, compaction } = pi.request(MOMENT)
+    const tokens = blocks.reduce((sum, block) => sum + block.units, 0) / 4
+    expect(tokens).toBeLessThanOrEqual(60_000 - 16_384)
+    if (compaction === undefined) continue
+    compacted += 1
+    expect(tokens).toBeGreaterThan(20_000)
+    expect(tokens).toBeLessThan(28_000)
+    expect(compaction.outputTokens).toBe(2000)
+    expect(blocks[1]?.label).toBe('summary')
+    expect(blocks[2]?.label).not.toBe('bash')
+  }
+  // 80,000 tokens in all; the first falls due at 43,616, each further one 21,000 to 24,000 later.
+  expect(compacted).toBe(2)
+})
+
+test('a branch takes back what came after it', () => {
+  const append = new Append(setting(), new BlockCache())
+  const entries = turns(3, 100)
+  for (const entry of entries) append.add(entry)
+  append.branch(entries.slice(0, 3))
+  expect(append.request(MOMENT).blocks.map((block) => block.key)).toEqual([undefined, 'u0', 'a0', 'r0'])
+})
+
+describe('anchored', () => {
+  test('between rolls each request is the last one and something after it', async () => {
+    const policy = await Anchored.open(setting({ unitsPerToken: 3 }), new BlockCache())
+    let last: string[] = []
+    let rolls = 0
+    try {
+      for (const entry of turns(60, 3000)) {
+        if (entry.message.role === 'assistant') {
+          const request = await policy.request({ ...MOMENT, at: entry.at * 1000 })
+          const bytes = request.blocks.map((block) => block.bytes)
+          if ((request.rolls ?? []).length === 0) expect(bytes.slice(0, last.length)).toEqual(last)
+          rolls += request.rolls?.length ?? 0
+          last = bytes
+        }
+        await policy.add(entry, undefined)
+      }
+    } finally {
+      await policy.close()
+    }
+    expect(rolls).toBeGreaterThan(0)
+  })
+
+  test('each result is shown whole under its header, as an excerpt, or as its reference', async () => {
+    const policy = await Anchored.open(setting({ unitsPerToken: 3 }), new BlockCache())
+    const entries = turns(60, 3000)
+    const texts = new Map(entries.map(({ key, message }) => [key, textOf(message)]))
+    let references = 0
+    try {
+      for (const entry of entries) await policy.add(entry, undefined)
+      const { blocks } = await policy.request(MOMENT)
+      for (const block of blocks.filter(({ label }) => label === 'bash')) {
+        const [first, ...rest] = (block.texts[0] as string).split('\n')
+        if (first?.startsWith('toolcall_ref ') === true) {
+          references += 1
+          expect(rest).toEqual([])
+        } else {
+          expect(first).toMatch(/^id=/)
+          expect(rest.join('\n')).toBe(texts.get(block.key as string))
+        }
+      }
+    } finally {
+      await policy.close()
+    }
+    expect(references).toBeGreaterThan(30)
+  })
+})
+
+describe('side by side', () => {
+  test.each(['pi-version-1.jsonl', 'pi-version-2.jsonl', 'pi-version-3.jsonl', 'claude-code.jsonl'])('%s', async (name) => {
+    const recording = await openRecording(fixture(name))
+    const found = await survey(recording, () => {})
+    const done: number[] = []
+    const report = await replaySession(recording, found, options({ prices: ratioPrices(0.1, 1.25) }), (calls) => done.push(calls))
+    expect(done.at(-1)).toBe(report.calls)
+    const { append, pi, sections, anchored, bound } = report.policies
+    expect(pi).toEqual(append)
+    expect(anchored?.costVsPi).toBeLessThan(0.9)
+    expect(sections?.costVsPi).toBeGreaterThan(2)
+    expect(bound?.cost).toBeLessThan(anchored?.cost as number)
+    for (const figures of Object.values(report.policies)) {
+      expect(Object.values(figures).every(Number.isFinite), JSON.stringify(figures)).toBe(true)
+      expect(figures.cacheHit).toBeLessThan(1)
+    }
+    for (const series of Object.values(report.details.series)) {
+      expect(series.tokens).toHaveLength(report.calls)
+      expect(series.cost).toHaveLength(report.calls)
+      expect(series.cost).toEqual([...series.cost].sort((a, b) => a - b))
+    }
+    // What plain append sends is what the recorded program was billed for, where nothing was compacted or left behind.
+    if (name === 'pi-version-1.jsonl') expect(append?.tokensSent).toBeGreaterThan(report.recordedTokens * 0.9)
+  })
+
+  test('the same recording gives the same figures', async () => {
+    const run = async () => {
+      const recording = await openRecording(fixture('pi-version-3.jsonl'))
+      return replaySession(recording, await survey(recording, () => {}), options({ policies: ['pi', 'anchored'] }))
+    }
+    expect(await run()).toEqual(await run())
+  })
+})

@@ -1,0 +1,62 @@
+/** What the replay's tests share. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { CACHES } from '../../lib/replay/cache.ts'
+import type { Block } from '../../lib/replay/blocks.ts'
+import { openRecording } from '../../lib/replay/open.ts'
+import { POLICY_NAMES } from '../../lib/replay/policies/policy.ts'
+import type { Entry, Problem, Step } from '../../lib/replay/recording.ts'
+import type { ReplayOptions } from '../../lib/replay/run.ts'
+import { onCleanUp } from '../rig/cleanup.ts'
+
+/** A recorded session of this repository. */
+export function fixture(name: string): string {
+  return fileURLToPath(new URL(`../../fixtures/sessions/${name}`, import.meta.url))
+}
+
+/** A file with these lines in a folder that goes when the test ends. */
+export function temporaryFile(name: string, text: string): string {
+  const folder = temporaryFolder()
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+
+/** A folder that goes when the test ends. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'replay-'))
+  onCleanUp(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** All steps of a file, and what was reported on the way. */
+export async function stepsOf(file: string): Promise<{ steps: Step[]; problems: Problem[] }> {
+  const problems: Problem[] = []
+  const steps: Step[] = []
+  const recording = await openRecording(file)
+  for await (const step of recording.steps((problem) => problems.push(problem))) steps.push(step)
+  return { steps, problems }
+}
+
+/** The messages among steps. */
+export function entriesOf(steps: readonly Step[]): Entry[] {
+  return steps.flatMap((step) => (step.kind === 'message' ? [step.entry] : []))
+}
+
+/** How the tests replay, unless they say otherwise. */
+export function options(changes: Partial<ReplayOptions> = {}): ReplayOptions {
+  return {
+    policies: POLICY_NAMES,
+    cache: CACHES.plain,
+    window: 200_000,
+    manager: { perTurn: 5, turnsBack: 3, onlyAtUserTurn: false, overheadTokens: 600 },
+    ...changes,
+  }
+}
+
+/** A block of so many characters whose bytes are those characters. */
+export function block(name: string, units: number): Block {
+  return { bytes: name.repeat(Math.ceil(units / name.length)).slice(0, units), units, label: 'answer', texts: [] }
+}
