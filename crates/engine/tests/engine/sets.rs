@@ -208,7 +208,7 @@ async fn take(bench: &Bench, engine: &mut Engine, step: &Step, points: &[context
     let name = |n: &usize| known.get(*n).map_or("nobody", ObjectId::as_str).to_owned();
     match step {
         Step::Read(n) => drop(engine.index_file(&path(n), None).await.unwrap()),
-        Step::Discover(n) => drop(engine.discover(&[path(n)]).await.unwrap()),
+        Step::Discover(n) => drop(engine.discover(&[bench.path(&format!("f{n}"))]).await.unwrap()),
         Step::Delete(n) => {
             let path = path(n);
             std::fs::remove_file(&path).unwrap();

@@ -155,6 +155,10 @@ async fn a_file_renamed_is_a_deletion_and_a_discovery() {
     fs::rename(&path, &new).unwrap();
     engine.flush().await.unwrap();
     assert_eq!(content(&bench, &id).await, None);
+    let deadline = std::time::Instant::now() + crate::bench::GENEROUS;
+    while engine.session_sets().await.unwrap().metadata_pool.len() < 2 {
+        assert!(std::time::Instant::now() < deadline, "the new name is not discovered");
+    }
     let sets = engine.session_sets().await.unwrap();
     assert_eq!((sets.metadata_pool.len(), sets.active_set.as_slice()), (2, [id].as_slice()));
     let discovered = &sets.metadata_pool[1];
@@ -325,6 +329,12 @@ async fn mounted_files_are_tracked_at_their_canonical_path_and_shown_at_the_agen
     assert_eq!(content(&bench, &inside).await.as_deref(), Some("inside"));
     fs::rename(bench.path("a"), bench.path("b")).unwrap();
     engine.flush().await.unwrap();
+    // A rename is a hint of the operating system's, which a flush need not wait for.
+    let deadline = std::time::Instant::now() + crate::bench::GENEROUS;
+    while !events.lock().unwrap().iter().any(|e| e.path == "/workspace/b") {
+        assert!(std::time::Instant::now() < deadline, "the new name is not discovered");
+        tokio::task::yield_now().await;
+    }
     let seen: Vec<_> = events.lock().unwrap().iter().map(|e| (e.path.clone(), e.kind)).collect();
     let indexed = |path: &str, action| (path.to_owned(), FileEventKind::Indexed(action));
     assert!(seen.contains(&indexed("/workspace/a", Action::Updated)), "{seen:?}");
