@@ -71,6 +71,8 @@ export class Anchored implements Policy {
   readonly #points = new Map<string, number>()
   #moment: Moment | undefined
   #call = 0
+  /** When the latest message came. */
+  #lastAt = 0
   /** Tokens of the latest request. */
   #sent = 0
   #compactions = 0
@@ -93,7 +95,8 @@ export class Anchored implements Policy {
     const { message } = entry
     if (message.role === 'system') return
     // A turn ends before anything but its own results follows its answer.
-    if (message.role !== 'toolResult' && this.#hasAnswer) await this.#advance(entry.at, false)
+    if (message.role !== 'toolResult' && this.#hasAnswer) await this.#advance(this.#lastAt, false)
+    this.#lastAt = entry.at
     const shown = message.role === 'toolResult' ? await this.#received(entry, file) : this.#reported(message)
     this.#show({ entry, whole: shown, blocks: this.#blocks(entry, shown) })
     if (message.role !== 'bashExecution' || isSent(message)) this.#pending.push({ key: entry.key, message: shown })
