@@ -1,6 +1,6 @@
 //! Reading everything, and naming what is damaged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -14,8 +14,9 @@ use crate::{Damage, Result, StoreError};
 pub(super) fn verify(connection: &Connection) -> Result<Vec<Damage>> {
     let mut damages = Vec::new();
     let places = places(connection, &mut damages);
+    let mut chains = HashMap::new();
     for (seq, (tx_id, id)) in &places {
-        if let Err(error) = one(connection, *seq) {
+        if let Err(error) = one(connection, *seq, &mut chains) {
             damages.push(Damage { id: id.clone(), tx_id: Some(*tx_id), what: cause(error)? });
         }
     }
@@ -53,8 +54,9 @@ fn places(connection: &Connection, damages: &mut Vec<Damage>) -> BTreeMap<i64, (
     places
 }
 
-/// Reads one version and everything that it is made of.
-fn one(connection: &Connection, seq: i64) -> Result<()> {
+/// Reads one version and everything that it is made of. `chains` has the intact whole versions, each with the
+/// number of intact patches that follow it so far.
+fn one(connection: &Connection, seq: i64, chains: &mut HashMap<i64, i64>) -> Result<()> {
     let sql = format!("SELECT {COLUMNS}, c.text FROM {TABLES} WHERE v.seq = ?");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([seq])?;
@@ -62,22 +64,19 @@ fn one(connection: &Connection, seq: i64) -> Result<()> {
         .next()?
         .ok_or_else(|| StoreError::Corrupt("its row, object, transaction or content is missing".into()))?;
     let row = Row::read(sql)?;
-    match row.patch()? {
-        None => {
-            row.document(optional(sql, TEXT)?)?;
-        }
-        Some(_) => {
-            let sql = "SELECT count(*) FROM versions v JOIN objects o USING (object)
-                       WHERE o.object_id = ?1 AND v.seq < ?2 AND (v.seq = ?3 OR v.base = ?3)";
-            let before: i64 = connection
-                .prepare_cached(sql)?
-                .query_row(rusqlite::params![row.object_id, row.seq, row.base], |row| row.get(0))?;
-            if Some(before) != row.depth {
-                return Err(StoreError::Corrupt("a version that it changes is missing".into()));
-            }
-        }
+    if row.patch()?.is_none() {
+        row.document(optional(sql, TEXT)?)?;
+        chains.insert(seq, 0);
+        return Ok(());
     }
-    Ok(())
+    let before = row.base.and_then(|base| chains.get_mut(&base));
+    match before {
+        Some(patches) if row.depth == Some(*patches + 1) => {
+            *patches += 1;
+            Ok(())
+        }
+        _ => Err(StoreError::Corrupt("a version that it changes is missing or damaged".into())),
+    }
 }
 
 fn contents(connection: &Connection, damages: &mut Vec<Damage>) -> Result<()> {

@@ -101,7 +101,7 @@ fn calls_that_fail_with_an_io_error() {
     let mut seen = 0;
     for (call, errno) in [("fsync", "EIO"), ("fdatasync", "EIO"), ("pwrite64", "EIO"), ("pwrite64", "ENOSPC")]
     {
-        for n in (1..=50).step_by(sized(9, 1, 1)) {
+        for n in (1..=50).step_by(sized(9, 3, 1)) {
             let place = tempfile::tempdir().unwrap();
             let path = place.path().join("store.db");
             let inject = format!("inject={call}:error={errno}:when={n}");

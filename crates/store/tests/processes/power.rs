@@ -75,7 +75,7 @@ fn cut_while_writing(disk: &Disk, path: &Path, acks: usize) -> Option<usize> {
 #[test]
 fn power_is_lost() {
     let Some(mut disk) = Disk::make() else { return not_run("power loss", "there is no mkfs.ext4") };
-    let runs = sized(4, 40, 100);
+    let runs = sized(3, 15, 100);
     let mut done = 0;
     for run in 0..runs {
         if !disk.mount() {
