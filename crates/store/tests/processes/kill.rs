@@ -36,7 +36,7 @@ fn killed_at_system_calls() {
     }
     const CALLS: [&str; 8] =
         ["pwrite64", "fsync", "fdatasync", "ftruncate", "unlink", "openat", "fchmod", "fallocate"];
-    let step = sized(7, 3, 1);
+    let step = sized(7, 1, 1);
     let mut kills = 0;
     for call in CALLS {
         for n in (1..).step_by(step) {
