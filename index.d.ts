@@ -67,6 +67,14 @@ export declare class ContextManager {
    * Rejects with `INVALID_ARGUMENT`, `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `STORE_NEWER` or `STORE_FULL`.
    */
   static open(options: OpenOptions): Promise<ContextManager>
+  /**
+   * Imports an exported session and opens it. Under another `sessionId` than the file's it becomes a copy with
+   * that ID, which shares the objects and goes its own way from there.
+   *
+   * Rejects with `INVALID_ARGUMENT` for a file that is no whole export of one session (nothing was written),
+   * `CONFLICT` where the store has the session with another history, `IO`, and as `open`.
+   */
+  static importSession(path: string, options: OpenOptions): Promise<ContextManager>
   /** The session that this instance is bound to. */
   get sessionId(): string
   /**
@@ -151,6 +159,13 @@ export declare class ContextManager {
   pause(): Promise<undefined>
   /** Pauses the session and closes the store. Closing twice is fine. */
   close(): Promise<undefined>
+  /**
+   * Writes this session with the whole history of everything it has encountered as JSON Lines, readable by its
+   * owner only. A file that is there already is replaced when the new one is whole.
+   *
+   * Rejects with `IO`, and what the store reports.
+   */
+  exportSession(path: string): Promise<TransferSummary>
   /**
    * Records a tool result before the harness stores it, and says what to put before it. `content` is the
    * complete output, before any truncation.
@@ -307,6 +322,16 @@ export interface CollapsedCall {
   args: object
 }
 
+/** A version that failed the integrity check. */
+export interface Damage {
+  /** The object's ID; absent where the damage lies outside any version. */
+  id?: string
+  /** The version's transaction. */
+  txId?: number
+  /** What does not fit, in words. */
+  what: string
+}
+
 /** One message to replace in what the model sees. */
 export type Edit =
   | { kind: 'result'; /** The message. */
@@ -316,6 +341,22 @@ export type Edit =
   | { kind: 'arguments'; /** The message. */
     key: string; /** The calls whose arguments to replace; none: put back the message as the harness has it. */
   calls: Array<CollapsedCall> }
+
+/**
+ * Writes the histories of a store, or of one of its sessions, as JSON Lines.
+ *
+ * Rejects with `UNKNOWN_OBJECT` for a session that the store does not have, `IO`, and what the store reports.
+ */
+export declare function exportStore(store: StoreOptions, path: string, sessionId?: string | undefined | null): Promise<TransferSummary>
+
+/**
+ * Writes the versions of an export that a store does not have yet: same IDs, hashes, order and valid times. An
+ * interrupted import can be repeated.
+ *
+ * Rejects with `INVALID_ARGUMENT` for a file that is damaged, cut or no export (nothing was written), `CONFLICT`
+ * where the store has an object of the same ID with another history, `IO`, and what the store reports.
+ */
+export declare function importStore(store: StoreOptions, path: string): Promise<TransferSummary>
 
 /** A message of the harness that the engine has not seen yet. */
 export interface IncomingMessage {
@@ -563,6 +604,15 @@ export type StoreOptions =
      * process, and is faster.
      */
   durability?: 'process' | 'power' }
+  | { kind: 'xtdb'; /** A node, for instance `http://127.0.0.1:3000`. */
+    url: string; /** Further nodes of the same database, for fail-over. */
+    urls?: Array<string>; /** The time limit of one request in milliseconds. Default 10,000. */
+    timeoutMs?: number; /**
+     * A file on this machine that takes every write at once and sends it on in order, so that nobody waits
+     * for a node and nothing is lost while it is away. Default: chosen by the main entry; without one (native
+     * class) every call waits for the node.
+     */
+  journal?: string }
 
 /** A tool execution. */
 export interface Toolcall {
@@ -582,11 +632,24 @@ export interface Toolcall {
   fileRefs?: Array<string>
 }
 
+/** What an export or import did. */
+export interface TransferSummary {
+  /** The objects in the file. */
+  objects: number
+  /** The versions in the file. */
+  versions: number
+  /** The versions that the store did not have; 0 for an export. */
+  written: number
+}
+
 /** The number of turns of a chat. */
 export interface TurnCount {
   /** Turns, the current one included. */
   turnCount: number
 }
+
+/** Reads all of a store and names each version whose stored hash does not fit. Empty means intact. */
+export declare function verifyStore(store: StoreOptions): Promise<Array<Damage>>
 
 /** One version of an object. */
 export interface Version {

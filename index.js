@@ -773,14 +773,17 @@ if (
   }
 }
 
-const { ContextManager, OutputCache, OutputDirectory, RelevanceIndex, RelevanceRanking, outputFileName, outputNames, outputQueryHash, outputTemporaryName } = nativeBinding
+const { ContextManager, OutputCache, OutputDirectory, RelevanceIndex, RelevanceRanking, exportStore, importStore, outputFileName, outputNames, outputQueryHash, outputTemporaryName, verifyStore } = nativeBinding
 export { ContextManager }
 export { OutputCache }
 export { OutputDirectory }
 export { RelevanceIndex }
 export { RelevanceRanking }
+export { exportStore }
+export { importStore }
 export { outputFileName }
 export { outputNames }
 export { outputQueryHash }
 export { outputTemporaryName }
+export { verifyStore }
 export const __napiBindingTarget = __napiLoadedBindingTarget

@@ -6,9 +6,10 @@
  *
  * @module
  */
+import { createHash } from 'node:crypto'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
-import type { ContextManager as Native, OpenOptions as NativeOptions, WatchEvent } from '../index.js'
+import { dirname, join } from 'node:path'
+import type { ContextManager as Native, OpenOptions as NativeOptions, StoreOptions, WatchEvent } from '../index.js'
 import { Projection } from './harness.ts'
 import type { ProjectedModel } from './harness.ts'
 import { native } from './native.ts'
@@ -74,6 +75,13 @@ export interface ContextManagerClass {
    * paths that begin with `~` lead to the user's home directory. Aborting rejects with the signal's reason.
    */
   open(options: OpenOptions, control?: { signal?: AbortSignal }): Promise<ContextManager>
+  /**
+   * Imports an exported session and opens it. Under another `sessionId` than the file's it becomes a copy with that
+   * ID, which shares the file objects and goes its own way from there.
+   *
+   * Rejects with `INVALID_ARGUMENT` for a file that is no whole export of one session, `CONFLICT`, `IO`, and as `open`.
+   */
+  importSession(path: string, options: OpenOptions): Promise<ContextManager>
   readonly prototype: ContextManager
 }
 
@@ -93,6 +101,15 @@ export function defaultStorePath(): string {
         ? join(homedir(), 'Library', 'Application Support')
         : join(homedir(), '.local', 'share')
   return join(base, 'pi-context-manager', 'context.db')
+}
+
+/** The store with the places on this machine that its user left open. */
+function withPlaces(store: StoreOptions | undefined): StoreOptions {
+  if (store === undefined) return { kind: 'sqlite', path: defaultStorePath() }
+  if (store.kind !== 'xtdb' || store.journal !== undefined) return store
+  // One journal for each database: it holds what that database does not have yet.
+  const name = createHash('sha256').update([store.url, ...(store.urls ?? [])].sort().join('\n')).digest('hex').slice(0, 12)
+  return { ...store, journal: join(dirname(defaultStorePath()), `xtdb-${name}.db`) }
 }
 
 const projections = new WeakMap<Native, Projection>()
@@ -128,21 +145,25 @@ function comfortable(): ContextManagerClass {
     async open(options, control = {}) {
       const { signal } = control
       signal?.throwIfAborted()
-      const { layout, model, ...rest } = options
-      const opening = (
-        nativeClass.open({
-          ...rest,
-          store: options.store ?? { kind: 'sqlite', path: defaultStorePath() },
-          home: options.home ?? homedir(),
-        }) as Promise<ContextManager>
-      ).then((manager) => {
-        const shape = { ...(layout === undefined ? {} : { layout }), ...(model === undefined ? {} : { model }) }
-        projections.set(manager, new Projection(manager, shape))
-        return manager
-      })
+      const opening = nativeClass.open(nativeOptions(options)).then((manager) => projected(manager, options))
       return signal === undefined ? opening : abortable(opening, signal)
     },
+    async importSession(path, options) {
+      return projected(await nativeClass.importSession(path, nativeOptions(options)), options)
+    },
   }
+}
+
+/** The native class's options: what it does not know goes, and what the user left open gets its place. */
+function nativeOptions(options: OpenOptions): NativeOptions {
+  const { layout: _layout, model: _model, ...rest } = options
+  return { ...rest, store: withPlaces(options.store), home: options.home ?? homedir() }
+}
+
+function projected(manager: Native, { layout, model }: OpenOptions): ContextManager {
+  const shape = { ...(layout === undefined ? {} : { layout }), ...(model === undefined ? {} : { model }) }
+  projections.set(manager, new Projection(manager, shape))
+  return manager as ContextManager
 }
 
 /** Reports what a listener throws, instead of letting it end the process. */

@@ -2,8 +2,10 @@
 
 use context_engine::EngineError;
 use context_model::error::ModelError;
+use context_model::id::ObjectId;
 use context_outputs::OutputError;
 use context_store::StoreError;
+use context_store::transfer::TransferError;
 use napi::bindgen_prelude::{Env, JsObjectValue as _, PromiseRaw, ToNapiValue};
 use napi::{Error, JsValue as _};
 use std::future::Future;
@@ -24,6 +26,11 @@ impl Coded {
     /// `IO`: work of ours that ended before it was done.
     pub fn failed(message: impl Into<String>) -> Self {
         Self { code: "IO", message: message.into() }
+    }
+
+    /// `UNKNOWN_OBJECT`.
+    pub fn unknown(id: &ObjectId) -> Self {
+        EngineError::Unknown(id.to_string()).into()
     }
 
     /// `CLOSED`.
@@ -47,6 +54,12 @@ impl Coded {
 impl From<OutputError> for Coded {
     fn from(error: OutputError) -> Self {
         Self { code: error.code(), message: error.to_string() }
+    }
+}
+
+impl From<TransferError> for Coded {
+    fn from(error: TransferError) -> Self {
+        Self { code: error.code().as_str(), message: error.to_string() }
     }
 }
 

@@ -8,6 +8,7 @@ mod convert;
 mod error;
 mod manager;
 mod outputs;
+mod portable;
 mod projection;
 mod runtime;
 mod store;

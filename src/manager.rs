@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::callback;
 use crate::convert;
 use crate::error::{Coded, promise};
+use crate::portable;
 use crate::store;
 use crate::types as js;
 
@@ -22,6 +23,13 @@ use crate::types as js;
 pub(crate) struct Open {
     pub engine: Engine,
     store: Arc<dyn Store>,
+}
+
+impl Open {
+    /// The store that the session is in.
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
+    }
 }
 
 /// A client's hold on one session: it indexes files, records tool calls and turns, keeps the session's sets,
@@ -43,11 +51,21 @@ impl ContextManager {
     /// Rejects with `INVALID_ARGUMENT`, `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `STORE_NEWER` or `STORE_FULL`.
     #[napi(js_name = "open", ts_return_type = "Promise<ContextManager>")]
     pub fn open_session(env: &Env, options: js::OpenOptions) -> napi::Result<PromiseRaw<'_, Self>> {
-        let session_id = options.session_id.clone();
-        promise(env, async move { start(options).await }, move |open| Self {
-            session_id,
-            open: Mutex::new(Some(open)),
-        })
+        Self::opening(env, options, None)
+    }
+
+    /// Imports an exported session and opens it. Under another `sessionId` than the file's it becomes a copy with
+    /// that ID, which shares the objects and goes its own way from there.
+    ///
+    /// Rejects with `INVALID_ARGUMENT` for a file that is no whole export of one session (nothing was written),
+    /// `CONFLICT` where the store has the session with another history, `IO`, and as `open`.
+    #[napi(ts_return_type = "Promise<ContextManager>")]
+    pub fn import_session(
+        env: &Env,
+        path: String,
+        options: js::OpenOptions,
+    ) -> napi::Result<PromiseRaw<'_, Self>> {
+        Self::opening(env, options, Some(path))
     }
 
     /// The session that this instance is bound to.
@@ -347,6 +365,15 @@ impl ContextManager {
 }
 
 impl ContextManager {
+    fn opening(
+        env: &Env,
+        options: js::OpenOptions,
+        import: Option<String>,
+    ) -> napi::Result<PromiseRaw<'_, Self>> {
+        let session_id = options.session_id.clone();
+        promise(env, start(options, import), move |open| Self { session_id, open: Mutex::new(Some(open)) })
+    }
+
     /// Runs an engine's call. Fails with `CLOSED` inside the promise, never by throwing.
     pub(crate) fn call<'env, T, U, F>(
         &self,
@@ -368,9 +395,31 @@ impl ContextManager {
     }
 }
 
-async fn start(options: js::OpenOptions) -> Result<Open, Coded> {
-    let session = SessionId::new(options.session_id)?;
-    let store = store::open(options.store).await?;
+/// Opens the store and the session; with the file of an export, after taking that in.
+pub(crate) async fn start(options: js::OpenOptions, import: Option<String>) -> Result<Open, Coded> {
+    let session = SessionId::new(&options.session_id)?;
+    let store = store::open(options.store.clone()).await?;
+    let opened = open_session(session, options, &store, import).await;
+    match opened {
+        Ok(engine) => Ok(Open { engine, store }),
+        Err(error) => {
+            // The first error is the one to report.
+            let _second = store.close().await;
+            Err(error)
+        }
+    }
+}
+
+async fn open_session(
+    session: SessionId,
+    options: js::OpenOptions,
+    store: &Arc<dyn Store>,
+    import: Option<String>,
+) -> Result<Engine, Coded> {
+    let imported = match import {
+        Some(path) => Some(portable::import_session_file(&**store, &path).await?),
+        None => None,
+    };
     let window = options.window.unwrap_or(js::WindowOptions { per_turn: None, turns_back: None });
     let usual = Window::default();
     let mounts = options.mounts.unwrap_or_default().into_iter().map(|m| MountMapping {
@@ -391,15 +440,11 @@ async fn start(options: js::OpenOptions) -> Result<Open, Coded> {
         watch_unmapped: options.watch_unmapped,
         detect_devices: options.detect_devices.unwrap_or(false),
         max_text_bytes: DEFAULT_MAX_TEXT_BYTES,
-        ..Options::new(session, options.cwd, Arc::clone(&store))
+        ..Options::new(session.clone(), options.cwd, Arc::clone(store))
     })
-    .await;
-    match engine {
-        Ok(engine) => Ok(Open { engine, store }),
-        Err(error) => {
-            // The first error is the one to report.
-            let _second = store.close().await;
-            Err(error.into())
-        }
+    .await?;
+    if let Some(original) = imported.filter(|original| *original != session) {
+        engine.restore(&original, store.latest_tx().await?).await?;
     }
+    Ok(engine)
 }

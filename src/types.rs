@@ -5,6 +5,7 @@ use napi_derive::napi;
 use serde_json::{Map, Value};
 
 /// Where objects are stored.
+#[derive(Clone)]
 #[napi(discriminant = "kind", discriminant_case = "lowercase")]
 pub enum StoreOptions {
     /// In memory: gone with the process. For tests and experiments.
@@ -17,6 +18,19 @@ pub enum StoreOptions {
         /// process, and is faster.
         #[napi(ts_type = "'process' | 'power'")]
         durability: Option<String>,
+    },
+    /// XTDB 1.x over HTTP: many clients and machines on one history. See docs/xtdb.md.
+    Xtdb {
+        /// A node, for instance `http://127.0.0.1:3000`.
+        url: String,
+        /// Further nodes of the same database, for fail-over.
+        urls: Option<Vec<String>>,
+        /// The time limit of one request in milliseconds. Default 10,000.
+        timeout_ms: Option<u32>,
+        /// A file on this machine that takes every write at once and sends it on in order, so that nobody waits
+        /// for a node and nothing is lost while it is away. Default: chosen by the main entry; without one (native
+        /// class) every call waits for the node.
+        journal: Option<String>,
     },
 }
 
@@ -262,6 +276,28 @@ pub struct WatchEvent {
     /// What happened.
     #[napi(ts_type = "'created' | 'updated' | 'unchanged' | 'deleted' | 'orphaned' | 'warning'")]
     pub action: String,
+}
+
+/// What an export or import did.
+#[napi(object)]
+pub struct TransferSummary {
+    /// The objects in the file.
+    pub objects: f64,
+    /// The versions in the file.
+    pub versions: f64,
+    /// The versions that the store did not have; 0 for an export.
+    pub written: f64,
+}
+
+/// A version that failed the integrity check.
+#[napi(object)]
+pub struct Damage {
+    /// The object's ID; absent where the damage lies outside any version.
+    pub id: Option<String>,
+    /// The version's transaction.
+    pub tx_id: Option<i64>,
+    /// What does not fit, in words.
+    pub what: String,
 }
 
 /// The number of turns of a chat.

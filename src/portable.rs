@@ -1,0 +1,180 @@
+//! Moving histories between stores, and checking a store as a whole.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use context_model::id::{ObjectId, SessionId};
+use context_store::transfer::{self, Summary, TransferError};
+use context_store::{Damage, Store};
+use napi::bindgen_prelude::{Env, PromiseRaw};
+use napi_derive::napi;
+use serde_json::Value;
+
+use crate::convert;
+use crate::error::{Coded, promise};
+use crate::manager::{ContextManager, Open};
+use crate::store;
+use crate::types as js;
+
+#[napi]
+impl ContextManager {
+    /// Writes this session with the whole history of everything it has encountered as JSON Lines, readable by its
+    /// owner only. A file that is there already is replaced when the new one is whole.
+    ///
+    /// Rejects with `IO`, and what the store reports.
+    #[napi]
+    pub fn export_session<'env>(
+        &self,
+        env: &'env Env,
+        path: String,
+    ) -> napi::Result<PromiseRaw<'env, js::TransferSummary>> {
+        let session = self.session_id();
+        let work = |open: Open| async move {
+            let session = SessionId::new(session)?;
+            let ids = transfer::session_objects(open.store(), &session).await?;
+            export_to(open.store(), &ids, Path::new(&path)).await
+        };
+        self.call(env, work, summary)
+    }
+}
+
+/// Writes the histories of a store, or of one of its sessions, as JSON Lines.
+///
+/// Rejects with `UNKNOWN_OBJECT` for a session that the store does not have, `IO`, and what the store reports.
+#[napi]
+pub fn export_store(
+    env: &Env,
+    store: js::StoreOptions,
+    path: String,
+    session_id: Option<String>,
+) -> napi::Result<PromiseRaw<'_, js::TransferSummary>> {
+    let work = async move {
+        let store = store::open(Some(store)).await?;
+        let exported = async {
+            let ids = match session_id {
+                None => transfer::all_objects(&*store).await?,
+                Some(session) => {
+                    let session = SessionId::new(session)?;
+                    let ids = transfer::session_objects(&*store, &session).await?;
+                    if ids.is_empty() {
+                        return Err(Coded::unknown(&ObjectId::session(&session)));
+                    }
+                    ids
+                }
+            };
+            export_to(&*store, &ids, Path::new(&path)).await
+        };
+        let exported = exported.await;
+        store.close().await?;
+        exported
+    };
+    promise(env, work, summary)
+}
+
+/// Writes the versions of an export that a store does not have yet: same IDs, hashes, order and valid times. An
+/// interrupted import can be repeated.
+///
+/// Rejects with `INVALID_ARGUMENT` for a file that is damaged, cut or no export (nothing was written), `CONFLICT`
+/// where the store has an object of the same ID with another history, `IO`, and what the store reports.
+#[napi]
+pub fn import_store(
+    env: &Env,
+    store: js::StoreOptions,
+    path: String,
+) -> napi::Result<PromiseRaw<'_, js::TransferSummary>> {
+    let work = async move {
+        let file = File::open(&path).map_err(TransferError::from)?;
+        let store = store::open(Some(store)).await?;
+        let imported = transfer::import(&mut BufReader::new(file), &*store).await;
+        store.close().await?;
+        Ok(imported?)
+    };
+    promise(env, work, summary)
+}
+
+/// Reads all of a store and names each version whose stored hash does not fit. Empty means intact.
+#[napi]
+pub fn verify_store(env: &Env, store: js::StoreOptions) -> napi::Result<PromiseRaw<'_, Vec<js::Damage>>> {
+    let work = async move {
+        let store = store::open(Some(store)).await?;
+        let found = store.verify().await;
+        store.close().await?;
+        Ok(found?)
+    };
+    promise(env, work, |found: Vec<Damage>| found.into_iter().map(damage).collect())
+}
+
+/// Takes the export of one session into a store and gives the session's ID.
+pub async fn import_session_file(store: &dyn Store, path: &str) -> Result<SessionId, Coded> {
+    let mut file = BufReader::new(File::open(path).map_err(TransferError::from)?);
+    let mut sessions = Vec::new();
+    for line in file.by_ref().lines() {
+        let line = line.map_err(TransferError::from)?;
+        // The format writes the object's ID first, so other lines need not be parsed.
+        if line.starts_with(r#"{"object":"session:"#)
+            && let Ok(Value::Object(line)) = serde_json::from_str::<Value>(&line)
+            && let Some(id) = line.get("object").and_then(Value::as_str)
+            && !sessions.iter().any(|known| known == id)
+        {
+            sessions.push(id.to_owned());
+        }
+    }
+    let [session] = &sessions[..] else {
+        let count = sessions.len();
+        return Err(Coded::invalid(format!(
+            "{path} holds {count} sessions, and one is expected; import it as a store"
+        )));
+    };
+    let session = SessionId::new(session.strip_prefix("session:").unwrap_or(session))?;
+    transfer::import(&mut file, store).await?;
+    Ok(session)
+}
+
+/// Writes beside the target and renames, so that a broken export never takes the place of a whole one.
+async fn export_to(store: &dyn Store, ids: &[ObjectId], path: &Path) -> Result<Summary, Coded> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".part");
+    let beside = PathBuf::from(beside);
+    let written = write_to(store, ids, &beside).await;
+    match written {
+        Ok(summary) => {
+            std::fs::rename(&beside, path).map_err(TransferError::from)?;
+            Ok(summary)
+        }
+        Err(error) => {
+            // What is left of it is of no use; the error to report is the first one.
+            let _second = std::fs::remove_file(&beside);
+            Err(error.into())
+        }
+    }
+}
+
+async fn write_to(store: &dyn Store, ids: &[ObjectId], path: &Path) -> transfer::Result<Summary> {
+    let mut out = BufWriter::new(private(path)?);
+    let summary = transfer::export(store, ids, &mut out).await?;
+    out.flush()?;
+    out.get_ref().sync_all()?;
+    Ok(summary)
+}
+
+fn private(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+fn summary(summary: Summary) -> js::TransferSummary {
+    js::TransferSummary {
+        objects: summary.objects as f64,
+        versions: summary.versions as f64,
+        written: summary.written as f64,
+    }
+}
+
+fn damage(damage: Damage) -> js::Damage {
+    js::Damage {
+        id: damage.id.map(|id| id.to_string()),
+        tx_id: damage.tx_id.map(convert::number),
+        what: damage.what,
+    }
+}
