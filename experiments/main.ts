@@ -1,0 +1,79 @@
+/** `npm run experiment`: the same tasks by the real Pi, with and without the context manager. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { cleanUp } from '../__test__/rig/pi.ts'
+import { findRuntime } from '../pi-runtime/index.mjs'
+import { run } from './arm.ts'
+import type { Outcome } from './arm.ts'
+import { reportOf } from './report.ts'
+import type { Pair } from './report.ts'
+import { tasksNamed } from './tasks.ts'
+
+const HELP = `npm run experiment -- [options]
+
+Lets the real Pi work on small coding tasks in scratch folders, once plain and once with the context
+manager, and writes a report. Build first (npm run build).
+
+  --model PROVIDER/ID   a model that your Pi is configured for; this costs money. Without it a scripted
+                        model works, which shows the machinery and not how a model behaves.
+  --tasks NAMES         some of repair,search,rename,series (default: all)
+  --seeds NUMBERS       one pair of runs for each task and seed (default: 1)
+  --minutes N           until a run is given up (default: 15)
+  --out FILE            where the report goes (default: docs/experiments/MODEL.md)`
+
+const { values } = parseArgs({
+  options: {
+    model: { type: 'string' },
+    tasks: { type: 'string' },
+    seeds: { type: 'string', default: '1' },
+    minutes: { type: 'string', default: '15' },
+    out: { type: 'string' },
+    help: { type: 'boolean' },
+  },
+})
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void cleanUp().then(() => process.exit(130)))
+
+if (values.help === true) process.stdout.write(`${HELP}\n`)
+else process.exitCode = await experiment()
+
+async function experiment(): Promise<number> {
+  const seeds = values.seeds.split(',').map(Number)
+  const minutes = Number(values.minutes)
+  if (!seeds.every(Number.isSafeInteger) || !(minutes > 0)) throw new Error('--seeds takes whole numbers, --minutes a number above 0')
+  const choice = { model: values.model, minutes }
+  const name = values.model ?? 'scripted model'
+  const pairs: Pair[] = []
+  for (const seed of seeds) {
+    for (const task of tasksNamed(values.tasks?.split(','), seed)) {
+      const plain = await told(task.name, seed, () => run(task, 'plain', choice))
+      const managed = await told(task.name, seed, () => run(task, 'managed', choice))
+      pairs.push({ task, seed, outcomes: { plain, managed } })
+    }
+  }
+  const out = values.out === undefined ? defaultPath(name) : resolve(values.out)
+  mkdirSync(dirname(out), { recursive: true })
+  writeFileSync(out, reportOf(pairs, { model: name, pi: findRuntime().version, seeds }))
+  process.stdout.write(`${out}\n`)
+  // A scripted agent makes no mistakes: what is unsolved then is a defect of ours.
+  const unsolved = pairs.some(({ outcomes }) => Object.values(outcomes).some((one) => one.failure !== undefined))
+  return values.model === undefined && unsolved ? 1 : 0
+}
+
+async function told(task: string, seed: number, work: () => Promise<Outcome>): Promise<Outcome> {
+  try {
+    const outcome = await work()
+    const state = outcome.failure ?? 'solved'
+    process.stderr.write(`${task}, seed ${seed}, ${outcome.arm}: ${state}, ${outcome.calls} calls, ${outcome.promptTokens} tokens\n`)
+    return outcome
+  } finally {
+    await cleanUp()
+  }
+}
+
+function defaultPath(model: string): string {
+  const file = `${model.replace(/[^\w.-]+/g, '-')}.md`
+  return fileURLToPath(new URL(`../docs/experiments/${file}`, import.meta.url))
+}
