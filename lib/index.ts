@@ -10,6 +10,7 @@ import { createHash } from 'node:crypto'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { ContextManager as Native, OpenOptions as NativeOptions, StoreOptions, WatchEvent } from '../index.js'
+import { coded, coding, invalid } from './errors.ts'
 import { Projection } from './harness.ts'
 import type { ProjectedModel } from './harness.ts'
 import { native } from './native.ts'
@@ -120,6 +121,7 @@ function comfortable(): ContextManagerClass {
   // A second copy of this file finds the first one's work done.
   if (prototype[Symbol.asyncDispose] === undefined) {
     const watch = prototype.watch
+    coding(nativeClass.prototype)
     Object.defineProperties(prototype, {
       [Symbol.asyncDispose]: {
         value(this: Native): Promise<void> {
@@ -127,7 +129,8 @@ function comfortable(): ContextManagerClass {
         },
       },
       transformContext: {
-        value(this: Native, messages: unknown[]): Promise<unknown[]> {
+        async value(this: Native, messages: unknown[]): Promise<unknown[]> {
+          if (!Array.isArray(messages)) throw invalid('messages is an array of messages')
           let projection = projections.get(this)
           if (projection === undefined) projections.set(this, (projection = new Projection(this)))
           return projection.transform(messages)
@@ -135,6 +138,7 @@ function comfortable(): ContextManagerClass {
       },
       watch: {
         value(this: Native, listener: (event: WatchEvent) => void): () => void {
+          if (typeof listener !== 'function') throw invalid('a listener is a function')
           return watch.call(this, guarded(listener))
         },
       },
@@ -145,17 +149,27 @@ function comfortable(): ContextManagerClass {
     async open(options, control = {}) {
       const { signal } = control
       signal?.throwIfAborted()
-      const opening = nativeClass.open(nativeOptions(options)).then((manager) => projected(manager, options))
+      const opening = withCodes(() => nativeClass.open(nativeOptions(options))).then((manager) => projected(manager, options))
       return signal === undefined ? opening : abortable(opening, signal)
     },
     async importSession(path, options) {
-      return projected(await nativeClass.importSession(path, nativeOptions(options)), options)
+      return projected(await withCodes(() => nativeClass.importSession(path, nativeOptions(options))), options)
     },
+  }
+}
+
+async function withCodes<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call()
+  } catch (error) {
+    throw coded(error)
   }
 }
 
 /** The native class's options: what it does not know goes, and what the user left open gets its place. */
 function nativeOptions(options: OpenOptions): NativeOptions {
+  if (typeof options !== 'object' || options === null) throw invalid('the options are an object with sessionId and cwd')
+  if (![undefined, 'anchored', 'sections'].includes(options.layout)) throw invalid("layout is 'anchored' or 'sections'")
   const { layout: _layout, model: _model, ...rest } = options
   return { ...rest, store: withPlaces(options.store), home: options.home ?? homedir() }
 }

@@ -1,6 +1,7 @@
 //! From JavaScript's shapes to the core's, and back.
 
 use context_engine::{Assembled, Block, IndexResult, Part, SessionSets, SetChange, ToolcallInput};
+use context_model::collapse::Window;
 use context_model::id::ObjectId;
 use context_model::object::{Document, ObjectType, Status};
 use context_model::time::TxId;
@@ -10,6 +11,9 @@ use serde_json::Value;
 
 use crate::error::Coded;
 use crate::types as js;
+
+/// `Number.MAX_SAFE_INTEGER`.
+const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 pub fn bytes(content: js::Content) -> Vec<u8> {
     match content {
@@ -115,7 +119,7 @@ pub fn part(part: Option<js::Part>) -> Result<Option<Part>, Coded> {
     match (part.lines, part.grep) {
         (None, None) => Ok(None),
         (Some(lines), None) => match lines[..] {
-            [first, last] => Ok(Some(Part::Lines(first as usize, last as usize))),
+            [first, last] => Ok(Some(Part::Lines(whole(first, "a line")?, whole(last, "a line")?))),
             _ => Err(Coded::invalid("lines is a pair of line numbers, first and last")),
         },
         (None, Some(pattern)) => Ok(Some(Part::Grep(pattern))),
@@ -142,8 +146,26 @@ pub fn object_type(name: Option<String>) -> Result<Option<ObjectType>, Coded> {
     Ok(name.map(|n| n.parse()).transpose()?)
 }
 
-pub fn tx(id: i64) -> Result<TxId, Coded> {
-    u64::try_from(id).map(TxId).map_err(|_| Coded::invalid("a transaction number is not negative"))
+pub fn tx(id: f64) -> Result<TxId, Coded> {
+    Ok(TxId(whole(id, "a transaction")? as u64))
+}
+
+/// A count or number from JavaScript, which has fractions and NaN where we have none. `what` begins the sentence.
+pub fn whole(number: f64, what: &str) -> Result<usize, Coded> {
+    if number.fract() == 0.0 && (0.0..=MAX_SAFE_INTEGER).contains(&number) {
+        Ok(number as usize)
+    } else {
+        Err(Coded::invalid(format!("{what} is given as a whole number from 0 on")))
+    }
+}
+
+pub fn window(options: Option<js::WindowOptions>) -> Result<Window, Coded> {
+    let usual = Window::default();
+    let Some(js::WindowOptions { per_turn, turns_back }) = options else { return Ok(usual) };
+    Ok(Window {
+        per_turn: per_turn.map_or(Ok(usual.per_turn), |n| whole(n, "window.perTurn"))?,
+        turns_back: turns_back.map_or(Ok(usual.turns_back), |n| whole(n, "window.turnsBack"))?,
+    })
 }
 
 /// Transaction numbers count up from 1, so they stay far below JavaScript's largest exact integer.

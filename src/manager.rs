@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use context_engine::{DEFAULT_MAX_TEXT_BYTES, Engine, Options, Query};
-use context_model::collapse::Window;
 use context_model::id::SessionId;
 use context_model::mounts::MountMapping;
 use context_store::Store;
@@ -270,8 +269,8 @@ impl ContextManager {
         &self,
         env: &'env Env,
         id: String,
-        from_tx: i64,
-        to_tx: i64,
+        from_tx: f64,
+        to_tx: f64,
     ) -> napi::Result<PromiseRaw<'env, String>> {
         let work = move |open: Open| async move {
             let (from, to) = (convert::tx(from_tx)?, convert::tx(to_tx)?);
@@ -310,7 +309,8 @@ impl ContextManager {
         let work = |open: Open| async move {
             let (limit, kind) = options.map_or((None, None), |o| (o.limit, o.r#type));
             let kind = convert::object_type(kind)?;
-            Ok(open.engine.search(&text, limit.unwrap_or(20) as usize, kind).await?)
+            let limit = limit.map_or(Ok(20), |n| convert::whole(n, "limit"))?;
+            Ok(open.engine.search(&text, limit, kind).await?)
         };
         self.call(env, work, |hits| hits.into_iter().map(convert::hit).collect())
     }
@@ -416,12 +416,11 @@ async fn open_session(
     store: &Arc<dyn Store>,
     import: Option<String>,
 ) -> Result<Engine, Coded> {
+    let window = convert::window(options.window)?;
     let imported = match import {
         Some(path) => Some(portable::import_session_file(&**store, &path).await?),
         None => None,
     };
-    let window = options.window.unwrap_or(js::WindowOptions { per_turn: None, turns_back: None });
-    let usual = Window::default();
     let mounts = options.mounts.unwrap_or_default().into_iter().map(|m| MountMapping {
         agent_prefix: m.agent_prefix,
         canonical_prefix: m.canonical_prefix,
@@ -432,10 +431,7 @@ async fn open_session(
         system_prompt: options.system_prompt,
         filesystem_id: options.filesystem_id,
         mounts: mounts.collect(),
-        window: Window {
-            per_turn: window.per_turn.map_or(usual.per_turn, |n| n as usize),
-            turns_back: window.turns_back.map_or(usual.turns_back, |n| n as usize),
-        },
+        window,
         watch: options.watch.unwrap_or(true),
         watch_unmapped: options.watch_unmapped,
         detect_devices: options.detect_devices.unwrap_or(false),

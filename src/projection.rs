@@ -230,7 +230,7 @@ impl ContextManager {
         &self,
         env: &'env Env,
         session_id: String,
-        tx: i64,
+        tx: f64,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
         let work = move |open: Open| async move {
             Ok(open.engine.restore(&SessionId::new(session_id)?, convert::tx(tx)?).await?)

@@ -49,9 +49,9 @@ pub struct MountMapping {
 #[napi(object)]
 pub struct WindowOptions {
     /// How many of the most recent tool outputs of one turn stay active. Default 5.
-    pub per_turn: Option<u32>,
+    pub per_turn: Option<f64>,
     /// How many turns back tool outputs stay active, the current one included. Default 3.
-    pub turns_back: Option<u32>,
+    pub turns_back: Option<f64>,
 }
 
 /// How a session is opened.
@@ -140,7 +140,7 @@ pub struct SetChange {
 pub struct Part {
     /// First and last line, counted from 1.
     #[napi(ts_type = "[number, number]")]
-    pub lines: Option<Vec<u32>>,
+    pub lines: Option<Vec<f64>>,
     /// Only lines that contain this text.
     pub grep: Option<String>,
 }
@@ -211,7 +211,7 @@ pub struct AsOf {
     /// What the store knew at this time, RFC 3339.
     pub tx_time: Option<String>,
     /// What the store knew after this transaction.
-    pub tx_id: Option<i64>,
+    pub tx_id: Option<f64>,
 }
 
 /// Which objects a query wants; absent fields do not restrict.
@@ -232,7 +232,7 @@ pub struct QueryFilter {
 #[napi(object)]
 pub struct SearchOptions {
     /// At most this many hits. Default 20.
-    pub limit: Option<u32>,
+    pub limit: Option<f64>,
     /// Only objects of this type.
     #[napi(ts_type = "ObjectType")]
     pub r#type: Option<String>,
