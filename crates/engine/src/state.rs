@@ -19,9 +19,10 @@ use serde_json::{Value, json};
 use crate::catalog::{Catalog, Kind, Meta};
 use crate::engine::Inner;
 use crate::error::{EngineError, Result};
-use crate::project::{Edit, OpenCalls};
+use crate::project::Edit;
 use crate::rolls::Rolled;
 use crate::sight::Sight;
+use crate::taking::OpenCalls;
 use crate::usage::Accounting;
 use crate::versions::KnownVersion;
 

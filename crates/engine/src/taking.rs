@@ -1,0 +1,295 @@
+//! Taking in the harness's messages: what each becomes in the record, and what of it is visible.
+
+use context_model::excerpt::{Gate, excerpt};
+use context_model::id::ObjectId;
+use context_model::marker;
+use context_model::object::Status;
+use context_model::pricing::Policy;
+use context_model::{render, tokens};
+use context_store::AsOf;
+use serde_json::{Map, Value};
+
+use crate::catalog::Kind;
+use crate::engine::Inner;
+use crate::error::Result;
+use crate::messages::{block_units, has_image, message_tokens, result_text, text_of};
+use crate::project::{Call, Edit, Incoming, Plan};
+use crate::record::ToolcallInput;
+use crate::sight::{CollapsedCall, NewResult};
+use crate::state::{State, Work};
+
+/// Arguments of calls that wait for their result, by call ID.
+pub(crate) type OpenCalls = std::collections::HashMap<String, Map<String, Value>>;
+
+/// How messages are taken in.
+#[derive(Clone, Copy)]
+pub(crate) struct Taking {
+    /// They are not part of the record yet.
+    pub record: bool,
+    /// Large outputs may be shown as excerpts.
+    pub excerpts: bool,
+}
+
+impl Taking {
+    /// New messages. Where nothing may collapse nothing is cut at birth either.
+    pub fn new(call: &Call) -> Self {
+        Self { record: true, excerpts: call.rolls }
+    }
+}
+
+impl Inner {
+    pub async fn take_in(
+        &self,
+        state: &mut State,
+        incoming: &Incoming,
+        policy: &Policy,
+        taking: Taking,
+        plan: &mut Plan,
+    ) -> Result<()> {
+        let Incoming { key, message } = incoming;
+        match text_of(message, "role") {
+            "user" => {
+                if taking.record {
+                    self.add_to_chat(state, message).await?;
+                }
+                state.sight.push_fixed(key, message_tokens(message));
+            }
+            "assistant" => {
+                if taking.record {
+                    self.add_to_chat(state, message).await?;
+                }
+                state.last_call_ms = message.get("timestamp").and_then(Value::as_i64).or(state.last_call_ms);
+                // The call that gave this answer was made with what was visible before it.
+                let estimated = state.sight.tokens();
+                state.accounting.learn(&state.model, estimated, message);
+                state.sight.charge(policy);
+                state.cached_model = state.model.clone();
+                if matches!(text_of(message, "stopReason"), "error" | "aborted") {
+                    return Ok(());
+                }
+                state.push_answer(key, message);
+            }
+            "toolResult" => self.take_in_result(state, key, message, taking, plan).await?,
+            _ => state.sight.push_fixed(key, message_tokens(message)),
+        }
+        Ok(())
+    }
+
+    async fn add_to_chat(&self, state: &mut State, message: &Value) -> Result<()> {
+        for attempt in 0.. {
+            let mut work = Work::default();
+            self.add_message(state, message, &mut work)?;
+            match self.save(state, work).await {
+                Ok(_) => break,
+                Err(error) => self.retry(state, attempt, error).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn take_in_result(
+        &self,
+        state: &mut State,
+        key: &str,
+        message: &Value,
+        taking: Taking,
+        plan: &mut Plan,
+    ) -> Result<()> {
+        let call_id = text_of(message, "toolCallId");
+        let text = result_text(message);
+        let known = state.object_of(&text).or_else(|| state.expected_object(call_id));
+        let object = match known {
+            Some(object) => {
+                if taking.record && !state.stays.contains_key(&object) {
+                    self.rejoin(state, &object).await?;
+                }
+                object
+            }
+            None if taking.record => {
+                let input = self.input_of(state, message, &text);
+                let observed = self.observe(&input).await?;
+                if let Some(gated) = gated_text(&input.tool, &input.content) {
+                    let id = self.record(state, &input, &observed).await?;
+                    state.gated.insert(id.clone(), gated);
+                    id
+                } else {
+                    self.record(state, &input, &observed).await?
+                }
+            }
+            None => {
+                state.sight.push_fixed(key, message_tokens(message));
+                return Ok(());
+            }
+        };
+        state.sight.answer(call_id, &object);
+        let reference = state.reference(&object);
+        if text == reference || has_image(message) {
+            state.sight.push_fixed(key, message_tokens(message));
+            return Ok(());
+        }
+        let mut size = tokens::estimate(&text) as u64;
+        let excerpt = match state.gated.remove(&object) {
+            Some(excerpt) => Some(excerpt).filter(|_| taking.excerpts),
+            None if !taking.record => self.excerpt_of(&object).await?,
+            None => None,
+        };
+        let is_excerpt = excerpt.is_some();
+        if let Some(excerpt) = excerpt {
+            let excerpt = format!("{}\n{excerpt}", state.short_line(&object).unwrap_or_default());
+            size = tokens::estimate(&excerpt) as u64;
+            if excerpt != text {
+                let edits = if taking.record { &mut plan.edits } else { &mut state.pending };
+                edits.push(Edit::Result { key: key.to_owned(), object: object.clone(), text: Some(excerpt) });
+            }
+        }
+        let args = state.open_calls.remove(call_id).unwrap_or_default();
+        let shown = match args.get("path").and_then(Value::as_str) {
+            Some(path) if text_of(message, "toolName") == "read" => {
+                let offset = args.get("offset").and_then(Value::as_u64).map(|n| n as usize);
+                let output = state.without_header(&object, &text);
+                self.lines_shown(state, &object, path, offset, output).await?
+            }
+            _ => None,
+        };
+        if let Some(lines) = &shown
+            && state.hash_of(&lines.file) == Some(lines.hash)
+        {
+            state.know(&lines.file, lines.hash);
+        }
+        let State { sight, sets, .. } = state;
+        let result = NewResult { object: object.clone(), shown, is_excerpt, reference, tokens: size };
+        sight.push_result(key, result, sets);
+        if !taking.record {
+            state.repeat_rolls(&object);
+        }
+        Ok(())
+    }
+
+    /// The excerpt with which a recorded output entered the context, if it was too large.
+    async fn excerpt_of(&self, object: &ObjectId) -> Result<Option<String>> {
+        let Some(version) = self.store().get(object, AsOf::default()).await? else { return Ok(None) };
+        let document = version.document;
+        let tool = document.text("tool").unwrap_or_default();
+        Ok(document.content().and_then(|content| gated_text(tool, content)))
+    }
+
+    /// A result that no hook has reported, as a tool call: its arguments are those of its call.
+    fn input_of(&self, state: &State, message: &Value, text: &str) -> ToolcallInput {
+        let call_id = text_of(message, "toolCallId");
+        ToolcallInput {
+            call_id: call_id.to_owned(),
+            tool: match text_of(message, "toolName") {
+                "" => "unknown".to_owned(),
+                name => name.to_owned(),
+            },
+            args: state.open_calls.get(call_id).cloned().unwrap_or_default(),
+            args_display: None,
+            content: text.to_owned(),
+            status: if message.get("isError") == Some(&Value::Bool(true)) {
+                Status::Fail
+            } else {
+                Status::Ok
+            },
+            file_refs: Vec::new(),
+        }
+    }
+}
+
+impl State {
+    fn push_answer(&mut self, key: &str, message: &Value) {
+        let blocks = message.get("content").and_then(Value::as_array);
+        let (mut prose, mut full, mut collapsed) = (0, 0, 0);
+        let mut calls = Vec::new();
+        for block in blocks.into_iter().flatten() {
+            if text_of(block, "type") != "toolCall" {
+                prose += block_units(block);
+                continue;
+            }
+            let call_id = text_of(block, "id");
+            let args = block.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
+            let units = block_units(block);
+            full += units;
+            let signed = block.get("thoughtSignature").is_some_and(|s| !s.is_null());
+            let short = if signed { None } else { self.collapsed(call_id, text_of(block, "name"), &args) };
+            match short {
+                Some(marker::Collapsed { args, saved_chars, .. }) => {
+                    collapsed += units.saturating_sub(saved_chars);
+                    let position = calls.len();
+                    calls.push(CollapsedCall { call_id: call_id.to_owned(), position, object: None, args });
+                }
+                None => collapsed += units,
+            }
+            self.open_calls.insert(call_id.to_owned(), args);
+        }
+        self.sight.push_fixed(key, tokens::of_chars(prose) as u64);
+        if calls.is_empty() {
+            self.sight.push_fixed(key, tokens::of_chars(full) as u64);
+        } else {
+            let (full, collapsed) = (tokens::of_chars(full) as u64, tokens::of_chars(collapsed) as u64);
+            self.sight.push_arguments(key, calls, full, collapsed);
+        }
+    }
+
+    /// The collapsed form of a call's arguments, where it is shorter.
+    fn collapsed(
+        &mut self,
+        call_id: &str,
+        tool: &str,
+        args: &Map<String, Value>,
+    ) -> Option<marker::Collapsed> {
+        self.issued.extend(marker::tags_in(args));
+        let object = ObjectId::toolcall(call_id, self.repeated.get(call_id).copied().unwrap_or(0));
+        let handle = self.catalog.handle_of(&object);
+        marker::collapse_args(tool, args, &handle)
+    }
+
+    /// The pool line of an object under its handle.
+    pub fn short_line(&self, id: &ObjectId) -> Option<String> {
+        match &self.catalog.get(id)?.kind {
+            Kind::Toolcall { tool, status } => {
+                Some(render::toolcall_line(&ObjectId::new(self.handle(id)), tool, *status))
+            }
+            Kind::File { .. } => None,
+        }
+    }
+
+    /// An output as the tool gave it, without the line that was put before it.
+    fn without_header<'a>(&self, id: &ObjectId, text: &'a str) -> &'a str {
+        let header = self.short_line(id).unwrap_or_default();
+        text.strip_prefix(header.as_str()).and_then(|rest| rest.strip_prefix('\n')).unwrap_or(text)
+    }
+
+    /// The line that stands in place of an object's output, under its handle.
+    fn reference(&self, id: &ObjectId) -> String {
+        match self.catalog.get(id).map(|meta| &meta.kind) {
+            Some(Kind::Toolcall { tool, status }) => {
+                render::toolcall_ref(&ObjectId::new(self.handle(id)), tool, *status)
+            }
+            _ => String::new(),
+        }
+    }
+
+    pub fn handle(&self, id: &ObjectId) -> String {
+        self.catalog.handle(id).unwrap_or(id.as_str()).to_owned()
+    }
+
+    /// The object that a result's first line names: its header, or the reference that replaced it.
+    fn object_of(&self, text: &str) -> Option<ObjectId> {
+        let first = text.lines().next()?;
+        let rest = first.strip_prefix("toolcall_ref ").unwrap_or(first);
+        let handle = rest.strip_prefix("id=")?.split(' ').next()?;
+        let id = self.catalog.find(handle)?;
+        (self.short_line(&id).as_deref() == Some(first) || self.reference(&id) == first).then_some(id)
+    }
+
+    /// The object of a call that was recorded and has no place in the request yet.
+    fn expected_object(&self, call_id: &str) -> Option<ObjectId> {
+        let last = self.repeated.get(call_id).copied().unwrap_or(0);
+        let id = ObjectId::toolcall(call_id, last);
+        (self.sets.index().contains(&id) && !self.sight.knows(&id)).then_some(id)
+    }
+}
+
+pub(crate) fn gated_text(tool: &str, content: &str) -> Option<String> {
+    excerpt(content, &Gate::for_tool(tool)?).map(|excerpt| excerpt.text)
+}
