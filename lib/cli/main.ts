@@ -1,7 +1,10 @@
 #!/usr/bin/env node
 /** The program `pi-context-manager`. */
+import { doctor, DOCTOR_HELP } from './doctor.ts'
+import { inspect, INSPECT_HELP } from './inspect.ts'
 import { replay, REPLAY_HELP } from './replay.ts'
 import { out, tell, UsageError } from './terminal.ts'
+import { EXPORT_HELP, exportCommand, IMPORT_HELP, importCommand } from './transfer.ts'
 
 interface Command {
   help: string
@@ -10,11 +13,19 @@ interface Command {
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   replay: { help: REPLAY_HELP, run: replay },
+  inspect: { help: INSPECT_HELP, run: inspect },
+  export: { help: EXPORT_HELP, run: exportCommand },
+  import: { help: IMPORT_HELP, run: importCommand },
+  doctor: { help: DOCTOR_HELP, run: doctor },
 }
 
 const HELP = `pi-context-manager COMMAND [options]
 
   replay     what the context manager would have saved on your recorded sessions
+  inspect    what is in a store: sessions, objects, versions, and what a call was sent
+  export     a store or a session as a file
+  import     what was exported, into a store
+  doctor     integrity, sizes, orphans, and what uses space
 
 pi-context-manager COMMAND --help explains a command.`
 

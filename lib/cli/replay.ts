@@ -52,6 +52,8 @@ How the provider caches and charges
                         them the prices of the model that was used
   --window N            the model's context window in tokens (default 200000)
   --chars-per-token N   instead of what the session's own usage tells
+  --system-tokens N     tokens of the system part, instead of what its usage tells (Claude Code's is
+                        ten times that of Pi)
 
 The context manager's own settings
   --per-turn N          tool results of a turn that stay active (default 5)
@@ -80,6 +82,7 @@ const OPTIONS = {
   write: { type: 'string' },
   window: { type: 'string' },
   'chars-per-token': { type: 'string' },
+  'system-tokens': { type: 'string' },
   'per-turn': { type: 'string' },
   'turns-back': { type: 'string' },
   'only-at-user-turn': { type: 'boolean' },
@@ -93,7 +96,7 @@ type Values = ReturnType<typeof parse>['values']
 export async function replay(args: string[]): Promise<number> {
   const { values, positionals } = parse(args)
   const options = optionsOf(values)
-  const scale = values['chars-per-token'] === undefined ? undefined : numberOf('chars-per-token', values['chars-per-token'], 0, 1, 10)
+  const scale = scaleOf(values)
   const baseline = values.check === undefined ? undefined : readBaseline(values.check)
   const paths = [...positionals, ...(values.all === true ? [piSessionFolder()] : [])]
   if (paths.length === 0) throw new UsageError('replay needs a session file, a folder, or --all')
@@ -165,7 +168,7 @@ async function filesOf(paths: readonly string[], report: (problem: Problem) => v
 async function one(
   file: string,
   options: ReplayOptions,
-  scale: number | undefined,
+  scale: Scale,
   progress: (part: number) => void,
   problems: Problem[],
 ): Promise<SessionReport | undefined> {
@@ -176,7 +179,8 @@ async function one(
       tell(`${file}: no model call, nothing to replay`)
       return undefined
     }
-    if (scale !== undefined) found.unitsPerToken = scale
+    found.unitsPerToken = scale.unitsPerToken ?? found.unitsPerToken
+    found.systemTokens = scale.systemTokens ?? found.systemTokens
     return await replaySession(recording, found, options, (calls) => progress(calls / found.calls))
   } catch (error) {
     problems.push({ file, message: reason(error), fatal: true })
@@ -243,15 +247,28 @@ function pricesOf(values: Values): ReplayOptions['prices'] {
   return ratioPrices(numberOf('read', values.read, 0.1, 0, 1), numberOf('write', values.write, 1.25, 0, 100))
 }
 
+/** What a session's own usage tells, unless the user does. */
+interface Scale {
+  unitsPerToken: number | undefined
+  systemTokens: number | undefined
+}
+
+function scaleOf(values: Values): Scale {
+  const number = (name: 'chars-per-token' | 'system-tokens', least: number, most: number): number | undefined =>
+    values[name] === undefined ? undefined : numberOf(name, values[name], 0, least, most)
+  return { unitsPerToken: number('chars-per-token', 1, 10), systemTokens: number('system-tokens', 0, 1_000_000) }
+}
+
 /** What the figures were measured with, for programs and as a sentence. */
-function described({ cache, prices, window, manager }: ReplayOptions, scale: number | undefined): { json: JsonReport['options']; text: string } {
+function described({ cache, prices, window, manager }: ReplayOptions, { unitsPerToken, systemTokens }: Scale): { json: JsonReport['options']; text: string } {
   const ratio = prices === undefined ? undefined : { read: prices.cacheRead / prices.input, write: prices.cacheWrite / prices.input }
   const rules = [cache.name, cache.lookback, cache.minimum, cache.granularity, cache.lifetimeMs / 1000].map((part) => part ?? '-').join('/')
   const money = ratio === undefined ? "the models' own prices" : `cached ${ratio.read}, written ${ratio.write}`
-  const size = scale === undefined ? 'tokens by the sessions’ own usage' : `${scale} characters a token`
+  const size = unitsPerToken === undefined ? 'tokens by the sessions’ own usage' : `${unitsPerToken} characters a token`
+  const system = systemTokens === undefined ? '' : `, system part ${systemTokens}`
   const own = `window of ${manager.perTurn} results a turn and ${manager.turnsBack} turns${manager.onlyAtUserTurn ? ', rolls at user turns' : ''}`
   return {
-    json: { cache: cache.name, prices: ratio ?? 'own', window, charsPerToken: scale ?? 'fitted' },
-    text: `cache ${rules}, ${money}, ${size}, context window ${window}, ${own}`,
+    json: { cache: cache.name, prices: ratio ?? 'own', window, charsPerToken: unitsPerToken ?? 'fitted', systemTokens: systemTokens ?? 'fitted' },
+    text: `cache ${rules}, ${money}, ${size}${system}, context window ${window}, ${own}`,
   }
 }

@@ -1,0 +1,218 @@
+import { spawn } from 'node:child_process'
+import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, describe, expect, test } from 'vitest'
+import { contentsOf } from '../../lib/inspect/contents.ts'
+import { difference } from '../../lib/inspect/difference.ts'
+import { rebuild } from '../../lib/inspect/request.ts'
+import { blocksOf, Calls } from '../../lib/replay/blocks.ts'
+import { isCall } from '../../lib/replay/recording.ts'
+import type { Message } from '../../lib/replay/recording.ts'
+import { findNode } from '../../pi-runtime/index.mjs'
+import { withExtension } from '../rig/extension.ts'
+import { startModelServer } from '../rig/model-server.ts'
+import { cleanUp, createPiHome, startRpc } from '../rig/pi.ts'
+import { calls } from '../rig/reply.ts'
+import { entriesOf, fixture, stepsOf, temporaryFolder } from './support.ts'
+
+afterEach(cleanUp)
+
+const MAIN = fileURLToPath(new URL('../../lib/cli/main.ts', import.meta.url))
+
+function cli(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  return new Promise((resolve, reject) => {
+    const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
+    const child = spawn(findNode(), [...flags, MAIN, ...args])
+    let stdout = ''
+    let stderr = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+    child.on('error', reject)
+    child.on('close', (code) => resolve({ code, stdout, stderr }))
+  })
+}
+
+/** A store with the session of a recording in it. */
+async function storeOf(name: string): Promise<string> {
+  const store = join(temporaryFolder(), 'context.db')
+  const { code, stderr } = await cli('replay', fixture(name), '--policies', 'anchored', '--quiet', '--store', store)
+  expect([code, stderr]).toEqual([0, ''])
+  return store
+}
+
+describe('export, import, doctor', () => {
+  test('a store goes through a file into another one, twice, and both are whole', async () => {
+    const store = await storeOf('pi-version-3.jsonl')
+    const folder = temporaryFolder()
+    const file = join(folder, 'all.jsonl')
+    const other = join(folder, 'other.db')
+    expect(await cli('export', '--store', store, file)).toMatchObject({ code: 0, stderr: '' })
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    const [, versions] = /in (\d+) versions/.exec((await cli('export', '--store', store, '--force', file)).stdout) ?? []
+    const first = await cli('import', '--store', other, file)
+    expect(first.stdout).toContain(`${versions} of ${versions} versions were new`)
+    const second = await cli('import', '--store', other, file)
+    expect(second.stdout).toContain(`0 of ${versions} versions were new`)
+    const found = JSON.parse((await cli('doctor', '--store', other, '--json')).stdout)
+    expect(found).toMatchObject({ damages: [], sessions: 1, orphans: [], byType: { chat: { objects: 1 } } })
+    expect(Object.values(found.byType as Record<string, { versions: number }>).reduce((sum, one) => sum + one.versions, 0)).toBe(Number(versions))
+  })
+
+  test('an object that no session knows is an orphan', async () => {
+    const store = await storeOf('pi-version-1.jsonl')
+    const file = join(temporaryFolder(), 'all.jsonl')
+    await cli('export', '--store', store, file)
+    const before = await contentsOf(file)
+    expect(before.orphans).toEqual([])
+    expect(before.sessions).toMatchObject([{ turns: 9 }])
+    const lines = readFileSync(file, 'utf8').split('\n')
+    writeFileSync(file, lines.filter((line) => !line.startsWith('{"object":"session:')).join('\n'))
+    const after = await contentsOf(file)
+    expect(after.orphans.map(({ id }) => id)).toEqual(before.objects.filter(({ type }) => type === 'file' || type === 'toolcall').map(({ id }) => id))
+    expect(after.orphans.length).toBeGreaterThan(40)
+  })
+
+  test('a file is not written over, and a cut one is refused', async () => {
+    const store = await storeOf('pi-version-1.jsonl')
+    const file = join(temporaryFolder(), 'all.jsonl')
+    await cli('export', '--store', store, file)
+    expect(await cli('export', '--store', store, file)).toMatchObject({ code: 2, stderr: expect.stringContaining('exists') })
+    truncateSync(file, statSync(file).size - 500)
+    const other = join(temporaryFolder(), 'other.db')
+    const refused = await cli('import', '--store', other, file)
+    expect(refused.code).toBe(1)
+    expect(refused.stderr).toContain('nothing was imported')
+    const found = JSON.parse((await cli('doctor', '--store', other, '--json')).stdout)
+    expect(found).toMatchObject({ sessions: 0, byType: {} })
+  })
+
+  test('a damaged store is named and fails', async () => {
+    const store = await storeOf('pi-version-1.jsonl')
+    const bytes = readFileSync(store)
+    const at = bytes.indexOf('all rules hold')
+    expect(at).toBeGreaterThan(0)
+    for (let place = at; place > 0; place = bytes.indexOf('all rules hold', place + 1)) bytes.write('ALL', place)
+    writeFileSync(store, bytes)
+    const { code, stdout, stderr } = await cli('doctor', '--store', store)
+    expect(stderr).toBe('')
+    expect(code).toBe(1)
+    expect(stdout).toMatch(/integrity {2}\d+ damaged/)
+  })
+
+  test.each([
+    [['export'], 'needs the name of one file'],
+    [['import', 'a', 'b'], 'needs the name of one file'],
+    [['import', '/nonexistent/file'], 'there is no file'],
+    [['doctor', '--store', '/nonexistent/store.db'], 'there is no store at'],
+    [['inspect', '--store', '/nonexistent/store.db'], 'there is no store at'],
+    [['inspect', '--call', '3'], '--call needs'],
+    [['doctor', '--top', 'x'], '--top takes a number'],
+  ])('%j is wrong use', async (args, sentence) => {
+    const { code, stderr } = await cli(...args)
+    expect(code).toBe(2)
+    expect(stderr).toContain(sentence)
+  })
+
+  test.each(['inspect', 'export', 'import', 'doctor'])('%s --help', async (command) => {
+    const { code, stdout } = await cli(command, '--help')
+    expect(code).toBe(0)
+    expect(stdout).toContain('--store')
+  })
+})
+
+test.each([
+  ['a\nb', 'a\nb', ''],
+  ['a\nb\nc', 'a\nx\nc', ' a\n-b\n+x\n c'],
+  ['', 'a', '-\n+a'],
+  ['1\n2\n3\n4\n5\n6\n7\n8', '1\n2\n3\n4\nnew\n5\n6\n7\n8', '…\n 3\n 4\n+new\n 5\n 6\n…'],
+  ['a\nb\nc\nd', 'b\nc\ne\nd', '-a\n b\n c\n+e\n d'],
+])('the difference from %j to %j', (before, after, expected) => {
+  expect(difference(before, after)).toBe(expected)
+})
+
+describe('inspect', () => {
+  test('lists sessions, and the page has every object with its versions; the store stays as it was', async () => {
+    const store = await storeOf('pi-version-3.jsonl')
+    const before = readFileSync(store)
+    const listed = await cli('inspect', '--store', store)
+    expect(listed.stdout).toMatch(/9 turns +\d+ objects +\S+\n$/)
+    const page = join(temporaryFolder(), 'store.html')
+    expect((await cli('inspect', '--store', store, '--html', page)).code).toBe(0)
+    const html = readFileSync(page, 'utf8')
+    for (const name of ['money', 'cart', 'stock', 'discount']) expect(html.includes(`/home/dev/shop/src/${name}.ts`), name).toBe(true)
+    expect(html.includes('+  // Parts without a price are a mistake')).toBe(true)
+    expect(html.includes('Leave them where they are')).toBe(true)
+    expect(/<script|<img|<link|url\(/.exec(html)?.[0]).toBeUndefined()
+    expect(readFileSync(store).equals(before)).toBe(true)
+    expect(existsSync(`${store}-wal`) && statSync(`${store}-wal`).size > 0).toBe(false)
+  })
+
+  test('what call N was sent is what the model server got, rolls and a step back included', async () => {
+    const text = (n: number) => `line of file ${n} that is long enough to count for something\n`.repeat(120)
+    let step = 0
+    const server = await startModelServer((request) => {
+      if (request.kind !== 'agent') return 'summary'
+      step += 1
+      const round = Math.floor((step - 1) / 3)
+      if (step % 3 === 1) return calls(['write', { path: `f${round}.txt`, content: text(round) }])
+      if (step % 3 === 2) return calls(['read', { path: `f${round}.txt` }], ['bash', { command: `wc f${round}.txt` }])
+      return `round ${round} is done`
+    })
+    const home = createPiHome({ server, api: 'anthropic-messages', model: { cost: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } } })
+    const rpc = await startRpc({ home, ...withExtension(join(home.root, 'context.db')) })
+    for (let round = 0; round < 12; round += 1) await rpc.prompt(`do round ${round}`)
+    const { sessionFile } = await rpc.state()
+    await rpc.close()
+    server.check()
+    const requests = server.agentRequests
+    expect(requests).toHaveLength(36)
+    expect(requests.some(({ raw }) => raw.includes('toolcall_ref '))).toBe(true)
+    for (const [n, { body }] of requests.entries()) {
+      const { calls: count, request } = await rebuild(sessionFile, n)
+      expect(count).toBe(36)
+      expect(textsOf(request?.messages ?? []), `call ${n}`).toEqual(sentTexts(body))
+    }
+    expect((await rebuild(sessionFile, 36)).request).toBeUndefined()
+  })
+
+  test('after a compaction and a branch the recorded session gives a request for each call', async () => {
+    const { steps } = await stepsOf(fixture('pi-version-3.jsonl'))
+    const answers = entriesOf(steps).filter(({ message }) => isCall(message))
+    for (const n of answers.keys()) {
+      const { request } = await rebuild(fixture('pi-version-3.jsonl'), n)
+      expect(request?.messages.length).toBeGreaterThan(1)
+    }
+    const last = (await rebuild(fixture('pi-version-3.jsonl'), answers.length - 1)).request
+    expect(last?.messages.some(({ role }) => role === 'compactionSummary')).toBe(true)
+    expect(JSON.stringify(last?.messages)).not.toContain('Move all rules into one file')
+  })
+})
+
+/** Texts, arguments and results of messages in their order. */
+function textsOf(messages: readonly Message[]): string[] {
+  const known = new Calls()
+  return messages
+    .filter(({ role }) => role !== 'system')
+    .flatMap((message) => {
+      known.add(message)
+      return blocksOf({ key: '', message }, known).map((block) => {
+        const [, inner] = JSON.parse(block.bytes) as [string, { type: string; text?: string; input?: object; content?: { text: string }[] }]
+        if (inner.type === 'tool_use') return JSON.stringify(inner.input)
+        return inner.type === 'tool_result' ? (inner.content ?? []).map((one) => one.text).join('\n') : (inner.text ?? '')
+      })
+    })
+}
+
+/** The same of a request as it arrived. */
+function sentTexts(body: Record<string, any>): string[] {
+  return body['messages'].flatMap((message: Record<string, any>) => {
+    if (message['role'] === 'system') return []
+    const content = typeof message['content'] === 'string' ? [{ type: 'text', text: message['content'] }] : message['content']
+    return content.map((block: Record<string, any>) => {
+      if (block['type'] === 'tool_use') return JSON.stringify(block['input'])
+      if (block['type'] !== 'tool_result') return block['text']
+      return typeof block['content'] === 'string' ? block['content'] : block['content'].map((one: { text: string }) => one.text).join('\n')
+    })
+  })
+}

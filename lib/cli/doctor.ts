@@ -1,0 +1,123 @@
+/** The command `doctor`. */
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { contentsOf } from '../inspect/contents.ts'
+import type { Contents, ObjectSummary } from '../inspect/contents.ts'
+import { native } from '../native.ts'
+import { STORE_HELP, storeOf, withFolder } from './store.ts'
+import { numberOf, out } from './terminal.ts'
+
+export const DOCTOR_HELP = `pi-context-manager doctor [options]
+
+Checks a store: reads every version and compares it with the hash that it was stored with, says how large
+the store is and what uses the space, and names objects that no session knows. Changes nothing.
+
+${STORE_HELP}
+  --top N               how many of the largest objects are named (default 10)
+  --json                the findings as JSON
+
+Exit code: 0 for an intact store, 1 for a damaged one.`
+
+/** What the command finds. */
+interface Findings {
+  store: string
+  /** Bytes of the database's files; empty for a node. */
+  files: Record<string, number>
+  damages: { id?: string; txId?: number; what: string }[]
+  sessions: number
+  byType: Record<string, { objects: number; versions: number; bytes: number }>
+  orphans: Sized[]
+  largest: Sized[]
+}
+
+type Sized = Omit<ObjectSummary, 'written'>
+
+/** Runs the command; resolves with the exit code. */
+export async function doctor(args: string[]): Promise<number> {
+  const { values } = parseArgs({
+    args,
+    options: { store: { type: 'string' }, top: { type: 'string', default: '10' }, json: { type: 'boolean' } },
+  })
+  const top = numberOf('top', values.top, 10, 0, 100_000)
+  const { options, name } = storeOf(values.store)
+  const damages = await native.verifyStore(options)
+  // A damaged store can't be exported whole; what it holds is then left open.
+  const contents =
+    damages.length > 0
+      ? NOTHING
+      : await withFolder(async (folder) => {
+          const file = join(folder, 'export.jsonl')
+          await native.exportStore(options, file)
+          return contentsOf(file)
+        })
+  const findings: Findings = {
+    store: name,
+    files: options.kind === 'sqlite' ? filesOf(options.path) : {},
+    damages,
+    sessions: contents.sessions.length,
+    byType: byType(contents.objects),
+    orphans: contents.orphans.map(sized),
+    largest: [...contents.objects].sort((left, right) => right.bytes - left.bytes).slice(0, top).map(sized),
+  }
+  if (values.json === true) out(JSON.stringify(findings, null, 2))
+  else print(findings)
+  return damages.length === 0 ? 0 : 1
+}
+
+function sized({ written: _, ...rest }: ObjectSummary): Sized {
+  return rest
+}
+
+const NOTHING: Contents = { objects: [], sessions: [], orphans: [] }
+
+function filesOf(path: string): Record<string, number> {
+  const sizes: Record<string, number> = {}
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
+    const found = statSync(file, { throwIfNoEntry: false })
+    if (found !== undefined) sizes[file] = found.size
+  }
+  return sizes
+}
+
+function byType(objects: readonly ObjectSummary[]): Findings['byType'] {
+  const sums: Findings['byType'] = {}
+  for (const { type, versions, bytes } of objects) {
+    const sum = (sums[type] ??= { objects: 0, versions: 0, bytes: 0 })
+    sum.objects += 1
+    sum.versions += versions
+    sum.bytes += bytes
+  }
+  return sums
+}
+
+function print({ store, files, damages, sessions, byType: types, orphans, largest }: Findings): void {
+  out(`store      ${store}`)
+  for (const [file, bytes] of Object.entries(files)) out(`           ${size(bytes).padStart(9)}  ${file}`)
+  if (damages.length === 0) out('integrity  every version has the hash that it was stored with')
+  else {
+    out(`integrity  ${damages.length} damaged:`)
+    for (const { id, txId, what } of damages) out(`           ${id ?? 'outside of any version'}${txId === undefined ? '' : ` @${txId}`}: ${what}`)
+    out('           Undamaged objects can still be read. Restore the file from a backup, or export single')
+    out('           sessions with "export --session ID" and import them into a new store.')
+    return
+  }
+  out(`holds      ${sessions} sessions`)
+  for (const [type, sum] of Object.entries(types).sort()) {
+    out(`           ${size(sum.bytes).padStart(9)}  ${sum.objects} ${type} in ${sum.versions} versions`)
+  }
+  if (orphans.length === 0) out('orphans    none: each file and tool call is in a session')
+  else {
+    out(`orphans    ${orphans.length} objects are in no session's index (left by a tracker, or by an import):`)
+    for (const { name, bytes } of orphans.slice(0, largest.length)) out(`           ${size(bytes).padStart(9)}  ${name}`)
+  }
+  out('largest    (text of all versions, before the store shares equal contents)')
+  for (const { name, versions, bytes } of largest) out(`           ${size(bytes).padStart(9)}  ${name}, ${versions} version${versions === 1 ? '' : 's'}`)
+}
+
+function size(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`
+  const unit = bytes < 1024 ** 2 ? 'KiB' : bytes < 1024 ** 3 ? 'MiB' : 'GiB'
+  const value = bytes / 1024 ** (unit === 'KiB' ? 1 : unit === 'MiB' ? 2 : 3)
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${unit}`
+}

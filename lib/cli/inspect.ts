@@ -1,0 +1,116 @@
+/** The command `inspect`. */
+import { closeSync, existsSync, openSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { ContextManager } from '../index.ts'
+import { contentsOf } from '../inspect/contents.ts'
+import type { SessionSummary } from '../inspect/contents.ts'
+import { begin, END, sessionParts } from '../inspect/page.ts'
+import { rebuild } from '../inspect/request.ts'
+import { native } from '../native.ts'
+import { piSessionFolder, sessionFiles } from '../replay/open.ts'
+import { STORE_HELP, storeOf, withFolder } from './store.ts'
+import { numberOf, out, tell, UsageError } from './terminal.ts'
+
+export const INSPECT_HELP = `pi-context-manager inspect [options]
+
+Lists the sessions of a store. With --html it writes a page with their turns and rolls, and each object
+with all its versions, their differences and their newest text. The store is read and not changed; it may
+be in use.
+
+${STORE_HELP}
+  --session ID          only this session
+  --html FILE           write the page
+  --json                the list as JSON
+
+What the model was sent
+  --call N              what call N of a session was sent, rebuilt byte for byte from Pi's session file,
+                        as JSON (N counts from 0). Needs --session or --pi-session.
+  --pi-session FILE     Pi's session file (default: that of --session in Pi's own folder)`
+
+/** Runs the command; resolves with the exit code. */
+export async function inspect(args: string[]): Promise<number> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      store: { type: 'string' },
+      session: { type: 'string' },
+      html: { type: 'string' },
+      json: { type: 'boolean' },
+      call: { type: 'string' },
+      'pi-session': { type: 'string' },
+    },
+  })
+  if (values.call !== undefined) return showCall(numberOf('call', values.call, 0), values.session, values['pi-session'])
+  const { options, name } = storeOf(values.store)
+  return withFolder(async (folder) => {
+    const whole = join(folder, 'store.jsonl')
+    await native.exportStore(options, whole, values.session)
+    const { sessions, objects } = await contentsOf(whole)
+    const summaries = new Map(objects.map((one) => [one.id, one]))
+    sessions.sort((left, right) => (left.lastWritten < right.lastWritten ? 1 : -1))
+    if (values.json === true) out(JSON.stringify(sessions, null, 2))
+    else if (values.html === undefined) list(sessions, name)
+    if (values.html === undefined) return 0
+    const page = openSync(values.html, 'w', 0o600)
+    try {
+      writeSync(page, begin(name, sessions))
+      for (const [index, { id }] of sessions.entries()) {
+        const file = join(folder, `session-${index}.jsonl`)
+        await native.exportStore(options, file, id)
+        const manager = await copyOf(file, id)
+        try {
+          for await (const part of sessionParts(manager, summaries)) writeSync(page, part)
+        } finally {
+          await manager.close()
+        }
+      }
+      writeSync(page, END)
+    } finally {
+      closeSync(page)
+    }
+    tell(`${values.html}: ${sessions.length} session${sessions.length === 1 ? '' : 's'} of ${name}`)
+    return 0
+  })
+}
+
+/** A copy of a session in memory, so that looking at it changes nothing; files are not looked for. */
+function copyOf(file: string, sessionId: string): Promise<ContextManager> {
+  return ContextManager.importSession(file, {
+    sessionId,
+    cwd: '/',
+    store: { kind: 'memory' },
+    filesystemId: 'inspect',
+    watch: false,
+    watchUnmapped: false,
+  })
+}
+
+function list(sessions: readonly SessionSummary[], store: string): void {
+  if (sessions.length === 0) {
+    out(`${store} holds no session`)
+    return
+  }
+  for (const { id, turns, objects, lastWritten } of sessions) {
+    out(`${lastWritten}  ${String(turns).padStart(4)} turns  ${String(objects).padStart(5)} objects  ${id}`)
+  }
+}
+
+async function showCall(call: number, session: string | undefined, given: string | undefined): Promise<number> {
+  const file = given ?? (await piFileOf(session))
+  if (!existsSync(file)) throw new UsageError(`there is no file ${file}`)
+  const { calls, request } = await rebuild(file, call)
+  if (request === undefined) throw new UsageError(`${file} has ${calls} calls, counted from 0; there is no call ${call}`)
+  out(JSON.stringify(request, null, 2))
+  return 0
+}
+
+/** Pi names a session's file by its time and its ID. */
+async function piFileOf(session: string | undefined): Promise<string> {
+  if (session === undefined) throw new UsageError('--call needs --session or --pi-session')
+  const folder = piSessionFolder()
+  if (existsSync(folder)) {
+    for await (const file of sessionFiles(folder)) if (file.endsWith(`_${session}.jsonl`)) return file
+  }
+  throw new UsageError(`Pi's folder ${folder} has no session ${session}; name the file with --pi-session`)
+}

@@ -1,0 +1,32 @@
+/** Which store a command means. */
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import type { StoreOptions } from '../../index.js'
+import { defaultStorePath } from '../index.ts'
+import { UsageError } from './terminal.ts'
+
+/** The option's line in a command's help. */
+export const STORE_HELP = `  --store STORE         the database file, or the http address of an XTDB node
+                        (default: the file that the Pi extension uses)`
+
+/** The store that an option names. Throws a {@link UsageError} for a file that does not exist, unless it may be new. */
+export function storeOf(text: string | undefined, mayBeNew = false): { options: StoreOptions; name: string } {
+  if (text !== undefined && /^https?:\/\//.test(text)) return { options: { kind: 'xtdb', url: text }, name: text }
+  const path = resolve(text ?? process.env['CONTEXT_STORE_PATH'] ?? defaultStorePath())
+  if (!mayBeNew && !existsSync(path)) {
+    const hint = text === undefined ? '; the Pi extension makes it in its first session' : ''
+    throw new UsageError(`there is no store at ${path}${hint}`)
+  }
+  return { options: { kind: 'sqlite', path }, name: path }
+}
+
+/** Lends a folder that only the user can read, and removes it. */
+export async function withFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), 'pi-context-'))
+  try {
+    return await work(folder)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

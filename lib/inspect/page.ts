@@ -1,0 +1,114 @@
+/** The page of a store: its sessions, their turns and rolls, their objects with versions and differences. */
+import type { ContextManager, ObjectDocument, SessionSets, Version } from '../index.ts'
+import { escape } from '../replay/page/chart.ts'
+import { STYLE } from '../replay/page/style.ts'
+import type { ObjectSummary, SessionSummary } from './contents.ts'
+import { difference } from './difference.ts'
+
+/** Longer texts are cut on the page; the store has them whole. */
+const MAX_TEXT = 12_000
+
+/** Versions of one object whose differences are shown, newest first. */
+const MAX_DIFFS = 20
+
+/** Begins the page. */
+export function begin(store: string, sessions: readonly SessionSummary[]): string {
+  const rows = sessions
+    .map(({ id, turns, objects, lastWritten }) => `<tr><td><a href="#${escape(id)}">${escape(id)}</a></td><td class="n">${turns}</td><td class="n">${objects}</td><td>${escape(lastWritten)}</td></tr>`)
+    .join('')
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>Context store</title><style>${STYLE}a{color:var(--anchored)}</style></head><body><main>
+<h1>Context store</h1><p class="dim">${escape(store)}</p>
+<div class="scroll"><table><thead><tr><th>session</th><th class="n">turns</th><th class="n">objects</th><th>last written</th></tr></thead><tbody>${rows}</tbody></table></div>
+`
+}
+
+/** Ends the page. */
+export const END = '</main></body></html>\n'
+
+/** One session, piece by piece: each object's history is in memory only while it is written. */
+export async function* sessionParts(
+  manager: ContextManager,
+  summaries: ReadonlyMap<string, ObjectSummary>,
+): AsyncGenerator<string> {
+  const session = manager.sessionId
+  const sets = await manager.sessionSets()
+  const chat = await manager.get(`chat:${session}`)
+  yield `<h2 id="${escape(session)}">Session ${escape(session)}</h2>${setsTable(sets)}<h3>Turns and rolls</h3>${turns(chat)}<h3>Objects, in the order in which the session met them</h3>`
+  const active = new Set(sets.active_set)
+  const pinned = new Set(sets.pinned_set)
+  for (const id of sets.session_index) {
+    const history = await manager.history(id)
+    const last = history.at(-1)
+    if (last === undefined) continue
+    const marks = [active.has(id) ? 'active' : '', pinned.has(id) ? 'pinned' : ''].filter((mark) => mark !== '')
+    yield `<details><summary>${escape(title(last.document))} <span class="dim">${history.length} version${history.length === 1 ? '' : 's'}${marks.map((mark) => `, ${mark}`).join('')}</span></summary>${facts(last.document)}${versions(history, summaries.get(id)?.written ?? [])}</details>\n`
+  }
+}
+
+function setsTable(sets: SessionSets): string {
+  const row = Object.entries(sets).map(([name, ids]: [string, string[]]) => `${ids.length} in ${name}`)
+  return `<p class="dim">${escape(row.join(', '))}</p>`
+}
+
+function turns(chat: ObjectDocument | null): string {
+  const list = Array.isArray(chat?.['turns']) ? (chat['turns'] as Record<string, unknown>[]) : []
+  if (list.length === 0) return '<p class="dim">none</p>'
+  const rows = list.map((turn, index) => {
+    const rolls = Array.isArray(turn['rolls']) ? (turn['rolls'] as Record<string, unknown>[]) : []
+    const answers = Array.isArray(turn['assistant']) ? turn['assistant'].length : 0
+    const calls = Array.isArray(turn['toolcall_ids']) ? turn['toolcall_ids'].length : 0
+    return `<tr><td class="n">${index + 1}</td><td style="white-space:normal">${escape(short(textIn(turn['user'])))}</td><td class="n">${answers}</td><td class="n">${calls}</td><td style="white-space:normal">${escape(rolls.map(rollText).join('; '))}</td></tr>`
+  })
+  return `<div class="scroll"><table><thead><tr><th class="n">turn</th><th>user</th><th class="n">answers</th><th class="n">tool calls</th><th>rolls</th></tr></thead><tbody>${rows.join('')}</tbody></table></div>`
+}
+
+function rollText(roll: Record<string, unknown>): string {
+  if (roll['undone'] === true) return 'taken back'
+  const { items, removed_tokens: removed, reason } = (roll['receipt'] ?? {}) as Record<string, unknown>
+  return `${items ?? '?'} items, ${removed ?? '?'} tokens, ${reason ?? ''}`
+}
+
+function versions(history: readonly Version[], written: ObjectSummary['written']): string {
+  const first = Math.max(0, history.length - MAX_DIFFS)
+  const parts = history.slice(first).map((version, place) => {
+    const index = first + place
+    const { tx, time } = written[index] ?? { tx: version.txId, time: version.txTime }
+    const change = index === 0 ? '' : difference(contentOf(history[index - 1] as Version), contentOf(version))
+    const lines = change === '' ? '' : `<pre>${escape(cut(change))}</pre>`
+    return `<p class="dim">${escape(`@${tx}, valid from ${version.validTime}, stored ${time}`)}</p>${lines}`
+  })
+  const { content } = (history.at(-1) as Version).document
+  const text = typeof content === 'string' ? `<pre>${escape(cut(content))}</pre>` : '<p class="dim">no text</p>'
+  return `${parts.join('')}<p class="dim">content of the newest version</p>${text}`
+}
+
+function contentOf({ document }: Version): string {
+  return typeof document.content === 'string' ? document.content : ''
+}
+
+function facts(document: ObjectDocument): string {
+  const fields = ['xt/id', 'type', 'tool', 'status', 'char_count', 'source_hash', 'content_hash', 'identity_hash']
+  const rows = fields.flatMap((name) => (document[name] === undefined || document[name] === null ? [] : [`<tr><td>${name}</td><td>${escape(String(document[name]))}</td></tr>`]))
+  const args = document['args'] === undefined ? '' : `<pre>${escape(cut(JSON.stringify(document['args'], null, 1)))}</pre>`
+  return `<div class="scroll"><table>${rows.join('')}</table></div>${args}`
+}
+
+function title(document: ObjectDocument): string {
+  if (document.type === 'toolcall') return `${String(document['tool'])} ${document['xt/id']} (${String(document['status'])})`
+  const path = (document.source as { path?: unknown } | null)?.path
+  return typeof path === 'string' ? path : document['xt/id']
+}
+
+function textIn(content: unknown): string {
+  if (typeof content === 'string') return content
+  if (!Array.isArray(content)) return ''
+  return content.map((block: { type?: string; text?: string }) => (block.type === 'image' ? '[picture]' : (block.text ?? ''))).join(' ')
+}
+
+function short(text: string): string {
+  return text.length > 160 ? `${text.slice(0, 159)}…` : text
+}
+
+function cut(text: string): string {
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}\n… ${text.length - MAX_TEXT} more characters are in the store` : text
+}

@@ -1,0 +1,107 @@
+/**
+ * What a model call of a Pi session was sent, rebuilt from Pi's own file: the branch up to the call, from its newest
+ * compaction on, with the replacements that were in force. Pi builds requests in the same way, and the extension's
+ * rolls are such replacements, so the result has the bytes that were sent.
+ */
+import { jsonLines } from '../replay/lines.ts'
+import { isCall, isSent } from '../replay/recording.ts'
+import type { Message } from '../replay/recording.ts'
+
+/** A request and its place. */
+export interface Rebuilt {
+  /** Counted from 0 over all branches, in the order of time. */
+  call: number
+  model: string
+  /** The messages as Pi turned them into the provider's format; system messages first, as they were stored. */
+  messages: Message[]
+}
+
+type Line = Record<string, unknown>
+
+/** The number of calls in a session file, and the call with a number. Undefined where there is no such call. */
+export async function rebuild(file: string, call: number): Promise<{ calls: number; request: Rebuilt | undefined }> {
+  const lines: Line[] = []
+  for await (const { value } of jsonLines(file)) lines.push(value)
+  const entries = new Map<string, Line>()
+  let previous: string | null = null
+  const answers: Line[] = []
+  for (const [index, line] of lines.entries()) {
+    if (line['type'] === 'session') continue
+    const id = typeof line['id'] === 'string' ? line['id'] : `line-${index}`
+    const parent = line['parentId'] === undefined ? previous : line['parentId']
+    const entry: Line = { ...line, id, parentId: parent }
+    entries.set(id, entry)
+    previous = id
+    const message = line['message'] as Message | undefined
+    if (line['type'] === 'message' && message !== undefined && isCall(message)) answers.push(entry)
+  }
+  const answer = answers[call]
+  if (answer === undefined) return { calls: answers.length, request: undefined }
+  const message = answer['message'] as Message
+  const messages = project(branchTo(entries, answer['parentId'] as string | null))
+  return { calls: answers.length, request: { call, model: `${message.provider ?? ''}/${message.model ?? ''}`, messages } }
+}
+
+function branchTo(entries: ReadonlyMap<string, Line>, leaf: string | null): Line[] {
+  const branch: Line[] = []
+  const seen = new Set<string>()
+  for (let id = leaf; id !== null && !seen.has(id); ) {
+    seen.add(id)
+    const entry = entries.get(id)
+    if (entry === undefined) break
+    branch.push(entry)
+    id = (entry['parentId'] as string | null | undefined) ?? null
+  }
+  return branch.reverse()
+}
+
+function project(branch: readonly Line[]): Message[] {
+  const edits = new Map<string, { content: Message['content'] } | null>()
+  for (const entry of branch) {
+    if (entry['type'] === 'context_edit') edits.set(String(entry['targetId']), (entry['replacement'] ?? null) as { content: Message['content'] } | null)
+  }
+  const at = branch.findLastIndex((entry) => entry['type'] === 'compaction')
+  const compaction = at < 0 ? undefined : branch[at]
+  const messages: Message[] = []
+  let visible: readonly Line[] = branch
+  if (compaction !== undefined) {
+    const from = branch.findIndex((entry) => entry['id'] === compaction['firstKeptEntryId'])
+    const kept = from < 0 ? [] : branch.slice(from, at).filter((entry) => !isSystem(entry))
+    visible = [...kept, ...branch.slice(at + 1)]
+    const system = compaction['systemMessage'] as Message | undefined
+    if (system !== undefined) messages.push(system)
+    messages.push({ role: 'compactionSummary', summary: String(compaction['summary'] ?? '') })
+  }
+  for (const entry of visible) {
+    const edit = edits.get(String(entry['id']))
+    const message = messageOf(entry)
+    if (message === undefined || edit === null) continue
+    messages.push(edit === undefined ? message : { ...message, content: blocks(message, edit.content) })
+  }
+  return messages
+}
+
+/** A text in place of an answer's or a result's blocks is one block. */
+function blocks(message: Message, content: Message['content']): NonNullable<Message['content']> {
+  const list = message.role === 'assistant' || message.role === 'toolResult'
+  return list && typeof content === 'string' ? [{ type: 'text', text: content }] : (content ?? [])
+}
+
+function messageOf(entry: Line): Message | undefined {
+  switch (entry['type']) {
+    case 'message': {
+      const message = entry['message'] as Message
+      return message.role === 'system' || isSent(message) ? message : undefined
+    }
+    case 'custom_message':
+      return { role: 'custom', content: (entry['content'] ?? '') as NonNullable<Message['content']> }
+    case 'branch_summary':
+      return { role: 'branchSummary', summary: String(entry['summary'] ?? '') }
+    default:
+      return undefined
+  }
+}
+
+function isSystem(entry: Line): boolean {
+  return (entry['message'] as Message | undefined)?.role === 'system'
+}
