@@ -44,7 +44,11 @@ test.each(APIS)(
           return calls(['write', { path: 'b.txt', content: copied }, 'call_copy'])
         }
         if (said.text === 'back')
-          return calls(['activate', { id: /tool call (\w+)\]$/.exec(copied)?.[1] ?? 'none' }, 'call_back'])
+          return calls([
+            'activate',
+            { id: /^\[collapsed #([^:]+):/.exec(copied)?.[1] ?? 'none' },
+            'call_back',
+          ])
         return lines(`answer ${n}`, 300)
       },
       { api, model: { reasoning: true } },

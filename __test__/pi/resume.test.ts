@@ -1,5 +1,5 @@
 /** A session that goes on: in a new process, after a kill, on another branch, as a copy, in another store. */
-import { rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
 import { checkAllToolPairs, checkAppendOnly } from '../rig/checks.ts'
@@ -128,6 +128,33 @@ describe('a new process', () => {
     expect(chat.turns[0]!.toolcall_ids).toContain('call_a')
     // What the killed process had recorded can be had, whether or not Pi stored its result.
     expect((await manager.get('call_b'))!.content).toBe(lines('b', 60))
+  })
+
+  test('killed between the entries of a roll: the session goes on with the half that is there', async () => {
+    const { server, load } = await library()
+    const rpc = await startRpc(load)
+    await withRoll(rpc)
+    const { sessionFile } = await rpc.state()
+    await rpc.kill9()
+    const stored = readFileSync(sessionFile, 'utf8').split('\n')
+    const first = stored.findIndex((line) => line.includes('"type":"context_edit"'))
+    writeFileSync(sessionFile, `${stored.slice(0, first + 1).join('\n')}\n`)
+
+    const after = await startRpc({ ...load, args: ['--continue'] })
+    await after.prompt('four')
+    const half = server.requests.at(-1)!
+    const shown = ['call_a', 'call_b'].map((id) => resultsById(half).get(id)!)
+    expect(shown).toContain(reference('call_a', 'read'))
+    await command(after, '/context roll')
+    await after.prompt('five')
+    await after.prompt(`back ${handle('call_b')}`)
+    await after.close()
+    server.check()
+    checkAllToolPairs(server.requests)
+    const whole = resultsById(server.requests.find((request) => request.n > half.n)!)
+    expect(whole.get('call_a')).toBe(reference('call_a', 'read'))
+    expect(whole.get('call_b')).toBe(reference('call_b', 'read'))
+    expect([...resultsById(server.requests.at(-1)!)].at(-1)![1]).toContain(lines('b', 60))
   })
 
   test('a store that was removed: the whole session is taken in anew', async () => {
