@@ -224,3 +224,12 @@ fn a_source_type_of_the_future_is_kept_untouched() {
     assert_eq!(document.to_json()["source"], binding);
     assert_eq!(Document::from_json(Value::Object(document.to_json())).unwrap(), document);
 }
+
+#[test]
+fn the_page_about_errors_has_every_code_in_its_order() {
+    use context_model::error::ErrorCode;
+    let page = include_str!("../../../docs/errors.md");
+    let explained: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("## `")?.strip_suffix('`')).collect();
+    assert_eq!(explained, ErrorCode::ALL.map(ErrorCode::as_str));
+}

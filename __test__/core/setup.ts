@@ -1,0 +1,84 @@
+/** Sessions on real stores and files for the tests of the class, and what they are compared with. */
+import { createHash } from 'node:crypto'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { ContextManager } from '../../lib/index.ts'
+import type { ErrorCode, OpenOptions, StoreOptions } from '../../lib/index.ts'
+import { onCleanUp } from '../rig/cleanup.ts'
+
+/** The namespace of the files in tests, so that IDs do not depend on the machine. */
+export const FILESYSTEM = 'test-filesystem'
+
+/** The agent's folder, with no symbolic link in its path, removed after the test. */
+export function folder(): string {
+  const path = realpathSync(mkdtempSync(join(tmpdir(), 'context-')))
+  onCleanUp(() => rmSync(path, { recursive: true, force: true }))
+  return path
+}
+
+/** A store in a folder of its own. */
+export function sqlite(): StoreOptions & { kind: 'sqlite' } {
+  return { kind: 'sqlite', path: join(folder(), 'store', 'context.db'), durability: 'process' }
+}
+
+/** Opens a session that is closed after the test. */
+export async function opened(options: Partial<OpenOptions> & { cwd: string }): Promise<ContextManager> {
+  const manager = await ContextManager.open({
+    sessionId: 's',
+    store: { kind: 'memory' },
+    filesystemId: FILESYSTEM,
+    watch: false,
+    ...options,
+  })
+  onCleanUp(() => manager.close())
+  return manager
+}
+
+/** Writes a file below a folder and gives its path. */
+export function write(cwd: string, name: string, content: string | Uint8Array): string {
+  const path = join(cwd, name)
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, content)
+  return path
+}
+
+/** `JSON.stringify` with sorted keys: RFC 8785 in JavaScript. */
+export function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
+  if (value === null || typeof value !== 'object') return JSON.stringify(value)
+  const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${canonical(field)}`).join(',')}}`
+}
+
+export function sha256(data: string | Uint8Array): string {
+  return createHash('sha256').update(data).digest('hex')
+}
+
+/** The hashes that a document must have, computed from its other fields alone. */
+export function expectedHashes(document: object): { identity_hash: string; content_hash: string } {
+  const { 'xt/id': _id, type, source, identity_hash: _i, content_hash: _c, source_hash: _s, ...payload } =
+    document as Record<string, unknown>
+  return { identity_hash: sha256(canonical({ type, source })), content_hash: sha256(canonical(payload)) }
+}
+
+/** What a call came to: the code of its rejection or exception, or `undefined` if there was none. */
+export async function outcome(call: () => unknown): Promise<{ code?: ErrorCode; message?: string; threw: boolean }> {
+  let result: unknown
+  try {
+    result = call()
+  } catch (error) {
+    return { ...described(error), threw: true }
+  }
+  try {
+    await result
+    return { threw: false }
+  } catch (error) {
+    return { ...described(error), threw: false }
+  }
+}
+
+function described(error: unknown): { code: ErrorCode; message: string } {
+  if (!(error instanceof Error)) throw new TypeError(`no Error was thrown: ${String(error)}`)
+  return { code: (error as Error & { code: ErrorCode }).code, message: error.message }
+}

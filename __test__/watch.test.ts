@@ -1,0 +1,155 @@
+/** What a listener hears of files that change outside the agent's own calls. */
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import type { ContextManager, WatchEvent } from '../lib/index.ts'
+import { FILESYSTEM, folder, opened, sqlite, write } from './core/setup.ts'
+import { cleanUp, deadline } from './rig/cleanup.ts'
+
+afterEach(cleanUp)
+
+/** Listens, and waits for events. */
+function listen(manager: ContextManager) {
+  const events: WatchEvent[] = []
+  const waiting = new Set<() => void>()
+  const end = manager.watch((event) => {
+    events.push(event)
+    for (const look of waiting) look()
+  })
+  const heard = (action: WatchEvent['action'], id: string) =>
+    events.find((event) => event.action === action && event.id === id)
+  const until = (action: WatchEvent['action'], id: string): Promise<WatchEvent> => {
+    const arrived = new Promise<WatchEvent>((resolve) => {
+      const look = () => {
+        const event = heard(action, id)
+        if (event === undefined) return
+        waiting.delete(look)
+        resolve(event)
+      }
+      waiting.add(look)
+      look()
+    })
+    return deadline(arrived, 60_000, () => `no ${action} of ${id} in ${JSON.stringify(events)}`)
+  }
+  return { events, end, until }
+}
+
+async function tracked() {
+  const cwd = folder()
+  const manager = await opened({ cwd, store: sqlite(), watch: true })
+  const path = write(cwd, 'dir/a', '1')
+  const { id } = await manager.indexFile(path)
+  return { cwd, manager, path, id }
+}
+
+test('a change, a deletion and a new beginning', async () => {
+  const { manager, path, id } = await tracked()
+  const { until, events } = listen(manager)
+  writeFileSync(path, '2')
+  expect(await until('updated', id)).toEqual({ id, path, action: 'updated' })
+  events.length = 0
+  rmSync(path)
+  expect(await until('deleted', id)).toMatchObject({ path })
+  events.length = 0
+  writeFileSync(path, '3')
+  await until('updated', id)
+  await manager.flush()
+  expect((await manager.get(id))?.content).toBe('3')
+})
+
+test('flush waits until what is on disk is stored', async () => {
+  const { manager, path, id } = await tracked()
+  for (let n = 0; n < 20; n++) {
+    writeFileSync(path, `number ${n}`)
+    await manager.flush()
+    expect((await manager.get(id))?.content).toBe(`number ${n}`)
+  }
+})
+
+test('a file whose directory is moved away is orphaned', async () => {
+  const { cwd, manager, id } = await tracked()
+  const { until } = listen(manager)
+  renameSync(join(cwd, 'dir'), join(cwd, 'away'))
+  await until('orphaned', id)
+  expect((await manager.get(id))?.content).toBe('1')
+})
+
+test('a renamed file is deleted under its old name and discovered under the new one', async () => {
+  const { cwd, manager, path, id } = await tracked()
+  const { until, events } = listen(manager)
+  renameSync(path, join(cwd, 'dir', 'b'))
+  await until('deleted', id)
+  const sets = () => manager.sessionSets().then((all) => all.metadata_pool)
+  while ((await sets()).length < 2) await manager.flush()
+  const [, discovered] = await sets()
+  expect((await until('created', discovered!)).path).toBe(join(cwd, 'dir', 'b'))
+  expect(events.filter((event) => event.id === id).map((event) => event.action)).toEqual(['deleted'])
+})
+
+test('who has ended it hears nothing any more, and others go on', async () => {
+  const { manager, path, id } = await tracked()
+  const [one, two] = [listen(manager), listen(manager)]
+  one.end()
+  one.end()
+  writeFileSync(path, '2')
+  await two.until('updated', id)
+  expect(one.events).toEqual([])
+})
+
+test('the agent’s own reads and writes are no news', async () => {
+  const { manager, path, id } = await tracked()
+  const { events } = listen(manager)
+  writeFileSync(path, '2')
+  await manager.indexWritten(path, '2')
+  await manager.flush()
+  expect((await manager.history(id)).map((version) => version.document.content)).toEqual(['1', '2'])
+  expect(events.filter((event) => event.action === 'created' || event.action === 'deleted')).toEqual([])
+})
+
+test('another client’s version is news', async () => {
+  const [cwd, store] = [folder(), sqlite()]
+  const one = await opened({ cwd, store, sessionId: 'one' })
+  const two = await opened({ cwd, store, sessionId: 'two' })
+  const { id } = await one.indexFile('inside', 'first')
+  await two.indexFile('inside', 'first')
+  const { until } = listen(two)
+  await one.indexFile('inside', 'second')
+  await two.appendTurn({ role: 'user', content: 'next' })
+  expect(await until('updated', id)).toMatchObject({ path: join(cwd, 'inside') })
+})
+
+test('a sandboxed agent hears its own paths', async () => {
+  const cwd = folder()
+  const path = write(cwd, 'a', '1')
+  const manager = await opened({
+    cwd: '/workspace',
+    watch: true,
+    mounts: [{ agentPrefix: '/workspace', canonicalPrefix: cwd, filesystemId: FILESYSTEM }],
+  })
+  const { id } = await manager.indexFile('a')
+  const { until } = listen(manager)
+  writeFileSync(path, '2')
+  expect((await until('updated', id)).path).toBe('/workspace/a')
+})
+
+test('without watch nothing is tracked', async () => {
+  const cwd = folder()
+  const manager = await opened({ cwd, watch: false })
+  const path = write(cwd, 'a', '1')
+  const { id } = await manager.indexFile(path)
+  writeFileSync(path, '2')
+  await manager.flush()
+  expect((await manager.get(id))?.content).toBe('1')
+})
+
+test('many files change at once', async () => {
+  const cwd = folder()
+  const manager = await opened({ cwd, store: sqlite(), watch: true })
+  mkdirSync(join(cwd, 'many'))
+  const paths = Array.from({ length: 300 }, (_, n) => write(cwd, `many/${n}`, 'old'))
+  const ids: string[] = []
+  for (const path of paths) ids.push((await manager.indexFile(path)).id)
+  for (const path of paths) writeFileSync(path, `new ${path}`)
+  await manager.flush()
+  for (const [n, id] of ids.entries()) expect((await manager.get(id))?.content).toBe(`new ${paths[n]}`)
+})
