@@ -120,7 +120,20 @@ impl Drop for Node {
     }
 }
 
+/// Starts a node, and once more where it ends before it answers: on a machine without room to breathe a JVM now
+/// and then gives up at its start, which says nothing about what is tested.
 fn spawn(script: &Path, port: u16, data: &Path, kind: &Kind) -> Child {
+    let mut ended = String::new();
+    for _ in 0..3 {
+        match try_spawn(script, port, data, kind) {
+            Ok(child) => return child,
+            Err(log) => ended = log,
+        }
+    }
+    panic!("the node ended at each of three starts: {ended}");
+}
+
+fn try_spawn(script: &Path, port: u16, data: &Path, kind: &Kind) -> Result<Child, String> {
     let mut command = Command::new(script);
     command.arg(port.to_string()).arg(data);
     match kind {
@@ -154,8 +167,8 @@ fn spawn(script: &Path, port: u16, data: &Path, kind: &Kind) -> Child {
         let _ = say.send(Some(log.join("\n")));
     });
     match heard.recv_timeout(Duration::from_secs(400)) {
-        Ok(None) => child,
-        Ok(Some(log)) => panic!("the node ended at its start:\n{log}"),
+        Ok(None) => Ok(child),
+        Ok(Some(log)) => Err(format!("{:?}\n{log}", child.wait())),
         Err(_) => {
             let _ = child.kill();
             panic!("the node does not answer");
