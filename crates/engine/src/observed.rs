@@ -64,7 +64,9 @@ impl Inner {
         let mut ids = Vec::with_capacity(observed.files.len());
         for (seen, entry) in &observed.files {
             let result = self.prepare_one(state, seen, *entry, work);
-            if !ids.contains(&result.id) {
+            let exists = state.catalog.get(&result.id).is_some()
+                || work.documents.iter().any(|document| *document.id() == result.id);
+            if exists && !ids.contains(&result.id) {
                 ids.push(result.id);
             }
         }

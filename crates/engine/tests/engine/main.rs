@@ -10,6 +10,7 @@ mod indexing;
 mod links;
 mod mounts;
 mod objects;
+mod observing;
 mod restore;
 mod resume;
 mod sets;
