@@ -143,9 +143,10 @@ async fn a_frozen_node_is_an_error_in_time_and_a_pause_for_the_queue() {
     let Some(script) = script() else { return };
     let node = Node::start(&script, Kind::RocksDb);
     let place = tempfile::tempdir().unwrap();
-    let store = XtdbStore::connect(options(&[node.url()], 500)).await.unwrap();
+    let patient = XtdbStore::connect(options(&[node.url()], 30_000)).await.unwrap();
+    put(&*patient, "/direct", "0").await.unwrap();
+    let store = XtdbStore::connect(options(&[node.url()], 1_000)).await.unwrap();
     let queue = queued(place.path(), &[node.url()]).await;
-    put(&*store, "/direct", "0").await.unwrap();
     put(&*queue, "/queued", "0").await.unwrap();
     let seconds = std::env::var("CONTEXT_FREEZE_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(5);
     node.freeze(true);
@@ -161,12 +162,15 @@ async fn a_frozen_node_is_an_error_in_time_and_a_pause_for_the_queue() {
     queue.flush().await.unwrap();
     // What was given up may have happened; what follows comes after it, and once.
     for n in 2..=10 {
-        put(&*store, "/direct", &n.to_string()).await.unwrap();
+        // A busy machine may need more than the short time limit: a write may be repeated.
+        while let Err(error) = put(&*store, "/direct", &n.to_string()).await {
+            assert_eq!(error.code(), ErrorCode::StoreUnavailable, "{error}");
+        }
     }
     let mut acknowledged = numbers(11);
     acknowledged.remove(1);
-    assert_kept(&texts(&*store, "/direct").await, &acknowledged);
-    assert_eq!(texts(&*store, "/queued").await, numbers(21));
+    assert_kept(&texts(&*patient, "/direct").await, &acknowledged);
+    assert_eq!(texts(&*patient, "/queued").await, numbers(21));
 }
 
 #[tokio::test(flavor = "multi_thread")]

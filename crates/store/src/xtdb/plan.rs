@@ -113,12 +113,15 @@ pub(super) struct Plan {
 /// hold, and the valid time at which (the end of time where it is `None`).
 type Fence = (ObjectId, Option<Document>, Option<Timestamp>);
 
-/// Plans the writes. With `is_fenced` false only absences are fenced.
+/// Plans the writes. With `is_fenced` false only absences are fenced. Versions that come late, out of a journal,
+/// are what they are whatever was written meanwhile; of them only content objects are fenced, against a second
+/// version with the same content.
 pub(super) fn plan(
     writes: &[Write],
     bases: &HashMap<ObjectId, Base>,
     expected: &[(ObjectId, Option<TxId>)],
     is_fenced: bool,
+    is_late: bool,
 ) -> Result<Plan> {
     let none = Base::new(None, false);
     let mut plan = Plan::default();
@@ -145,7 +148,8 @@ pub(super) fn plan(
             part = Part::default();
             in_part.clear();
         }
-        if in_part.insert(id.clone()) {
+        let is_needed = !is_late || draft.document.object_type().is_content();
+        if in_part.insert(id.clone()) && is_needed {
             match (before, write) {
                 (None, Write::Put { valid_time, .. }) => {
                     let (document, at) = base.holding(*valid_time);
@@ -242,6 +246,11 @@ fn draft(write: &Write, base: &Base, before: Option<&Draft>) -> Result<Option<Dr
 
 pub(super) fn is_equal(one: &Document, other: &Document) -> bool {
     one.content_hash() == other.content_hash() && one.source_hash() == other.source_hash()
+}
+
+/// About the length of a document's JSON text, in bytes.
+pub(super) fn document_length(document: &Document) -> usize {
+    document.payload().iter().map(|(name, value)| name.len() + 4 + text_length(value)).sum::<usize>() + 200
 }
 
 fn text_length(value: &Value) -> usize {

@@ -93,7 +93,7 @@ impl Inner {
             // A refusal although nothing changed: a base was stored in classes that JSON can't name.
             let places = bases.iter().map(|(id, base)| (id.clone(), base.place())).collect();
             let is_fenced = refused.as_ref() != Some(&places);
-            let plan = plan(rest, &bases, expected, is_fenced)?;
+            let plan = plan(rest, &bases, expected, is_fenced, note.is_some())?;
             if plan.took_equal && !is_fresh {
                 self.refresh().await?;
                 is_fresh = true;

@@ -12,13 +12,15 @@ use serde_json::{Value, json};
 
 use super::Shared;
 use crate::xtdb::XtdbStore;
+use crate::xtdb::plan::document_length;
 use crate::{AsOf, Known, Result, Store, StoreError, Transaction, Version, Write};
 
 /// The most versions in one transaction of XTDB.
 const MOST_VERSIONS: usize = 64;
 
-/// The most characters of content in one transaction of XTDB; a longer version has one of its own.
-const MOST_CONTENT: usize = 4 << 20;
+/// The most bytes of documents in one transaction of XTDB; a longer version has one of its own. A node holds
+/// the transactions of all its clients in memory, several times their length.
+const MOST_BYTES: usize = 1 << 20;
 
 /// How long the sender waits for more of the same turn.
 const LINGER: Duration = Duration::from_millis(10);
@@ -224,7 +226,7 @@ async fn send(
 ) -> Result<Position> {
     let mut batch: Vec<Write> = Vec::new();
     let mut last: HashMap<ObjectId, i64> = HashMap::new();
-    let mut content = 0;
+    let mut bytes = 0;
     let mut end = start;
     'all: for (tx, written) in pending {
         let skip = if tx.0 == start.tx + 1 { start.more } else { 0 };
@@ -235,15 +237,15 @@ async fn send(
             }
             let id = version.document.id().clone();
             let time = version.valid_time.millis();
-            let length = version.document.content().map_or(0, str::len);
-            let is_full = batch.len() >= MOST_VERSIONS || (content > 0 && content + length > MOST_CONTENT);
+            let length = document_length(&version.document);
+            let is_full = batch.len() >= MOST_VERSIONS || (bytes > 0 && bytes + length > MOST_BYTES);
             // XTDB keeps two versions of an object in one transaction only at different valid times.
             if is_full || last.get(&id).is_some_and(|before| *before >= time) {
                 end = Position { tx: tx.0 - 1, more: index };
                 break 'all;
             }
             last.insert(id, time);
-            content += length;
+            bytes += length;
             batch.push(Write::Put { document: version.document, valid_time: Some(version.valid_time) });
         }
         end = Position { tx: tx.0, more: 0 };
