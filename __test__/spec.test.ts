@@ -1,0 +1,76 @@
+/** docs/spec.md names code and tests: all of them exist, and no row is without them. */
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const page = readFileSync(join(root, 'docs/spec.md'), 'utf8')
+
+/** The rows of the tables below a heading, without their heads. */
+function rows(heading: RegExp): string[][] {
+  const part = page.split(/^## /m).find((text) => heading.test(text))!
+  const lines = part.split('\n').filter((line) => line.startsWith('|'))
+  return lines.slice(2).map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim()))
+}
+
+function source(path: string): string {
+  const [crate, ...rest] = path.split('/')
+  return ['model', 'store', 'watch', 'engine'].includes(crate!)
+    ? join(root, 'crates', crate!, 'src', ...rest)
+    : join(root, path)
+}
+
+/** The files in which the tests of a suite can be. */
+function suite(name: string): string[] {
+  const [first, ...rest] = name.split('/')
+  const below = rest.join('/')
+  switch (first) {
+    case 'engine':
+      return [join(root, `crates/engine/tests/engine/${below}.rs`)]
+    case 'model':
+    case 'store':
+      return [join(root, `crates/${first}/tests/${below}.rs`)]
+    case 'conformance':
+      return [join(root, `crates/store/src/conformance/${below}.rs`)]
+    case 'watch':
+      return [below === '' ? join(root, '__test__/watch.test.ts') : join(root, `crates/watch/tests/${below}.rs`)]
+    default:
+      return [join(root, `__test__/${name}.test.ts`)]
+  }
+}
+
+/** `suite: name; suite: name`, where a title may hold a semicolon of its own. */
+function tests(cell: string): { suite: string; name: string }[] {
+  return cell.split(/; (?=[a-z/]+: )/).map((reference) => {
+    const [, suite, name] = /^([a-z/]+): (.+)$/.exec(reference)!
+    return { suite: suite!, name: name! }
+  })
+}
+
+describe.each([
+  ['2 Data model', /^2 /],
+  ['3 Sessions', /^3 /],
+  ['4 Context assembly', /^4 /],
+  ['5 Clients, sources and tracking', /^5 /],
+  ['the test list', /^The test list/],
+])('%s', (_, heading) => {
+  test.each(rows(heading))('%s', (...cells) => {
+    expect(cells.every((cell) => cell !== '')).toBe(true)
+    const paths = cells.length === 3 ? [...cells[1]!.matchAll(/`([^`]+)`/g)].map((match) => match[1]!) : []
+    if (cells.length === 3) expect(paths).not.toEqual([])
+    for (const path of paths) expect(existsSync(source(path)), path).toBe(true)
+    const references = tests(cells.at(-1)!)
+    for (const { suite: name, name: title } of references) {
+      const found = suite(name).some((path) => existsSync(path) && readFileSync(path, 'utf8').includes(title))
+      expect(found, `${name}: ${title}`).toBe(true)
+    }
+  })
+})
+
+test('every suite of the engine is named', () => {
+  const suites = readdirSync(join(root, 'crates/engine/tests/engine')).map((file) => file.replace('.rs', ''))
+  const named = new Set([...page.matchAll(/engine\/([a-z]+): /g)].map((match) => match[1]!))
+  const others = ['main', 'bench', 'failing', 'hostile', 'restore']
+  expect(suites.filter((suite) => !named.has(suite) && !others.includes(suite))).toEqual([])
+})
