@@ -60,7 +60,7 @@ impl Engine {
         let paths = Paths::new(
             &options.cwd,
             options.home.clone(),
-            namespace(&options).await?,
+            namespace(&options, shares).await?,
             &options.mounts,
             shares,
             options.detect_devices,
@@ -230,11 +230,11 @@ impl Inner {
 
 /// The namespace of unmapped paths: what the caller says, else the machine's own identity, else (in a sandbox,
 /// or on a machine without one) a random one that is kept.
-async fn namespace(options: &Options) -> Result<String> {
+async fn namespace(options: &Options, shares_unmapped: bool) -> Result<String> {
     Ok(match &options.filesystem_id {
         Some(id) if id.is_empty() => return Err(EngineError::Invalid("filesystemId can't be empty".into())),
         Some(id) => id.clone(),
-        None if options.mounts.is_empty() => match machine_identity(&options.machine_id_file) {
+        None if shares_unmapped => match machine_identity(&options.machine_id_file) {
             Some(id) => id,
             None => options.store.local_value("machine", &random_id()?).await?,
         },

@@ -175,7 +175,20 @@ async fn the_namespace_of_a_machine_is_the_hash_of_its_id_or_a_kept_random_one()
     let id = bench.write("machine-id", "0123456789abcdef0123456789abcdef\n");
     let expected = context_model::hash::Digest::of(b"0123456789abcdef0123456789abcdef").to_string();
     assert_eq!(namespace(with("one", id.clone())).await, expected);
-    assert_eq!(namespace(with("two", id)).await, expected);
+    assert_eq!(namespace(with("two", id.clone())).await, expected);
+
+    // What counts is whose unmapped paths are: a mount beside the client's own files changes nothing.
+    let beside = Options {
+        mounts: vec![mount("/other", "/o")],
+        watch_unmapped: Some(true),
+        ..with("seven", id.clone())
+    };
+    assert_eq!(namespace(beside).await, expected);
+    let inside = Options { watch_unmapped: Some(false), ..with("eight", id) };
+    let engine = Engine::open(inside).await.unwrap();
+    let found = engine.index_file("a", Some(b"inside".to_vec())).await.unwrap().id;
+    assert_ne!(source_of(&bench, &found).await.0, expected);
+    assert!(engine.index_file("a", None).await.is_err(), "it is not read on the host");
 
     let random = namespace(with("three", bench.path("missing"))).await;
     assert_eq!(random.len(), 64);
