@@ -1,5 +1,7 @@
 //! The auto-collapse window (SSOT 4.3) against a reference that follows the sentence word by word.
 
+mod long;
+
 use std::collections::BTreeSet;
 
 use context_model::collapse::{Stay, Window, collapsing};
@@ -29,7 +31,7 @@ fn reference(active: &[Stay], current: usize, window: Window, pinned: &BTreeSet<
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(long::cases(10_000)))]
 
     #[test]
     fn it_is_the_window_of_the_specification(

@@ -1,6 +1,8 @@
 //! Documents and their parts survive their stored form, and nothing that is read makes the library panic.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
+mod long;
+
 use context_model::hash::{Digest, content_hash, identity_hash};
 use context_model::id::ObjectId;
 use context_model::index::{Action, Current, Observation, decide};
@@ -49,7 +51,7 @@ fn source() -> impl Strategy<Value = Option<Source>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(long::cases(1_000)))]
 
     #[test]
     fn a_document_survives_its_json_text(source in source(), mut payload in object(), id in ".{0,20}") {
@@ -134,7 +136,7 @@ fn observations() -> impl Strategy<Value = Vec<Observation>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(long::cases(3_000)))]
 
     /// SSOT 5.6 over histories: what was seen last is what is stored, and equal bytes write nothing.
     #[test]

@@ -1,6 +1,8 @@
 //! Path translation (SSOT 5.2, 5.3): longest prefix at segment borders, round trips, nothing escapes.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
+mod long;
+
 use context_model::error::ErrorCode;
 use context_model::mounts::{MountMapping, Mounts, normalise};
 use context_model::source::FilesystemSource;
@@ -128,7 +130,7 @@ fn covers(prefix: &str, path: &str) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(long::cases(10_000)))]
 
     #[test]
     fn nothing_escapes_the_mount_that_covers_it((mounts, all) in any_mounts(), base in absolute(), raw in raw_path()) {

@@ -1,6 +1,8 @@
 //! Rendered lines: one object is one line, and its fields can be read back whatever the names hold.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
+mod long;
+
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::render::{active_block, file_line, text, toolcall_line, toolcall_ref, unescape, word};
@@ -81,7 +83,7 @@ fn hostile() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(long::cases(10_000)))]
 
     #[test]
     fn escaped_text_is_plain_and_reads_back(raw in hostile()) {

@@ -2,6 +2,8 @@
 //! equality of the patch chain with the whole document.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
+mod long;
+
 use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
@@ -92,7 +94,7 @@ fn check_meaning(sets: &Sets, step: &Step, before: &Sets, past: &[Sets]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(long::cases(10_000)))]
 
     #[test]
     fn the_invariants_hold_after_every_operation(steps in prop::collection::vec(step(), 1..100)) {
@@ -114,7 +116,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(long::cases(2_000)))]
 
     #[test]
     fn a_change_that_was_not_saved_can_be_taken_back(
