@@ -3,7 +3,15 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { EXTENSION } from '../__test__/rig/extension.ts'
 import { startModelServer } from '../__test__/rig/model-server.ts'
-import { createPiHome, messagesOf, newestSession, branchOf, readSession, runPrint, temporaryFolder } from '../__test__/rig/pi.ts'
+import {
+  createPiHome,
+  messagesOf,
+  newestSession,
+  branchOf,
+  readSession,
+  runPrint,
+  temporaryFolder,
+} from '../__test__/rig/pi.ts'
 import { PiProcess } from '../__test__/rig/process.ts'
 import type { Task } from './task.ts'
 
@@ -45,12 +53,24 @@ const SCRIPTED_PRICES = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75
 
 /** Runs a task. Never rejects for what the model does: a run that fails is an outcome. */
 export async function run(task: Task, arm: Arm, choice: ModelChoice): Promise<Outcome> {
-  const { folder, sessionFile, ended } = choice.model === undefined ? await scripted(task, arm, choice) : await configured(task, arm, { ...choice, model: choice.model })
+  const { folder, sessionFile, ended } =
+    choice.model === undefined
+      ? await scripted(task, arm, choice)
+      : await configured(task, arm, { ...choice, model: choice.model })
   const figures = sessionFile === undefined ? NOTHING : measure(sessionFile)
   return { arm, ...figures, failure: ended ?? task.judge(folder) }
 }
 
-const NOTHING = { calls: 0, promptTokens: 0, cachedTokens: 0, peakTokens: 0, outputTokens: 0, cost: 0, rereads: 0, tools: {} }
+const NOTHING = {
+  calls: 0,
+  promptTokens: 0,
+  cachedTokens: 0,
+  peakTokens: 0,
+  outputTokens: 0,
+  cost: 0,
+  rereads: 0,
+  tools: {},
+}
 
 interface Ran {
   folder: string
@@ -76,7 +96,9 @@ async function scripted(task: Task, arm: Arm, { minutes }: ModelChoice): Promise
     ...(arm === 'managed' && { extension: EXTENSION, env: { CONTEXT_STORE_PATH: join(home.root, 'context.db') } }),
   })
   const problem = server.problems[0]
-  const ended = problem ?? (result.exitCode === 0 ? undefined : `Pi ended with ${result.exitCode}: ${result.stderr.trim().slice(0, 200)}`)
+  const ended =
+    problem ??
+    (result.exitCode === 0 ? undefined : `Pi ended with ${result.exitCode}: ${result.stderr.trim().slice(0, 200)}`)
   return { folder: home.cwd, sessionFile: result.sessionFile, ended }
 }
 
@@ -88,7 +110,18 @@ async function configured(task: Task, arm: Arm, { model, minutes }: ModelChoice 
   mkdirSync(folder)
   write(folder, task)
   const extension = arm === 'managed' ? ['-e', EXTENSION] : []
-  const args = ['-p', '--model', model, '--no-extensions', ...extension, '--session-dir', sessions, '--no-approve', '--', ...task.prompts]
+  const args = [
+    '-p',
+    '--model',
+    model,
+    '--no-extensions',
+    ...extension,
+    '--session-dir',
+    sessions,
+    '--no-approve',
+    '--',
+    ...task.prompts,
+  ]
   const env = { ...(process.env as Record<string, string>), CONTEXT_STORE_PATH: join(root, 'context.db') }
   const running = new PiProcess({ args, cwd: folder, env, input: false })
   try {

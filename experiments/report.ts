@@ -20,13 +20,25 @@ const ARMS: readonly Arm[] = ['plain', 'managed']
 
 /** Writes the report. */
 export function reportOf(pairs: readonly Pair[], { model, pi, seeds }: Protocol): string {
-  const rows = pairs.flatMap(({ task, seed, outcomes }) => ARMS.map((arm) => row([task.name, String(seed), arm], outcomes[arm])))
-  const sums = ARMS.map((arm) => total(pairs.map(({ outcomes }) => outcomes[arm]), arm))
+  const rows = pairs.flatMap(({ task, seed, outcomes }) =>
+    ARMS.map((arm) => row([task.name, String(seed), arm], outcomes[arm])),
+  )
+  const sums = ARMS.map((arm) =>
+    total(
+      pairs.map(({ outcomes }) => outcomes[arm]),
+      arm,
+    ),
+  )
   const failures = pairs.flatMap(({ task, seed, outcomes }) =>
-    ARMS.flatMap((arm) => (outcomes[arm].failure === undefined ? [] : [`- ${task.name}, seed ${seed}, ${arm}: ${outcomes[arm].failure}`])),
+    ARMS.flatMap((arm) =>
+      outcomes[arm].failure === undefined ? [] : [`- ${task.name}, seed ${seed}, ${arm}: ${outcomes[arm].failure}`],
+    ),
   )
   const tools = ARMS.map((arm) => `| ${arm} | ${toolsOf(pairs.map(({ outcomes }) => outcomes[arm]))} |`)
-  const prompts = unique(pairs).map(({ task, seed }) => `### ${task.name} (seed ${seed})\n\n${task.prompts.map((prompt) => `1. ${prompt}`).join('\n')}`)
+  const prompts = unique(pairs).map(
+    ({ task, seed }) =>
+      `### ${task.name} (seed ${seed})\n\n${task.prompts.map((prompt) => `1. ${prompt}`).join('\n')}`,
+  )
   return `# Experiment: ${model}
 
 Pi ${pi}, with (\`managed\`) and without (\`plain\`) the context manager, on the same tasks in fresh folders. Seeds: ${seeds.join(', ')}. Figures are those that the provider reported, as Pi's session files have them; costs are by the prices of Pi's catalogue.
@@ -64,7 +76,8 @@ function row(names: string[], outcome: Outcome): string {
 }
 
 function total(outcomes: readonly Outcome[], arm: Arm): string {
-  const sum = (pick: (outcome: Outcome) => number): number => outcomes.reduce((all, outcome) => all + pick(outcome), 0)
+  const sum = (pick: (outcome: Outcome) => number): number =>
+    outcomes.reduce((all, outcome) => all + pick(outcome), 0)
   const all: Outcome = {
     arm,
     failure: undefined,
@@ -88,8 +101,12 @@ function figures({ calls, promptTokens, cachedTokens, peakTokens, cost, rereads 
 
 function toolsOf(outcomes: readonly Outcome[]): string {
   const counts = new Map<string, number>()
-  for (const { tools } of outcomes) for (const [name, count] of Object.entries(tools)) counts.set(name, (counts.get(name) ?? 0) + count)
-  return [...counts].sort((left, right) => right[1] - left[1]).map(([name, count]) => `${name} ${count}`).join(', ')
+  for (const { tools } of outcomes)
+    for (const [name, count] of Object.entries(tools)) counts.set(name, (counts.get(name) ?? 0) + count)
+  return [...counts]
+    .sort((left, right) => right[1] - left[1])
+    .map(([name, count]) => `${name} ${count}`)
+    .join(', ')
 }
 
 function unique(pairs: readonly Pair[]): Pair[] {
@@ -97,5 +114,7 @@ function unique(pairs: readonly Pair[]): Pair[] {
 }
 
 function grouped(value: number): string {
-  return Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, ',')
+  return Math.round(value)
+    .toString()
+    .replace(/\B(?=(\d{3})+$)/g, ',')
 }

@@ -74,7 +74,10 @@ const repair: TaskMaker = (seed) => {
   const constant = broken.offset + wrong
   return {
     name: 'repair',
-    files: { ...sources(modules, (module) => (module === broken ? wrong : undefined)), 'check.mjs': checkText(modules) },
+    files: {
+      ...sources(modules, (module) => (module === broken ? wrong : undefined)),
+      'check.mjs': checkText(modules),
+    },
     prompts: ['`node check.mjs` fails. Find out why and repair the module; do not change check.mjs.'],
     judge: passes,
     script: [
@@ -101,7 +104,10 @@ const search: TaskMaker = (seed) => {
   })
   return {
     name: 'search',
-    files: { 'gateway.log': `${lines.join('\n')}\n`, 'README.md': '# Gateway\n\nOne line a request in gateway.log.\n' },
+    files: {
+      'gateway.log': `${lines.join('\n')}\n`,
+      'README.md': '# Gateway\n\nOne line a request in gateway.log.\n',
+    },
     prompts: [
       'Exactly one request in gateway.log failed. Write its request id, and nothing else, into culprit.txt.',
       'Which cause did the log give for it? Write the text between the quotes into cause.txt.',
@@ -135,7 +141,8 @@ const rename: TaskMaker = (seed) => {
   }
   for (const { name } of modules) {
     const path = `src/${name}.mjs`
-    files[path] = `import { ${old} } from './round.mjs'\n${files[path]}\n/** The last value of ${name}, rounded. */\nexport const ${name}Last = ${old}(${name}Step0(0.4))\n`
+    files[path] =
+      `import { ${old} } from './round.mjs'\n${files[path]}\n/** The last value of ${name}, rounded. */\nexport const ${name}Last = ${old}(${name}Step0(0.4))\n`
   }
   const paths = ['src/round.mjs', ...modules.map(({ name }) => `src/${name}.mjs`)]
   return {
@@ -146,22 +153,21 @@ const rename: TaskMaker = (seed) => {
       'Now list, in renamed.txt, every file that you changed, one path a line, sorted.',
     ],
     judge: (folder) => {
-      for (const path of paths) if (readFileSync(join(folder, path), 'utf8').includes(old)) return `${path} still has ${old}`
+      for (const path of paths)
+        if (readFileSync(join(folder, path), 'utf8').includes(old)) return `${path} still has ${old}`
       return passes(folder) ?? holds(folder, 'renamed.txt', [...paths].sort().join('\n'))
     },
     script: [
       [
         calls(['bash', { command: `grep -rn ${old} src` }]),
-        ...modules.map(({ name }) =>
-          calls(['read', { path: `src/${name}.mjs` }]),
-        ),
+        ...modules.map(({ name }) => calls(['read', { path: `src/${name}.mjs` }])),
         calls(
           edit('src/round.mjs', `function ${old}(`, 'function roundValue('),
-          ...modules.flatMap(({ name }) => [
-            edit(`src/${name}.mjs`, `import { ${old} }`, 'import { roundValue }'),
-          ]),
+          ...modules.flatMap(({ name }) => [edit(`src/${name}.mjs`, `import { ${old} }`, 'import { roundValue }')]),
         ),
-        calls(...modules.map(({ name }) => edit(`src/${name}.mjs`, `${name}Last = ${old}(`, `${name}Last = roundValue(`))),
+        calls(
+          ...modules.map(({ name }) => edit(`src/${name}.mjs`, `${name}Last = ${old}(`, `${name}Last = roundValue(`)),
+        ),
         calls(['bash', { command: 'node check.mjs' }]),
         said('The function is called roundValue now, in all seven files.'),
       ],
@@ -178,7 +184,8 @@ const series: TaskMaker = (seed) => {
   const random = randomFrom(seed)
   const modules = NAMES.slice(0, 8).map((name) => ({ name, functions: 30, offset: 10 + Math.floor(random() * 80) }))
   const rounds = modules.map((module) => ({ ...module, step: Math.floor(random() * module.functions) }))
-  const guard = (name: string, step: number): string => `if (!Number.isFinite(value)) throw new RangeError('${name}Step${step} takes a finite number')`
+  const guard = (name: string, step: number): string =>
+    `if (!Number.isFinite(value)) throw new RangeError('${name}Step${step} takes a finite number')`
   return {
     name: 'series',
     files: { ...sources(modules, () => undefined), 'check.mjs': checkText(modules) },
@@ -188,7 +195,10 @@ const series: TaskMaker = (seed) => {
     ),
     judge: (folder) => {
       for (const { name, step } of rounds) {
-        if (!readFileSync(join(folder, `src/${name}.mjs`), 'utf8').includes(`${name}Step${step} takes a finite number`)) return `${name}Step${step} has no guard`
+        if (
+          !readFileSync(join(folder, `src/${name}.mjs`), 'utf8').includes(`${name}Step${step} takes a finite number`)
+        )
+          return `${name}Step${step} has no guard`
       }
       return passes(folder)
     },
@@ -214,7 +224,10 @@ function sources(
   wrong: (module: { name: string; functions: number; offset: number }) => number | undefined,
 ): Record<string, string> {
   return Object.fromEntries(
-    modules.map((module) => [`src/${module.name}.mjs`, moduleText(module.name, module.functions, module.offset, wrong(module))]),
+    modules.map((module) => [
+      `src/${module.name}.mjs`,
+      moduleText(module.name, module.functions, module.offset, wrong(module)),
+    ]),
   )
 }
 
@@ -231,7 +244,8 @@ export function tasksNamed(names: readonly string[] | undefined, seed: number): 
   if (names === undefined) return all
   return names.map((name) => {
     const task = all.find((one) => one.name === name)
-    if (task === undefined) throw new Error(`there is no task "${name}"; known are ${all.map((one) => one.name).join(', ')}`)
+    if (task === undefined)
+      throw new Error(`there is no task "${name}"; known are ${all.map((one) => one.name).join(', ')}`)
     return task
   })
 }

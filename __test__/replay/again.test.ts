@@ -11,11 +11,23 @@ function about(path: string | undefined, text: string, output?: string): Block {
   return { ...block, ...(path !== undefined && { path }), ...(output !== undefined && { output }) }
 }
 
-const edit = (args: object) => ({ role: 'assistant', content: [{ type: 'toolCall', id: 'c', name: 'edit', arguments: args as Record<string, unknown> }] })
+const edit = (args: object) => ({
+  role: 'assistant',
+  content: [{ type: 'toolCall', id: 'c', name: 'edit', arguments: args as Record<string, unknown> }],
+})
 
 test.each([
   [{ path: 'a', oldText: 'x', newText: 'y' }, [{ path: 'a', texts: ['x'] }]],
-  [{ path: 'a', edits: [{ oldText: 'x', newText: 'y' }, { oldText: 'z', newText: '' }] }, [{ path: 'a', texts: ['x', 'z'] }]],
+  [
+    {
+      path: 'a',
+      edits: [
+        { oldText: 'x', newText: 'y' },
+        { oldText: 'z', newText: '' },
+      ],
+    },
+    [{ path: 'a', texts: ['x', 'z'] }],
+  ],
   [{ path: 'a', edits: [null, 3] }, [{ path: 'a', texts: [] }]],
   [{ path: 7, oldText: 'x', newText: 'y' }, []],
 ])('the edit %j needs %j', (args, needs) => {
@@ -31,9 +43,15 @@ describe('what is in sight', () => {
   })
 
   test('what is read again is the newest output that shows what is missing', () => {
-    const blocks = [about('a.ts', 'let one', 'whole, old'), about('a.ts', 'let one', 'a part'), about('a.ts', 'else', 'other part')]
+    const blocks = [
+      about('a.ts', 'let one', 'whole, old'),
+      about('a.ts', 'let one', 'a part'),
+      about('a.ts', 'else', 'other part'),
+    ]
     expect(textToRead(blocks, { path: 'a.ts', texts: ['let one'] }, new Files())).toBe('a part')
-    expect(textToRead([about(undefined, 'let one here')], { path: 'a.ts', texts: ['let one'] }, new Files())).toBe('let one here')
+    expect(textToRead([about(undefined, 'let one here')], { path: 'a.ts', texts: ['let one'] }, new Files())).toBe(
+      'let one here',
+    )
     expect(textToRead([], need, new Files())).toBeUndefined()
   })
 

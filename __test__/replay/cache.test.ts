@@ -5,7 +5,9 @@ import type { CacheRules } from '../../lib/replay/cache.ts'
 import { block } from './support.ts'
 
 /** A cache in which a character is a token. */
-function cacheOf(rules: Partial<CacheRules> & { base?: keyof typeof CACHES }): (blocks: Block[], at?: number, model?: string) => number {
+function cacheOf(
+  rules: Partial<CacheRules> & { base?: keyof typeof CACHES },
+): (blocks: Block[], at?: number, model?: string) => number {
   const { base = 'plain', ...changes } = rules
   const cache = new PromptCache({ ...CACHES[base], ...changes }, 1)
   return (blocks, at = 0, model = 'm') => cache.send(blocks, 1, model, at)

@@ -44,10 +44,14 @@ describe('help and wrong use', () => {
     expect(stdout).toContain('replay')
   })
 
-  test.each([['replay', '--help'], ['help', 'replay']])('%s %s', async (...args) => {
+  test.each([
+    ['replay', '--help'],
+    ['help', 'replay'],
+  ])('%s %s', async (...args) => {
     const { code, stdout } = await cli(args)
     expect(code).toBe(0)
-    for (const option of ['--all', '--policies', '--json', '--html', '--check', '--cache']) expect(stdout).toContain(option)
+    for (const option of ['--all', '--policies', '--json', '--html', '--check', '--cache'])
+      expect(stdout).toContain(option)
     for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(110)
   })
 
@@ -93,7 +97,15 @@ describe('replay', () => {
     writeFileSync(join(folder, 'other.jsonl'), '{"hello":1}\n')
     writeFileSync(join(folder, 'notes.txt'), 'not looked at')
     const page = join(folder, 'report.html')
-    const { code, stdout, stderr } = await cli(['replay', folder, join(folder, 'missing.jsonl'), '--policies', 'pi,anchored', '--html', page])
+    const { code, stdout, stderr } = await cli([
+      'replay',
+      folder,
+      join(folder, 'missing.jsonl'),
+      '--policies',
+      'pi,anchored',
+      '--html',
+      page,
+    ])
     expect(code).toBe(1)
     const lines = stderr.trim().split('\n').sort()
     expect(lines).toEqual([
@@ -124,7 +136,8 @@ describe('replay', () => {
   test('a baseline holds, and fails when a figure is worse', async () => {
     const folder = temporaryFolder()
     const baseline = join(folder, 'baseline.json')
-    const run = (...args: string[]) => cli(['replay', fixture('pi-version-2.jsonl'), '--policies', 'pi,anchored', '--quiet', ...args])
+    const run = (...args: string[]) =>
+      cli(['replay', fixture('pi-version-2.jsonl'), '--policies', 'pi,anchored', '--quiet', ...args])
     expect(await run('--save-baseline', baseline)).toEqual({ code: 0, stdout: '', stderr: '' })
     expect((await run('--check', baseline)).code).toBe(0)
     const stored = JSON.parse(readFileSync(baseline, 'utf8'))

@@ -38,7 +38,16 @@ function turns(count: number, characters: number): Entry[] {
     return [
       { key: `u${n}`, at: n, message: { role: 'user', content: `do ${n}` } },
       { key: `a${n}`, at: n, message: { role: 'assistant', content: [call], stopReason: 'toolUse' } },
-      { key: `r${n}`, at: n, message: { role: 'toolResult', toolCallId: `c${n}`, toolName: 'bash', content: [{ type: 'text', text: `${n} `.repeat(characters).slice(0, characters) }] } },
+      {
+        key: `r${n}`,
+        at: n,
+        message: {
+          role: 'toolResult',
+          toolCallId: `c${n}`,
+          toolName: 'bash',
+          content: [{ type: 'text', text: `${n} `.repeat(characters).slice(0, characters) }],
+        },
+      },
     ]
   }).flat()
 }
@@ -146,29 +155,34 @@ describe('anchored', () => {
 })
 
 describe('side by side', () => {
-  test.each(['pi-version-1.jsonl', 'pi-version-2.jsonl', 'pi-version-3.jsonl', 'claude-code.jsonl'])('%s', async (name) => {
-    const recording = await openRecording(fixture(name))
-    const found = await survey(recording, () => {})
-    const done: number[] = []
-    const report = await replaySession(recording, found, options({ prices: ratioPrices(0.1, 1.25) }), (calls) => done.push(calls))
-    expect(done.at(-1)).toBe(report.calls)
-    const { append, pi, sections, anchored, bound } = report.policies
-    expect(pi).toEqual(append)
-    expect(anchored?.costVsPi).toBeLessThan(0.9)
-    expect(sections?.costVsPi).toBeGreaterThan(2)
-    expect(bound?.cost).toBeLessThan(anchored?.cost as number)
-    for (const figures of Object.values(report.policies)) {
-      expect(Object.values(figures).every(Number.isFinite), JSON.stringify(figures)).toBe(true)
-      expect(figures.cacheHit).toBeLessThan(1)
-    }
-    for (const series of Object.values(report.details.series)) {
-      expect(series.tokens).toHaveLength(report.calls)
-      expect(series.cost).toHaveLength(report.calls)
-      expect(series.cost).toEqual([...series.cost].sort((a, b) => a - b))
-    }
-    // What plain append sends is what the recorded program was billed for, where nothing was compacted or left behind.
-    if (name === 'pi-version-1.jsonl') expect(append?.tokensSent).toBeGreaterThan(report.recordedTokens * 0.9)
-  })
+  test.each(['pi-version-1.jsonl', 'pi-version-2.jsonl', 'pi-version-3.jsonl', 'claude-code.jsonl'])(
+    '%s',
+    async (name) => {
+      const recording = await openRecording(fixture(name))
+      const found = await survey(recording, () => {})
+      const done: number[] = []
+      const report = await replaySession(recording, found, options({ prices: ratioPrices(0.1, 1.25) }), (calls) =>
+        done.push(calls),
+      )
+      expect(done.at(-1)).toBe(report.calls)
+      const { append, pi, sections, anchored, bound } = report.policies
+      expect(pi).toEqual(append)
+      expect(anchored?.costVsPi).toBeLessThan(0.9)
+      expect(sections?.costVsPi).toBeGreaterThan(2)
+      expect(bound?.cost).toBeLessThan(anchored?.cost as number)
+      for (const figures of Object.values(report.policies)) {
+        expect(Object.values(figures).every(Number.isFinite), JSON.stringify(figures)).toBe(true)
+        expect(figures.cacheHit).toBeLessThan(1)
+      }
+      for (const series of Object.values(report.details.series)) {
+        expect(series.tokens).toHaveLength(report.calls)
+        expect(series.cost).toHaveLength(report.calls)
+        expect(series.cost).toEqual([...series.cost].sort((a, b) => a - b))
+      }
+      // What plain append sends is what the recorded program was billed for, where nothing was compacted or left behind.
+      if (name === 'pi-version-1.jsonl') expect(append?.tokensSent).toBeGreaterThan(report.recordedTokens * 0.9)
+    },
+  )
 
   test('the same recording gives the same figures', async () => {
     const run = async () => {

@@ -78,7 +78,11 @@ test('a transcript of Claude Code is the same conversation in the words of Pi', 
       .map(({ message }) => [message.role, textOf(message), callsOf(message).map(({ name, id }) => [name, id])])
   expect(shape(other)).toEqual(shape(pi))
   const edits = (entries: typeof pi) =>
-    entries.flatMap(({ message }) => callsOf(message).filter((call) => call.name === 'edit').map((call) => call.arguments))
+    entries.flatMap(({ message }) =>
+      callsOf(message)
+        .filter((call) => call.name === 'edit')
+        .map((call) => call.arguments),
+    )
   expect(edits(other)).toEqual(edits(pi))
   expect(other.filter(({ file }) => file !== undefined && file.path.startsWith('src/')).length).toBeGreaterThan(10)
   expect(steps.filter((step) => step.kind === 'compaction')).toHaveLength(1)
@@ -147,7 +151,13 @@ describe('bad files', () => {
   })
 
   test('a tree whose parents are missing or go in a circle ends', async () => {
-    const text = [HEADER, user('a', 'nowhere', 'one'), user('b', 'c', 'two'), user('c', 'b', 'three'), user('d', 'b', 'four')]
+    const text = [
+      HEADER,
+      user('a', 'nowhere', 'one'),
+      user('b', 'c', 'two'),
+      user('c', 'b', 'three'),
+      user('d', 'b', 'four'),
+    ]
     const { steps } = await stepsOf(temporaryFile('s.jsonl', `${text.join('\n')}\n`))
     expect(steps.filter((step) => step.kind === 'message')).toHaveLength(4)
   })

@@ -49,14 +49,17 @@ describe('export, import, doctor', () => {
     const other = join(folder, 'other.db')
     expect(await cli('export', '--store', store, file)).toMatchObject({ code: 0, stderr: '' })
     expect(statSync(file).mode & 0o777).toBe(0o600)
-    const [, versions] = /in (\d+) versions/.exec((await cli('export', '--store', store, '--force', file)).stdout) ?? []
+    const [, versions] =
+      /in (\d+) versions/.exec((await cli('export', '--store', store, '--force', file)).stdout) ?? []
     const first = await cli('import', '--store', other, file)
     expect(first.stdout).toContain(`${versions} of ${versions} versions were new`)
     const second = await cli('import', '--store', other, file)
     expect(second.stdout).toContain(`0 of ${versions} versions were new`)
     const found = JSON.parse((await cli('doctor', '--store', other, '--json')).stdout)
     expect(found).toMatchObject({ damages: [], sessions: 1, orphans: [], byType: { chat: { objects: 1 } } })
-    expect(Object.values(found.byType as Record<string, { versions: number }>).reduce((sum, one) => sum + one.versions, 0)).toBe(Number(versions))
+    expect(
+      Object.values(found.byType as Record<string, { versions: number }>).reduce((sum, one) => sum + one.versions, 0),
+    ).toBe(Number(versions))
   })
 
   test('an object that no session knows is an orphan', async () => {
@@ -69,7 +72,9 @@ describe('export, import, doctor', () => {
     const lines = readFileSync(file, 'utf8').split('\n')
     writeFileSync(file, lines.filter((line) => !line.startsWith('{"object":"session:')).join('\n'))
     const after = await contentsOf(file)
-    expect(after.orphans.map(({ id }) => id)).toEqual(before.objects.filter(({ type }) => type === 'file' || type === 'toolcall').map(({ id }) => id))
+    expect(after.orphans.map(({ id }) => id)).toEqual(
+      before.objects.filter(({ type }) => type === 'file' || type === 'toolcall').map(({ id }) => id),
+    )
     expect(after.orphans.length).toBeGreaterThan(40)
   })
 
@@ -77,7 +82,10 @@ describe('export, import, doctor', () => {
     const store = await storeOf('pi-version-1.jsonl')
     const file = join(temporaryFolder(), 'all.jsonl')
     await cli('export', '--store', store, file)
-    expect(await cli('export', '--store', store, file)).toMatchObject({ code: 2, stderr: expect.stringContaining('exists') })
+    expect(await cli('export', '--store', store, file)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('exists'),
+    })
     truncateSync(file, statSync(file).size - 500)
     const other = join(temporaryFolder(), 'other.db')
     const refused = await cli('import', '--store', other, file)
@@ -140,7 +148,8 @@ describe('inspect', () => {
     const page = join(temporaryFolder(), 'store.html')
     expect((await cli('inspect', '--store', store, '--html', page)).code).toBe(0)
     const html = readFileSync(page, 'utf8')
-    for (const name of ['money', 'cart', 'stock', 'discount']) expect(html.includes(`/home/dev/shop/src/${name}.ts`), name).toBe(true)
+    for (const name of ['money', 'cart', 'stock', 'discount'])
+      expect(html.includes(`/home/dev/shop/src/${name}.ts`), name).toBe(true)
     expect(html.includes('+  // Parts without a price are a mistake')).toBe(true)
     expect(html.includes('Leave them where they are')).toBe(true)
     expect(/<script|<img|<link|url\(/.exec(html)?.[0]).toBeUndefined()
@@ -159,7 +168,11 @@ describe('inspect', () => {
       if (step % 3 === 2) return calls(['read', { path: `f${round}.txt` }], ['bash', { command: `wc f${round}.txt` }])
       return `round ${round} is done`
     })
-    const home = createPiHome({ server, api: 'anthropic-messages', model: { cost: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } } })
+    const home = createPiHome({
+      server,
+      api: 'anthropic-messages',
+      model: { cost: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } },
+    })
     const rpc = await startRpc({ home, ...withExtension(join(home.root, 'context.db')) })
     for (let round = 0; round < 12; round += 1) await rpc.prompt(`do round ${round}`)
     const { sessionFile } = await rpc.state()
@@ -197,9 +210,14 @@ function textsOf(messages: readonly Message[]): string[] {
     .flatMap((message) => {
       known.add(message)
       return blocksOf({ key: '', message }, known).map((block) => {
-        const [, inner] = JSON.parse(block.bytes) as [string, { type: string; text?: string; input?: object; content?: { text: string }[] }]
+        const [, inner] = JSON.parse(block.bytes) as [
+          string,
+          { type: string; text?: string; input?: object; content?: { text: string }[] },
+        ]
         if (inner.type === 'tool_use') return JSON.stringify(inner.input)
-        return inner.type === 'tool_result' ? (inner.content ?? []).map((one) => one.text).join('\n') : (inner.text ?? '')
+        return inner.type === 'tool_result'
+          ? (inner.content ?? []).map((one) => one.text).join('\n')
+          : (inner.text ?? '')
       })
     })
 }
@@ -208,11 +226,14 @@ function textsOf(messages: readonly Message[]): string[] {
 function sentTexts(body: Record<string, any>): string[] {
   return body['messages'].flatMap((message: Record<string, any>) => {
     if (message['role'] === 'system') return []
-    const content = typeof message['content'] === 'string' ? [{ type: 'text', text: message['content'] }] : message['content']
+    const content =
+      typeof message['content'] === 'string' ? [{ type: 'text', text: message['content'] }] : message['content']
     return content.map((block: Record<string, any>) => {
       if (block['type'] === 'tool_use') return JSON.stringify(block['input'])
       if (block['type'] !== 'tool_result') return block['text']
-      return typeof block['content'] === 'string' ? block['content'] : block['content'].map((one: { text: string }) => one.text).join('\n')
+      return typeof block['content'] === 'string'
+        ? block['content']
+        : block['content'].map((one: { text: string }) => one.text).join('\n')
     })
   })
 }

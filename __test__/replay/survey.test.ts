@@ -9,7 +9,10 @@ describe('characters a token', () => {
     [4, 0],
     [3.3, 40_000],
   ])('%d characters and %d tokens of system part are found again', (unitsPerToken, systemTokens) => {
-    const points = [0, 9_000, 50_000, 200_000].map((units) => ({ units, tokens: systemTokens + units / unitsPerToken }))
+    const points = [0, 9_000, 50_000, 200_000].map((units) => ({
+      units,
+      tokens: systemTokens + units / unitsPerToken,
+    }))
     const found = fit(points)
     expect(found.unitsPerToken).toBeCloseTo(unitsPerToken, 3)
     expect(found.systemTokens).toBeCloseTo(systemTokens, -1)
@@ -18,8 +21,20 @@ describe('characters a token', () => {
   test.each([
     ['no answer', []],
     ['one answer', [{ units: 2800, tokens: 4000 }]],
-    ['counts that have nothing to do with the text', [{ units: 10, tokens: 90_000 }, { units: 20_000, tokens: 5 }]],
-    ['equal requests', [{ units: 5000, tokens: 3000 }, { units: 5000, tokens: 3100 }]],
+    [
+      'counts that have nothing to do with the text',
+      [
+        { units: 10, tokens: 90_000 },
+        { units: 20_000, tokens: 5 },
+      ],
+    ],
+    [
+      'equal requests',
+      [
+        { units: 5000, tokens: 3000 },
+        { units: 5000, tokens: 3100 },
+      ],
+    ],
   ])('%s gives figures that can be used', (_, points) => {
     const { unitsPerToken, systemTokens } = fit(points)
     expect(unitsPerToken).toBeGreaterThanOrEqual(1)
@@ -29,7 +44,11 @@ describe('characters a token', () => {
   })
 
   test('the start is not below nothing and not above the smallest request', () => {
-    const points = [{ units: 10_000, tokens: 1000 }, { units: 20_000, tokens: 6000 }, { units: 30_000, tokens: 11_000 }]
+    const points = [
+      { units: 10_000, tokens: 1000 },
+      { units: 20_000, tokens: 6000 },
+      { units: 30_000, tokens: 11_000 },
+    ]
     const { systemTokens } = fit(points)
     expect(systemTokens).toBe(0)
   })

@@ -58,7 +58,10 @@ export async function doctor(args: string[]): Promise<number> {
     sessions: contents.sessions.length,
     byType: byType(contents.objects),
     orphans: contents.orphans.map(sized),
-    largest: [...contents.objects].sort((left, right) => right.bytes - left.bytes).slice(0, top).map(sized),
+    largest: [...contents.objects]
+      .sort((left, right) => right.bytes - left.bytes)
+      .slice(0, top)
+      .map(sized),
   }
   if (values.json === true) out(JSON.stringify(findings, null, 2))
   else print(findings)
@@ -97,7 +100,8 @@ function print({ store, files, damages, sessions, byType: types, orphans, larges
   if (damages.length === 0) out('integrity  every version has the hash that it was stored with')
   else {
     out(`integrity  ${damages.length} damaged:`)
-    for (const { id, txId, what } of damages) out(`           ${id ?? 'outside of any version'}${txId === undefined ? '' : ` @${txId}`}: ${what}`)
+    for (const { id, txId, what } of damages)
+      out(`           ${id ?? 'outside of any version'}${txId === undefined ? '' : ` @${txId}`}: ${what}`)
     out('           Undamaged objects can still be read. Restore the file from a backup, or export single')
     out('           sessions with "export --session ID" and import them into a new store.')
     return
@@ -109,10 +113,12 @@ function print({ store, files, damages, sessions, byType: types, orphans, larges
   if (orphans.length === 0) out('orphans    none: each file and tool call is in a session')
   else {
     out(`orphans    ${orphans.length} objects are in no session's index (left by a tracker, or by an import):`)
-    for (const { name, bytes } of orphans.slice(0, largest.length)) out(`           ${size(bytes).padStart(9)}  ${name}`)
+    for (const { name, bytes } of orphans.slice(0, largest.length))
+      out(`           ${size(bytes).padStart(9)}  ${name}`)
   }
   out('largest    (text of all versions, before the store shares equal contents)')
-  for (const { name, versions, bytes } of largest) out(`           ${size(bytes).padStart(9)}  ${name}, ${versions} version${versions === 1 ? '' : 's'}`)
+  for (const { name, versions, bytes } of largest)
+    out(`           ${size(bytes).padStart(9)}  ${name}, ${versions} version${versions === 1 ? '' : 's'}`)
 }
 
 function size(bytes: number): string {

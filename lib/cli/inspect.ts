@@ -41,7 +41,8 @@ export async function inspect(args: string[]): Promise<number> {
       'pi-session': { type: 'string' },
     },
   })
-  if (values.call !== undefined) return showCall(numberOf('call', values.call, 0), values.session, values['pi-session'])
+  if (values.call !== undefined)
+    return showCall(numberOf('call', values.call, 0), values.session, values['pi-session'])
   const { options, name } = storeOf(values.store)
   return withFolder(async (folder) => {
     const whole = join(folder, 'store.jsonl')
@@ -100,7 +101,8 @@ async function showCall(call: number, session: string | undefined, given: string
   const file = given ?? (await piFileOf(session))
   if (!existsSync(file)) throw new UsageError(`there is no file ${file}`)
   const { calls, request } = await rebuild(file, call)
-  if (request === undefined) throw new UsageError(`${file} has ${calls} calls, counted from 0; there is no call ${call}`)
+  if (request === undefined)
+    throw new UsageError(`${file} has ${calls} calls, counted from 0; there is no call ${call}`)
   out(JSON.stringify(request, null, 2))
   return 0
 }

@@ -118,7 +118,8 @@ export async function replay(args: string[]): Promise<number> {
       sums.add(report)
       json?.add(report)
       page?.add(report)
-      if (baseline !== undefined || values['save-baseline'] !== undefined) held.push({ file, policies: report.policies })
+      if (baseline !== undefined || values['save-baseline'] !== undefined)
+        held.push({ file, policies: report.policies })
       progress.clear()
       if (json === undefined && values.quiet !== true) out(`${sessionTable(report)}\n`)
     }
@@ -198,7 +199,8 @@ function reason(error: unknown): string {
 
 function optionsOf(values: Values): ReplayOptions {
   const { store } = values
-  if (store !== undefined && existsSync(store)) throw new UsageError(`--store ${store}: the file exists; give a new name`)
+  if (store !== undefined && existsSync(store))
+    throw new UsageError(`--store ${store}: the file exists; give a new name`)
   const prices = pricesOf(values)
   return {
     policies: policiesOf(values.policies),
@@ -260,15 +262,30 @@ function scaleOf(values: Values): Scale {
 }
 
 /** What the figures were measured with, for programs and as a sentence. */
-function described({ cache, prices, window, manager }: ReplayOptions, { unitsPerToken, systemTokens }: Scale): { json: JsonReport['options']; text: string } {
-  const ratio = prices === undefined ? undefined : { read: prices.cacheRead / prices.input, write: prices.cacheWrite / prices.input }
-  const rules = [cache.name, cache.lookback, cache.minimum, cache.granularity, cache.lifetimeMs / 1000].map((part) => part ?? '-').join('/')
+function described(
+  { cache, prices, window, manager }: ReplayOptions,
+  { unitsPerToken, systemTokens }: Scale,
+): { json: JsonReport['options']; text: string } {
+  const ratio =
+    prices === undefined
+      ? undefined
+      : { read: prices.cacheRead / prices.input, write: prices.cacheWrite / prices.input }
+  const rules = [cache.name, cache.lookback, cache.minimum, cache.granularity, cache.lifetimeMs / 1000]
+    .map((part) => part ?? '-')
+    .join('/')
   const money = ratio === undefined ? "the models' own prices" : `cached ${ratio.read}, written ${ratio.write}`
-  const size = unitsPerToken === undefined ? 'tokens by the sessions’ own usage' : `${unitsPerToken} characters a token`
+  const size =
+    unitsPerToken === undefined ? 'tokens by the sessions’ own usage' : `${unitsPerToken} characters a token`
   const system = systemTokens === undefined ? '' : `, system part ${systemTokens}`
   const own = `window of ${manager.perTurn} results a turn and ${manager.turnsBack} turns${manager.onlyAtUserTurn ? ', rolls at user turns' : ''}`
   return {
-    json: { cache: cache.name, prices: ratio ?? 'own', window, charsPerToken: unitsPerToken ?? 'fitted', systemTokens: systemTokens ?? 'fitted' },
+    json: {
+      cache: cache.name,
+      prices: ratio ?? 'own',
+      window,
+      charsPerToken: unitsPerToken ?? 'fitted',
+      systemTokens: systemTokens ?? 'fitted',
+    },
     text: `cache ${rules}, ${money}, ${size}${system}, context window ${window}, ${own}`,
   }
 }

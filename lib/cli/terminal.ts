@@ -33,7 +33,9 @@ export class Progress {
     const full = Math.min(width, Math.floor((width * done) / Math.max(1, this.#total)))
     const room = Math.max(10, (process.stderr.columns ?? 80) - width - 16)
     const shown = text.length > room ? `…${text.slice(1 - room)}` : text
-    process.stderr.write(`\r\x1b[K[${'#'.repeat(full)}${'-'.repeat(width - full)}] ${Math.floor(done)}/${this.#total} ${shown}`)
+    process.stderr.write(
+      `\r\x1b[K[${'#'.repeat(full)}${'-'.repeat(width - full)}] ${Math.floor(done)}/${this.#total} ${shown}`,
+    )
   }
 
   /** Takes the bar away, so that other lines may follow. */
@@ -43,7 +45,13 @@ export class Progress {
 }
 
 /** A number of an option, within bounds. Throws a {@link UsageError}. */
-export function numberOf(name: string, text: string | undefined, fallback: number, min = 0, max = Number.MAX_SAFE_INTEGER): number {
+export function numberOf(
+  name: string,
+  text: string | undefined,
+  fallback: number,
+  min = 0,
+  max = Number.MAX_SAFE_INTEGER,
+): number {
   if (text === undefined) return fallback
   const value = Number(text)
   if (text.trim() === '' || !Number.isFinite(value) || value < min || value > max) {

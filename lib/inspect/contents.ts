@@ -76,7 +76,12 @@ function sessionOf(sessions: Map<string, SessionSummary>, id: string): SessionSu
 }
 
 /** A session's index never shrinks, so it is what was put in at any time. */
-function follow(sessions: Map<string, SessionSummary>, indexes: Map<string, Set<string>>, id: string, line: Line): void {
+function follow(
+  sessions: Map<string, SessionSummary>,
+  indexes: Map<string, Set<string>>,
+  id: string,
+  line: Line,
+): void {
   const session = sessionOf(sessions, id)
   touch(session, line)
   const index = indexes.get(session.id) ?? new Set<string>()

@@ -30,7 +30,8 @@ function changes(old: readonly string[], now: readonly string[]): string[] {
     for (let j = now.length - 1; j >= 0; j -= 1) {
       const below = common[(i + 1) * width + j] as number
       const right = common[i * width + j + 1] as number
-      common[i * width + j] = old[i] === now[j] ? (common[(i + 1) * width + j + 1] as number) + 1 : Math.max(below, right)
+      common[i * width + j] =
+        old[i] === now[j] ? (common[(i + 1) * width + j + 1] as number) + 1 : Math.max(below, right)
     }
   }
   const lines: string[] = []
@@ -41,7 +42,10 @@ function changes(old: readonly string[], now: readonly string[]): string[] {
       lines.push(` ${old[i]}`)
       i += 1
       j += 1
-    } else if (j >= now.length || (i < old.length && (common[(i + 1) * width + j] as number) >= (common[i * width + j + 1] as number))) {
+    } else if (
+      j >= now.length ||
+      (i < old.length && (common[(i + 1) * width + j] as number) >= (common[i * width + j + 1] as number))
+    ) {
       lines.push(`-${old[i]}`)
       i += 1
     } else {
@@ -53,7 +57,9 @@ function changes(old: readonly string[], now: readonly string[]): string[] {
 }
 
 function shortened(lines: readonly string[]): string[] {
-  const near = lines.map((_, index) => lines.slice(Math.max(0, index - CONTEXT), index + CONTEXT + 1).some((line) => !line.startsWith(' ')))
+  const near = lines.map((_, index) =>
+    lines.slice(Math.max(0, index - CONTEXT), index + CONTEXT + 1).some((line) => !line.startsWith(' ')),
+  )
   return lines.flatMap((line, index) => {
     if (near[index] === true) return [line]
     return index === 0 || near[index - 1] === true ? ['…'] : []

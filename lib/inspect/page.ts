@@ -14,7 +14,10 @@ const MAX_DIFFS = 20
 /** Begins the page. */
 export function begin(store: string, sessions: readonly SessionSummary[]): string {
   const rows = sessions
-    .map(({ id, turns, objects, lastWritten }) => `<tr><td><a href="#${escape(id)}">${escape(id)}</a></td><td class="n">${turns}</td><td class="n">${objects}</td><td>${escape(lastWritten)}</td></tr>`)
+    .map(
+      ({ id, turns, objects, lastWritten }) =>
+        `<tr><td><a href="#${escape(id)}">${escape(id)}</a></td><td class="n">${turns}</td><td class="n">${objects}</td><td>${escape(lastWritten)}</td></tr>`,
+    )
     .join('')
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>Context store</title><style>${STYLE}a{color:var(--anchored)}</style></head><body><main>
 <h1>Context store</h1><p class="dim">${escape(store)}</p>
@@ -64,7 +67,7 @@ function turns(chat: ObjectDocument | null): string {
 
 function rollText(roll: Record<string, unknown>): string {
   if (roll['undone'] === true) return 'taken back'
-  const { items, removed_tokens: removed, reason } = (roll['receipt'] ?? {}) as Record<string, unknown>
+  const { items, removedTokens: removed, reason } = (roll['receipt'] ?? {}) as Record<string, unknown>
   return `${items ?? '?'} items, ${removed ?? '?'} tokens, ${reason ?? ''}`
 }
 
@@ -88,13 +91,19 @@ function contentOf({ document }: Version): string {
 
 function facts(document: ObjectDocument): string {
   const fields = ['xt/id', 'type', 'tool', 'status', 'char_count', 'source_hash', 'content_hash', 'identity_hash']
-  const rows = fields.flatMap((name) => (document[name] === undefined || document[name] === null ? [] : [`<tr><td>${name}</td><td>${escape(String(document[name]))}</td></tr>`]))
-  const args = document['args'] === undefined ? '' : `<pre>${escape(cut(JSON.stringify(document['args'], null, 1)))}</pre>`
+  const rows = fields.flatMap((name) =>
+    document[name] === undefined || document[name] === null
+      ? []
+      : [`<tr><td>${name}</td><td>${escape(String(document[name]))}</td></tr>`],
+  )
+  const args =
+    document['args'] === undefined ? '' : `<pre>${escape(cut(JSON.stringify(document['args'], null, 1)))}</pre>`
   return `<div class="scroll"><table>${rows.join('')}</table></div>${args}`
 }
 
 function title(document: ObjectDocument): string {
-  if (document.type === 'toolcall') return `${String(document['tool'])} ${document['xt/id']} (${String(document['status'])})`
+  if (document.type === 'toolcall')
+    return `${String(document['tool'])} ${document['xt/id']} (${String(document['status'])})`
   const path = (document.source as { path?: unknown } | null)?.path
   return typeof path === 'string' ? path : document['xt/id']
 }
@@ -102,7 +111,9 @@ function title(document: ObjectDocument): string {
 function textIn(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
-  return content.map((block: { type?: string; text?: string }) => (block.type === 'image' ? '[picture]' : (block.text ?? ''))).join(' ')
+  return content
+    .map((block: { type?: string; text?: string }) => (block.type === 'image' ? '[picture]' : (block.text ?? '')))
+    .join(' ')
 }
 
 function short(text: string): string {
@@ -110,5 +121,7 @@ function short(text: string): string {
 }
 
 function cut(text: string): string {
-  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}\n… ${text.length - MAX_TEXT} more characters are in the store` : text
+  return text.length > MAX_TEXT
+    ? `${text.slice(0, MAX_TEXT)}\n… ${text.length - MAX_TEXT} more characters are in the store`
+    : text
 }

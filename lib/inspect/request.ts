@@ -39,13 +39,16 @@ export async function rebuild(file: string, call: number): Promise<{ calls: numb
   if (answer === undefined) return { calls: answers.length, request: undefined }
   const message = answer['message'] as Message
   const messages = project(branchTo(entries, answer['parentId'] as string | null))
-  return { calls: answers.length, request: { call, model: `${message.provider ?? ''}/${message.model ?? ''}`, messages } }
+  return {
+    calls: answers.length,
+    request: { call, model: `${message.provider ?? ''}/${message.model ?? ''}`, messages },
+  }
 }
 
 function branchTo(entries: ReadonlyMap<string, Line>, leaf: string | null): Line[] {
   const branch: Line[] = []
   const seen = new Set<string>()
-  for (let id = leaf; id !== null && !seen.has(id); ) {
+  for (let id = leaf; id !== null && !seen.has(id);) {
     seen.add(id)
     const entry = entries.get(id)
     if (entry === undefined) break
@@ -58,7 +61,8 @@ function branchTo(entries: ReadonlyMap<string, Line>, leaf: string | null): Line
 function project(branch: readonly Line[]): Message[] {
   const edits = new Map<string, { content: Message['content'] } | null>()
   for (const entry of branch) {
-    if (entry['type'] === 'context_edit') edits.set(String(entry['targetId']), (entry['replacement'] ?? null) as { content: Message['content'] } | null)
+    if (entry['type'] === 'context_edit')
+      edits.set(String(entry['targetId']), (entry['replacement'] ?? null) as { content: Message['content'] } | null)
   }
   const at = branch.findLastIndex((entry) => entry['type'] === 'compaction')
   const compaction = at < 0 ? undefined : branch[at]

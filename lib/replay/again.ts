@@ -65,7 +65,13 @@ export function readAgain(path: string, text: string, number: number, at: number
     {
       key: `${id}_result`,
       at,
-      message: { role: 'toolResult', toolCallId: id, toolName: 'read', content: [{ type: 'text', text }], isError: false },
+      message: {
+        role: 'toolResult',
+        toolCallId: id,
+        toolName: 'read',
+        content: [{ type: 'text', text }],
+        isError: false,
+      },
     },
   ]
 }

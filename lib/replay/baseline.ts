@@ -51,7 +51,10 @@ export function compare(
   options: string,
 ): { worse: string[]; unknown: string[] } {
   if (options !== baseline.options) {
-    return { worse: [`the baseline was measured with "${baseline.options}", this run with "${options}"`], unknown: [] }
+    return {
+      worse: [`the baseline was measured with "${baseline.options}", this run with "${options}"`],
+      unknown: [],
+    }
   }
   const worse: string[] = []
   const unknown: string[] = []

@@ -27,8 +27,14 @@ export interface Block {
 const IMAGE_UNITS = 4800
 
 /** Pi's sentence before and after a summary. */
-const SUMMARY = ['The conversation history before this point was compacted into the following summary:\n\n<summary>\n', '\n</summary>']
-const BRANCH = ['The following is a summary of a branch that this conversation came back from:\n\n<summary>\n', '</summary>']
+const SUMMARY = [
+  'The conversation history before this point was compacted into the following summary:\n\n<summary>\n',
+  '\n</summary>',
+]
+const BRANCH = [
+  'The following is a summary of a branch that this conversation came back from:\n\n<summary>\n',
+  '</summary>',
+]
 
 /** The system prompt and the tool declarations as one block of a known size. */
 export function systemBlock(text: string, units: number): Block {
@@ -37,7 +43,12 @@ export function systemBlock(text: string, units: number): Block {
 
 /** A text of the user or, as a custom message, of an extension. */
 export function textBlock(text: string, label: string, key?: string): Block {
-  const block: Block = { bytes: JSON.stringify(['user', { type: 'text', text }]), units: text.length, label, texts: [text] }
+  const block: Block = {
+    bytes: JSON.stringify(['user', { type: 'text', text }]),
+    units: text.length,
+    label,
+    texts: [text],
+  }
   return key === undefined ? block : { ...block, key }
 }
 
@@ -51,7 +62,11 @@ export class Calls {
       const args = call.arguments ?? {}
       const path = args['path']
       const name = call.name ?? ''
-      this.#calls.set(call.id ?? '', { name, args, path: typeof path === 'string' ? path.replace(/^@/, '') : undefined })
+      this.#calls.set(call.id ?? '', {
+        name,
+        args,
+        path: typeof path === 'string' ? path.replace(/^@/, '') : undefined,
+      })
     }
   }
 
@@ -128,13 +143,18 @@ function resultBlock(message: Message, key: string, calls: Calls): Block {
   const texts = blocks.flatMap((block) => (block.type === 'text' ? [block.text ?? ''] : []))
   const images = blocks.filter((block) => block.type === 'image').length
   const block: Block = {
-    bytes: JSON.stringify(['user', { type: 'tool_result', id: message.toolCallId, content: message.content, error: message.isError === true }]),
+    bytes: JSON.stringify([
+      'user',
+      { type: 'tool_result', id: message.toolCallId, content: message.content, error: message.isError === true },
+    ]),
     units: texts.reduce((sum, text) => sum + text.length, 0) + images * IMAGE_UNITS,
     label: message.toolName ?? call?.name ?? 'unknown',
     texts: texts.map(withoutLineNumbers),
     key,
   }
-  return call?.name === 'read' && call.path !== undefined ? { ...block, path: call.path, output: texts.join('\n') } : block
+  return call?.name === 'read' && call.path !== undefined
+    ? { ...block, path: call.path, output: texts.join('\n') }
+    : block
 }
 
 const NUMBERED = /^ *\d+→/m

@@ -128,7 +128,12 @@ class Transcript {
     yield* this.end()
     if (this.#lastKey !== undefined) this.#keys.set(String(line['uuid']), this.#lastKey)
     const { content } = line['message'] as { content?: unknown }
-    const summary = typeof content === 'string' ? content : blocksOf(content).map((block) => String(block['text'] ?? '')).join('\n')
+    const summary =
+      typeof content === 'string'
+        ? content
+        : blocksOf(content)
+            .map((block) => String(block['text'] ?? ''))
+            .join('\n')
     yield { kind: 'compaction', summary, firstKept: undefined, at: this.#at }
   }
 
@@ -254,7 +259,10 @@ function asPiCall(name: string, input: Record<string, unknown>): [string, Record
       return ['edit', { path, edits: [{ oldText, newText }], ...others }]
     }
     case 'MultiEdit': {
-      const edits = blocksOf(rest['edits']).map((edit) => ({ oldText: edit['old_string'], newText: edit['new_string'] }))
+      const edits = blocksOf(rest['edits']).map((edit) => ({
+        oldText: edit['old_string'],
+        newText: edit['new_string'],
+      }))
       return ['edit', { path, edits }]
     }
     case 'Bash':

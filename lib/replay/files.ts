@@ -41,7 +41,9 @@ export class Files {
         return typeof content === 'string' ? this.#written(call.path, content) : this.#forget(call.path)
       }
       case 'edit': {
-        const content = entry.file?.content ?? edited(this.#contents.get(call.path), replacementsOf(call.args), call.args['replace_all'] === true)
+        const content =
+          entry.file?.content ??
+          edited(this.#contents.get(call.path), replacementsOf(call.args), call.args['replace_all'] === true)
         return content === undefined ? this.#forget(call.path) : this.#written(call.path, content)
       }
       default:
@@ -64,7 +66,13 @@ export class Files {
     const offset = typeof args['offset'] === 'number' ? args['offset'] : undefined
     const limit = typeof args['limit'] === 'number' ? args['limit'] : undefined
     if (!showsPart(textOf(entry.message), content, offset ?? 1)) return this.#forget(path)
-    return { kind: 'read', path, content, ...(offset !== undefined && { offset }), ...(limit !== undefined && { limit }) }
+    return {
+      kind: 'read',
+      path,
+      content,
+      ...(offset !== undefined && { offset }),
+      ...(limit !== undefined && { limit }),
+    }
   }
 
   #written(path: string, content: string): FileEvent {

@@ -12,7 +12,13 @@ export type JsonSession = Omit<SessionReport, 'details'>
 /** The whole report. Numbers that do not exist (a cost relative to a policy that was left out) are null. */
 export interface JsonReport {
   version: typeof JSON_VERSION
-  options: { cache: string; prices: 'own' | { read: number; write: number }; window: number; charsPerToken: 'fitted' | number; systemTokens: 'fitted' | number }
+  options: {
+    cache: string
+    prices: 'own' | { read: number; write: number }
+    window: number
+    charsPerToken: 'fitted' | number
+    systemTokens: 'fitted' | number
+  }
   sessions: JsonSession[]
   summary: Summary
   problems: Problem[]

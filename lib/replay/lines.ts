@@ -31,7 +31,8 @@ export async function* jsonLines(
   try {
     for await (const line of lines) {
       number += 1
-      if (bad !== undefined) report({ file, line: bad, message: 'this line is not JSON; it is left out', fatal: false })
+      if (bad !== undefined)
+        report({ file, line: bad, message: 'this line is not JSON; it is left out', fatal: false })
       bad = undefined
       if (line.trim() === '') continue
       const value = parsed(line)

@@ -86,7 +86,7 @@ class Tree {
   #path(leaf: string | null): string[] {
     const keys: string[] = []
     const seen = new Set<string>()
-    for (let id = leaf; id !== null && !seen.has(id); ) {
+    for (let id = leaf; id !== null && !seen.has(id);) {
       seen.add(id)
       const node = this.#nodes.get(id)
       if (node === undefined) break
@@ -133,7 +133,11 @@ function messageOf(entry: Record<string, unknown>): Message | undefined {
       return message.role === 'hookMessage' ? { ...message, role: 'custom' } : message
     }
     case 'custom_message':
-      return { role: 'custom', customType: entry['customType'], content: entry['content'] as Message['content'] & object }
+      return {
+        role: 'custom',
+        customType: entry['customType'],
+        content: entry['content'] as Message['content'] & object,
+      }
     case 'branch_summary':
       return { role: 'branchSummary', summary: String(entry['summary'] ?? '') }
     default:

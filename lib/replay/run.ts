@@ -216,7 +216,13 @@ class Run {
   }
 
   /** Lets the agent read a file again where the policy no longer shows what the plain conversation shows. */
-  async #fetch(lane: Lane, need: Need, plain: readonly Block[], shown: readonly Block[], moment: Moment): Promise<void> {
+  async #fetch(
+    lane: Lane,
+    need: Need,
+    plain: readonly Block[],
+    shown: readonly Block[],
+    moment: Moment,
+  ): Promise<void> {
     const tagged = seen(plain, need, false)
     const anywhere = tagged.size === 0 || lane.policy.untagged === true
     const possible = tagged.size > 0 ? tagged : seen(plain, need, true)
@@ -271,5 +277,7 @@ async function openPolicy(name: PolicyName, setting: Setting, cache: BlockCache)
 }
 
 function proseOf(blocks: readonly Block[]): Block[] {
-  return blocks.filter(({ label }) => label === 'answer' || label === 'thinking' || label === 'user' || label === 'summary')
+  return blocks.filter(
+    ({ label }) => label === 'answer' || label === 'thinking' || label === 'user' || label === 'summary',
+  )
 }

@@ -5,7 +5,18 @@ import type { SessionReport } from './run.ts'
 import type { Figures } from './tally.ts'
 import type { Summary } from './summary.ts'
 
-const HEADINGS = ['policy', 'cost', 'vs pi', 'cache hit', 'sent', 'peak', 'compactions', 'rolls', 're-reads', 'answered']
+const HEADINGS = [
+  'policy',
+  'cost',
+  'vs pi',
+  'cache hit',
+  'sent',
+  'peak',
+  'compactions',
+  'rolls',
+  're-reads',
+  'answered',
+]
 
 /** One session's table with a title line. */
 export function sessionTable(report: SessionReport): string {
@@ -29,7 +40,9 @@ function table(policies: Partial<Record<PolicyName, Figures>>, unit: SessionRepo
   const widths = HEADINGS.map((_, column) => Math.max(...all.map((cells) => (cells[column] as string).length)))
   const line = (cells: string[]): string =>
     cells
-      .map((cell, column) => (column === 0 ? cell.padEnd(widths[0] as number) : cell.padStart(widths[column] as number)))
+      .map((cell, column) =>
+        column === 0 ? cell.padEnd(widths[0] as number) : cell.padStart(widths[column] as number),
+      )
       .join('  ')
   return all.map((cells) => `  ${line(cells)}`).join('\n')
 }
@@ -52,7 +65,8 @@ function row(name: PolicyName, figures: Figures, unit: SessionReport['unit']): s
 
 /** A number of tokens in three or four characters: 812, 9.4k, 183k, 52M. */
 export function tokens(count: number): string {
-  const scaled = (value: number, unit: string): string => `${value < 10 ? value.toFixed(1) : Math.round(value)}${unit}`
+  const scaled = (value: number, unit: string): string =>
+    `${value < 10 ? value.toFixed(1) : Math.round(value)}${unit}`
   if (count >= 999_500_000) return scaled(count / 1_000_000_000, 'G')
   if (count >= 999_500) return scaled(count / 1_000_000, 'M')
   return count >= 1000 ? scaled(count / 1000, 'k') : String(Math.round(count))

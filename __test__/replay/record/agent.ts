@@ -32,10 +32,19 @@ export const FIRST: Round[] = [
   {
     prompt: 'Read the shop and tell me how it is built.',
     answers: [
-      { thinking: 'First the modules that the others need.', ...calls(['ls', { path: 'src' }], ['read', { path: 'src/money.ts' }], ['read', { path: 'src/catalog.ts' }]) },
-      calls(['read', { path: 'src/stock.ts' }], ['read', { path: 'src/cart.ts' }], ['read', { path: 'src/discount.ts' }]),
+      {
+        thinking: 'First the modules that the others need.',
+        ...calls(['ls', { path: 'src' }], ['read', { path: 'src/money.ts' }], ['read', { path: 'src/catalog.ts' }]),
+      },
+      calls(
+        ['read', { path: 'src/stock.ts' }],
+        ['read', { path: 'src/cart.ts' }],
+        ['read', { path: 'src/discount.ts' }],
+      ),
       calls(['bash', { command: 'sh check.sh' }]),
-      { text: 'The shop has eight modules. Each is a list of rules over an amount and parts; money and catalog come first, order needs all others. `check.sh` prints a line for each rule, and all of them hold.' },
+      {
+        text: 'The shop has eight modules. Each is a list of rules over an amount and parts; money and catalog come first, order needs all others. `check.sh` prints a line for each rule, and all of them hold.',
+      },
     ],
   },
   {

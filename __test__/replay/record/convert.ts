@@ -6,7 +6,9 @@ type Line = Record<string, any>
 export function asVersion2(text: string): string {
   const lines = parse(text).flatMap((line): Line[] => {
     if (line['type'] === 'session') return [{ ...line, version: 2 }]
-    return isSystem(line) ? [{ ...line, type: 'custom', customType: 'was-system', message: undefined }] : [withoutSystem(line)]
+    return isSystem(line)
+      ? [{ ...line, type: 'custom', customType: 'was-system', message: undefined }]
+      : [withoutSystem(line)]
   })
   return print(lines)
 }
@@ -28,7 +30,14 @@ export function asVersion1(text: string): string {
 export function asClaudeCode(text: string): string {
   const [header, ...entries] = parse(text) as [Line, ...Line[]]
   const calls = new Map<string, Line>()
-  const base = { isSidechain: false, userType: 'external', cwd: header['cwd'], sessionId: header['id'], version: '2.0.0', gitBranch: 'main' }
+  const base = {
+    isSidechain: false,
+    userType: 'external',
+    cwd: header['cwd'],
+    sessionId: header['id'],
+    version: '2.0.0',
+    gitBranch: 'main',
+  }
   const lines: Line[] = [{ type: 'summary', summary: 'Prices in the shop', leafUuid: 'none' }]
   let parentUuid: string | null = null
   let count = 0
@@ -42,12 +51,16 @@ export function asClaudeCode(text: string): string {
     if (entry['type'] === 'compaction') {
       const logicalParentUuid = parentUuid
       parentUuid = null
-      add({ type: 'system', subtype: 'compact_boundary', content: 'Conversation compacted', logicalParentUuid }, entry['timestamp'])
+      add(
+        { type: 'system', subtype: 'compact_boundary', content: 'Conversation compacted', logicalParentUuid },
+        entry['timestamp'],
+      )
       const content = `This session is being continued from a previous conversation.\n${entry['summary']}`
       add({ type: 'user', message: { role: 'user', content }, isCompactSummary: true }, entry['timestamp'])
     }
     if (message === undefined || message['role'] === 'system') continue
-    if (message['role'] === 'user') add({ type: 'user', message: { role: 'user', content: userContent(message) } }, entry['timestamp'])
+    if (message['role'] === 'user')
+      add({ type: 'user', message: { role: 'user', content: userContent(message) } }, entry['timestamp'])
     if (message['role'] === 'assistant') {
       for (const block of message['content']) {
         if (block['type'] === 'toolCall') calls.set(block['id'], block)
@@ -56,8 +69,16 @@ export function asClaudeCode(text: string): string {
     }
     if (message['role'] === 'toolResult') {
       const call = calls.get(message['toolCallId']) as Line
-      const result = { type: 'tool_result', tool_use_id: message['toolCallId'], content: shown(call, message), is_error: message['isError'] }
-      add({ type: 'user', message: { role: 'user', content: [result] }, toolUseResult: details(call, message) }, entry['timestamp'])
+      const result = {
+        type: 'tool_result',
+        tool_use_id: message['toolCallId'],
+        content: shown(call, message),
+        is_error: message['isError'],
+      }
+      add(
+        { type: 'user', message: { role: 'user', content: [result] }, toolUseResult: details(call, message) },
+        entry['timestamp'],
+      )
     }
   }
   return print(lines)
@@ -69,11 +90,21 @@ function userContent(message: Line): unknown {
   if (images.length === 0) return text
   return [
     { type: 'text', text },
-    ...images.map((block: Line) => ({ type: 'image', source: { type: 'base64', media_type: block['mimeType'], data: block['data'] } })),
+    ...images.map((block: Line) => ({
+      type: 'image',
+      source: { type: 'base64', media_type: block['mimeType'], data: block['data'] },
+    })),
   ]
 }
 
-const NAMES: Record<string, string> = { read: 'Read', write: 'Write', edit: 'Edit', bash: 'Bash', grep: 'Grep', ls: 'LS' }
+const NAMES: Record<string, string> = {
+  read: 'Read',
+  write: 'Write',
+  edit: 'Edit',
+  bash: 'Bash',
+  grep: 'Grep',
+  ls: 'LS',
+}
 
 function answer(entry: Line, message: Line, block: Line): Line {
   const { usage } = message
@@ -95,9 +126,13 @@ function answer(entry: Line, message: Line, block: Line): Line {
 
 function answerBlock(block: Line): Line {
   if (block['type'] === 'text') return block
-  if (block['type'] === 'thinking') return { type: 'thinking', thinking: block['thinking'], signature: 'c2lnbmF0dXJl' }
+  if (block['type'] === 'thinking')
+    return { type: 'thinking', thinking: block['thinking'], signature: 'c2lnbmF0dXJl' }
   const { path, edits, ...rest } = block['arguments']
-  const input: Line = block['name'] === 'bash' || block['name'] === 'grep' || block['name'] === 'ls' ? block['arguments'] : { file_path: path, ...rest }
+  const input: Line =
+    block['name'] === 'bash' || block['name'] === 'grep' || block['name'] === 'ls'
+      ? block['arguments']
+      : { file_path: path, ...rest }
   if (edits !== undefined) Object.assign(input, { old_string: edits[0].oldText, new_string: edits[0].newText })
   return { type: 'tool_use', id: block['id'], name: NAMES[block['name']] ?? block['name'], input }
 }
@@ -106,7 +141,9 @@ function shown(call: Line, message: Line): string {
   const text = textOf(message)
   if (call['name'] !== 'read') return text
   const start = (call['arguments'].offset as number | undefined) ?? 1
-  return linesOf(text).map((line, index) => `${String(start + index).padStart(6)}→${line}`).join('\n')
+  return linesOf(text)
+    .map((line, index) => `${String(start + index).padStart(6)}→${line}`)
+    .join('\n')
 }
 
 function details(call: Line, message: Line): unknown {
@@ -116,7 +153,16 @@ function details(call: Line, message: Line): unknown {
   const startLine = (call['arguments'].offset as number | undefined) ?? 1
   const numLines = linesOf(text).length
   const more = /\[(\d+) more lines in file/.exec(text)
-  return { type: 'text', file: { filePath: call['arguments'].path, content, numLines, startLine, totalLines: startLine - 1 + numLines + Number(more?.[1] ?? 0) } }
+  return {
+    type: 'text',
+    file: {
+      filePath: call['arguments'].path,
+      content,
+      numLines,
+      startLine,
+      totalLines: startLine - 1 + numLines + Number(more?.[1] ?? 0),
+    },
+  }
 }
 
 function linesOf(text: string): string[] {
@@ -144,7 +190,10 @@ function withoutSystem(line: Line): Line {
 }
 
 function parse(text: string): Line[] {
-  return text.trimEnd().split('\n').map((line) => JSON.parse(line))
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
 }
 
 function print(lines: Line[]): string {

@@ -15,7 +15,15 @@ export function writeShop(folder: string): void {
 /** A module of so many functions; each one differs a little from the others, as real code does. */
 function module(name: string, functions: number): string {
   const title = name.slice(0, 1).toUpperCase() + name.slice(1)
-  const lines = [`/** ${title}: the rules of the shop about it. */`, '', `export interface ${title} {`, '  id: string', '  cents: number', '}', '']
+  const lines = [
+    `/** ${title}: the rules of the shop about it. */`,
+    '',
+    `export interface ${title} {`,
+    '  id: string',
+    '  cents: number',
+    '}',
+    '',
+  ]
   for (let index = 0; index < functions; index += 1) {
     const factor = (index * 7 + name.length * 3) % 11
     lines.push(

@@ -67,10 +67,15 @@ function overview(summary: Summary): string {
     tiles.push([`${tokens(own.peakTokens)} / ${tokens(pi.peakTokens)}`, 'largest request, tokens (Pi)'])
     tiles.push([`${own.compactions} / ${pi.compactions}`, 'lossy summaries (Pi)'])
   }
-  const sums = tiles.map(([figure, text]) => `<div><b>${escape(figure)}</b><span>${escape(text)}</span></div>`).join('')
+  const sums = tiles
+    .map(([figure, text]) => `<div><b>${escape(figure)}</b><span>${escape(text)}</span></div>`)
+    .join('')
   const count = `${summary.sessions} session${summary.sessions === 1 ? '' : 's'}, ${summary.calls} model calls`
   const meanings = POLICY_NAMES.filter((name) => summary.policies[name] !== undefined)
-    .map((name) => `<tr${name === 'anchored' ? ' class="own"' : ''}><td>${name}</td><td style="white-space:normal">${MEANING[name]}</td></tr>`)
+    .map(
+      (name) =>
+        `<tr${name === 'anchored' ? ' class="own"' : ''}><td>${name}</td><td style="white-space:normal">${MEANING[name]}</td></tr>`,
+    )
     .join('')
   return `<p>${count}.</p><div class="big">${sums}</div>${table(summary.policies, summary.unit)}<details><summary>What the policies are</summary><table>${meanings}</table></details>`
 }
@@ -79,9 +84,18 @@ function session(report: SessionReport, open: boolean): string {
   const { calls, models, charsPerToken, systemTokens, details, unit, policies } = report
   const facts = `${calls} calls, ${models.join(', ') || 'unknown model'}, ${charsPerToken.toFixed(2)} characters a token, system part ${tokens(systemTokens)} tokens`
   const lines = DRAWN.flatMap((name) => (details.series[name] === undefined ? [] : [name]))
-  const size = lineChart('Context size over calls', lines.map((name) => ({ name, values: details.series[name]?.tokens ?? [] })), tokens, details.rolls.map(rollMark))
+  const size = lineChart(
+    'Context size over calls',
+    lines.map((name) => ({ name, values: details.series[name]?.tokens ?? [] })),
+    tokens,
+    details.rolls.map(rollMark),
+  )
   const cheap = lines.filter((name) => name !== 'sections' || lines.length === 1)
-  const cost = lineChart('Cost over calls', cheap.map((name) => ({ name, values: details.series[name]?.cost ?? [] })), (value) => money(value, unit))
+  const cost = lineChart(
+    'Cost over calls',
+    cheap.map((name) => ({ name, values: details.series[name]?.cost ?? [] })),
+    (value) => money(value, unit),
+  )
   const legend = lines.map((name) => `<span><i style="background:var(--${name})"></i>${name}</span>`).join('')
   const figures = [
     `<figure><figcaption>Context size over calls, tokens; ticks are rolls</figcaption>${size}</figure>`,
@@ -100,8 +114,19 @@ function table(policies: Partial<Record<PolicyName, Figures>>, unit: SessionRepo
     if (one === undefined) return []
     const versus = Number.isFinite(one.costVsPi) ? one.costVsPi.toFixed(2) : '–'
     const over = one.overWindow > 0 ? '*' : ''
-    const cells = [money(one.cost, unit), versus, one.cacheHit.toFixed(3), tokens(one.tokensSent), tokens(one.peakTokens) + over, String(one.compactions), String(one.rolls), String(one.rereads)]
-    return [`<tr${name === 'anchored' ? ' class="own"' : ''}><td>${name}</td>${cells.map((cell) => `<td class="n">${escape(cell)}</td>`).join('')}</tr>`]
+    const cells = [
+      money(one.cost, unit),
+      versus,
+      one.cacheHit.toFixed(3),
+      tokens(one.tokensSent),
+      tokens(one.peakTokens) + over,
+      String(one.compactions),
+      String(one.rolls),
+      String(one.rereads),
+    ]
+    return [
+      `<tr${name === 'anchored' ? ' class="own"' : ''}><td>${name}</td>${cells.map((cell) => `<td class="n">${escape(cell)}</td>`).join('')}</tr>`,
+    ]
   })
   return `<div class="scroll"><table><thead><tr><th>policy</th>${heads.map((head) => `<th class="n">${head}</th>`).join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div>${tooLong ? '<p class="dim">* longer than the window: in reality those calls would have failed</p>' : ''}`
 }
@@ -131,7 +156,14 @@ function active({ details, calls }: SessionReport): string {
     }))
   if (spans.length === 0) return ''
   const tools = [...new Set(spans.map((span) => span.label))].slice(0, 8)
-  const legend = tools.map((tool) => `<span><i style="background:var(--${toolClass(tool).replace('tool-', '').replace(/find|ls/, 'grep')})"></i>${escape(tool)}</span>`).join('')
+  const legend = tools
+    .map(
+      (tool) =>
+        `<span><i style="background:var(--${toolClass(tool)
+          .replace('tool-', '')
+          .replace(/find|ls/, 'grep')})"></i>${escape(tool)}</span>`,
+    )
+    .join('')
   const caption = `What was in sight when: the ${spans.length} largest tool results, each from its first call to the roll that took it`
   return `<figure><figcaption>${caption}</figcaption><div class="legend">${legend}</div>${timeline(caption, spans, calls)}</figure>`
 }
@@ -140,14 +172,25 @@ function rolls({ details }: SessionReport): string {
   if (details.rolls.length === 0) return ''
   const rows = details.rolls.map((roll) => {
     const back = roll.paysBackAfterCalls === undefined ? '–' : String(roll.paysBackAfterCalls)
-    const cells = [roll.call, roll.reason, roll.items, tokens(roll.removedTokens), tokens(roll.cost), tokens(roll.gain), back]
+    const cells = [
+      roll.call,
+      roll.reason,
+      roll.items,
+      tokens(roll.removedTokens),
+      tokens(roll.cost),
+      tokens(roll.gain),
+      back,
+    ]
     return `<tr>${cells.map((cell) => `<td class="n">${escape(String(cell))}</td>`).join('')}</tr>`
   })
   const heads = ['before call', 'why', 'items', 'tokens gone', 'cost once', 'saves a call', 'pays after calls']
   return `<details><summary>${details.rolls.length} rolls and their receipts</summary><div class="scroll"><table><thead><tr>${heads.map((head) => `<th class="n">${head}</th>`).join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div></details>`
 }
 
-function rollMark({ call, items, removedTokens, reason }: SessionReport['details']['rolls'][number]): { call: number; text: string } {
+function rollMark({ call, items, removedTokens, reason }: SessionReport['details']['rolls'][number]): {
+  call: number
+  text: string
+} {
   return { call, text: `roll before call ${call}: ${items} items, ${tokens(removedTokens)} tokens, ${reason}` }
 }
 

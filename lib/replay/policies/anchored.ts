@@ -43,7 +43,10 @@ export function openManager(setting: Setting): Promise<ContextManager> {
   return ContextManager.open({
     sessionId: setting.sessionId,
     cwd: setting.cwd,
-    store: setting.store === undefined ? { kind: 'memory' } : { kind: 'sqlite', path: setting.store, durability: 'process' },
+    store:
+      setting.store === undefined
+        ? { kind: 'memory' }
+        : { kind: 'sqlite', path: setting.store, durability: 'process' },
     window: { perTurn: setting.manager.perTurn, turnsBack: setting.manager.turnsBack },
     filesystemId: 'replay',
     watch: false,
@@ -133,7 +136,8 @@ export class Anchored implements Policy {
       this.#show({ entry, whole, blocks: this.#blocks(entry, change?.message ?? whole) })
     }
     const point = path.findLast((entry) => this.#points.has(entry.key))
-    if (point !== undefined) await this.#manager.restore(this.#manager.sessionId, this.#points.get(point.key) as number)
+    if (point !== undefined)
+      await this.#manager.restore(this.#manager.sessionId, this.#points.get(point.key) as number)
     await this.#resync()
   }
 
@@ -150,7 +154,10 @@ export class Anchored implements Policy {
     if (message.role !== 'assistant' || usage === undefined) return message
     if (usage.input + usage.cacheRead + usage.cacheWrite === 0) return message
     const input = Math.round(this.#sent)
-    return { ...message, usage: { input, output: usage.output, cacheRead: 0, cacheWrite: 0, totalTokens: input + usage.output } }
+    return {
+      ...message,
+      usage: { input, output: usage.output, cacheRead: 0, cacheWrite: 0, totalTokens: input + usage.output },
+    }
   }
 
   async #received(entry: Entry, file: FileEvent | undefined): Promise<Message> {
@@ -220,7 +227,12 @@ export class Anchored implements Policy {
     const { window, unitsPerToken } = this.#setting
     const units = this.#system.units + this.#visible.reduce((sum, one) => sum + unitsOf(one.blocks), 0)
     if (units / unitsPerToken <= window - RESERVE_TOKENS) return undefined
-    const done = compact(this.#visible.map((one) => one.entry), this.#cache, this.#setting, this.#compactions)
+    const done = compact(
+      this.#visible.map((one) => one.entry),
+      this.#cache,
+      this.#setting,
+      this.#compactions,
+    )
     if (done === undefined) return undefined
     this.#compactions += 1
     const kept = new Set(done.kept)
@@ -292,7 +304,10 @@ function edited(edit: Edit, message: Message): Message {
   const content = Array.isArray(message.content) ? message.content : []
   if (edit.kind === 'result') {
     if (edit.text === undefined) return message
-    return { ...message, content: [{ type: 'text', text: edit.text }, ...content.filter((block) => block.type !== 'text')] }
+    return {
+      ...message,
+      content: [{ type: 'text', text: edit.text }, ...content.filter((block) => block.type !== 'text')],
+    }
   }
   let position = -1
   return {

@@ -70,6 +70,8 @@ export class Sections implements Policy {
 /** What the user or the harness said, as a user's message. */
 function asUser({ key, message }: Entry): Message {
   if (message.role === 'user') return message
-  const text = blocksOf({ key, message }, new Calls()).flatMap((block) => block.texts).join('\n')
+  const text = blocksOf({ key, message }, new Calls())
+    .flatMap((block) => block.texts)
+    .join('\n')
   return { role: 'user', content: [{ type: 'text', text }] }
 }

@@ -1,0 +1,218 @@
+/**
+ * Writes the figures of docs/economics.md: `node scripts/economics.mjs FOLDER` replays the sessions in FOLDER under all
+ * policies, price models and cache rules, and replaces what stands between the markers. Needs the build; takes minutes.
+ */
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const BEGIN = '<!-- figures: written by scripts/economics.mjs -->'
+const END = '<!-- end of figures -->'
+const PRICES = [
+  [0.1, 1.25],
+  [0.1, 1],
+  [0.05, 1.25],
+]
+const CACHES = ['plain', 'anthropic']
+const POLICIES = ['append', 'pi', 'mask', 'clear', 'sections', 'anchored', 'bound']
+
+const program = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
+const page = fileURLToPath(new URL('../docs/economics.md', import.meta.url))
+
+const folder = process.argv[2]
+if (folder === undefined) {
+  console.error('usage: node scripts/economics.mjs FOLDER')
+  process.exit(2)
+}
+
+const runs = new Map()
+for (const cache of CACHES) {
+  for (const [read, write] of PRICES) {
+    console.error(`${cache}, r ${read}, w ${write}`)
+    runs.set(`${cache} ${read} ${write}`, replay(folder, '--cache', cache, '--read', read, '--write', write))
+  }
+}
+const own = runs.get('plain 0.1 1.25')
+const text = [summary(), costs(), sessions(), smallSystem(), simulation()].filter((part) => part !== '').join('\n\n')
+const old = readFileSync(page, 'utf8')
+const [from, to] = [old.indexOf(BEGIN), old.indexOf(END)]
+if (from < 0 || to < 0) throw new Error('docs/economics.md has lost its markers')
+writeFileSync(page, `${old.slice(0, from + BEGIN.length)}\n\n${text}\n\n${old.slice(to)}`)
+
+function replay(path, ...options) {
+  const args = [program, 'replay', path, '--json', ...options.map(String)]
+  return JSON.parse(
+    execFileSync(process.execPath, args, {
+      encoding: 'utf8',
+      maxBuffer: 1 << 28,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }),
+  )
+}
+
+function table(heads, rows) {
+  const line = (cells) => `| ${cells.join(' | ')} |`
+  return [line(heads), line(heads.map((_, index) => (index === 0 ? '---' : '--:'))), ...rows.map(line)].join('\n')
+}
+
+function summary() {
+  const { sessions: count, calls, policies } = own.summary
+  const rows = POLICIES.map((name) => {
+    const one = policies[name]
+    const marked = name === 'anchored' ? `**${name}**` : name
+    return [
+      marked,
+      ratio(one.costVsPi),
+      one.cacheHit.toFixed(3),
+      tokens(one.tokensSent),
+      tokens(one.peakTokens),
+      one.compactions,
+      one.rolls,
+      one.rereads,
+      one.answeredReads,
+    ]
+  })
+  const heads = [
+    'policy',
+    'cost / Pi',
+    'cache hit',
+    'sent',
+    'peak',
+    'compactions',
+    'rolls',
+    're-reads',
+    'reads answered',
+  ]
+  return `### ${count} recorded sessions, ${calls} model calls\n\nWeighted by cost, plain prefix cache, \`r\` 0.10, \`w\` 1.25:\n\n${table(heads, rows)}`
+}
+
+function costs() {
+  const heads = [
+    'cost / Pi',
+    ...CACHES.flatMap((cache) => PRICES.map(([r, w]) => `${cache} r ${r.toFixed(2)} w ${w.toFixed(2)}`)),
+  ]
+  const rows = POLICIES.map((name) => [
+    name === 'anchored' ? `**${name}**` : name,
+    ...CACHES.flatMap((cache) =>
+      PRICES.map(([r, w]) => ratio(runs.get(`${cache} ${r} ${w}`).summary.policies[name].costVsPi)),
+    ),
+  ])
+  return `### Three price models, two caches\n\n\`plain\` reuses any common prefix; \`anthropic\` is Anthropic's API with the breakpoints that Pi sets, where a change deeper than 20 blocks re-bills everything after the system part.\n\n${table(heads, rows)}`
+}
+
+function sessions() {
+  const other = new Map(runs.get('anthropic 0.1 1.25').sessions.map((one) => [one.file, one]))
+  const rows = own.sessions.map((one) => {
+    const { anchored, bound, pi: host } = one.policies
+    const marked = other.get(one.file).policies.anchored
+    return [
+      basename(one.file),
+      one.calls,
+      one.charsPerToken.toFixed(2),
+      tokens(one.systemTokens),
+      ratio(anchored.costVsPi),
+      anchored.cacheHit.toFixed(3),
+      `${tokens(anchored.peakTokens)} / ${tokens(host.peakTokens)}`,
+      ratio(bound.costVsPi),
+      ratio(marked.costVsPi),
+    ]
+  })
+  const heads = [
+    'session',
+    'calls',
+    'characters a token',
+    'system part',
+    'cost / Pi',
+    'cache hit',
+    'peak / of Pi',
+    'bound',
+    'cost / Pi, anthropic',
+  ]
+  return `### Each session (\`anchored\`)\n\n${table(heads, rows)}`
+}
+
+function smallSystem() {
+  if (own.sessions.every((one) => one.format === 'pi')) return ''
+  const { policies } = replay(
+    folder,
+    '--policies',
+    'pi,anchored,bound',
+    '--read',
+    0.1,
+    '--write',
+    1.25,
+    '--system-tokens',
+    3000,
+  ).summary
+  return `Claude Code's system part is about ten times that of Pi, and no policy can make it smaller. With Pi's 3,000 tokens for all sessions \`anchored\` costs **${ratio(policies.anchored.costVsPi)}** of Pi, and the bound is ${ratio(policies.bound.costVsPi)}.`
+}
+
+/** Figures of the simulation that this design began with, for the one session that it was made with. */
+function simulation() {
+  const file = join(folder, 'before-compaction.jsonl')
+  if (!existsSync(file)) return ''
+  const before = {
+    append: [1.86, 0.996, 367],
+    pi: [1, 0.992, 183],
+    mask: [1.38, 0.932, 158],
+    clear: [0.98, 0.984, 158],
+    sections: [8.68, 0.17, 167],
+    anchored: [0.49, 0.945, 63],
+    bound: [0.31, undefined, undefined],
+  }
+  const same = replay(
+    file,
+    '--read',
+    0.1,
+    '--write',
+    1.25,
+    '--chars-per-token',
+    4,
+    '--system-tokens',
+    3000,
+    '--lifetime',
+    1e9,
+  ).sessions[0]
+  const real = own.sessions.find((one) => one.file.endsWith('before-compaction.jsonl'))
+  const rows = POLICIES.map((name) => {
+    const [cost, hit, peak] = before[name]
+    const cells = (one) => [
+      ratio(one.policies[name].costVsPi),
+      one.policies[name].cacheHit.toFixed(3),
+      tokens(one.policies[name].peakTokens),
+    ]
+    return [
+      name,
+      ratio(cost),
+      hit?.toFixed(3) ?? '–',
+      peak === undefined ? '–' : `${peak}k`,
+      ...cells(same),
+      ...cells(real),
+    ]
+  })
+  const heads = [
+    'before-compaction',
+    'simulated: cost / Pi',
+    'hit',
+    'peak',
+    'replayed, same scale: cost / Pi',
+    'hit',
+    'peak',
+    'replayed, real scale: cost / Pi',
+    'hit',
+    'peak',
+  ]
+  return `### Beside the simulation\n\nThe design began with a simulation (\`layout_replay.py\`: items with sizes of characters / 4, compared by name; no cache death, no token scale, 3,000 tokens of system part). The middle columns replay the real engine at that scale, the last ones as the provider counted:\n\n${table(heads, rows)}`
+}
+
+function ratio(value) {
+  return value.toFixed(2)
+}
+
+function tokens(count) {
+  if (count >= 999_500) return `${Math.round(count / 1_000_000)}M`
+  return count >= 1000
+    ? `${count < 9950 ? (count / 1000).toFixed(1) : Math.round(count / 1000)}k`
+    : String(Math.round(count))
+}
