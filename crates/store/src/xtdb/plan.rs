@@ -220,7 +220,8 @@ fn draft(write: &Write, base: &Base, before: Option<&Draft>) -> Result<Option<Dr
                 _ => base.holding(*valid_time).0,
             };
             let is_there = holding.is_some_and(|stored| is_equal(stored, document))
-                || (before.is_none() && base.follows(*valid_time, document));
+                || (before.is_none_or(|draft| draft.valid_time <= *valid_time)
+                    && base.follows(*valid_time, document));
             Ok((!is_there).then(|| Draft { document: document.clone(), valid_time: *valid_time, bytes: 0 }))
         }
         Write::Patch { id, patch, valid_time } => {
