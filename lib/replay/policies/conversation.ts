@@ -1,5 +1,5 @@
 /** Policies that need no engine: what is sent follows from the conversation by a simple rule. */
-import { blocksOf, Calls, systemBlock, textBlock, unitsOf } from '../blocks.ts'
+import { blocksOf, Calls, systemBlock, unitsOf } from '../blocks.ts'
 import type { Block } from '../blocks.ts'
 import { isSent } from '../recording.ts'
 import type { Entry } from '../recording.ts'
@@ -134,5 +134,3 @@ export class Clear extends Hiding {
     return this.#cleared
   }
 }
-
-export { textBlock }
