@@ -30,7 +30,7 @@ pub struct Call {
     pub model: String,
     /// Prices relative to fresh input.
     pub prices: Prices,
-    /// How far back the provider looks for a cached prefix; see [`Policy::lookback_blocks`].
+    /// How far back the provider looks for a cached prefix; see [`context_model::pricing::Policy::lookback_blocks`].
     pub lookback_blocks: Option<u32>,
     /// The context window in tokens; 0 when unknown.
     pub context_window: u64,
