@@ -40,13 +40,10 @@ fn source() -> impl Strategy<Value = Option<Source>> {
     prop_oneof![
         Just(None),
         (".{1,20}", ".{1,40}").prop_map(|(f, p)| Some(Source::file(f, format!("/{p}")))),
-        ("[a-z0-9]{1,6}", object()).prop_filter_map(
-            "a filesystem binding has its own form",
-            |(kind, mut fields)| {
-                fields.insert("type".into(), kind.clone().into());
-                (kind != "filesystem").then(|| Source::from_value(Value::Object(fields)).unwrap()).map(Some)
-            }
-        ),
+        ("[a-z0-9]{1,6}", object()).prop_map(|(kind, mut fields)| {
+            fields.insert("type".into(), kind.into());
+            Some(Source::from_value(Value::Object(fields)).unwrap())
+        }),
     ]
 }
 

@@ -118,10 +118,10 @@ fn raw_path() -> impl Strategy<Value = String> {
 }
 
 fn any_mounts() -> impl Strategy<Value = (Mounts, Vec<MountMapping>)> {
-    let one = (absolute(), absolute(), prop::sample::select(vec!["host", "volume", "sandbox"]));
-    prop::collection::vec(one, 0..5).prop_filter_map("two mappings of one agent prefix", |all| {
-        let all: Vec<MountMapping> = all.iter().map(|(a, c, f)| mapping(a, c, f)).collect();
-        Mounts::new("sandbox".into(), all.clone()).ok().map(|mounts| (mounts, all))
+    let leads_to = (absolute(), prop::sample::select(vec!["host", "volume", "sandbox"]));
+    prop::collection::btree_map(absolute(), leads_to, 0..5).prop_map(|all| {
+        let all: Vec<MountMapping> = all.iter().map(|(a, (c, f))| mapping(a, c, f)).collect();
+        (Mounts::new("sandbox".into(), all.clone()).unwrap(), all)
     })
 }
 

@@ -129,9 +129,8 @@ proptest! {
 
     #[test]
     fn different_names_give_different_lines(a in hostile(), b in hostile()) {
-        prop_assume!(a != b);
-        prop_assert_ne!(text(&a), text(&b));
-        prop_assert_ne!(word(&a), word(&b));
+        prop_assert_eq!(text(&a) == text(&b), a == b);
+        prop_assert_eq!(word(&a) == word(&b), a == b);
     }
 
     #[test]
