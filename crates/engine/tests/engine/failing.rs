@@ -246,3 +246,52 @@ async fn shown(bench: &Bench, engine: &Engine) -> String {
     let files = sets.session_index.iter().filter(|id| id.as_str().len() == 64);
     files.enumerate().fold(text, |text, (n, id)| text.replace(id.as_str(), &format!("file-{n}")))
 }
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn opening_that_fails_can_be_repeated(#[values(false, true)] known: bool) {
+    let mut failed = 0;
+    for place in 0.. {
+        let bench = Bench::new(Backend::Memory);
+        let store = Arc::new(Failing { inner: Arc::clone(&bench.store), left: AtomicI64::new(-1) });
+        let options = Options {
+            store: Arc::clone(&store) as Arc<dyn Store>,
+            system_prompt: Some("You help.".into()),
+            filesystem_id: None,
+            machine_id_file: bench.path("missing"),
+            watch: true,
+            ..bench.options("s")
+        };
+        if known {
+            let engine = Engine::open(options.clone()).await.unwrap();
+            engine.index_file(&bench.write("a", "1"), None).await.unwrap();
+            let found = engine.index_file(&bench.write("b", "1"), None).await.unwrap().id;
+            std::fs::remove_file(bench.path("b")).unwrap();
+            engine.index_deletion(&bench.path("b")).await.unwrap();
+            engine.deactivate(found.as_str()).await.unwrap_or_else(|e| panic!("{e}"));
+            engine.close().await.unwrap();
+            bench.write("a", "2");
+            bench.write("b", "2");
+        }
+        store.arm(place);
+        let outcome = Engine::open(options.clone()).await;
+        let reached = store.disarm();
+        let engine = match outcome {
+            Ok(engine) => engine,
+            Err(error) => {
+                assert_eq!(error.code(), ErrorCode::StoreFull);
+                failed += 1;
+                Engine::open(options).await.unwrap()
+            }
+        };
+        let text = engine.assemble().await.unwrap().text;
+        assert!(text.starts_with("You help."), "{text}");
+        assert_eq!(text.contains("ACTIVE_CONTENT"), known);
+        assert!(!known || text.ends_with("\n2"), "reconciled: {text}");
+        engine.close().await.unwrap();
+        if !reached {
+            break;
+        }
+    }
+    assert!(failed > 3, "{failed}");
+}

@@ -200,6 +200,19 @@ async fn unreadable() {
     let last = bench.open("s").await;
     assert_eq!(bench.contents(&id).await, [Some("1".to_owned())], "not deleted");
     locked("closed", 0o700);
+
+    // Under a tracker: locked away is no change, unlocked with a change is one.
+    let watching = bench.watching("watching").await;
+    let path = bench.write("tracked", "1");
+    let id = watching.index_file(&path, None).await.unwrap().id;
+    locked("tracked", 0o000);
+    watching.flush().await.unwrap();
+    assert_eq!(bench.contents(&id).await, [Some("1".to_owned())]);
+    locked("tracked", 0o600);
+    bench.write("tracked", "2");
+    watching.flush().await.unwrap();
+    assert_eq!(bench.latest(&id).await.unwrap().content(), Some("2"));
+    watching.close().await.unwrap();
     for engine in [engine, resumed, again, last] {
         engine.close().await.unwrap();
     }
