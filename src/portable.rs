@@ -1,4 +1,5 @@
 //! Moving histories between stores, and checking a store as a whole.
+#![cfg_attr(test, allow(dead_code, reason = "a test build does not register functions with Node"))]
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write as _};

@@ -290,6 +290,7 @@ pub struct TransferSummary {
 }
 
 /// A version that failed the integrity check.
+#[cfg_attr(test, allow(dead_code, reason = "a test build does not register functions with Node"))]
 #[napi(object)]
 pub struct Damage {
     /// The object's ID; absent where the damage lies outside any version.
