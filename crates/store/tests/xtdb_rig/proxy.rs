@@ -16,7 +16,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Forwards to this port, each answer after `delay`; one of `cut_each` answers is thrown away and its
+    /// Forwards to this port, each answer after `delay`; about one of `cut_each` answers is thrown away and its
     /// connection reset, after the node has seen the request.
     pub async fn start(target: u16, delay: Duration, cut_each: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -37,7 +37,9 @@ impl Proxy {
                     while let Ok(read @ 1..) = from_server.read(&mut piece).await {
                         tokio::time::sleep(delay).await;
                         let number = count.fetch_add(1, Ordering::Relaxed) + 1;
-                        if cut_each > 0 && number % cut_each == 0 {
+                        // Spread, so that it is not the same request of a sequence every time.
+                        let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
+                        if cut_each > 0 && spread % cut_each == 0 {
                             cut.fetch_add(1, Ordering::Relaxed);
                             break;
                         }
