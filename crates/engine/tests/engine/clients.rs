@@ -201,3 +201,47 @@ async fn a_new_session_opened_by_many_at_once_is_one_session(
         }
     }
 }
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_missed_a_change_records_that_it_was_taken_back(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+) {
+    let bench = Bench::new(backend);
+    let [one, two] = two(&bench, ["one", "two"], false).await;
+    let path = bench.write("a", "A");
+    let id = two.index_file(&path, None).await.unwrap().id;
+    bench.write("a", "B");
+    one.index_file(&path, None).await.unwrap();
+    bench.write("a", "A");
+    // What this client knows of the file is its content again; what the store has last is not.
+    assert_eq!(two.index_file(&path, None).await.unwrap().action, Action::Updated);
+    let texts = ["A", "B", "A"].map(|text| Some(text.to_owned()));
+    assert_eq!(bench.contents(&id).await, texts);
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_that_two_processes_begin_are_counted_each(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+) {
+    const TURNS: usize = 20;
+    let bench = Bench::new(backend);
+    let engines = two(&bench, ["s", "s"], false).await;
+    let tasks = engines.iter().cloned().map(|engine| {
+        tokio::spawn(async move {
+            for n in 0..TURNS {
+                engine.append_turn(user(&n.to_string())).await.unwrap();
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    let chat = bench.versions(&ObjectId::chat(engines[0].session_id())).await;
+    for version in &chat {
+        let turns = version.field("turns").and_then(Value::as_array).unwrap();
+        assert_eq!(version.field("turn_count"), Some(&Value::from(turns.len())));
+    }
+    assert_eq!(chat.len(), 2 * TURNS + 1);
+}

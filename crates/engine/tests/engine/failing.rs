@@ -295,3 +295,20 @@ async fn opening_that_fails_can_be_repeated(#[values(false, true)] known: bool) 
     }
     assert!(failed > 3, "{failed}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stay_that_was_not_saved_is_not_renewed() {
+    let (_bench, store, engine, _) = prepared(Backend::Memory).await;
+    engine.append_turn(user("two")).await.unwrap();
+    // Reading the content fails, then writing the set.
+    for place in [0, 1] {
+        store.arm(place);
+        assert_eq!(engine.activate("call_5", None).await.unwrap_err().code(), ErrorCode::StoreFull);
+        assert!(store.disarm());
+    }
+    engine.append_turn(user("three")).await.unwrap();
+    assert!(engine.session_sets().await.unwrap().active_set.contains(&ObjectId::new("call_5")));
+    engine.append_turn(user("four")).await.unwrap();
+    let sets = engine.session_sets().await.unwrap();
+    assert!(!sets.active_set.contains(&ObjectId::new("call_5")), "it is of the first turn still");
+}
