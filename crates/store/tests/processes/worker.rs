@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use context_model::time::TxId;
 use context_store::sqlite::{Durability, SqliteStore};
@@ -21,6 +22,8 @@ pub enum Said {
     Ack(usize),
     /// A call failed with this code.
     Failed(String),
+    /// The longest that one transaction and one read took, in milliseconds.
+    Longest(u128),
     /// All was done.
     End,
 }
@@ -73,6 +76,7 @@ impl Worker {
             return match said.split_once(' ') {
                 Some(("ack", n)) => Some(Said::Ack(n.parse().unwrap())),
                 Some(("failed", code)) => Some(Said::Failed(code.to_owned())),
+                Some(("longest", millis)) => Some(Said::Longest(millis.parse().unwrap())),
                 _ => Some(Said::End),
             };
         }
@@ -100,6 +104,11 @@ pub fn acknowledged(said: &[Said]) -> usize {
     said.iter().map(|s| if let Said::Ack(n) = s { *n } else { 0 }).max().unwrap_or(0)
 }
 
+/// The longest that a step took, in milliseconds.
+pub fn longest(said: &[Said]) -> u128 {
+    said.iter().map(|s| if let Said::Longest(millis) = s { *millis } else { 0 }).max().unwrap_or(0)
+}
+
 pub fn failures(said: &[Said]) -> Vec<&str> {
     said.iter().filter_map(|s| if let Said::Failed(code) = s { Some(code.as_str()) } else { None }).collect()
 }
@@ -125,8 +134,12 @@ fn body() {
         let last = n + count;
         let mut seen = TxId(0);
         let mut failures = 0;
+        let mut longest = Duration::ZERO;
         while n < last && failures < 20 {
-            match once(&store, &name, n + 1, &mut seen).await {
+            let start = Instant::now();
+            let outcome = once(&store, &name, n + 1, &mut seen).await;
+            longest = longest.max(start.elapsed());
+            match outcome {
                 Ok(()) => {
                     n += 1;
                     say(&format!("ack {n}"));
@@ -137,6 +150,7 @@ fn body() {
                 }
             }
         }
+        say(&format!("longest {}", longest.as_millis()));
         match store.close().await {
             Ok(()) => say("end"),
             Err(error) => say(&format!("failed {}", error.code())),
