@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::error::{EngineError, Result};
+use crate::group::Waiting;
 use crate::options::Options;
 use crate::paths::Paths;
 use crate::state::{Chat, State};
@@ -32,6 +33,8 @@ pub(crate) struct Inner {
     pub chat_id: ObjectId,
     pub prompt_id: ObjectId,
     pub state: Mutex<State>,
+    /// What is recorded with the next write.
+    waiting: std::sync::Mutex<Vec<Waiting>>,
     pub tracking: Arc<Tracking>,
 }
 
@@ -74,6 +77,7 @@ impl Engine {
             paths,
             state: Mutex::new(State::default()),
             tracking: Arc::new(Tracking::new(options.watch)),
+            waiting: std::sync::Mutex::default(),
             options,
         });
         inner.load_or_start().await?;
@@ -156,6 +160,16 @@ impl Inner {
 
     pub fn store(&self) -> &dyn Store {
         &*self.options.store
+    /// Refuses a closed instance without waiting for what others do; where they are at it, the next lock tells.
+    pub fn check_open(&self) -> Result<()> {
+        self.state.try_lock().map_or(Ok(()), |state| state.open())
+    }
+
+    /// The jobs that wait; held for a moment only.
+    pub fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<Waiting>> {
+        self.waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     }
 
     async fn load_or_start(&self) -> Result<()> {

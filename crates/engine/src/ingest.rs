@@ -10,6 +10,7 @@ use crate::catalog::Meta;
 use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, Result};
 use crate::files::{self, FileState};
+use crate::group::{Done, Job};
 use crate::paths::{Disk, Place};
 use crate::state::{State, Work};
 
@@ -60,7 +61,7 @@ impl Engine {
     /// `INVALID_ARGUMENT` for an impossible path, `IO` when there is no readable regular file and no content
     /// was given; the state is as before. What the store reports.
     pub async fn index_file(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
-        drop(self.inner.lock().await?);
+        self.inner.check_open()?;
         let place = self.inner.paths.resolve(path)?;
         let state = self.inner.look(&place, content).await?;
         let observation = match (&state, state.observation()) {
@@ -79,7 +80,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::index_file`].
     pub async fn index_written(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
-        drop(self.inner.lock().await?);
+        self.inner.check_open()?;
         let place = self.inner.paths.resolve(path)?;
         let state = self.inner.look(&place, content).await?;
         let Some(observation) = state.observation().filter(|_| state.is_file()) else {
@@ -99,7 +100,7 @@ impl Engine {
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
     pub async fn index_deletion(&self, path: &str) -> Result<IndexResult> {
-        drop(self.inner.lock().await?);
+        self.inner.check_open()?;
         let place = self.inner.paths.resolve(path)?;
         let reason = Some("was deleted".to_owned());
         let seen = Seen { place, observation: Observation::Deleted, reason };
@@ -113,7 +114,7 @@ impl Engine {
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path, and nothing is taken in; what the store reports.
     pub async fn discover(&self, paths: &[String]) -> Result<Vec<IndexResult>> {
-        drop(self.inner.lock().await?);
+        self.inner.check_open()?;
         let places = paths.iter().map(|p| self.inner.paths.resolve(p)).collect::<Result<Vec<_>>>()?;
         let seen = places
             .into_iter()
@@ -158,27 +159,10 @@ impl Inner {
 
     /// The indexing protocol for files that were looked at, all in one transaction.
     pub async fn index(&self, seen: Vec<Seen>, entry: Entry) -> Result<Vec<IndexResult>> {
-        let mut state = self.lock().await?;
-        for attempt in 0.. {
-            let mut work = Work::default();
-            let mut results = self.prepare(&mut state, &seen, entry, &mut work).await?;
-            let documents: Vec<ObjectId> = work.documents.iter().map(|d| d.id().clone()).collect();
-            match self.save(&mut state, work).await {
-                Ok(receipt) => {
-                    let written = receipt.map(|receipt| receipt.written).unwrap_or_default();
-                    for (id, _) in documents.iter().zip(written).filter(|(_, written)| !written) {
-                        // Another client has written the same in this very moment.
-                        for result in results.iter_mut().filter(|result| result.id == *id) {
-                            result.action = Action::Unchanged;
-                        }
-                    }
-                    self.track(&seen);
-                    return Ok(results);
-                }
-                Err(error) => self.retry(&mut state, attempt, error).await?,
-            }
+        match self.perform(Job::Files(seen, entry)).await? {
+            Done::Files(results) => Ok(results),
+            Done::Toolcall(_) => unreachable!("files were handed over"),
         }
-        unreachable!("the attempts are bounded by retry")
     }
 
     /// Decides what each observation means and adds it to a transaction in the making.

@@ -11,6 +11,7 @@ mod control;
 mod engine;
 mod error;
 pub mod files;
+mod group;
 mod ingest;
 mod messages;
 mod observed;

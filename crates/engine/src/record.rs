@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::catalog::Meta;
 use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, Result};
+use crate::group::{Done, Job};
 use crate::observed::Observed;
 use crate::state::{Chat, State, Work, empty_turn};
 
@@ -46,7 +47,7 @@ impl Engine {
     /// # Errors
     /// `INVALID_ARGUMENT` for a call without a tool name; what the store reports.
     pub async fn record_toolcall(&self, input: ToolcallInput) -> Result<ObjectId> {
-        drop(self.inner.lock().await?);
+        self.inner.check_open()?;
         if input.tool.is_empty() {
             return Err(EngineError::Invalid("a tool call names its tool".into()));
         }
@@ -55,8 +56,7 @@ impl Engine {
             return Err(EngineError::Invalid(wrong));
         }
         let observed = self.inner.observe(&input).await?;
-        let mut state = self.inner.lock().await?;
-        self.inner.record(&mut state, &input, &observed).await
+        recorded(self.inner.perform(Job::Toolcall(input, observed)).await?)
     }
 
     /// Starts a turn with a user's message, or adds the assistant's answer to the current one. The message is
@@ -96,39 +96,18 @@ impl Engine {
 }
 
 impl Inner {
+    /// As [`Engine::record_toolcall`] for a caller that has the state already.
     pub(crate) async fn record(
         &self,
         state: &mut State,
-        input: &ToolcallInput,
-        observed: &Observed,
+        input: ToolcallInput,
+        observed: Observed,
     ) -> Result<ObjectId> {
-        for attempt in 0.. {
-            let mut work = Work::default();
-            let prepared = match self.add_observed(state, observed, &mut work).await {
-                Ok(file_refs) => self.add_toolcall(state, input, file_refs, &mut work).await,
-                Err(error) => Err(error),
-            };
-            let id = match prepared {
-                Ok(id) => id,
-                Err(error) => {
-                    state.take_back(work);
-                    return Err(error);
-                }
-            };
-            match self.save(state, work).await {
-                Ok(_) => {
-                    self.track(observed.files.iter().map(|(seen, _)| seen));
-                    state.know_written(observed);
-                    return Ok(id);
-                }
-                Err(error) => self.retry(state, attempt, error).await?,
-            }
-        }
-        unreachable!("the attempts are bounded by retry")
+        recorded(self.perform_now(state, &Job::Toolcall(input, observed)).await?)
     }
 
     /// Adds a tool call to a transaction in the making, and what its arrival does to the sets.
-    async fn add_toolcall(
+    pub(crate) async fn add_toolcall(
         &self,
         state: &mut State,
         input: &ToolcallInput,
@@ -274,6 +253,13 @@ impl Inner {
 fn fingerprint(tool: &str, args: &Map<String, Value>, content: &str, status: &str) -> Digest {
     let what = json!({ "tool": tool, "args": args, "content": content, "status": status });
     Digest::of(canonical::to_string(&what).as_bytes())
+fn recorded(done: Done) -> Result<ObjectId> {
+    match done {
+        Done::Toolcall(id) => Ok(id),
+        Done::Files(_) => unreachable!("a tool call was handed over"),
+    }
+}
+
 }
 
 fn start_turn(chat: &mut Chat, user: Value, patch: &mut Patch) {

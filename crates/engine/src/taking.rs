@@ -108,13 +108,12 @@ impl Inner {
             None if taking.record => {
                 let input = self.input_of(state, message, &text);
                 let observed = self.observe(&input).await?;
-                if let Some(gated) = gated_text(&input.tool, &input.content) {
-                    let id = self.record(state, &input, &observed).await?;
+                let gated = gated_text(&input.tool, &input.content);
+                let id = self.record(state, input, observed).await?;
+                if let Some(gated) = gated {
                     state.gated.insert(id.clone(), gated);
-                    id
-                } else {
-                    self.record(state, &input, &observed).await?
                 }
+                id
             }
             None => {
                 state.sight.push_fixed(key, message_tokens(message));

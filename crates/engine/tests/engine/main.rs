@@ -5,6 +5,7 @@ mod bench;
 mod clients;
 mod conversation;
 mod failing;
+mod groups;
 mod hostile;
 mod indexing;
 mod links;
