@@ -48,7 +48,7 @@ impl Engine {
     pub async fn assemble(&self) -> Result<Assembled> {
         let inner = &self.inner;
         let mut state = inner.lock().await?;
-        inner.refresh(&mut state).await?;
+        inner.refresh_at_turn(&mut state).await?;
         let system_prompt = inner.latest(&inner.prompt_id).await?;
         let system_prompt = system_prompt.as_ref().and_then(Document::content).unwrap_or_default().to_owned();
 

@@ -127,7 +127,7 @@ impl Engine {
         for one in incoming {
             self.inner.take_in(&mut state, &one, &policy, Taking::new(call), &mut plan).await?;
         }
-        self.inner.refresh(&mut state).await?;
+        self.inner.refresh_at_turn(&mut state).await?;
         plan.notices = self.inner.notices(&mut state).await?;
         if call.rolls {
             plan.edits.append(&mut state.pending);

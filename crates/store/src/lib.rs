@@ -97,6 +97,16 @@ pub trait Store: Send + Sync {
     /// `STORE_UNAVAILABLE`, `CLOSED`.
     async fn latest_tx(&self) -> Result<TxId>;
 
+    /// Brings in what other machines wrote since the last call; [`Store::latest_tx`] then tells of it. A store whose
+    /// answers come from a copy on this machine asks its database once here, so that not every read has to; all
+    /// others have nothing to do.
+    ///
+    /// # Errors
+    /// `STORE_FULL`, `STORE_CORRUPT`, `CLOSED`. A database that does not answer is no error: the copy is used.
+    async fn pull(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// The objects that transactions after this one wrote, each with its newest transaction.
     ///
     /// # Errors

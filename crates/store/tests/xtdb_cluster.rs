@@ -81,7 +81,7 @@ async fn texts(store: &dyn Store, path: &str) -> Vec<String> {
 async fn see(store: &dyn Store, path: &str, text: &str) {
     let seen = tokio::time::timeout(Duration::from_secs(30), async {
         loop {
-            store.latest_tx().await.unwrap();
+            store.pull().await.unwrap();
             if latest(store, path).await.as_deref() == Some(text) {
                 break;
             }

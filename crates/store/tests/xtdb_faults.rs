@@ -190,7 +190,7 @@ async fn a_slow_network_that_cuts_connections_repeats_nothing() {
     queue.flush().await.unwrap();
     for n in 60..100 {
         put(&*queue, "/queued", &n.to_string()).await.unwrap();
-        queue.latest_tx().await.unwrap();
+        queue.pull().await.unwrap();
     }
     queue.flush().await.unwrap();
     // Documents that are too long to be fenced by the version that they replace, going back and forth.

@@ -28,7 +28,7 @@ fn script() -> Option<std::path::PathBuf> {
 fn options(place: &Path, urls: &[String]) -> QueueOptions {
     let mut xtdb = XtdbOptions::new(urls.to_vec());
     xtdb.timeout_ms = 3_000;
-    QueueOptions { read_timeout_ms: 1_000, ..QueueOptions::new(place.join("journal.db"), xtdb) }
+    QueueOptions { read_timeout_ms: 3_000, ..QueueOptions::new(place.join("journal.db"), xtdb) }
 }
 
 async fn open(place: &Path, node: &Node) -> Arc<QueuedStore> {
@@ -148,21 +148,23 @@ async fn a_node_that_is_away_stops_nobody_and_loses_nothing() {
     for n in 1..=30 {
         put(&*store, file("/a", &n.to_string())).await;
         assert_eq!(latest(&*store, "/a").await.unwrap(), n.to_string());
-        store.latest_tx().await.unwrap();
+        store.pull().await.unwrap();
     }
     let state = store.state();
     assert_eq!((state.is_connected, state.queued), (false, 30));
+    let first = store.history(file("/a", "").id()).await.unwrap()[1].tx_time;
+    assert_eq!(state.waiting_since, Some(first));
     assert!(state.last_error.unwrap().contains(&node.url()));
     // The process ends and comes back while the node is still away.
     drop(store);
     let store = open(place.path(), &node).await;
     put(&*store, file("/a", "31")).await;
-    assert_eq!(store.state().queued, 31);
+    assert_eq!((store.state().queued, store.state().waiting_since), (31, Some(first)));
     node.restart(&script);
     store.flush().await.unwrap();
     let expected: Vec<String> = (0..=31).map(|n| n.to_string()).collect();
     assert_eq!(texts(&*direct(&node).await, "/a").await, expected);
-    assert_eq!(store.state().last_error, None);
+    assert_eq!((store.state().last_error, store.state().waiting_since), (None, None));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -201,11 +203,12 @@ async fn machines_see_each_other_at_the_next_look() {
     put(&*two, file("/a", "two")).await;
     two.flush().await.unwrap();
     // Known already, so seen at the next look.
+    one.pull().await.unwrap();
     let before = one.latest_tx().await.unwrap();
     assert_eq!(latest(&*one, "/a").await.unwrap(), "two");
     put(&*two, file("/a", "three")).await;
     two.flush().await.unwrap();
-    one.latest_tx().await.unwrap();
+    one.pull().await.unwrap();
     assert!(one.changes_since(before).await.unwrap().contains_key(file("/a", "").id()));
     assert_eq!(latest(&*one, "/a").await.unwrap(), "three");
     // Nothing went back and forth: three versions everywhere.
@@ -287,7 +290,7 @@ async fn a_frozen_node_costs_a_reader_one_time_limit() {
     node.freeze(true);
     let start = Instant::now();
     for n in 1..=50 {
-        store.latest_tx().await.unwrap();
+        store.pull().await.unwrap();
         put(&*store, file("/a", &n.to_string())).await;
         assert_eq!(latest(&*store, &format!("/unknown/{n}")).await, None);
     }

@@ -107,6 +107,12 @@ impl SqliteStore {
         self.pool.away(move |_| connect::copy(&from, &to)).await
     }
 
+    /// When the first transaction after this one was made. A read of one row on the caller's thread.
+    #[cfg(feature = "xtdb")]
+    pub(crate) fn time_after(&self, tx: TxId) -> Result<Option<context_model::time::Timestamp>> {
+        self.pool.here(|connection| read::time_after(connection, tx))
+    }
+
     fn send(&self, job: Job) -> Result<()> {
         let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
         jobs.as_ref().ok_or(StoreError::Closed)?.send(job).map_err(|_| stopped())

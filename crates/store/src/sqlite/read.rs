@@ -160,6 +160,15 @@ pub(super) fn latest_tx(connection: &Connection) -> Result<TxId> {
     Ok(TxId(statement.query_row([], |row| row.get::<_, i64>(0))?.unsigned_abs()))
 }
 
+/// The time of the first transaction after this one.
+#[cfg(feature = "xtdb")]
+pub(super) fn time_after(connection: &Connection, tx: TxId) -> Result<Option<Timestamp>> {
+    let sql = "SELECT tx_time FROM txs WHERE tx_id > ? ORDER BY tx_id LIMIT 1";
+    let tx = i64::try_from(tx.0).unwrap_or(i64::MAX);
+    let time = connection.prepare_cached(sql)?.query_row([tx], |row| row.get(0)).optional()?;
+    Ok(time.map(Timestamp::from_millis))
+}
+
 /// The objects that transactions after this one wrote.
 pub(super) fn changes_since(connection: &Connection, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
     // From the end backwards: the cost is that of the changes, and no index of transactions is needed.

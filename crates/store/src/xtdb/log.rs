@@ -1,6 +1,7 @@
 //! What the transaction log tells: which objects changed, and everything that was ever written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::Ordering;
 
 use context_model::id::ObjectId;
 use context_model::object::ObjectType;
@@ -57,6 +58,8 @@ impl Inner {
             Ok(true)
         })
         .await?;
+        // What was seen must be seen in later reads too, on whichever node they land.
+        self.known.fetch_max(newest.0, Ordering::AcqRel);
         self.resolve(changed.iter()).await?;
         let ids = self.cache(|cache| {
             cache.saw(newest);

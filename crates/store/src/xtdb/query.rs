@@ -51,6 +51,15 @@ impl Inner {
         Ok(dated.into_iter().map(|object| object.id).collect())
     }
 
+    /// Gives the ID of every object that the node has now, in no order, until `row` says that it is enough.
+    pub(super) async fn each_id(&self, mut row: impl FnMut(ObjectId) -> bool) -> Result<()> {
+        let types = TYPES.map(|t| format!("[e :type {}]", quote(t))).join(" ");
+        let query = format!("{{:find [e] :where [(or {types})]}}");
+        let request = self.read("query", Format::Json).with("query-edn", query).with("valid-time", FOREVER);
+        let each = |value: Value| Ok(value[0].as_str().is_none_or(|id| row(ObjectId::new(id))));
+        self.nodes.each(&request, each).await
+    }
+
     /// Each object's first transaction, and on demand the time of its latest version's.
     async fn dated(self: &Arc<Self>, ids: Vec<ObjectId>, tx: TxId, with_newest: bool) -> Result<Vec<Dated>> {
         let inner = Arc::clone(self);

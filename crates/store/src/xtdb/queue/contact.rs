@@ -1,13 +1,37 @@
 //! Bringing versions of others into the journal.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 
 use super::Shared;
+use super::status::short;
 use crate::xtdb::XtdbStore;
 use crate::{AsOf, Filter, Result, Store, StoreError, Transaction, Version, Write, clock};
+
+/// The pause between two attempts to read the list of objects.
+const LIST_PAUSE: Duration = Duration::from_millis(500);
+
+/// Databases with more objects are asked for each object that the journal has not; in objects.
+const MOST_NAMES: usize = 500_000;
+
+/// Reads the list of all objects of XTDB, once, as soon as that can be reached.
+pub(super) async fn list(shared: Arc<Shared>) {
+    loop {
+        if let Some(remote) = shared.reachable() {
+            match remote.names(MOST_NAMES).await {
+                Ok(Some(names)) => return shared.status().names.complete(names),
+                Ok(None) | Err(StoreError::Closed) => return,
+                // What is wrong shows, and is told, where something is needed.
+                Err(error) => tracing::debug!(%error, "the list of objects could not be read"),
+            }
+        }
+        tokio::time::sleep(LIST_PAUSE).await;
+    }
+}
 
 impl Shared {
     /// Looks once whether others changed what the journal has, and brings that in. One request where nothing
@@ -22,7 +46,13 @@ impl Shared {
         let _one = self.contact.lock().await;
         let seen = self.progress.seen();
         let (changes, newest) = remote.changes_of_others(seen).await?;
-        self.status().absent.retain(|id| !changes.contains(id));
+        {
+            let mut status = self.status();
+            for id in &changes {
+                status.absent.remove(id);
+            }
+            status.names.add(&changes);
+        }
         let known = self.journal.outlines(&changes).await?;
         for (id, _) in changes.iter().zip(known).filter(|(_, outline)| outline.is_some()) {
             for version in remote.versions_after(id, seen).await? {
@@ -58,16 +88,6 @@ impl Shared {
             })
             .await;
         self.tolerate(met)
-    }
-
-    /// The same for those of the IDs that nothing was found for. Gives whether there were any.
-    pub(super) async fn meet_missing<T>(&self, ids: &[ObjectId], found: &[Option<T>]) -> Result<bool> {
-        let missing: Vec<ObjectId> =
-            ids.iter().zip(found).filter(|(_, found)| found.is_none()).map(|(id, _)| id.clone()).collect();
-        if !missing.is_empty() {
-            self.meet(&missing).await?;
-        }
-        Ok(!missing.is_empty())
     }
 
     /// Brings in all versions of an object that XTDB has and the journal has not.
@@ -162,6 +182,18 @@ impl Shared {
 }
 
 impl XtdbStore {
+    /// The hashes of the IDs of all objects; `None` where there are more than `most`.
+    async fn names(&self, most: usize) -> Result<Option<HashSet<u64>>> {
+        let mut names = HashSet::new();
+        self.open()?
+            .each_id(|id| {
+                names.insert(short(&id));
+                names.len() <= most
+            })
+            .await?;
+        Ok((names.len() <= most).then_some(names))
+    }
+
     /// The objects that others wrote after a transaction, and the newest transaction of all.
     async fn changes_of_others(&self, since: TxId) -> Result<(Vec<ObjectId>, TxId)> {
         self.open()?.changes_of_others(since).await

@@ -13,8 +13,10 @@
 //!   nor a lost answer makes anything lost or sent twice.
 //! - One process at a time sends for a journal; a lock that ends with the process says which.
 //! - A node that is away costs a reader one time limit, not one for each read.
+//! - XTDB is asked for what others changed in [`Store::pull`], once a turn, and otherwise only for objects that the
+//!   journal has not. For the decisions at each tool call a list of XTDB's IDs says which those are.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,9 +41,13 @@ use crate::{
 mod contact;
 mod forward;
 mod progress;
+mod status;
+
+pub use status::QueueState;
 
 use forward::Written;
 use progress::Progress;
+use status::Status;
 
 /// How a queued store is set up.
 #[derive(Clone, Debug)]
@@ -72,28 +78,13 @@ impl QueueOptions {
     }
 }
 
-/// What a user may want to know of the queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueState {
-    /// Whether XTDB answered the last request.
-    pub is_connected: bool,
-    /// The node that answers, or the first that is tried.
-    pub url: String,
-    /// How many of the journal's transactions XTDB does not have yet, as far as known.
-    pub queued: u64,
-    /// Whether this process is the one that sends for the journal.
-    pub is_sender: bool,
-    /// What went wrong last, and has not gone well since.
-    pub last_error: Option<String>,
-}
-
 /// A store on XTDB that a node's absence does not stop. See the module's documentation.
 ///
 /// [`Store::search`] covers what the journal has: everything this machine wrote or read, not what others wrote
 /// and nobody here looked at. [`Store::changes_since`] likewise.
 pub struct QueuedStore {
     shared: Arc<Shared>,
-    task: Mutex<Option<JoinHandle<()>>>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
     close_timeout: Duration,
 }
 
@@ -111,23 +102,6 @@ struct Shared {
     is_closing: AtomicBool,
     /// Held while versions of others are brought in.
     contact: tokio::sync::Mutex<()>,
-}
-
-#[derive(Default)]
-struct Status {
-    remote: Option<Arc<XtdbStore>>,
-    is_connected: bool,
-    is_sender: bool,
-    last_error: Option<String>,
-    /// What this process wrote and the sender has not taken yet.
-    written: BTreeMap<TxId, Vec<Written>>,
-    /// Transactions of the journal that brought in others' versions.
-    brought_in: HashSet<TxId>,
-    /// Objects whose latest version is dated ahead of this machine's clock.
-    ahead: HashMap<ObjectId, Timestamp>,
-    /// Objects that XTDB did not have when it was asked.
-    absent: HashSet<ObjectId>,
-    latest: TxId,
 }
 
 impl QueuedStore {
@@ -170,29 +144,15 @@ impl QueuedStore {
                 return Err(error);
             }
         }
-        let task = tokio::spawn(forward::run(Arc::clone(&shared)));
+        let tasks = [
+            tokio::spawn(forward::run(Arc::clone(&shared))),
+            tokio::spawn(contact::list(Arc::clone(&shared))),
+        ];
         Ok(Arc::new(Self {
             shared,
-            task: Mutex::new(Some(task)),
+            tasks: Mutex::new(tasks.into()),
             close_timeout: Duration::from_millis(options.close_timeout_ms),
         }))
-    }
-
-    /// How the queue stands. Costs nothing.
-    #[must_use]
-    pub fn state(&self) -> QueueState {
-        let sent = *self.shared.sent.borrow();
-        let status = self.shared.status();
-        QueueState {
-            is_connected: status.is_connected,
-            url: match &status.remote {
-                Some(remote) => remote.current_url().to_owned(),
-                None => self.shared.options.urls.first().map(|url| shown_url(url)).unwrap_or_default(),
-            },
-            queued: status.latest.0.saturating_sub(sent.0),
-            is_sender: status.is_sender,
-            last_error: status.last_error.clone(),
-        }
     }
 
     async fn wait_until_sent(&self, limit: Duration) -> Result<()> {
@@ -310,18 +270,27 @@ impl Store for QueuedStore {
     async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
         self.shared.check_open()?;
         let found = self.shared.journal.get_many(ids, at).await?;
-        if !self.shared.meet_missing(ids, &found).await? {
+        let missing = missing(ids, &found);
+        if missing.is_empty() {
             return Ok(found);
         }
+        self.shared.meet(&missing).await?;
         self.shared.journal.get_many(ids, at).await
     }
 
+    /// Made for decisions at every tool call: what XTDB did not have at the last [`Store::pull`] is not asked for.
     async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
         self.shared.check_open()?;
         let found = self.shared.journal.outlines(ids).await?;
-        if !self.shared.meet_missing(ids, &found).await? {
+        let mut missing = missing(ids, &found);
+        {
+            let status = self.shared.status();
+            missing.retain(|id| !status.names.lacks(id));
+        }
+        if missing.is_empty() {
             return Ok(found);
         }
+        self.shared.meet(&missing).await?;
         self.shared.journal.outlines(ids).await
     }
 
@@ -344,11 +313,15 @@ impl Store for QueuedStore {
 
     async fn latest_tx(&self) -> Result<TxId> {
         self.shared.check_open()?;
-        self.shared.pull().await?;
         let latest = self.shared.journal.latest_tx().await?;
         let mut status = self.shared.status();
         status.latest = status.latest.max(latest);
         Ok(latest)
+    }
+
+    async fn pull(&self) -> Result<()> {
+        self.shared.check_open()?;
+        self.shared.pull().await
     }
 
     async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
@@ -366,6 +339,13 @@ impl Store for QueuedStore {
         self.shared.journal.local_value(name, default).await
     }
 
+    fn files(&self) -> Vec<PathBuf> {
+        let mut files = self.shared.journal.files();
+        files.push(self.shared.lock_file.clone());
+        files.push(self.shared.progress.path().to_owned());
+        files
+    }
+
     async fn verify(&self) -> Result<Vec<Damage>> {
         self.shared.check_open()?;
         self.shared.journal.verify().await
@@ -377,20 +357,23 @@ impl Store for QueuedStore {
         self.wait_until_sent(self.close_timeout).await
     }
 
-    /// Waits for the queue within the time limit and closes the journal, which keeps what is left; the next
-    /// open sends it. [`QueuedStore::state`] says how much that is.
+    /// Waits for the queue within the time limit (of a node that was away before, only as long as a read does)
+    /// and closes the journal, which keeps what is left; the next open sends it. [`QueuedStore::state`] says how
+    /// much that is.
     async fn close(&self) -> Result<()> {
         if self.shared.is_closing.load(Ordering::Acquire) {
             return Ok(());
         }
-        if let Err(error) = self.wait_until_sent(self.close_timeout).await {
+        let is_connected = self.shared.status().is_connected;
+        let patience = if is_connected { self.close_timeout } else { self.shared.read_timeout };
+        if let Err(error) = self.wait_until_sent(patience.min(self.close_timeout)).await {
             tracing::warn!(%error, "closing before everything is in XTDB");
         }
         if self.shared.is_closing.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(task) = task {
+        let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        for task in tasks {
             task.abort();
             let _ = task.await;
         }
@@ -400,10 +383,15 @@ impl Store for QueuedStore {
 
 impl Drop for QueuedStore {
     fn drop(&mut self) {
-        if let Some(task) = self.task.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        for task in self.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             task.abort();
         }
     }
+}
+
+/// The IDs that nothing was found for.
+fn missing<T>(ids: &[ObjectId], found: &[Option<T>]) -> Vec<ObjectId> {
+    ids.iter().zip(found).filter(|(_, found)| found.is_none()).map(|(id, _)| id.clone()).collect()
 }
 
 fn beside(journal: &std::path::Path, extension: &str) -> PathBuf {

@@ -1,6 +1,6 @@
 //! A hint beside the journal: how far sending and reading had got. It may be old, and never wrong the other way.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use context_model::time::TxId;
@@ -32,6 +32,10 @@ impl Progress {
             Err(e) => return Err(StoreError::Unavailable(format!("{} can't be read: {e}", path.display()))),
         };
         Ok(Self { path, marks: Mutex::new(marks) })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Reads what another process noted, and gives how far sending has got.

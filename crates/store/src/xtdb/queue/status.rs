@@ -1,0 +1,107 @@
+//! What is known of the queue and of the database behind it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use context_model::id::ObjectId;
+use context_model::time::{Timestamp, TxId};
+
+use super::forward::Written;
+use super::{QueuedStore, shown_url};
+use crate::xtdb::XtdbStore;
+
+/// What a user may want to know of the queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueState {
+    /// Whether XTDB answered the last request.
+    pub is_connected: bool,
+    /// The node that answers, or the first that is tried; without user name and password.
+    pub url: String,
+    /// How many of the journal's transactions XTDB does not have yet, as far as known.
+    pub queued: u64,
+    /// Since when the oldest of them waits.
+    pub waiting_since: Option<Timestamp>,
+    /// Whether this process is the one that sends for the journal.
+    pub is_sender: bool,
+    /// What went wrong last, and has not gone well since.
+    pub last_error: Option<String>,
+}
+
+impl QueuedStore {
+    /// How the queue stands. Reads at most one row of the journal.
+    #[must_use]
+    pub fn state(&self) -> QueueState {
+        let sent = *self.shared.sent.borrow();
+        let (is_connected, queued, is_sender) = {
+            let status = self.shared.status();
+            (status.is_connected, status.latest.0.saturating_sub(sent.0), status.is_sender)
+        };
+        // A closed journal can't be asked any more.
+        let since = if queued > 0 { self.shared.journal.time_after(sent).unwrap_or(None) } else { None };
+        let status = self.shared.status();
+        QueueState {
+            is_connected,
+            url: match &status.remote {
+                Some(remote) => remote.current_url().to_owned(),
+                None => self.shared.options.urls.first().map(|url| shown_url(url)).unwrap_or_default(),
+            },
+            queued,
+            waiting_since: since,
+            is_sender,
+            last_error: status.last_error.clone(),
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Status {
+    pub remote: Option<Arc<XtdbStore>>,
+    pub is_connected: bool,
+    pub is_sender: bool,
+    pub last_error: Option<String>,
+    /// What this process wrote and the sender has not taken yet.
+    pub written: BTreeMap<TxId, Vec<Written>>,
+    /// Transactions of the journal that brought in others' versions.
+    pub brought_in: HashSet<TxId>,
+    /// Objects whose latest version is dated ahead of this machine's clock.
+    pub ahead: HashMap<ObjectId, Timestamp>,
+    /// Objects that XTDB did not have when it was asked.
+    pub absent: HashSet<ObjectId>,
+    /// What XTDB has.
+    pub names: Names,
+    pub latest: TxId,
+}
+
+/// The IDs of all objects that XTDB had at the last look, as hashes of 64 bits. Two IDs with one hash cost a request
+/// that would not have been necessary.
+#[derive(Default)]
+pub(super) struct Names {
+    hashes: HashSet<u64>,
+    /// Whether the whole list was read; before that nothing is known to be absent.
+    is_complete: bool,
+}
+
+impl Names {
+    pub fn add<'a>(&mut self, ids: impl IntoIterator<Item = &'a ObjectId>) {
+        self.hashes.extend(ids.into_iter().map(short));
+    }
+
+    /// Takes over what was read of the list.
+    pub fn complete(&mut self, hashes: HashSet<u64>) {
+        self.hashes.extend(hashes);
+        self.is_complete = true;
+    }
+
+    /// Whether XTDB had no such object, as of the last look at what others wrote.
+    pub fn lacks(&self, id: &ObjectId) -> bool {
+        self.is_complete && !self.hashes.contains(&short(id))
+    }
+}
+
+/// An ID's hash within this process.
+pub(super) fn short(id: &ObjectId) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.as_str().hash(&mut hasher);
+    hasher.finish()
+}
