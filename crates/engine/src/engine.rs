@@ -59,7 +59,6 @@ impl Engine {
     /// # Errors
     /// `INVALID_ARGUMENT` for options that contradict themselves; what the store reports.
     pub async fn open(options: Options) -> Result<Self> {
-        options.store.pull().await?;
         let shares = options.watch_unmapped.unwrap_or(options.mounts.is_empty());
         let paths = Paths::new(
             &options.cwd,
@@ -77,8 +76,8 @@ impl Engine {
             prompt_id: ObjectId::system_prompt(session),
             paths,
             state: Mutex::new(State::default()),
-            tracking: Arc::new(Tracking::new(options.watch)),
             waiting: std::sync::Mutex::default(),
+            tracking: Arc::new(Tracking::new(options.watch)),
             options,
         });
         inner.load_or_start().await?;
@@ -134,11 +133,10 @@ impl Engine {
     }
 
     /// Ends the trackers. All state is in the store already, so a paused session is one that nobody has open
-    /// (SSOT 3.6). Idempotent; later calls fail with `CLOSED`. The store stays open: its owner closes it,
-    /// which is what waits for the store.
+    /// (SSOT 3.6). Idempotent; later calls fail with `CLOSED`. The store stays open: its owner closes it.
     ///
     /// # Errors
-    /// None now; the trackers end in any case.
+    /// What the store reports while it finishes.
     pub async fn close(&self) -> Result<()> {
         {
             let mut state = self.inner.state.lock().await;
@@ -148,7 +146,7 @@ impl Engine {
             state.closed = true;
         }
         self.inner.tracking.close().await;
-        Ok(())
+        Ok(self.inner.options.store.flush().await?)
     }
 }
 
@@ -160,8 +158,6 @@ impl Inner {
         Ok(state)
     }
 
-    pub fn store(&self) -> &dyn Store {
-        &*self.options.store
     /// Refuses a closed instance without waiting for what others do; where they are at it, the next lock tells.
     pub fn check_open(&self) -> Result<()> {
         self.state.try_lock().map_or(Ok(()), |state| state.open())
@@ -172,6 +168,8 @@ impl Inner {
         self.waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    pub fn store(&self) -> &dyn Store {
+        &*self.options.store
     }
 
     async fn load_or_start(&self) -> Result<()> {

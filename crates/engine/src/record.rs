@@ -69,7 +69,7 @@ impl Engine {
     pub async fn append_turn(&self, message: Value) -> Result<usize> {
         let mut state = self.inner.lock().await?;
         if message.get("role").and_then(Value::as_str) == Some("user") {
-            self.inner.refresh_at_turn(&mut state).await?;
+            self.inner.refresh(&mut state).await?;
         }
         for attempt in 0.. {
             let mut work = Work::default();
@@ -195,10 +195,6 @@ impl Inner {
         }
         for n in start..MAX_SAME_CALL_ID {
             let id = ObjectId::toolcall(call_id, n);
-            // The cheap question first: most calls are new.
-            if self.store().outlines(std::slice::from_ref(&id)).await? == [None] {
-                return Ok((id, true));
-            }
             let Some(stored) = self.store().get(&id, AsOf::default()).await? else {
                 return Ok((id, true));
             };
@@ -253,10 +249,6 @@ impl Inner {
     }
 }
 
-/// What tells two calls with the same ID apart.
-fn fingerprint(tool: &str, args: &Map<String, Value>, content: &str, status: &str) -> Digest {
-    let what = json!({ "tool": tool, "args": args, "content": content, "status": status });
-    Digest::of(canonical::to_string(&what).as_bytes())
 fn recorded(done: Done) -> Result<ObjectId> {
     match done {
         Done::Toolcall(id) => Ok(id),
@@ -264,6 +256,10 @@ fn recorded(done: Done) -> Result<ObjectId> {
     }
 }
 
+/// What tells two calls with the same ID apart.
+fn fingerprint(tool: &str, args: &Map<String, Value>, content: &str, status: &str) -> Digest {
+    let what = json!({ "tool": tool, "args": args, "content": content, "status": status });
+    Digest::of(canonical::to_string(&what).as_bytes())
 }
 
 fn start_turn(chat: &mut Chat, user: Value, patch: &mut Patch) {
