@@ -59,6 +59,7 @@ impl Engine {
     /// # Errors
     /// `INVALID_ARGUMENT` for options that contradict themselves; what the store reports.
     pub async fn open(options: Options) -> Result<Self> {
+        options.store.pull().await?;
         let shares = options.watch_unmapped.unwrap_or(options.mounts.is_empty());
         let paths = Paths::new(
             &options.cwd,
@@ -133,10 +134,11 @@ impl Engine {
     }
 
     /// Ends the trackers. All state is in the store already, so a paused session is one that nobody has open
-    /// (SSOT 3.6). Idempotent; later calls fail with `CLOSED`. The store stays open: its owner closes it.
+    /// (SSOT 3.6). Idempotent; later calls fail with `CLOSED`. The store stays open: its owner closes it,
+    /// which is what waits for the store.
     ///
     /// # Errors
-    /// What the store reports while it finishes.
+    /// None now; the trackers end in any case.
     pub async fn close(&self) -> Result<()> {
         {
             let mut state = self.inner.state.lock().await;
@@ -146,7 +148,7 @@ impl Engine {
             state.closed = true;
         }
         self.inner.tracking.close().await;
-        Ok(self.inner.options.store.flush().await?)
+        Ok(())
     }
 }
 

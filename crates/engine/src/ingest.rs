@@ -209,6 +209,12 @@ impl Inner {
         result
     }
 
+    /// As [`Inner::refresh`] at a turn, the moment at which what other machines wrote is asked for as well.
+    pub async fn refresh_at_turn(&self, state: &mut State) -> Result<()> {
+        self.store().pull().await?;
+        self.refresh(state).await
+    }
+
     /// Takes in what other clients wrote since the last look. One cheap question where nobody did.
     pub async fn refresh(&self, state: &mut State) -> Result<()> {
         let latest = self.store().latest_tx().await?;

@@ -69,7 +69,7 @@ impl Engine {
     pub async fn append_turn(&self, message: Value) -> Result<usize> {
         let mut state = self.inner.lock().await?;
         if message.get("role").and_then(Value::as_str) == Some("user") {
-            self.inner.refresh(&mut state).await?;
+            self.inner.refresh_at_turn(&mut state).await?;
         }
         for attempt in 0.. {
             let mut work = Work::default();
@@ -195,6 +195,10 @@ impl Inner {
         }
         for n in start..MAX_SAME_CALL_ID {
             let id = ObjectId::toolcall(call_id, n);
+            // The cheap question first: most calls are new.
+            if self.store().outlines(std::slice::from_ref(&id)).await? == [None] {
+                return Ok((id, true));
+            }
             let Some(stored) = self.store().get(&id, AsOf::default()).await? else {
                 return Ok((id, true));
             };
