@@ -145,6 +145,8 @@ export declare class ContextManager {
   search(text: string, options?: SearchOptions | undefined | null): Promise<Array<SearchHit>>
   /** Figures of the session. */
   stats(): Promise<Stats>
+  /** How the session's store stands: its kind, and for XTDB what waits to be sent. */
+  storeState(): Promise<StoreState>
   /**
    * Calls a listener when a tracked file changes outside the agent's own calls. Returns the function that
    * ends it. Watching does not keep the process alive. Throws `CLOSED`.
@@ -613,6 +615,24 @@ export type StoreOptions =
      * class) every call waits for the node.
      */
   journal?: string }
+
+/** How a store stands. For XTDB behind a journal: what waits there until the node takes it. */
+export interface StoreState {
+  /** The kind of the store. */
+  kind: 'memory' | 'sqlite' | 'xtdb'
+  /** The XTDB node that answers, or the first that is tried; without user name and password. */
+  url?: string
+  /** Whether XTDB answered the last request; absent without a journal. */
+  connected?: boolean
+  /** How many transactions of the journal XTDB does not have yet. */
+  queued: number
+  /** Since when the oldest of them waits, RFC 3339; absent where none does. */
+  waitingSince?: string
+  /** Whether this process is the one that sends for the journal; absent without a journal. */
+  sender?: boolean
+  /** What went wrong last, and has not gone well since. */
+  lastError?: string
+}
 
 /** A tool execution. */
 export interface Toolcall {

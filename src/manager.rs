@@ -14,20 +14,20 @@ use crate::callback;
 use crate::convert;
 use crate::error::{Coded, promise};
 use crate::portable;
-use crate::store;
+use crate::store::{self, Opened};
 use crate::types as js;
 
 /// What an open instance holds. `None` in its place means closed.
 #[derive(Clone)]
 pub(crate) struct Open {
     pub engine: Engine,
-    store: Arc<dyn Store>,
+    opened: Opened,
 }
 
 impl Open {
     /// The store that the session is in.
     pub fn store(&self) -> &dyn Store {
-        &*self.store
+        &*self.opened.store
     }
 }
 
@@ -321,6 +321,12 @@ impl ContextManager {
         self.call(env, |open| async move { Ok(open.engine.stats().await?) }, convert::stats)
     }
 
+    /// How the session's store stands: its kind, and for XTDB what waits to be sent.
+    #[napi]
+    pub fn store_state<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::StoreState>> {
+        self.call(env, |open| async move { Ok(open.opened.state()) }, |state| state)
+    }
+
     /// Calls a listener when a tracked file changes outside the agent's own calls. Returns the function that
     /// ends it. Watching does not keep the process alive. Throws `CLOSED`.
     #[napi(
@@ -357,7 +363,7 @@ impl ContextManager {
         let work = async move {
             let Some(open) = open else { return Ok(()) };
             let ended = open.engine.close().await;
-            open.store.close().await?;
+            open.opened.store.close().await?;
             Ok(ended?)
         };
         promise(env, work, |()| ())
@@ -398,13 +404,12 @@ impl ContextManager {
 /// Opens the store and the session; with the file of an export, after taking that in.
 pub(crate) async fn start(options: js::OpenOptions, import: Option<String>) -> Result<Open, Coded> {
     let session = SessionId::new(&options.session_id)?;
-    let store = store::open(options.store.clone()).await?;
-    let opened = open_session(session, options, &store, import).await;
-    match opened {
-        Ok(engine) => Ok(Open { engine, store }),
+    let opened = store::open(options.store.clone()).await?;
+    match open_session(session, options, &opened.store, import).await {
+        Ok(engine) => Ok(Open { engine, opened }),
         Err(error) => {
             // The first error is the one to report.
-            let _second = store.close().await;
+            let _second = opened.store.close().await;
             Err(error)
         }
     }

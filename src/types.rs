@@ -266,6 +266,26 @@ pub struct Stats {
     pub rolls: u32,
 }
 
+/// How a store stands. For XTDB behind a journal: what waits there until the node takes it.
+#[napi(object)]
+pub struct StoreState {
+    /// The kind of the store.
+    #[napi(ts_type = "'memory' | 'sqlite' | 'xtdb'")]
+    pub kind: String,
+    /// The XTDB node that answers, or the first that is tried; without user name and password.
+    pub url: Option<String>,
+    /// Whether XTDB answered the last request; absent without a journal.
+    pub connected: Option<bool>,
+    /// How many transactions of the journal XTDB does not have yet.
+    pub queued: f64,
+    /// Since when the oldest of them waits, RFC 3339; absent where none does.
+    pub waiting_since: Option<String>,
+    /// Whether this process is the one that sends for the journal; absent without a journal.
+    pub sender: Option<bool>,
+    /// What went wrong last, and has not gone well since.
+    pub last_error: Option<String>,
+}
+
 /// Something that happened to a tracked file outside the agent's own calls.
 #[napi(object)]
 pub struct WatchEvent {
