@@ -137,7 +137,10 @@ export declare class ContextManager {
   getAsOf(id: string, at: string | AsOf): Promise<ObjectDocument | null>
   /** All versions of an object, oldest first; none for an unknown one. */
   history(id: string): Promise<Array<Version>>
-  /** The difference of two versions' contents as a unified diff; empty where they are equal. */
+  /**
+   * The difference of two versions' contents as a unified diff; empty where they are equal. A version is named
+   * by the `txId` that `history` gives for it.
+   */
   diff(id: string, fromTx: number, toTx: number): Promise<string>
   /** The objects that fit a filter, in the order in which they were first written. */
   query(filter: QueryFilter): Promise<ObjectDocument[]>
@@ -537,14 +540,26 @@ export interface RollReceipt {
 export interface SearchHit {
   /** The object's ID. */
   id: string
+  /** The object's short name in this session; absent where the session has not encountered it. */
+  handle?: string
+  /** The object's type. */
+  type: ObjectType
+  /** A file's path as the agent sees it. */
+  path?: string
+  /** The tool of a tool call. */
+  tool?: string
   /** The newest version with this content. */
   txId: number
+  /** Whether that is the object's latest version. */
+  isLatest: boolean
   /** The first line that matches, counted from 1. */
   line: number
   /** That line, shortened around the match. */
   snippet: string
   /** Higher is better; comparable within one answer only. */
   score: number
+  /** All of it as a line for the model, which begins with the name to activate it by. */
+  shown: string
 }
 
 /** Restricts a search. */
@@ -553,6 +568,8 @@ export interface SearchOptions {
   limit?: number
   /** Only objects of this type. */
   type?: ObjectType
+  /** Only files and tool calls in the index of this session. Default: the whole store. */
+  sessionId?: string
 }
 
 /** The four sets of a session: object IDs in the order in which they entered. */

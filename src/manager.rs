@@ -263,7 +263,8 @@ impl ContextManager {
         self.call(env, work, |versions| versions.iter().map(convert::version).collect())
     }
 
-    /// The difference of two versions' contents as a unified diff; empty where they are equal.
+    /// The difference of two versions' contents as a unified diff; empty where they are equal. A version is named
+    /// by the `txId` that `history` gives for it.
     #[napi]
     pub fn diff<'env>(
         &self,
@@ -307,10 +308,8 @@ impl ContextManager {
         options: Option<js::SearchOptions>,
     ) -> napi::Result<PromiseRaw<'env, Vec<js::SearchHit>>> {
         let work = |open: Open| async move {
-            let (limit, kind) = options.map_or((None, None), |o| (o.limit, o.r#type));
-            let kind = convert::object_type(kind)?;
-            let limit = limit.map_or(Ok(20), |n| convert::whole(n, "limit"))?;
-            Ok(open.engine.search(&text, limit, kind).await?)
+            let wanted = convert::wanted(text, options)?;
+            Ok(open.engine.search(&wanted).await?)
         };
         self.call(env, work, |hits| hits.into_iter().map(convert::hit).collect())
     }

@@ -377,7 +377,7 @@ async fn an_older_schema_is_brought_up_to_date() {
     assert_eq!(contents, ["fn old_name() {}\n", "fn new_name() {}\n"]);
     let chat = store.get(chat().id(), AsOf::default()).await.unwrap().unwrap().document;
     assert_eq!(chat.field("turn_count"), Some(&json!(2)));
-    let query = Search { text: "old_name".into(), limit: 10, object_type: None };
+    let query = Search { text: "old_name".into(), limit: 10, object_type: None, within: None };
     assert_eq!(store.search(&query).await.unwrap().len(), 1);
     assert_eq!(store.verify().await.unwrap(), []);
     write(&store, vec![turn(3)]).await;

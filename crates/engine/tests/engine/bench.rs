@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use context_engine::{Engine, Options, SessionSets, ToolcallInput};
+use context_engine::{Engine, Options, SessionSets, ToolcallInput, Wanted};
 use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, Status};
@@ -145,6 +145,11 @@ pub fn user(text: &str) -> Value {
 
 pub fn answer(text: &str) -> Value {
     json!({ "role": "assistant", "content": [{ "type": "text", "text": text }] })
+}
+
+/// A search for words, in one session or in the whole store.
+pub fn search(text: &str, session: Option<&str>) -> Wanted {
+    Wanted { text: text.into(), limit: 10, object_type: None, session_id: session.map(str::to_owned) }
 }
 
 /// Says that a test could not be run on this machine, past the capture of its output.
