@@ -50,11 +50,16 @@ impl Engine {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
         if let Some(roll) = state.rolls.last().cloned() {
+            let mut edits = Vec::new();
+            for piece in state.sight.pieces_of(&roll) {
+                edits.extend(self.inner.restored(&state, piece).await?);
+            }
             let objects = objects_of(state.sight.pieces_of(&roll));
             let entry = json!({ "undone": true, "results": objects.0, "arguments": objects.1 });
             self.inner.note_roll(&mut state, &entry).await?;
             state.rolls.pop();
-            plan.edits = state.sight.undo(&roll).into_iter().filter_map(restored).collect();
+            state.sight.undo(&roll);
+            plan.edits = edits;
         }
         state.finish(&mut plan);
         Ok(plan)
@@ -82,6 +87,19 @@ impl Inner {
         plan.receipt = Some(receipt);
         state.rolls.push(roll.clone());
         Ok(())
+    }
+
+    /// What shows a rolled piece as it was before: what was an excerpt is one again.
+    async fn restored(&self, state: &State, piece: &Piece) -> Result<Option<Edit>> {
+        Ok(Some(match &piece.kind {
+            PieceKind::Fixed => return Ok(None),
+            PieceKind::Result { object, is_excerpt, .. } => {
+                let excerpt = if *is_excerpt { self.excerpt_of(object).await? } else { None };
+                let text = excerpt.map(|excerpt| state.headed(object, &excerpt));
+                Edit::Result { key: piece.key.clone(), object: object.clone(), text }
+            }
+            PieceKind::Arguments { .. } => Edit::Arguments { key: piece.key.clone(), calls: Vec::new() },
+        }))
     }
 
     async fn note_roll(&self, state: &mut State, entry: &Value) -> Result<()> {
@@ -142,7 +160,7 @@ impl Rolled {
 impl State {
     /// The circumstances of a call as the decision wants them.
     pub fn policy(&mut self, call: &Call) -> Policy {
-        let idle = self.last_call_ms.is_some_and(|last| call.now_ms - last > call.cache_ttl_ms);
+        let idle = self.last_call_ms.is_some_and(|last| call.now_ms.saturating_sub(last) > call.cache_ttl_ms);
         let switched = !self.cached_model.is_empty() && self.cached_model != call.model;
         self.model.clone_from(&call.model);
         Policy {
@@ -215,16 +233,6 @@ fn replaced(piece: &Piece) -> Option<Edit> {
             Edit::Result { key: piece.key.clone(), object: object.clone(), text: Some(reference.clone()) }
         }
         PieceKind::Arguments { calls } => Edit::Arguments { key: piece.key.clone(), calls: calls.clone() },
-    })
-}
-
-fn restored(piece: &Piece) -> Option<Edit> {
-    Some(match &piece.kind {
-        PieceKind::Fixed => return None,
-        PieceKind::Result { object, .. } => {
-            Edit::Result { key: piece.key.clone(), object: object.clone(), text: None }
-        }
-        PieceKind::Arguments { .. } => Edit::Arguments { key: piece.key.clone(), calls: Vec::new() },
     })
 }
 

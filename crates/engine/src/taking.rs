@@ -134,7 +134,7 @@ impl Inner {
         };
         let is_excerpt = excerpt.is_some();
         if let Some(excerpt) = excerpt {
-            let excerpt = format!("{}\n{excerpt}", state.short_line(&object).unwrap_or_default());
+            let excerpt = state.headed(&object, &excerpt);
             size = tokens::estimate(&excerpt) as u64;
             if excerpt != text {
                 let edits = if taking.record { &mut plan.edits } else { &mut state.pending };
@@ -165,7 +165,7 @@ impl Inner {
     }
 
     /// The excerpt with which a recorded output entered the context, if it was too large.
-    async fn excerpt_of(&self, object: &ObjectId) -> Result<Option<String>> {
+    pub async fn excerpt_of(&self, object: &ObjectId) -> Result<Option<String>> {
         let Some(version) = self.store().get(object, AsOf::default()).await? else { return Ok(None) };
         let document = version.document;
         let tool = document.text("tool").unwrap_or_default();
@@ -199,11 +199,13 @@ impl State {
         let blocks = message.get("content").and_then(Value::as_array);
         let (mut prose, mut full, mut collapsed) = (0, 0, 0);
         let mut calls = Vec::new();
+        let mut position = 0;
         for block in blocks.into_iter().flatten() {
             if text_of(block, "type") != "toolCall" {
                 prose += block_units(block);
                 continue;
             }
+            position += 1;
             let call_id = text_of(block, "id");
             let args = block.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
             let units = block_units(block);
@@ -213,7 +215,7 @@ impl State {
             match short {
                 Some(marker::Collapsed { args, saved_chars, .. }) => {
                     collapsed += units.saturating_sub(saved_chars);
-                    let position = calls.len();
+                    let position = position - 1;
                     calls.push(CollapsedCall { call_id: call_id.to_owned(), position, object: None, args });
                 }
                 None => collapsed += units,
@@ -250,6 +252,11 @@ impl State {
             }
             Kind::File { .. } => None,
         }
+    }
+
+    /// An excerpt under its object's pool line.
+    pub fn headed(&self, id: &ObjectId, excerpt: &str) -> String {
+        format!("{}\n{excerpt}", self.short_line(id).unwrap_or_default())
     }
 
     /// An output as the tool gave it, without the line that was put before it.
