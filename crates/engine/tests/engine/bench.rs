@@ -152,9 +152,14 @@ pub fn search(text: &str, session: Option<&str>) -> Wanted {
     Wanted { text: text.into(), limit: 10, object_type: None, session_id: session.map(str::to_owned) }
 }
 
-/// Says that a test could not be run on this machine, past the capture of its output.
+/// Says that a test could not be run on this machine.
 pub fn not_run(why: &str) {
-    std::io::stderr().write_all(format!("not run: {why}\n").as_bytes()).unwrap();
+    say(&format!("not run: {why}"));
+}
+
+/// Says something past the capture of a test's output.
+pub fn say(what: &str) {
+    std::io::stderr().write_all(format!("{what}\n").as_bytes()).unwrap();
 }
 
 /// An error with this code, and nothing written or changed by the attempt.

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::{Value, json};
 
-use crate::bench::{Backend, Bench};
+use crate::bench::{Backend, Bench, say};
 
 /// The circumstances of a call that rolls whatever pays.
 fn call(now_ms: i64) -> Call {
@@ -485,5 +485,5 @@ fn whatever_a_harness_hands_over_is_taken_or_refused_and_never_a_panic() {
         })
     });
     outcome.unwrap();
-    eprintln!("a harness's messages: {} runs, no panic", runs.get());
+    say(&format!("a harness's messages: {} runs, no panic", runs.get()));
 }
