@@ -216,10 +216,15 @@ export declare class ContextManager {
   /**
    * Takes over pool, active and pinned sets and the chat as they were after a transaction of a session:
    * this one (a step to another branch) or the one that it was forked from. The index becomes the union.
+   *
+   * `times`, as `pointTimes` gave them, find the point also in a store that the session was moved to, where the
+   * transactions have other numbers. Rejects with `UNKNOWN_OBJECT` where the store does not have the point.
    */
-  restore(sessionId: string, tx: number): Promise<undefined>
+  restore(sessionId: string, tx: number, times?: Array<string> | undefined | null): Promise<undefined>
   /** The session's newest own transaction, for `restore`. */
   point(): Promise<number>
+  /** The valid times that the session's document and its chat have at that point, in any store; RFC 3339. */
+  pointTimes(): Promise<[string, string]>
 }
 
 /** Texts by name, bounded by bytes; what was used least recently goes first. */

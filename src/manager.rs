@@ -444,7 +444,7 @@ async fn open_session(
     })
     .await?;
     if let Some(original) = imported.filter(|original| *original != session) {
-        engine.restore(&original, store.latest_tx().await?).await?;
+        engine.restore(&original, store.latest_tx().await?, None).await?;
     }
     Ok(engine)
 }

@@ -108,6 +108,19 @@ impl Engine {
         Ok(self.inner.lock().await?.point)
     }
 
+    /// The valid times of the session's document and of its chat: what that point is known by in any store.
+    ///
+    /// # Errors
+    /// `CLOSED`; what the store reports.
+    pub async fn point_times(&self) -> Result<[Timestamp; 2]> {
+        drop(self.inner.lock().await?);
+        let ids = [self.inner.session_object.clone(), self.inner.chat_id.clone()];
+        match &self.inner.store().outlines(&ids).await?[..] {
+            [Some(session), Some(chat)] => Ok([session.valid_time, chat.valid_time]),
+            _ => Err(EngineError::Unknown(ids[0].to_string())),
+        }
+    }
+
     /// The latest version of an object, by full ID or handle; `None` where there is none.
     ///
     /// # Errors

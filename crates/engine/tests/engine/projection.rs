@@ -329,7 +329,7 @@ impl Harness {
 }
 
 async fn restore(engine: &Engine, tx: TxId) {
-    engine.restore(&SessionId::new("s").unwrap(), tx).await.unwrap();
+    engine.restore(&SessionId::new("s").unwrap(), tx, None).await.unwrap();
 }
 
 fn incoming(messages: &[Message], raw: bool) -> Vec<Incoming> {
