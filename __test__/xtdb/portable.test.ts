@@ -2,17 +2,17 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { exportStore, importStore, verifyStore } from '../index.js'
-import { ContextManager } from '../lib/index.ts'
-import type { OpenOptions, StoreOptions } from '../lib/index.ts'
-import { cleanUp, onCleanUp, temporaryFolder } from './rig/pi.ts'
-import { freshNode, noXtdb } from './rig/xtdb.ts'
+import { exportStore, importStore, verifyStore } from '../../index.js'
+import { ContextManager } from '../../lib/index.ts'
+import type { OpenOptions, StoreOptions } from '../../lib/index.ts'
+import { cleanUp, onCleanUp, temporaryFolder } from '../rig/pi.ts'
+import { freshNode, noXtdb } from '../rig/xtdb.ts'
 
 afterEach(cleanUp)
 
 const missing = noXtdb()
 if (missing !== undefined) {
-  const what = `portable-xtdb: 1 test against a real XTDB was not run: ${missing}`
+  const what = `xtdb/portable: 1 test against a real XTDB was not run: ${missing}`
   if (process.env['CONTEXT_REQUIRE_XTDB'] === '1') throw new Error(what)
   process.stderr.write(`${what}\n`)
 }
