@@ -18,6 +18,8 @@ import { entriesAfter, messageOf, messagesOf, replacementOf, sameReplacement } f
 import type { PiMessage, Replacement } from './messages.ts'
 import { lastPoint, POINT } from './point.ts'
 import type { Point } from './point.ts'
+import { HOW_TO_READ } from './recall.ts'
+import type { Recall } from './recall.ts'
 
 /** The type of the messages that carry notices to the model. */
 export const NOTICE = 'context-notice'
@@ -42,20 +44,23 @@ export class Boundary {
   off = false
   /** What model calls are made with. */
   readonly circumstances: Circumstances
-  /** Whether the model can bring back what collapses; without that nothing may. */
-  readonly #recoverable: () => boolean
+  readonly #recall: Recall
+  /** The model has been told on this branch how it has back what collapsed. */
+  #taught = false
   #last: string | null = null
   /** Edits that were given to Pi and must be found on the branch at the next look. */
   readonly #asked = new Map<string, Replacement>()
   #doubt = true
+  /** The next request is written anew in any case: the moment for a roll, also within a user's turn. */
+  #cold = false
   #notices: string[] = []
   #prompt: string | undefined
   #queue: Promise<unknown> = Promise.resolve()
 
-  constructor(manager: ContextManager, circumstances: Circumstances, recoverable: () => boolean) {
+  constructor(manager: ContextManager, circumstances: Circumstances, recall: Recall) {
     this.manager = manager
     this.circumstances = circumstances
-    this.#recoverable = recoverable
+    this.#recall = recall
   }
 
   /** Takes over the branch that Pi is on: the sets as of its last point, what is visible, and what is new on it. */
@@ -67,7 +72,10 @@ export class Boundary {
   reread(ctx: ExtensionContext): Promise<void> {
     return this.#exclusive(async () => {
       this.figures.gain = 0
+      // The message that told it may have gone into the summary.
+      this.#taught = false
       await this.#reread(ctx)
+      this.#cold = true
     })
   }
 
@@ -77,7 +85,8 @@ export class Boundary {
   beforePrompt(ctx: ExtensionContext): Promise<string | undefined> {
     return this.#exclusive(async () => {
       // Asked even where the branch has nothing new: files may have changed, and other clients may have written.
-      await this.#take(ctx, () => false, true)
+      const plan = await this.#take(ctx, () => false, true)
+      if (plan !== undefined && this.#taught && this.rolls) this.#bringTools(plan, ctx)
       return this.#takeNotices()
     })
   }
@@ -89,12 +98,17 @@ export class Boundary {
   beforeCall(event: ContextEvent, ctx: ExtensionContext): Promise<ContextEventResult | undefined> {
     return this.#exclusive(async () => {
       await this.#recordPrompt(ctx)
-      const plan = await this.#take(ctx, (atUserTurn) => atUserTurn && canEdit(ctx))
+      const plan = await this.#take(ctx, (atUserTurn) => (atUserTurn || this.#cold) && canEdit(ctx))
+      this.#cold = false
       if (plan === undefined || plan.edits.length === 0) return undefined
       const before = ctx.sessionManager.buildSessionProjection().entries
       const edits = this.#replacements(plan, ctx, before)
       edit(ctx, edits)
-      return { messages: withEdits(event.messages, before, edits) }
+      const messages = withEdits(event.messages, before, edits)
+      this.#teach()
+      const notice = canSay(ctx) ? this.#takeNotices() : undefined
+      if (notice !== undefined) messages.push(say(ctx, notice))
+      return { messages }
     })
   }
 
@@ -108,6 +122,8 @@ export class Boundary {
         for (const [targetId, replacement] of this.#replacements(plan, ctx, event.context.contextEntries)) {
           mine.push({ type: 'context_edit', targetId, replacement })
         }
+        this.#bringTools(plan, ctx)
+        this.#teach()
       }
       const notice = this.#takeNotices()
       if (notice !== undefined) {
@@ -125,6 +141,7 @@ export class Boundary {
       const plan = await this.manager.rollNow(this.#call(ctx, false, true))
       this.#note(plan)
       edit(ctx, this.#replacements(plan, ctx))
+      if (plan.edits.length > 0) this.#teach()
       return plan.receipt
     })
   }
@@ -150,17 +167,29 @@ export class Boundary {
     const point: Point = { session: this.manager.sessionId, tx, times }
     if (saved !== 0 || gain !== 0) Object.assign(point, { saved: Math.round(saved), gain: Math.round(gain) })
     if (this.off) point.off = true
+    if (this.#taught) point.taught = true
     return point
   }
 
   /** Whether rolls may happen. */
   get rolls(): boolean {
-    return !this.off && this.#recoverable()
+    return !this.off && this.#recall.possible
   }
 
   /** After a call failed halfway the engine may lack messages: the next one reads the branch again. */
   doubt(): void {
     this.#doubt = true
+  }
+
+  #bringTools(plan: Plan, ctx: ExtensionContext): void {
+    if (!this.#recall.tools) this.#recall.bringToolsIfWorth(plan, ctx.model)
+  }
+
+  /** Sees to it that the model knows how it has back what is collapsing now. */
+  #teach(): void {
+    if (this.#taught) return
+    this.#taught = true
+    if (!this.#recall.tools) this.#notices.push(HOW_TO_READ)
   }
 
   #exclusive<T>(work: () => Promise<T>): Promise<T> {
@@ -286,6 +315,7 @@ export class Boundary {
       return false
     }
     this.off = point.off === true
+    this.#taught = point.taught === true
     this.figures.saved = point.saved ?? 0
     this.figures.gain = point.gain ?? 0
     return true
@@ -323,8 +353,11 @@ export class Boundary {
   }
 }
 
-/** Pi's session object as it is at run time: the type that extensions are given leaves this method out. */
-type Editable = { appendContextEdit?: (targetId: string, replacement: Replacement) => string }
+/** Pi's session object as it is at run time: the type that extensions are given leaves these methods out. */
+interface Editable {
+  appendContextEdit?: (targetId: string, replacement: Replacement) => string
+  appendCustomMessageEntry?: (customType: string, content: string, display: boolean) => string
+}
 
 /** Whether messages can be replaced outside of a turn's end. */
 function canEdit(ctx: ExtensionContext): boolean {
@@ -337,6 +370,17 @@ function edit(ctx: ExtensionContext, edits: ReadonlyMap<string, Replacement>): v
     throw new Error('this version of Pi replaces messages only at the end of a turn')
   }
   for (const [targetId, replacement] of edits) session.appendContextEdit?.(targetId, replacement)
+}
+
+/** Whether messages can be added outside of a turn's end. */
+function canSay(ctx: ExtensionContext): boolean {
+  return typeof (ctx.sessionManager as Editable).appendCustomMessageEntry === 'function'
+}
+
+/** Adds a notice to the session; gives the message that it is in the request. */
+function say(ctx: ExtensionContext, content: string): PiMessage {
+  ;(ctx.sessionManager as Editable).appendCustomMessageEntry?.(NOTICE, content, true)
+  return { role: 'custom', customType: NOTICE, content, display: true, timestamp: Date.now() }
 }
 
 /**

@@ -13,7 +13,8 @@ import {
   SettingsManager,
   withFileMutationQueue,
 } from '@earendil-works/pi-coding-agent'
-import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
+import type { ExtensionAPI, ExtensionContext, ReadOperations } from '@earendil-works/pi-coding-agent'
+import { objectIn } from './recall.ts'
 
 /** Where the bytes go. None of it rejects: a file that can't be indexed is still read and written. */
 export interface FileObserver {
@@ -23,6 +24,8 @@ export interface FileObserver {
   answer(path: string, offset: number | undefined, limit: number | undefined): Promise<string | undefined>
   /** Why an edit must not go on, for the model: the file is not what it knows; undefined: go on. */
   refusal(path: string): Promise<string | undefined>
+  /** The text of an output or a file that the model reads by its id. Rejects with a sentence. */
+  recall(name: string): Promise<string>
   /** The agent has written a file. */
   written(path: string, content: string): Promise<void>
 }
@@ -51,6 +54,12 @@ function overrideRead(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObs
   pi.registerTool({
     ...createReadToolDefinition(ctx.cwd),
     async execute(id, input, signal, update, context) {
+      const object = objectIn(input.path)
+      if (object !== undefined) {
+        const operations = kept(await observer.recall(object))
+        const own = createReadToolDefinition(context.cwd, { operations })
+        return own.execute(id, input, signal, update, context)
+      }
       let found: string | undefined
       const operations = {
         // Pi's write empties a file before it fills it, and makes it first: a read beside it waits for its end.
@@ -70,6 +79,14 @@ function overrideRead(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObs
       return text === undefined ? result : { content: [{ type: 'text', text }], details: undefined }
     },
   })
+}
+
+/** What is in the store, as Pi's read takes it. */
+function kept(text: string): ReadOperations {
+  return {
+    access: () => Promise.resolve(),
+    readFile: () => Promise.resolve(Buffer.from(text)),
+  }
 }
 
 function overrideWrite(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObserver): void {

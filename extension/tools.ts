@@ -13,16 +13,19 @@ export const ACTIVATE = 'activate'
 const MAX_HITS = 20
 
 const ID = {
-  id: Type.String({ description: 'id, as headers, toolcall_ref lines and search_context show it' }),
+  id: Type.String({ description: 'as first lines, toolcall_ref lines and search_context show it' }),
 }
 
-/** Registers `activate`, `deactivate`, `pin`, `unpin` and `search_context`. */
+/** Their names. */
+export const TOOLS: readonly string[] = [ACTIVATE, 'deactivate', 'pin', 'unpin', 'search_context']
+
+/** Registers them, which also makes them active. */
 export function registerTools(pi: ExtensionAPI, engine: Engine): void {
   pi.registerTool({
     name: ACTIVATE,
     label: 'activate',
     description:
-      'Bring back a tool output or file by its id: all of it, some lines, or the lines with a text. id@tx is an old version.',
+      'Bring back a tool output or file by its id: all of it, some lines, or those that match. id@tx is an old version.',
     promptSnippet: 'Bring back collapsed tool outputs and files',
     promptGuidelines: [
       'Context is scarce. Old tool outputs collapse to a toolcall_ref line; nothing is lost: activate the id when you need it again, instead of repeating the call.',
@@ -32,13 +35,13 @@ export function registerTools(pi: ExtensionAPI, engine: Engine): void {
     parameters: Type.Object({
       ...ID,
       lines: Type.Optional(Type.String({ description: 'e.g. "120-180"' })),
-      grep: Type.Optional(Type.String({ description: 'only lines containing this' })),
+      grep: Type.Optional(Type.String({ description: 'regular expression' })),
     }),
     async execute(_id, { id, lines, grep }) {
       const part = partOf(lines, grep)
       const change = granted(await engine().activate(id, part))
       return answer(
-        part === undefined ? whole(change) : change.content || `no line contains ${JSON.stringify(grep)}`,
+        part === undefined ? whole(change) : change.content || `no line matches ${JSON.stringify(grep)}`,
       )
     },
   })
@@ -116,6 +119,24 @@ function whole(change: SetChange): string {
 function granted(change: SetChange): SetChange {
   if (!change.ok) throw new Error(change.message)
   return change
+}
+
+/** Estimated tokens of the tools' declarations and of the words about them in the system prompt. */
+export const TOOLS_TOKENS = measured()
+
+function measured(): number {
+  let characters = 0
+  const meter = {
+    registerTool({ name, description, parameters, promptSnippet, promptGuidelines = [] }: Parameters<ExtensionAPI['registerTool']>[0]): void {
+      characters += JSON.stringify({ type: 'function', function: { name, description, parameters } }).length
+      if (promptSnippet !== undefined) characters += `- ${name}: ${promptSnippet}\n`.length
+      for (const line of promptGuidelines) characters += `- ${line}\n`.length
+    },
+  }
+  registerTools(meter as unknown as ExtensionAPI, () => {
+    throw new Error('only measured')
+  })
+  return Math.ceil(characters / 4)
 }
 
 function answer(text: string): AgentToolResult<undefined> {

@@ -18,8 +18,7 @@ import {
   reference,
   sessionIdOf,
   setsOf,
-  setUp,
-} from './support.ts'
+  setUp, TOOLS_AT_ONCE } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -53,7 +52,7 @@ test.each(APIS)(
         }
         return { thinking: `thought ${n}`, text: lines(`answer ${n}`, 200) }
       },
-      { api, model: { reasoning: true } },
+      { context: TOOLS_AT_ONCE, api, model: { reasoning: true } },
     )
     put(home, 'a.txt', lines('a', 60))
     put(home, 'b.txt', lines('b', 60))
@@ -94,8 +93,7 @@ describe('ids of tool calls', () => {
     ['with line breaks', ['a\nid=b type=toolcall', 'c\u2028d', 'e\u202ef']],
   ])('%s', async (_name, ids) => {
     const { server, home, store, load } = await setUp((_request, n) =>
-      n < 3 ? calls(['read', { path: `${n}.txt` }, ids[n]!]) : lines(`answer ${n}`, 100),
-    )
+      n < 3 ? calls(['read', { path: `${n}.txt` }, ids[n]!]) : lines(`answer ${n}`, 100), { context: TOOLS_AT_ONCE })
     for (const n of [0, 1, 2]) put(home, `${n}.txt`, lines(`file ${n}`, 40))
     const rpc = await startRpc(load)
     for (const prompt of ['look', 'two', 'three', 'four']) await rpc.prompt(prompt)
@@ -298,7 +296,7 @@ describe('other tools', () => {
       expect(run).toMatchObject({ exitCode: 0, stderr: '' })
       server.check()
       const shown = `theirs: a.txt ${'x'.repeat(400)}`
-      expect(resultsById(server.requests.at(-1)!).get('call_a')).toBe(`${header('call_a', 'read')}\n${shown}`)
+      expect(resultsById(server.requests.at(-1)!).get('call_a')).toBe(`${header('call_a')}\n${shown}`)
       const manager = await openStore(store, sessionIdOf(run.sessionFile!), home.cwd)
       expect((await manager.get('call_a'))!.content).toBe(shown)
     }
@@ -376,7 +374,7 @@ describe('compaction', () => {
         }
         return lines(`answer ${n}`, 150)
       },
-      { settings },
+      { context: TOOLS_AT_ONCE, settings },
     )
     put(home, 'a.txt', lines('a', 60))
     const rpc = await startRpc(load)

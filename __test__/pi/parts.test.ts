@@ -321,8 +321,9 @@ describe('entries and messages', () => {
   ])('the reference %j: %s', (text, is) => expect(isReference(text)).toBe(is))
 
   test('the header of a result', () => {
-    expect(readHeader('id=ab type=toolcall tool=read status=ok\ntext')).toEqual({ id: 'ab', length: 40 })
+    expect(readHeader('id=0123abcd\ntext')).toEqual({ id: '0123abcd', length: 12 })
     expect(readHeader('id=ab')).toBeUndefined()
+    expect(readHeader('id=0123abcd is its name')).toBeUndefined()
   })
 })
 
