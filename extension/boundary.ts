@@ -106,9 +106,7 @@ export class Boundary {
       edit(ctx, edits)
       const messages = withEdits(event.messages, before, edits)
       this.#teach()
-      const notice = canSay(ctx) ? this.#takeNotices() : undefined
-      if (notice !== undefined) messages.push(say(ctx, notice))
-      return { messages }
+      return { messages: [...messages, ...this.#sayNotices(ctx)] }
     })
   }
 
@@ -142,6 +140,7 @@ export class Boundary {
       this.#note(plan)
       edit(ctx, this.#replacements(plan, ctx))
       if (plan.edits.length > 0) this.#teach()
+      this.#sayNotices(ctx)
       return plan.receipt
     })
   }
@@ -268,6 +267,12 @@ export class Boundary {
     const lines = this.#notices
     this.#notices = []
     return lines.length === 0 ? undefined : lines.join('\n')
+  }
+
+  /** Adds the notices to the session, outside of a turn's end. Gives the message that they are in the request. */
+  #sayNotices(ctx: ExtensionContext): PiMessage[] {
+    const content = canSay(ctx) ? this.#takeNotices() : undefined
+    return content === undefined ? [] : [say(ctx, content)]
   }
 
   /**

@@ -11,7 +11,8 @@ export interface Message {
 
 /**
  * The messages of a request in the order of SSOT 4.1: the metadata pool, the conversation with a `toolcall_ref` line
- * in place of each output, the active content. The system prompt goes its own way in every harness.
+ * in place of each output, the active content. The system prompt goes its own way in most harnesses; where it is the
+ * first message it stays that.
  *
  * Results that the view does not know stay as they are.
  */
@@ -27,7 +28,9 @@ export function sections(messages: readonly Message[], view: Assembled): Message
     const content = message.toolCallId === undefined ? undefined : references.get(message.toolCallId)?.shift()
     return content === undefined ? message : { ...message, content }
   })
-  return [...section(view.metadataPool), ...chat, ...section(view.activeContent)]
+  const first = chat.findIndex((message) => message.role !== 'system')
+  const head = first < 0 ? chat.length : first
+  return [...chat.slice(0, head), ...section(view.metadataPool), ...chat.slice(head), ...section(view.activeContent)]
 }
 
 function section(text: string): Message[] {

@@ -58,7 +58,9 @@ impl Inner {
                 if taking.record {
                     self.add_to_chat(state, message).await?;
                 }
-                state.last_call_ms = message.get("timestamp").and_then(Value::as_i64).or(state.last_call_ms);
+                // JavaScript's times arrive as floating-point numbers.
+                let time = message.get("timestamp").and_then(Value::as_f64).map(|ms| ms as i64);
+                state.last_call_ms = time.or(state.last_call_ms);
                 // The call that gave this answer was made with what was visible before it.
                 let estimated = state.sight.tokens();
                 state.accounting.learn(&state.model, estimated, message);
