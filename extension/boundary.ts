@@ -18,8 +18,12 @@ import { entriesAfter, messageOf, messagesOf, replacementOf, sameReplacement } f
 import type { PiMessage, Replacement } from './messages.ts'
 import { lastPoint, POINT } from './point.ts'
 import type { Point } from './point.ts'
+import { sections } from '../lib/sections.ts'
+import type { Settings } from './settings.ts'
 import { HOW_TO_READ } from './recall.ts'
 import type { Recall } from './recall.ts'
+import { textOf } from './results.ts'
+import { TOOLS_TOKENS } from './tools.ts'
 
 /** The type of the messages that carry notices to the model. */
 export const NOTICE = 'context-notice'
@@ -30,9 +34,12 @@ export interface Figures {
   contextTokens: number
   /** Of them, what could be rolled. */
   staleTokens: number
-  /** What rolls have saved so far, less what they cost, in fresh input tokens. */
+  /**
+   * What has been saved so far against plain Pi, in fresh input tokens: by rolls, excerpts and answered reads, less what
+   * rolls cost and what the tools take.
+   */
   saved: number
-  /** What the rolls that are in effect save at each call, in fresh input tokens. */
+  /** What of it is saved again at each call. */
   gain: number
 }
 
@@ -44,9 +51,13 @@ export class Boundary {
   off = false
   /** What model calls are made with. */
   readonly circumstances: Circumstances
+  /** How the model's requests are laid out. */
+  readonly layout: Settings['layout']
   readonly #recall: Recall
   /** The model has been told on this branch how it has back what collapsed. */
   #taught = false
+  /** Tokens that stayed out of the results of this turn. */
+  #spared = 0
   #last: string | null = null
   /** Edits that were given to Pi and must be found on the branch at the next look. */
   readonly #asked = new Map<string, Replacement>()
@@ -57,8 +68,14 @@ export class Boundary {
   #prompt: string | undefined
   #queue: Promise<unknown> = Promise.resolve()
 
-  constructor(manager: ContextManager, circumstances: Circumstances, recall: Recall) {
+  constructor(
+    manager: ContextManager,
+    circumstances: Circumstances,
+    recall: Recall,
+    layout: Settings['layout'] = 'anchored',
+  ) {
     this.manager = manager
+    this.layout = layout
     this.circumstances = circumstances
     this.#recall = recall
   }
@@ -100,6 +117,7 @@ export class Boundary {
       await this.#recordPrompt(ctx)
       const plan = await this.#take(ctx, (atUserTurn) => (atUserTurn || this.#cold) && canEdit(ctx))
       this.#cold = false
+      if (this.layout === 'sections') return this.off ? undefined : { messages: await this.#render(event, ctx) }
       if (plan === undefined || plan.edits.length === 0) return undefined
       const before = ctx.sessionManager.buildSessionProjection().entries
       const edits = this.#replacements(plan, ctx, before)
@@ -120,9 +138,11 @@ export class Boundary {
         for (const [targetId, replacement] of this.#replacements(plan, ctx, event.context.contextEntries)) {
           mine.push({ type: 'context_edit', targetId, replacement })
         }
+        this.#countExcerpts(plan, event, ctx)
         this.#bringTools(plan, ctx)
         this.#teach()
       }
+      this.#countSpared(ctx)
       const notice = this.#takeNotices()
       if (notice !== undefined) {
         mine.push({ type: 'custom_message', customType: NOTICE, content: notice, display: true })
@@ -130,6 +150,36 @@ export class Boundary {
       mine.push({ type: 'custom', customType: POINT, data: await this.point() })
       return { entries: [...event.entries, ...mine] }
     })
+  }
+
+  async #render({ messages }: ContextEvent, ctx: ExtensionContext): Promise<PiMessage[]> {
+    const view = await this.manager.assemble()
+    const rendered = sections(messages, view)
+    const characters = this.circumstances.systemCharacters(ctx) + view.text.length - view.systemPrompt.length
+    this.figures.contextTokens = Math.ceil(characters / 4)
+    return rendered as PiMessage[]
+  }
+
+  /** So many characters that plain Pi would send stay out of the next request, and of all that follow. */
+  spare(characters: number): void {
+    this.#spared += characters / 4
+  }
+
+  /** From the next call on what was spared is saved: once its writing, and its reading at each call after that. */
+  #countSpared(ctx: ExtensionContext): void {
+    const { read, write } = this.circumstances.prices(ctx)
+    this.figures.saved += this.#spared * (write - read)
+    this.figures.gain += this.#spared * read
+    this.#spared = 0
+  }
+
+  #countExcerpts(plan: Plan, { toolResultEntryIds }: TurnEndEvent, ctx: ExtensionContext): void {
+    for (const edit of plan.edits) {
+      if (edit.kind !== 'result' || edit.text === undefined || !toolResultEntryIds.includes(edit.key)) continue
+      const entry = ctx.sessionManager.getEntry(edit.key)
+      if (entry?.type !== 'message' || entry.message.role !== 'toolResult') continue
+      this.spare(textOf(entry.message.content).length - edit.text.length)
+    }
   }
 
   /** Rolls everything stale now. Returns the receipt, or undefined where nothing was stale. */
@@ -172,7 +222,17 @@ export class Boundary {
 
   /** Whether rolls may happen. */
   get rolls(): boolean {
-    return !this.off && this.#recall.possible
+    return this.anchored && this.#recall.possible
+  }
+
+  /** Whether outputs stay where they appeared, and so have headers there. */
+  get anchored(): boolean {
+    return !this.off && this.layout === 'anchored'
+  }
+
+  /** Whether requests are laid out in sections now. */
+  get inSections(): boolean {
+    return !this.off && this.layout === 'sections'
   }
 
   /** After a call failed halfway the engine may lack messages: the next one reads the branch again. */
@@ -181,7 +241,10 @@ export class Boundary {
   }
 
   #bringTools(plan: Plan, ctx: ExtensionContext): void {
-    if (!this.#recall.tools) this.#recall.bringToolsIfWorth(plan, ctx.model)
+    if (this.#recall.tools) return
+    const price = this.#recall.bringToolsIfWorth(plan, ctx.model)
+    this.figures.saved -= price
+    if (price > 0) this.figures.gain -= TOOLS_TOKENS * this.circumstances.prices(ctx).read
   }
 
   /** Sees to it that the model knows how it has back what is collapsing now. */
@@ -255,6 +318,8 @@ export class Boundary {
   }
 
   #note(plan: Plan): void {
+    // The active contents are always the newest, and nothing else is shown that could be stale.
+    if (this.inSections) return
     this.figures.contextTokens = plan.contextTokens
     this.figures.staleTokens = plan.staleTokens
     this.#notices.push(...plan.notices)

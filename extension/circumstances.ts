@@ -45,6 +45,13 @@ export class Circumstances {
     return call
   }
 
+  /** What a token costs that is read from the cache, and one that is not, in fresh input tokens; as the engine has it. */
+  prices(ctx: ExtensionContext): { read: number; write: number } {
+    const { input = 0, cacheRead = 0, cacheWrite = 0 } = ctx.model?.cost ?? {}
+    if (!(input > 0) || !(cacheRead > 0)) return { read: 0.1, write: 1 }
+    return { read: Math.min(1, cacheRead / input), write: Math.min(10, Math.max(1, cacheWrite / input)) }
+  }
+
   /** Characters of the system prompt and the tool declarations. */
   systemCharacters(ctx: ExtensionContext): number {
     return ctx.getSystemPrompt().length + this.#toolCharacters()

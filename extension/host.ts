@@ -9,7 +9,7 @@ import { bounded, HANDLER_LIMIT_MS, isPassing, sentence, tell } from './guard.ts
 import { overrideTools } from './overrides.ts'
 import type { FileObserver } from './overrides.ts'
 import { placeOf } from './place.ts'
-import { declaresTools, Recall, wholeText } from './recall.ts'
+import { confirmation, declaresTools, Recall, wholeText } from './recall.ts'
 import { readSettings } from './settings.ts'
 import type { Settings } from './settings.ts'
 
@@ -118,7 +118,7 @@ export class Host {
       for (const problem of problems) this.#tellOnce(ctx, problem)
       const manager = await this.#open(ctx, settings)
       const circumstances = new Circumstances(this.pi, settings)
-      const boundary = new Boundary(manager, circumstances, this.#recall)
+      const boundary = new Boundary(manager, circumstances, this.#recall, settings.layout)
       boundary.off = !settings.enabled
       this.boundary = boundary
       this.#register(ctx, settings)
@@ -156,7 +156,8 @@ export class Host {
       this.#overridden = true
       this.#recall.reads = overrideTools(this.pi, ctx, this.#observer(ctx)).includes('read')
     }
-    const early = settings.modelTools === 'start' || !this.#recall.possible || declaresTools(ctx)
+    this.#recall.inSections = settings.layout === 'sections'
+    const early = settings.modelTools === 'start' || this.#recall.inSections || !this.#recall.possible || declaresTools(ctx)
     if (early && !this.#recall.tools) this.#recall.bringTools()
   }
 
@@ -176,8 +177,12 @@ export class Host {
     return {
       read: async (path, bytes) => void (await ask((manager) => manager.indexFile(path, bytes))),
       written: async (path, content) => void (await ask((manager) => manager.indexWritten(path, content))),
-      answer: async (path, offset, limit) =>
-        off() ? undefined : ((await ask((manager) => manager.answerRead(path, offset, limit))) ?? undefined),
+      answer: async (path, { offset, limit }, shown) => {
+        if (this.boundary?.inSections === true) return ask((manager) => confirmation(manager, path))
+        const text = off() ? undefined : await ask((manager) => manager.answerRead(path, offset, limit))
+        if (text != null) this.boundary?.spare(shown.length - text.length)
+        return text ?? undefined
+      },
       recall: (name) => bounded(wholeText(this.manager(), name), HANDLER_LIMIT_MS, `reading ${name}`),
       refusal: async (path) =>
         off() ? undefined : ((await ask((manager) => manager.checkEdit(path))) ?? undefined),

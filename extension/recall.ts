@@ -24,6 +24,8 @@ export class Recall {
   #registered = false
   /** Whether Pi's `read` is ours, and so takes ids. */
   reads = false
+  /** Whether active contents are shown in a section of their own. */
+  inSections = false
 
   constructor(pi: ExtensionAPI, engine: Engine) {
     this.#pi = pi
@@ -46,14 +48,19 @@ export class Recall {
       this.#pi.setActiveTools([...new Set([...this.#pi.getActiveTools(), ...TOOLS])])
     } else {
       this.#registered = true
-      registerTools(this.#pi, this.#engine)
+      registerTools(this.#pi, this.#engine, () => this.inSections)
     }
   }
 
-  /** Gives the model the tools, where the whole prompt is written anew anyway or the session is long enough for it. */
-  bringToolsIfWorth(plan: Plan, model: ExtensionContext['model']): void {
+  /**
+   * Gives the model the tools, where the whole prompt is written anew anyway or the session is long enough for it.
+   * Returns their price in fresh input tokens, 0 where they did not come.
+   */
+  bringToolsIfWorth(plan: Plan, model: ExtensionContext['model']): number {
     const price = (appendsTools(model) ? 0 : plan.rewriteCost) + TOOLS_TOKENS * WRITE
-    if (price <= WORTH * plan.spent) this.bringTools()
+    if (price > WORTH * plan.spent) return 0
+    this.bringTools()
+    return this.tools ? price : 0
   }
 }
 
@@ -83,6 +90,13 @@ export function appendsTools(model: ExtensionContext['model']): boolean {
 /** The name in a path such as `id=05f49740` or `id=05f49740@7`; undefined for the path of a file. */
 export function objectIn(path: string): string | undefined {
   return /^@?id=([0-9a-f]{8,}(?:@\d+)?)$/.exec(path)?.[1]
+}
+
+/** What a read answers where the file's text is shown in a section of its own; undefined for a file without text. */
+export async function confirmation(manager: ContextManager, path: string): Promise<string | undefined> {
+  const [file] = await manager.query({ type: 'file', pathPrefix: path })
+  if (file === undefined || typeof file.content !== 'string') return undefined
+  return `${path} is active: its text is below, in ACTIVE_CONTENT id=${file['xt/id']}`
 }
 
 /** The whole text of an output or a file, with the arguments of its call where they have collapsed. */

@@ -18,7 +18,9 @@ import {
   reference,
   sessionIdOf,
   setsOf,
-  setUp, TOOLS_AT_ONCE } from './support.ts'
+  setUp,
+  TOOLS_AT_ONCE,
+} from './support.ts'
 
 afterEach(cleanUp)
 
@@ -320,21 +322,30 @@ describe('other tools', () => {
     ])
   })
 
-  test('tools that are switched off stay off, and without activate nothing collapses', async () => {
-    const { server, home, load } = await setUp((_request, n) =>
-      n === 0
-        ? calls(['read', { path: 'a.txt' }, 'call_a'], ['read', { path: 'big.txt' }, 'call_big'])
-        : 'fine',
+  test.each<[string, string, object, boolean]>([
+    ['read has outputs back by their id', 'read,ls', { modelTools: 'start' }, true],
+    ['without a way back nothing collapses', 'bash,ls', {}, false],
+  ])('tools that are switched off stay off: %s', async (_name, tools, context, collapses) => {
+    const [tool] = tools.split(',') as [string]
+    const { server, home, load } = await setUp(
+      (_request, n) =>
+        n === 0
+          ? calls([tool, tool === 'read' ? { path: 'a.txt' } : { command: 'cat a.txt' }, 'call_a'])
+          : lines(`answer ${n}`, 2),
+      { context },
     )
-    put(home, 'a.txt', lines('a', 40))
-    put(home, 'big.txt', lines('big', 500))
-    const args = ['--tools', 'read,ls']
-    const run = await runPrint({ ...load, args, prompts: ['look', 'two', 'three', 'four', 'five', 'six'] })
+    put(home, 'a.txt', lines('a', 400))
+    const args = ['--tools', tools]
+    const run = await runPrint({ ...load, args, prompts: ['look', 'two', 'three', 'four', 'five', 'six', 'seven'] })
     expect(run).toMatchObject({ exitCode: 0, stderr: '' })
     server.check()
-    expect(server.requests[0]!.tools).toEqual(['read', 'ls'])
-    checkAppendOnly(server.requests)
-    expect(resultsById(server.requests.at(-1)!).get('call_a')).toContain(lines('a', 40))
+    for (const request of server.requests) expect(request.tools).toEqual(tools.split(','))
+    const last = resultsById(server.requests.at(-1)!).get('call_a')!
+    if (collapses) expect(last).toBe(reference('call_a', 'read'))
+    else {
+      checkAppendOnly(server.requests)
+      expect(last).toContain(lines('a', 400))
+    }
   })
 
   test('writes and reads of one file in one answer are in order', async () => {
