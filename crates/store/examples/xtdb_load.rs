@@ -1,9 +1,10 @@
 //! A bounded load: clients that record turns, on SQLite, on XTDB, and on XTDB behind the queue, one after the
 //! other on the same machine.
 //!
-//! `cargo run --release -p context-store --features xtdb --example xtdb_load -- URL [CLIENTS] [TURNS]`
+//! `cargo run --release -p context-store --features xtdb --example xtdb_load -- URL [CLIENTS] [TURNS] [SECONDS]`
 //!
-//! `URL` is that of an XTDB 1.x node that may be filled, or several with commas between them: each client begins
+//! It ends by itself: after so many turns (50 clients and 10,000 turns where nothing is said), or where a backend
+//! needs more than so many seconds (300) with as many as it got to. `URL` is that of an XTDB 1.x node that may be filled, or several with commas between them: each client begins
 //! with another one. A turn is one transaction: a tool call of 2 kB, a file of 4 kB, and the appended chat and
 //! session.
 
@@ -27,33 +28,34 @@ use serde_json::{Map, json};
 async fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let Some(urls) = arguments.next() else {
-        println!("usage: xtdb_load URL[,URL...] [CLIENTS] [TURNS]");
+        println!("usage: xtdb_load URL[,URL...] [CLIENTS] [TURNS] [SECONDS]");
         return Ok(());
     };
     let urls: Vec<String> = urls.split(',').map(str::to_owned).collect();
     let mut number = |default| arguments.next().and_then(|n| n.parse().ok()).unwrap_or(default);
-    let (clients, turns) = (number(50), number(10_000));
+    let (clients, turns) = (number(50).max(1), number(10_000));
+    let limit = Duration::from_secs(number(300) as u64);
     let place = std::env::temp_dir().join(format!("xtdb-load-{}", std::process::id()));
     println!("{clients} clients, {turns} turns");
 
     let sqlite = SqliteStore::open(place.join("store.db"), Durability::Power)?;
     let stores = (0..clients).map(|_| Arc::clone(&sqlite) as Arc<dyn Store>).collect();
-    run("SQLite, one file", stores, turns).await?;
+    run("SQLite, one file", stores, turns, limit).await?;
     sqlite.close().await?;
 
     let mut stores: Vec<Arc<dyn Store>> = Vec::new();
     for client in 0..clients {
         stores.push(XtdbStore::connect(options(&urls, client)).await?);
     }
-    run("XTDB, each write waited for", stores, turns).await?;
+    run("XTDB, each write waited for", stores, turns, limit).await?;
 
     let mut stores: Vec<Arc<dyn Store>> = Vec::new();
     for client in 0..clients {
         let mut queue = QueueOptions::new(place.join(format!("{client}.db")), options(&urls, client));
-        queue.close_timeout_ms = 1_800_000;
+        queue.close_timeout_ms = 600_000;
         stores.push(QueuedStore::open(queue).await?);
     }
-    run("XTDB behind the queue", stores, turns).await?;
+    run("XTDB behind the queue", stores, turns, limit).await?;
     let _ = std::fs::remove_dir_all(place);
     Ok(())
 }
@@ -65,7 +67,7 @@ fn options(urls: &[String], client: usize) -> XtdbOptions {
     XtdbOptions { timeout_ms: 30_000, ..XtdbOptions::new(urls) }
 }
 
-async fn run(name: &str, stores: Vec<Arc<dyn Store>>, turns: usize) -> Result<()> {
+async fn run(name: &str, stores: Vec<Arc<dyn Store>>, turns: usize, limit: Duration) -> Result<()> {
     let clients = stores.len();
     let start = Instant::now();
     let mut tasks = Vec::new();
@@ -73,7 +75,7 @@ async fn run(name: &str, stores: Vec<Arc<dyn Store>>, turns: usize) -> Result<()
         let (store, label) = (Arc::clone(store), name.replace([' ', ','], "-"));
         let share = turns / clients + usize::from(client < turns % clients);
         tasks.push(tokio::spawn(async move {
-            session(&*store, &format!("{label}-{client}-{}", std::process::id()), share).await
+            session(&*store, &format!("{label}-{client}-{}", std::process::id()), share, start + limit).await
         }));
     }
     let mut times = Vec::with_capacity(turns);
@@ -88,10 +90,15 @@ async fn run(name: &str, stores: Vec<Arc<dyn Store>>, turns: usize) -> Result<()
     }
     let flushed = start.elapsed();
     times.sort_unstable();
+    if times.is_empty() {
+        println!("{name}: not a single turn in time");
+        return Ok(());
+    }
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
     let rate = times.len() as f64 / acknowledged.as_secs_f64();
     println!(
-        "{name}: {rate:.0} turns/s, p50 {:.1} ms, p99 {:.1} ms, slowest {:.0} ms; everything in place after {:.1} s",
+        "{name}: {} turns, {rate:.0} turns/s, p50 {:.1} ms, p99 {:.1} ms, slowest {:.0} ms; everything in place after {:.1} s",
+        times.len(),
         at(0.5),
         at(0.99),
         at(1.0),
@@ -104,13 +111,16 @@ async fn run(name: &str, stores: Vec<Arc<dyn Store>>, turns: usize) -> Result<()
 }
 
 /// Records one client's turns, and gives how long each one took.
-async fn session(store: &dyn Store, name: &str, turns: usize) -> Result<Vec<Duration>> {
+async fn session(store: &dyn Store, name: &str, turns: usize, until: Instant) -> Result<Vec<Duration>> {
     let session = SessionId::new(name)?;
     let (chat, wrapper) = (ObjectId::chat(&session), ObjectId::session(&session));
     let writes = vec![Write::put(Document::chat(&session)), Write::put(Sets::default().document(&session))];
     store.transact(Transaction { writes, expected: Vec::new() }).await?;
     let mut times = Vec::with_capacity(turns);
     for n in 0..turns {
+        if Instant::now() >= until {
+            break;
+        }
         let text = format!("turn {n} of {name}\n").repeat(100);
         let call = ObjectId::new(format!("{name}-call-{n}"));
         let toolcall = Toolcall {
