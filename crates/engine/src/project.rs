@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::record::ToolcallInput;
 use crate::sight::CollapsedCall;
-use crate::taking::{Taking, gated_text};
+use crate::taking::{Taking, excerpts};
 
 /// A message of the harness that the engine has not seen yet.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,15 +102,13 @@ impl Engine {
     /// # Errors
     /// As [`Engine::record_toolcall`].
     pub async fn receive(&self, input: ToolcallInput) -> Result<Birth> {
-        let gated = gated_text(&input.tool, &input.content);
+        let excerpts = excerpts(&input.tool, &input.content);
         let length = input.content.len();
         let id = self.record_toolcall(input).await?;
         let mut state = self.inner.lock().await?;
         let handle = state.handle(&id);
         let header = state.short_line(&id).filter(|line| length > 2 * line.len());
-        if let Some(text) = gated {
-            state.gated.insert(id.clone(), text);
-        }
+        state.gated.insert(id.clone(), excerpts);
         Ok(Birth { id, handle, header })
     }
 
@@ -159,9 +157,6 @@ impl Engine {
             let taking = Taking { record: number >= recorded, excerpts: false };
             self.inner.take_in(&mut state, &one, &policy, taking, &mut plan).await?;
         }
-        let sets = std::mem::take(&mut state.sets);
-        state.sight.start_turn(&sets);
-        state.sets = sets;
         state.sight.assume_sent();
         state.finish(&mut plan);
         Ok(plan)
