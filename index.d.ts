@@ -137,7 +137,10 @@ export declare class ContextManager {
   getAsOf(id: string, at: string | AsOf): Promise<ObjectDocument | null>
   /** All versions of an object, oldest first; none for an unknown one. */
   history(id: string): Promise<Array<Version>>
-  /** The difference of two versions' contents as a unified diff; empty where they are equal. */
+  /**
+   * The difference of two versions' contents as a unified diff; empty where they are equal. A version is named
+   * by the `txId` that `history` gives for it.
+   */
   diff(id: string, fromTx: number, toTx: number): Promise<string>
   /** The objects that fit a filter, in the order in which they were first written. */
   query(filter: QueryFilter): Promise<ObjectDocument[]>
@@ -145,6 +148,8 @@ export declare class ContextManager {
   search(text: string, options?: SearchOptions | undefined | null): Promise<Array<SearchHit>>
   /** Figures of the session. */
   stats(): Promise<Stats>
+  /** How the session's store stands: its kind, and for XTDB what waits to be sent. */
+  storeState(): Promise<StoreState>
   /**
    * Calls a listener when a tracked file changes outside the agent's own calls. Returns the function that
    * ends it. Watching does not keep the process alive. Throws `CLOSED`.
@@ -211,10 +216,15 @@ export declare class ContextManager {
   /**
    * Takes over pool, active and pinned sets and the chat as they were after a transaction of a session:
    * this one (a step to another branch) or the one that it was forked from. The index becomes the union.
+   *
+   * `times`, as `pointTimes` gave them, find the point also in a store that the session was moved to, where the
+   * transactions have other numbers. Rejects with `UNKNOWN_OBJECT` where the store does not have the point.
    */
-  restore(sessionId: string, tx: number): Promise<undefined>
+  restore(sessionId: string, tx: number, times?: Array<string> | undefined | null): Promise<undefined>
   /** The session's newest own transaction, for `restore`. */
   point(): Promise<number>
+  /** The valid times that the session's document and its chat have at that point, in any store; RFC 3339. */
+  pointTimes(): Promise<[string, string]>
 }
 
 /** Texts by name, bounded by bytes; what was used least recently goes first. */
@@ -535,14 +545,26 @@ export interface RollReceipt {
 export interface SearchHit {
   /** The object's ID. */
   id: string
+  /** The object's short name in this session; absent where the session has not encountered it. */
+  handle?: string
+  /** The object's type. */
+  type: ObjectType
+  /** A file's path as the agent sees it. */
+  path?: string
+  /** The tool of a tool call. */
+  tool?: string
   /** The newest version with this content. */
   txId: number
+  /** Whether that is the object's latest version. */
+  isLatest: boolean
   /** The first line that matches, counted from 1. */
   line: number
   /** That line, shortened around the match. */
   snippet: string
   /** Higher is better; comparable within one answer only. */
   score: number
+  /** All of it as a line for the model, which begins with the name to activate it by. */
+  shown: string
 }
 
 /** Restricts a search. */
@@ -551,6 +573,8 @@ export interface SearchOptions {
   limit?: number
   /** Only objects of this type. */
   type?: ObjectType
+  /** Only files and tool calls in the index of this session. Default: the whole store. */
+  sessionId?: string
 }
 
 /** The four sets of a session: object IDs in the order in which they entered. */
@@ -613,6 +637,24 @@ export type StoreOptions =
      * class) every call waits for the node.
      */
   journal?: string }
+
+/** How a store stands. For XTDB behind a journal: what waits there until the node takes it. */
+export interface StoreState {
+  /** The kind of the store. */
+  kind: 'memory' | 'sqlite' | 'xtdb'
+  /** The XTDB node that answers, or the first that is tried; without user name and password. */
+  url?: string
+  /** Whether XTDB answered the last request; absent without a journal. */
+  connected?: boolean
+  /** How many transactions of the journal XTDB does not have yet. */
+  queued: number
+  /** Since when the oldest of them waits, RFC 3339; absent where none does. */
+  waitingSince?: string
+  /** Whether this process is the one that sends for the journal; absent without a journal. */
+  sender?: boolean
+  /** What went wrong last, and has not gone well since. */
+  lastError?: string
+}
 
 /** A tool execution. */
 export interface Toolcall {

@@ -66,6 +66,8 @@ const calls: Record<string, (manager: ContextManager) => unknown> = {
   receipts: (m) => m.receipts(),
   restore: (m) => m.restore('s', 1),
   point: (m) => m.point(),
+  pointTimes: (m) => m.pointTimes(),
+  storeState: (m) => m.storeState(),
   verify: (m) => (m as unknown as { verify(): unknown }).verify(),
   transformContext: (m) => m.transformContext([{ role: 'user', content: 'x' }]),
 }

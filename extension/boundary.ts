@@ -146,7 +146,8 @@ export class Boundary {
   /** The point to come back to, as it is stored on the branch. */
   async point(): Promise<Point> {
     const { saved, gain } = this.figures
-    const point: Point = { session: this.manager.sessionId, tx: await this.manager.point() }
+    const [tx, times] = await Promise.all([this.manager.point(), this.manager.pointTimes()])
+    const point: Point = { session: this.manager.sessionId, tx, times }
     if (saved !== 0 || gain !== 0) Object.assign(point, { saved: Math.round(saved), gain: Math.round(gain) })
     if (this.off) point.off = true
     return point
@@ -278,7 +279,7 @@ export class Boundary {
   /** Whether the store knew the point. */
   async #comeBack(point: Point): Promise<boolean> {
     try {
-      await this.manager.restore(point.session, point.tx)
+      await this.manager.restore(point.session, point.tx, point.times)
     } catch (error) {
       // The session comes from another machine, or its store was removed: all of it is taken in anew.
       if ((error as { code?: string }).code !== 'UNKNOWN_OBJECT') throw error

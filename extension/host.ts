@@ -8,6 +8,7 @@ import { Circumstances } from './circumstances.ts'
 import { bounded, HANDLER_LIMIT_MS, isPassing, sentence, tell } from './guard.ts'
 import { overrideTools } from './overrides.ts'
 import type { FileObserver } from './overrides.ts'
+import { placeOf } from './place.ts'
 import { readSettings } from './settings.ts'
 import type { Settings } from './settings.ts'
 import { ACTIVATE, registerTools } from './tools.ts'
@@ -35,7 +36,7 @@ export class Host {
   /** Undefined before a session starts, and where it could not be opened. */
   boundary: Boundary | undefined
   settings: Settings | undefined
-  /** Where the store is, for the person: a path, or "memory". */
+  /** Where the store is, for the person: a path, an XTDB node, or "memory". */
   place = ''
   /** Why there is no context manager in this session. */
   failure: string | undefined
@@ -129,15 +130,14 @@ export class Host {
   async #open(ctx: ExtensionContext, settings: Settings): Promise<ContextManager> {
     const native = await this.#load()
     const { sessionManager } = ctx
-    // A session that Pi does not keep leaves nothing behind here either.
     const kept = sessionManager.getSessionFile() !== undefined
-    const path = process.env['CONTEXT_STORE_PATH'] || settings.store || native.defaultStorePath()
-    this.place = kept ? path : 'memory'
+    const place = placeOf(kept, settings.store, process.env, native.defaultStorePath)
+    this.place = place.name
     const opening = native.open({
       sessionId: sessionManager.getSessionId(),
       cwd: ctx.cwd,
       home: homedir(),
-      store: kept ? { kind: 'sqlite', path } : { kind: 'memory' },
+      store: place.options,
       window: { perTurn: settings.perTurn, turnsBack: settings.turnsBack },
       watch: settings.watch,
     })

@@ -10,6 +10,8 @@ export interface Point {
   session: string
   /** The transaction after which the session was in this state. */
   tx: number
+  /** Valid times of the session and its chat, by which the state is found in a store that they were moved to. */
+  times?: [string, string]
   /** The person had switched rolls off. */
   off?: true
   /** What rolls had saved, in fresh input tokens. */
@@ -31,5 +33,7 @@ export function lastPoint(branch: readonly SessionEntry[]): { index: number; poi
 
 function isPoint(data: unknown): data is Point {
   const point = data as Partial<Point> | null | undefined
-  return typeof point?.session === 'string' && Number.isSafeInteger(point.tx)
+  const times: unknown = point?.times
+  const placed = times === undefined || (Array.isArray(times) && times.length === 2)
+  return typeof point?.session === 'string' && Number.isSafeInteger(point.tx) && placed
 }

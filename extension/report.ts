@@ -3,6 +3,7 @@ import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { RollReceipt } from '../index.js'
 import type { Host } from './host.ts'
 import type { PiMessage } from './messages.ts'
+import { storeLine } from './place.ts'
 import { isReference, readHeader } from './reference.ts'
 
 /** A part of the window. Tokens are characters / 4. */
@@ -55,6 +56,7 @@ export interface Report {
   savedTokens: number
   receipts: RollReceipt[]
   off: boolean
+  /** Where the store is, and what waits to be sent to it. */
   store: string
 }
 
@@ -63,10 +65,11 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
   const manager = host.manager()
   const boundary = host.boundary
   if (boundary === undefined) throw new Error('the context manager has no open session')
-  const [sets, stats, receipts] = await Promise.all([
+  const [sets, stats, receipts, state] = await Promise.all([
     manager.sessionSets(),
     manager.stats(),
     manager.receipts(),
+    manager.storeState(),
   ])
   const index = new Set(sets.session_index)
   const active = new Set(sets.active_set)
@@ -130,7 +133,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
     savedTokens: figures.saved,
     receipts,
     off: boundary.off,
-    store: host.place,
+    store: storeLine(host.place, state),
   }
 }
 

@@ -2,13 +2,17 @@
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
+import type { XtdbPlace } from './place.ts'
 
 /** The settings, with a value for each. */
 export interface Settings {
   /** Whether rolls and excerpts happen; `/context on` and `off` change it for one session. Default true. */
   enabled: boolean
-  /** The store's file. Default: `defaultStorePath()`. The variable CONTEXT_STORE_PATH wins over it. */
-  store: string | undefined
+  /**
+   * The store: a SQLite file, or an XTDB database (in the file also as the address of its node). Default: the file at
+   * `defaultStorePath()`. The variables CONTEXT_STORE and CONTEXT_STORE_PATH win over it.
+   */
+  store: string | XtdbPlace | undefined
   /**
    * `override` (default): read, write and edit run through definitions that hand their bytes over. `observe`: no tool
    * is replaced, for use beside other extensions that replace them. The flag `--context-tools` wins over it.
@@ -77,7 +81,7 @@ export function checkSettings(value: unknown): ReadSettings {
   for (const [name, given] of Object.entries(value)) {
     const check = Object.hasOwn(CHECKS, name) ? CHECKS[name as keyof Settings] : undefined
     if (check === undefined) problems.push(`there is no setting "${name}"`)
-    else if (check.test(given)) settings[name] = name === 'store' ? expandHome(given as string) : given
+    else if (check.test(given)) settings[name] = name === 'store' ? storeOf(given as string | XtdbPlace) : given
     else problems.push(`"${name}" must be ${check.wanted}, not ${JSON.stringify(given)}`)
   }
   return { settings: settings as unknown as Settings, problems }
@@ -97,8 +101,8 @@ const COUNT: Check = {
 const CHECKS: Record<keyof Settings, Check> = {
   enabled: YES_OR_NO,
   store: {
-    wanted: 'an absolute path',
-    test: (value) => typeof value === 'string' && isAbsolute(expandHome(value)),
+    wanted: 'an absolute path, the http address of an XTDB node, or { "url", "urls", "journal" }',
+    test: (value) => isAddress(value) || isFile(value) || isXtdb(value),
   },
   tools: { wanted: '"override" or "observe"', test: (value) => value === 'override' || value === 'observe' },
   perTurn: COUNT,
@@ -110,6 +114,31 @@ const CHECKS: Record<keyof Settings, Check> = {
     test: (value) => typeof value === 'number' && Number.isFinite(value) && value > 0,
   },
   statusLine: YES_OR_NO,
+}
+
+function isFile(value: unknown): boolean {
+  return typeof value === 'string' && isAbsolute(expandHome(value))
+}
+
+function isAddress(value: unknown): boolean {
+  return typeof value === 'string' && /^https?:\/\/[^/]/.test(value)
+}
+
+function isXtdb(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const { url, urls = [], journal, ...others } = value as Record<string, unknown>
+  return (
+    isAddress(url) &&
+    Array.isArray(urls) &&
+    urls.every(isAddress) &&
+    (journal === undefined || isFile(journal)) &&
+    Object.keys(others).length === 0
+  )
+}
+
+function storeOf(given: string | XtdbPlace): string | XtdbPlace {
+  if (typeof given === 'string') return isAddress(given) ? { url: given } : expandHome(given)
+  return given.journal === undefined ? given : { ...given, journal: expandHome(given.journal) }
 }
 
 function expandHome(path: string): string {

@@ -1,7 +1,7 @@
 /** The tools that the model controls its context with. Few words: each request carries them. */
 import type { AgentToolResult, ExtensionAPI } from '@earendil-works/pi-coding-agent'
 import { Type } from 'typebox'
-import type { ContextManager, Part, SearchHit, SetChange } from '../index.js'
+import type { ContextManager, Part, SetChange } from '../index.js'
 
 /** Gives the open engine; throws a sentence for the model where there is none. */
 export type Engine = () => ContextManager
@@ -82,11 +82,9 @@ export function registerTools(pi: ExtensionAPI, engine: Engine): void {
     parameters: Type.Object({ query: Type.String() }),
     async execute(_id, { query }) {
       const manager = engine()
-      const found = await manager.search(query, { limit: 10 * MAX_HITS })
       // The store holds other sessions too; their objects can't be activated here.
-      const own = new Set((await manager.sessionSets()).session_index)
-      const hits = found.filter((hit) => own.has(hit.id)).slice(0, MAX_HITS)
-      return answer(hits.length === 0 ? 'no match' : hits.map(hitLine).join('\n'))
+      const hits = await manager.search(query, { limit: MAX_HITS, sessionId: manager.sessionId })
+      return answer(hits.length === 0 ? 'no match' : hits.map((hit) => hit.shown).join('\n'))
     },
   })
 }
@@ -118,10 +116,6 @@ function whole(change: SetChange): string {
 function granted(change: SetChange): SetChange {
   if (!change.ok) throw new Error(change.message)
   return change
-}
-
-function hitLine(hit: SearchHit): string {
-  return `id=${hit.id}@${hit.txId} line ${hit.line}: ${hit.snippet}`
 }
 
 function answer(text: string): AgentToolResult<undefined> {

@@ -2,6 +2,7 @@
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { RollReceipt } from '../index.js'
 import type { Host } from './host.ts'
+import { longWait } from './place.ts'
 import type { Report } from './report.ts'
 
 /** Cells of the longest bar. */
@@ -26,6 +27,8 @@ export async function showStatus(host: Host, ctx: ExtensionContext): Promise<voi
     const saved = savings(figures.saved, ctx.model?.cost.input ?? 0)
     if (saved !== undefined) parts.push(`saved ${saved}`)
     if (off) parts.push('off')
+    const wait = longWait(await boundary.manager.storeState(), Date.now())
+    if (wait !== undefined) parts.push(wait)
     ctx.ui.setStatus('context', parts.join(' · '))
   } catch {
     // A status line that is missing once is no failure of the session; the next call tells what is wrong.

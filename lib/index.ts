@@ -44,6 +44,7 @@ export type {
   SetChange,
   Stats,
   StoreOptions,
+  StoreState,
   Toolcall,
   Version,
   WatchEvent,
@@ -108,8 +109,8 @@ export function defaultStorePath(): string {
 function withPlaces(store: StoreOptions | undefined): StoreOptions {
   if (store === undefined) return { kind: 'sqlite', path: defaultStorePath() }
   if (store.kind !== 'xtdb' || store.journal !== undefined) return store
-  // One journal for each database: it holds what that database does not have yet.
-  const name = createHash('sha256').update([store.url, ...(store.urls ?? [])].sort().join('\n')).digest('hex').slice(0, 12)
+  // One journal for each database: it holds what that database does not have yet. Nodes for fail-over come and go.
+  const name = createHash('sha256').update(store.url).digest('hex').slice(0, 12)
   return { ...store, journal: join(dirname(defaultStorePath()), `xtdb-${name}.db`) }
 }
 

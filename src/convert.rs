@@ -1,11 +1,13 @@
 //! From JavaScript's shapes to the core's, and back.
 
-use context_engine::{Assembled, Block, IndexResult, Part, SessionSets, SetChange, ToolcallInput};
+use context_engine::{
+    Assembled, Block, Found, IndexResult, Part, SessionSets, SetChange, ToolcallInput, Wanted,
+};
 use context_model::collapse::Window;
 use context_model::id::ObjectId;
 use context_model::object::{Document, ObjectType, Status};
 use context_model::time::TxId;
-use context_store::{AsOf, Hit, Known, Version};
+use context_store::{AsOf, Known, Version};
 use napi::bindgen_prelude::Either;
 use serde_json::Value;
 
@@ -77,13 +79,25 @@ pub fn assembled(view: Assembled) -> js::Assembled {
     }
 }
 
-pub fn hit(hit: Hit) -> js::SearchHit {
+pub fn wanted(text: String, options: Option<js::SearchOptions>) -> Result<Wanted, Coded> {
+    let (limit, kind, session_id) = options.map_or((None, None, None), |o| (o.limit, o.r#type, o.session_id));
+    let limit = limit.map_or(Ok(20), |n| whole(n, "limit"))?;
+    Ok(Wanted { text, limit, object_type: object_type(kind)?, session_id })
+}
+
+pub fn hit(found: Found) -> js::SearchHit {
     js::SearchHit {
-        id: hit.id.to_string(),
-        tx_id: number(hit.tx_id),
-        line: u32::try_from(hit.line).unwrap_or(u32::MAX),
-        snippet: hit.snippet,
-        score: hit.score,
+        id: found.id.to_string(),
+        handle: found.handle,
+        r#type: found.object_type.as_str().to_owned(),
+        path: found.path,
+        tool: found.tool,
+        tx_id: number(found.tx_id),
+        is_latest: found.is_latest,
+        line: u32::try_from(found.line).unwrap_or(u32::MAX),
+        snippet: found.snippet,
+        score: found.score,
+        shown: found.shown,
     }
 }
 

@@ -14,20 +14,20 @@ use crate::callback;
 use crate::convert;
 use crate::error::{Coded, promise};
 use crate::portable;
-use crate::store;
+use crate::store::{self, Opened};
 use crate::types as js;
 
 /// What an open instance holds. `None` in its place means closed.
 #[derive(Clone)]
 pub(crate) struct Open {
     pub engine: Engine,
-    store: Arc<dyn Store>,
+    opened: Opened,
 }
 
 impl Open {
     /// The store that the session is in.
     pub fn store(&self) -> &dyn Store {
-        &*self.store
+        &*self.opened.store
     }
 }
 
@@ -263,7 +263,8 @@ impl ContextManager {
         self.call(env, work, |versions| versions.iter().map(convert::version).collect())
     }
 
-    /// The difference of two versions' contents as a unified diff; empty where they are equal.
+    /// The difference of two versions' contents as a unified diff; empty where they are equal. A version is named
+    /// by the `txId` that `history` gives for it.
     #[napi]
     pub fn diff<'env>(
         &self,
@@ -307,10 +308,8 @@ impl ContextManager {
         options: Option<js::SearchOptions>,
     ) -> napi::Result<PromiseRaw<'env, Vec<js::SearchHit>>> {
         let work = |open: Open| async move {
-            let (limit, kind) = options.map_or((None, None), |o| (o.limit, o.r#type));
-            let kind = convert::object_type(kind)?;
-            let limit = limit.map_or(Ok(20), |n| convert::whole(n, "limit"))?;
-            Ok(open.engine.search(&text, limit, kind).await?)
+            let wanted = convert::wanted(text, options)?;
+            Ok(open.engine.search(&wanted).await?)
         };
         self.call(env, work, |hits| hits.into_iter().map(convert::hit).collect())
     }
@@ -319,6 +318,12 @@ impl ContextManager {
     #[napi]
     pub fn stats<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::Stats>> {
         self.call(env, |open| async move { Ok(open.engine.stats().await?) }, convert::stats)
+    }
+
+    /// How the session's store stands: its kind, and for XTDB what waits to be sent.
+    #[napi]
+    pub fn store_state<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::StoreState>> {
+        self.call(env, |open| async move { Ok(open.opened.state()) }, |state| state)
     }
 
     /// Calls a listener when a tracked file changes outside the agent's own calls. Returns the function that
@@ -357,7 +362,7 @@ impl ContextManager {
         let work = async move {
             let Some(open) = open else { return Ok(()) };
             let ended = open.engine.close().await;
-            open.store.close().await?;
+            open.opened.store.close().await?;
             Ok(ended?)
         };
         promise(env, work, |()| ())
@@ -398,13 +403,12 @@ impl ContextManager {
 /// Opens the store and the session; with the file of an export, after taking that in.
 pub(crate) async fn start(options: js::OpenOptions, import: Option<String>) -> Result<Open, Coded> {
     let session = SessionId::new(&options.session_id)?;
-    let store = store::open(options.store.clone()).await?;
-    let opened = open_session(session, options, &store, import).await;
-    match opened {
-        Ok(engine) => Ok(Open { engine, store }),
+    let opened = store::open(options.store.clone()).await?;
+    match open_session(session, options, &opened.store, import).await {
+        Ok(engine) => Ok(Open { engine, opened }),
         Err(error) => {
             // The first error is the one to report.
-            let _second = store.close().await;
+            let _second = opened.store.close().await;
             Err(error)
         }
     }
@@ -440,7 +444,7 @@ async fn open_session(
     })
     .await?;
     if let Some(original) = imported.filter(|original| *original != session) {
-        engine.restore(&original, store.latest_tx().await?).await?;
+        engine.restore(&original, store.latest_tx().await?, None).await?;
     }
     Ok(engine)
 }

@@ -51,7 +51,7 @@ pub fn export_store(
     session_id: Option<String>,
 ) -> napi::Result<PromiseRaw<'_, js::TransferSummary>> {
     let work = async move {
-        let store = store::open(Some(store)).await?;
+        let store = store::open(Some(store)).await?.store;
         let exported = async {
             let ids = match session_id {
                 None => transfer::all_objects(&*store).await?,
@@ -86,7 +86,7 @@ pub fn import_store(
 ) -> napi::Result<PromiseRaw<'_, js::TransferSummary>> {
     let work = async move {
         let file = File::open(&path).map_err(TransferError::from)?;
-        let store = store::open(Some(store)).await?;
+        let store = store::open(Some(store)).await?.store;
         let imported = transfer::import(&mut BufReader::new(file), &*store).await;
         store.close().await?;
         Ok(imported?)
@@ -98,7 +98,7 @@ pub fn import_store(
 #[napi]
 pub fn verify_store(env: &Env, store: js::StoreOptions) -> napi::Result<PromiseRaw<'_, Vec<js::Damage>>> {
     let work = async move {
-        let store = store::open(Some(store)).await?;
+        let store = store::open(Some(store)).await?.store;
         let found = store.verify().await;
         store.close().await?;
         Ok(found?)

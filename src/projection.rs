@@ -3,11 +3,13 @@
 use context_engine::{Birth, Call, CollapsedCall, Edit, Incoming};
 use context_model::id::SessionId;
 use context_model::pricing::{Prices, Receipt, RollReason};
+use context_model::time::Timestamp;
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
 use serde_json::Value;
 
 use crate::convert;
+use crate::error::Coded;
 use crate::manager::{ContextManager, Open};
 use crate::types as js;
 
@@ -225,15 +227,20 @@ impl ContextManager {
 
     /// Takes over pool, active and pinned sets and the chat as they were after a transaction of a session:
     /// this one (a step to another branch) or the one that it was forked from. The index becomes the union.
+    ///
+    /// `times`, as `pointTimes` gave them, find the point also in a store that the session was moved to, where the
+    /// transactions have other numbers. Rejects with `UNKNOWN_OBJECT` where the store does not have the point.
     #[napi]
     pub fn restore<'env>(
         &self,
         env: &'env Env,
         session_id: String,
         tx: f64,
+        times: Option<Vec<String>>,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
         let work = move |open: Open| async move {
-            Ok(open.engine.restore(&SessionId::new(session_id)?, convert::tx(tx)?).await?)
+            let times = times.map(point_times).transpose()?;
+            Ok(open.engine.restore(&SessionId::new(session_id)?, convert::tx(tx)?, times).await?)
         };
         self.call(env, work, |()| ())
     }
@@ -243,6 +250,20 @@ impl ContextManager {
     pub fn point<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, i64>> {
         self.call(env, |open| async move { Ok(open.engine.point().await?) }, convert::number)
     }
+
+    /// The valid times that the session's document and its chat have at that point, in any store; RFC 3339.
+    #[napi(ts_return_type = "Promise<[string, string]>")]
+    pub fn point_times<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<String>>> {
+        let work = |open: Open| async move { Ok(open.engine.point_times().await?) };
+        self.call(env, work, |times| times.iter().map(ToString::to_string).collect())
+    }
+}
+
+fn point_times(times: Vec<String>) -> Result<[Timestamp; 2], Coded> {
+    let [session, chat] = &times[..] else {
+        return Err(Coded::invalid("the times of a point are two: of the session, and of its chat"));
+    };
+    Ok([session.parse()?, chat.parse()?])
 }
 
 fn incoming(messages: Vec<IncomingMessage>) -> Vec<Incoming> {

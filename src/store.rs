@@ -1,4 +1,4 @@
-//! Opening the store that the options name.
+//! Opening the store that the options name, and saying how it stands.
 
 use std::sync::Arc;
 
@@ -8,21 +8,39 @@ use context_store::xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
 use context_store::{Store, StoreError};
 
 use crate::error::Coded;
-use crate::types::StoreOptions;
+use crate::types::{StoreOptions, StoreState};
+
+/// A store, and what can be asked about it beyond its calls.
+#[derive(Clone)]
+pub struct Opened {
+    pub store: Arc<dyn Store>,
+    about: About,
+}
+
+#[derive(Clone)]
+enum About {
+    Memory,
+    Sqlite,
+    /// A node that every call waits for.
+    Xtdb(Arc<XtdbStore>),
+    /// One behind a journal.
+    Queue(Arc<QueuedStore>),
+}
 
 /// Opens a store. `None` is the ephemeral one: the place of the embedded store is the TypeScript entry's choice.
-pub async fn open(options: Option<StoreOptions>) -> Result<Arc<dyn Store>, Coded> {
+pub async fn open(options: Option<StoreOptions>) -> Result<Opened, Coded> {
     Ok(match options {
-        None | Some(StoreOptions::Memory {}) => MemoryStore::new(),
+        None | Some(StoreOptions::Memory {}) => Opened { store: MemoryStore::new(), about: About::Memory },
         Some(StoreOptions::Sqlite { path, durability }) => {
             let durability = match durability.as_deref() {
                 None | Some("power") => Durability::Power,
                 Some("process") => Durability::Process,
                 Some(_) => return Err(Coded::invalid("durability is 'power' or 'process'")),
             };
-            tokio::task::spawn_blocking(move || SqliteStore::open(path, durability))
+            let store = tokio::task::spawn_blocking(move || SqliteStore::open(path, durability))
                 .await
-                .map_err(|error| StoreError::Unavailable(error.to_string()))??
+                .map_err(|error| StoreError::Unavailable(error.to_string()))??;
+            Opened { store, about: About::Sqlite }
         }
         Some(StoreOptions::Xtdb { url, urls, timeout_ms, journal }) => {
             let mut xtdb = XtdbOptions::new(std::iter::once(url).chain(urls.unwrap_or_default()));
@@ -30,9 +48,47 @@ pub async fn open(options: Option<StoreOptions>) -> Result<Arc<dyn Store>, Coded
                 xtdb.timeout_ms = u64::from(timeout);
             }
             match journal {
-                Some(journal) => QueuedStore::open(QueueOptions::new(journal, xtdb)).await?,
-                None => XtdbStore::connect(xtdb).await?,
+                Some(journal) => {
+                    let queue = QueuedStore::open(QueueOptions::new(journal, xtdb)).await?;
+                    Opened { store: Arc::clone(&queue) as Arc<dyn Store>, about: About::Queue(queue) }
+                }
+                None => {
+                    let store = XtdbStore::connect(xtdb).await?;
+                    Opened { store: Arc::clone(&store) as Arc<dyn Store>, about: About::Xtdb(store) }
+                }
             }
         }
     })
+}
+
+impl Opened {
+    /// How the store stands.
+    pub fn state(&self) -> StoreState {
+        let plain = |kind: &str| StoreState {
+            kind: kind.to_owned(),
+            url: None,
+            connected: None,
+            queued: 0.0,
+            waiting_since: None,
+            sender: None,
+            last_error: None,
+        };
+        match &self.about {
+            About::Memory => plain("memory"),
+            About::Sqlite => plain("sqlite"),
+            About::Xtdb(store) => StoreState { url: Some(store.current_url().to_owned()), ..plain("xtdb") },
+            About::Queue(queue) => {
+                let state = queue.state();
+                StoreState {
+                    url: Some(state.url),
+                    connected: Some(state.is_connected),
+                    queued: state.queued as f64,
+                    waiting_since: state.waiting_since.map(|time| time.to_string()),
+                    sender: Some(state.is_sender),
+                    last_error: state.last_error,
+                    ..plain("xtdb")
+                }
+            }
+        }
+    }
 }

@@ -236,6 +236,8 @@ pub struct SearchOptions {
     /// Only objects of this type.
     #[napi(ts_type = "ObjectType")]
     pub r#type: Option<String>,
+    /// Only files and tool calls in the index of this session. Default: the whole store.
+    pub session_id: Option<String>,
 }
 
 /// A place where a search found its words.
@@ -243,14 +245,27 @@ pub struct SearchOptions {
 pub struct SearchHit {
     /// The object's ID.
     pub id: String,
+    /// The object's short name in this session; absent where the session has not encountered it.
+    pub handle: Option<String>,
+    /// The object's type.
+    #[napi(ts_type = "ObjectType")]
+    pub r#type: String,
+    /// A file's path as the agent sees it.
+    pub path: Option<String>,
+    /// The tool of a tool call.
+    pub tool: Option<String>,
     /// The newest version with this content.
     pub tx_id: i64,
+    /// Whether that is the object's latest version.
+    pub is_latest: bool,
     /// The first line that matches, counted from 1.
     pub line: u32,
     /// That line, shortened around the match.
     pub snippet: String,
     /// Higher is better; comparable within one answer only.
     pub score: f64,
+    /// All of it as a line for the model, which begins with the name to activate it by.
+    pub shown: String,
 }
 
 /// Figures of a session.
@@ -264,6 +279,26 @@ pub struct Stats {
     pub objects: u32,
     /// Rolls that this process has executed.
     pub rolls: u32,
+}
+
+/// How a store stands. For XTDB behind a journal: what waits there until the node takes it.
+#[napi(object)]
+pub struct StoreState {
+    /// The kind of the store.
+    #[napi(ts_type = "'memory' | 'sqlite' | 'xtdb'")]
+    pub kind: String,
+    /// The XTDB node that answers, or the first that is tried; without user name and password.
+    pub url: Option<String>,
+    /// Whether XTDB answered the last request; absent without a journal.
+    pub connected: Option<bool>,
+    /// How many transactions of the journal XTDB does not have yet.
+    pub queued: f64,
+    /// Since when the oldest of them waits, RFC 3339; absent where none does.
+    pub waiting_since: Option<String>,
+    /// Whether this process is the one that sends for the journal; absent without a journal.
+    pub sender: Option<bool>,
+    /// What went wrong last, and has not gone well since.
+    pub last_error: Option<String>,
 }
 
 /// Something that happened to a tracked file outside the agent's own calls.

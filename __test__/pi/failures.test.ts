@@ -8,7 +8,7 @@ import { checkAllToolPairs, checkAppendOnly } from '../rig/checks.ts'
 import { cleanUp, runPrint, startRpc, temporaryFolder } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
 import { resultsById } from '../rig/request.ts'
-import { command, handle, header, lines, notices, openStore, put, sessionIdOf, setUp } from './support.ts'
+import { command, handle, header, lines, notices, onFile, openStore, put, sessionIdOf, setUp } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -152,7 +152,7 @@ describe('the store and the addon', () => {
     expect(server.requests[0]!.tools).not.toContain('activate')
   }
 
-  test('a store path that can not be written', async () => {
+  onFile('a store path that can not be written')('a store path that can not be written', async () => {
     const setting = await setUp(script)
     put(setting.home, 'file', '')
     const path = join(setting.home.cwd, 'file', 'context.db')
@@ -163,7 +163,7 @@ describe('the store and the addon', () => {
     )
   })
 
-  test('a store that is no database', async () => {
+  onFile('a file that is no database')('a store that is no database', async () => {
     const setting = await setUp(script)
     put(setting.home, 'context.db', 'this is a text file, and not a short one either'.repeat(100))
     const path = join(setting.home.cwd, 'context.db')
@@ -188,7 +188,7 @@ describe('the store and the addon', () => {
     )
   })
 
-  test('opening that fails, and works later', async () => {
+  onFile('a store path that can be written later')('opening that fails, and works later', async () => {
     const { server, home, load } = await setUp(script)
     put(home, 'a.txt', lines('a', 40))
     put(home, 'file', '')

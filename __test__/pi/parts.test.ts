@@ -7,6 +7,8 @@ import type { SessionEntry } from '@earendil-works/pi-coding-agent'
 import { bounded, isPassing, sentence } from '../../extension/guard.ts'
 import { entriesAfter, messageOf, messagesOf, replacementOf } from '../../extension/messages.ts'
 import type { Branch } from '../../extension/messages.ts'
+import { longWait, placeOf, storeLine } from '../../extension/place.ts'
+import type { XtdbPlace } from '../../extension/place.ts'
 import { lastPoint, POINT } from '../../extension/point.ts'
 import { isReference, readHeader } from '../../extension/reference.ts'
 import { MAX_OUTPUT_BYTES, toolcallOf, withHeader } from '../../extension/results.ts'
@@ -28,7 +30,24 @@ describe('settings', () => {
       [],
     ],
     ['a path at home', { store: '~/x.db' }, { store: join(homedir(), 'x.db') }, []],
-    ['a relative path', { store: 'x.db' }, {}, ['"store" must be an absolute path, not "x.db"']],
+    ['the address of a node', { store: 'http://db:3000' }, { store: { url: 'http://db:3000' } }, []],
+    [
+      'an XTDB database',
+      { store: { url: 'http://db:3000', urls: ['http://db2:3000'], journal: '~/j.db' } },
+      { store: { url: 'http://db:3000', urls: ['http://db2:3000'], journal: join(homedir(), 'j.db') } },
+      [],
+    ],
+    ...['x.db', { url: 'db:3000' }, { urls: [] }, { url: 'http://db', journal: 'j.db' }, { url: 'http://db', x: 1 }].map(
+      (store): [string, unknown, object, string[]] => [
+        `a store ${JSON.stringify(store)}`,
+        { store },
+        {},
+        [
+          '"store" must be an absolute path, the http address of an XTDB node, or { "url", "urls", "journal" }, ' +
+            `not ${JSON.stringify(store)}`,
+        ],
+      ],
+    ),
     ['a word for a switch', { enabled: 'no' }, {}, ['"enabled" must be true or false, not "no"']],
     ['too small a window', { turnsBack: 0 }, {}, ['"turnsBack" must be a whole number of at least 1, not 0']],
     [
@@ -42,6 +61,47 @@ describe('settings', () => {
     ['null', null, {}, ['the settings are a JSON object']],
   ])('%s', (_name, value, changed, problems) => {
     expect(checkSettings(value)).toEqual({ settings: { ...DEFAULTS, ...changed }, problems })
+  })
+
+  const node = { url: 'http://me:secret@db:3000', urls: ['http://db2:3000'], journal: '/j.db' }
+  const remote = { kind: 'xtdb', ...node }
+  const other = { kind: 'xtdb', url: 'http://a:1', urls: ['http://b:2'] }
+  const two = { CONTEXT_STORE: 'xtdb', CONTEXT_XTDB_URL: 'http://a:1, http://b:2' }
+  test.each<[string, boolean, string | XtdbPlace | undefined, Record<string, string>, object, string]>([
+    ['nothing said', true, undefined, {}, { kind: 'sqlite', path: '/default.db' }, '/default.db'],
+    ['a file', true, '/x.db', {}, { kind: 'sqlite', path: '/x.db' }, '/x.db'],
+    ['a file of the environment', true, node, { CONTEXT_STORE_PATH: '/y.db' }, { kind: 'sqlite', path: '/y.db' }, '/y.db'],
+    ['a session that is not kept', false, node, two, { kind: 'memory' }, 'memory'],
+    ['memory', true, node, { CONTEXT_STORE: 'memory' }, { kind: 'memory' }, 'memory'],
+    ['a database', true, node, {}, remote, 'xtdb http://db:3000'],
+    ['the default file after all', true, node, { CONTEXT_STORE: 'sqlite' }, { kind: 'sqlite', path: '/default.db' }, '/default.db'],
+    ['a database of the environment', true, '/x.db', two, other, 'xtdb http://a:1'],
+    ['its journal', true, node, { ...two, CONTEXT_XTDB_JOURNAL: '/k.db' }, { ...other, journal: '/k.db' }, 'xtdb http://a:1'],
+    ['the database of the settings', true, node, { CONTEXT_STORE: 'xtdb' }, remote, 'xtdb http://db:3000'],
+  ])('the place of %s', (_name, kept, setting, env, options, name) => {
+    expect(placeOf(kept, setting, env, () => '/default.db')).toEqual({ options, name })
+  })
+
+  test.each([
+    [{ CONTEXT_STORE: 'postgres' }, 'CONTEXT_STORE is sqlite, xtdb or memory, not "postgres"'],
+    [{ CONTEXT_STORE: 'xtdb' }, 'CONTEXT_STORE=xtdb needs the address of a node in CONTEXT_XTDB_URL'],
+  ])('a place that can not be: %j', (env, sentence) => {
+    expect(() => placeOf(true, '/x.db', env, () => '')).toThrow(sentence)
+  })
+
+  test('a queue is told in one line, and in the status line only after half a minute', () => {
+    const state = { kind: 'xtdb' as const, url: 'http://db2:3000', connected: true, queued: 0, sender: true }
+    const since = '2026-01-31T12:00:00.000Z'
+    const waiting = { ...state, connected: false, queued: 2, waitingSince: since, lastError: 'no answer\nin time' }
+    expect(storeLine('/x.db', { kind: 'sqlite', queued: 0 })).toBe('/x.db')
+    expect(storeLine('xtdb http://db:3000', state)).toBe('xtdb http://db2:3000, everything sent')
+    expect(storeLine('', waiting)).toBe(
+      `xtdb http://db2:3000, 2 transactions waiting since ${since}, no answer, last error: no answer in time`,
+    )
+    expect(storeLine('', { ...state, queued: 1 })).toBe('xtdb http://db2:3000, 1 transaction waiting')
+    const start = Date.parse(since)
+    expect([longWait(waiting, start + 29_999), longWait(waiting, start + 30_000)]).toEqual([undefined, '2 waiting for XTDB'])
+    expect(longWait(state, start + 99_999)).toBeUndefined()
   })
 
   test('a folder without the file, a broken file, a folder in its place', () => {

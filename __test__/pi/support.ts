@@ -2,21 +2,34 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { test } from 'vitest'
 import { ContextManager } from '../../lib/index.ts'
-import type { SessionSets } from '../../lib/index.ts'
+import type { SessionSets, StoreOptions } from '../../lib/index.ts'
 import { withExtension } from '../rig/extension.ts'
 import { startModelServer } from '../rig/model-server.ts'
 import type { ModelServer } from '../rig/model-server.ts'
 import { createPiHome, onCleanUp, readSession } from '../rig/pi.ts'
 import type { PiHome, PiHomeOptions, PiRpc, RpcEvent } from '../rig/pi.ts'
 import type { Script } from '../rig/reply.ts'
+import { freshNode } from '../rig/xtdb.ts'
+
+/** Whether the suites run on XTDB (CONTEXT_STORE=xtdb), each test with a node of its own, instead of on SQLite. */
+export const ON_XTDB = process.env['CONTEXT_STORE'] === 'xtdb'
+
+/** `test` for what only a store in one file has; on XTDB it is left out, and the reason printed. */
+export function onFile(reason: string): typeof test | typeof test.skip {
+  if (ON_XTDB) process.stderr.write(`not run on XTDB: ${reason}\n`)
+  return ON_XTDB ? test.skip : test
+}
 
 /** A scripted model, a home, and what Pi is started with to have the extension on a store of its own. */
 export interface Setting {
   server: ModelServer
   home: PiHome
-  /** The store's file. */
+  /** The store's file; on XTDB that of the journal. */
   store: string
+  /** What `/context` calls the store. */
+  place: string
   /** To be spread into `runPrint` and `startRpc`. */
   load: { home: PiHome; extension: string; env: Record<string, string> }
 }
@@ -26,7 +39,19 @@ export async function setUp(script: Script, options: Omit<PiHomeOptions, 'server
   const server = await startModelServer(script)
   const home = createPiHome({ server, ...options })
   const store = join(home.root, 'store', 'context.db')
-  return { server, home, store, load: { home, ...withExtension(store) } }
+  if (!ON_XTDB) return { server, home, store, place: store, load: { home, ...withExtension(store) } }
+  const { url } = await freshNode()
+  nodes.set(store, url)
+  return { server, home, store, place: `xtdb ${url}`, load: { home, ...withExtension({ url, journal: store }) } }
+}
+
+/** The nodes behind the journals of this process's tests. */
+const nodes = new Map<string, string>()
+
+/** The options for a store of {@link setUp}, as another client on the same machine has them. */
+export function storeOptions(store: string): StoreOptions {
+  const url = nodes.get(store)
+  return url === undefined ? { kind: 'sqlite', path: store } : { kind: 'xtdb', url, journal: store }
 }
 
 /** `count` lines that occur nowhere else, each with the name and its number; no line break at the end. */
@@ -62,7 +87,7 @@ export async function openStore(store: string, sessionId: string, cwd = '/'): Pr
   const manager = await ContextManager.open({
     sessionId,
     cwd,
-    store: { kind: 'sqlite', path: store },
+    store: storeOptions(store),
     watch: false,
   })
   onCleanUp(() => manager.close())

@@ -239,7 +239,7 @@ describe('RPC mode', () => {
   })
 
   test('the report and a wrong word', async () => {
-    const { home, load } = await setUp((_request, n) =>
+    const { home, place, load } = await setUp((_request, n) =>
       n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a']) : 'fine',
     )
     put(home, 'a.txt', lines('a', 60))
@@ -249,7 +249,7 @@ describe('RPC mode', () => {
     expect(report).toMatch(/^Context: [\d.]+k of 200k \(\d+ %\) tokens\n/)
     expect(report).toMatch(/tool results +[\d.]+k? {2}█/)
     expect(report).toContain('read a.txt')
-    expect(report).toContain(load.env['CONTEXT_STORE_PATH'])
+    expect(report).toContain(place)
     expect(await command(rpc, '/context of')).toEqual([
       '/context takes on, off, roll, undo, or nothing; not "of".',
     ])

@@ -14,9 +14,16 @@ export function hasExtension(): boolean {
   return existsSync(EXTENSION)
 }
 
-/** What `runPrint` and `startRpc` need to load the extension on an embedded store at `storePath`. */
-export function withExtension(storePath: string): { extension: string; env: Record<string, string> } {
-  return { extension: EXTENSION, env: { CONTEXT_STORE_PATH: storePath } }
+/** What `runPrint` and `startRpc` need to load the extension on a store: a file, or XTDB with a journal. */
+export function withExtension(store: string | { url: string; journal: string }): {
+  extension: string
+  env: Record<string, string>
+} {
+  const env: Record<string, string> =
+    typeof store === 'string'
+      ? { CONTEXT_STORE_PATH: store }
+      : { CONTEXT_STORE: 'xtdb', CONTEXT_XTDB_URL: store.url, CONTEXT_XTDB_JOURNAL: store.journal }
+  return { extension: EXTENSION, env }
 }
 
 /** A tool result as the projection shows it once it has collapsed. */

@@ -1,7 +1,7 @@
 /**
- * What the extension costs in time: the real Pi with and without it, on the same script, in one run. The agent reads
- * small files, as many with each model call as the second argument says (default 20), until the session has as many
- * results as the first argument says (default 2,000). Run: `node --experimental-strip-types benches/pi/overhead.ts [results [batch]]`.
+ * What the extension costs in time in the real Pi: its start, its handlers beside Pi's own copying of the messages
+ * (G10, G11), and a whole turn beside one without it. The agent reads a small file with each model call, until the
+ * session has as many results as CONTEXT_RESULTS says (default 1,000: 2,000 messages and 2,000 objects).
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,90 +10,144 @@ import { withExtension } from '../../__test__/rig/extension.ts'
 import { startModelServer } from '../../__test__/rig/model-server.ts'
 import { cleanUp, createPiHome, runPrint } from '../../__test__/rig/pi.ts'
 import { calls } from '../../__test__/rig/reply.ts'
+import { median, percentile, print } from '../figure.ts'
+import type { Time } from './timed.ts'
 
-/** Results with each model call. */
-const BATCH = Number(process.argv[3] ?? 20)
-
-const results = Number(process.argv[2] ?? 2000)
+const RESULTS = Number(process.env['CONTEXT_RESULTS'] ?? 1000)
 const TIMED = fileURLToPath(new URL('timed.ts', import.meta.url))
 
 /** One run: milliseconds from the start to the first request, and of each turn between two requests. */
 interface Run {
   start: number
   turns: number[]
+  root: string
 }
 
-async function run(
-  more: (root: string) => { extension?: string; env?: Record<string, string> },
-): Promise<Run & { root: string }> {
+type More = (root: string) => { extension?: string; env?: Record<string, string> }
+
+async function run(results: number, more: More): Promise<Run> {
   const arrivals: number[] = []
   const server = await startModelServer((request, n) => {
     arrivals.push(performance.now())
     // Thousands of recorded requests would fill the memory.
-    Object.assign(request, {
-      raw: Buffer.alloc(0),
-      body: { model: request.body.model },
-      messages: [],
-      prompt: '',
-    })
-    if (n * BATCH >= results) return 'done'
-    return calls(
-      ...Array.from({ length: BATCH }, (_, at): [string, object] => [
-        'read',
-        { path: `f${(n * BATCH + at) % 400}.txt` },
-      ]),
-    )
+    Object.assign(request, { raw: Buffer.alloc(0), body: { model: request.body.model }, messages: [], prompt: '' })
+    return n >= results ? 'done' : calls(['read', { path: `f${n}.txt` }])
   })
   const home = createPiHome({ server, contextWindow: 100_000_000 })
-  for (let at = 0; at < 400; at += 1) {
+  for (let at = 0; at < results; at += 1) {
     writeFileSync(join(home.cwd, `f${at}.txt`), `file ${at}\n${'a line of text\n'.repeat(30)}`)
   }
   const begin = performance.now()
-  const { exitCode, stderr } = await runPrint({
-    home,
-    prompts: ['go'],
-    timeoutMs: 540_000,
-    ...more(home.root),
-  })
+  const { exitCode, stderr } = await runPrint({ home, prompts: ['go'], timeoutMs: 540_000, ...more(home.root) })
   server.check()
   if (exitCode !== 0 || stderr !== '') throw new Error(`pi ended with ${exitCode}: ${stderr}`)
   const turns = arrivals.slice(1).map((time, at) => time - (arrivals[at] as number))
   return { start: (arrivals[0] as number) - begin, turns, root: home.root }
 }
 
-function percentile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((left, right) => left - right)
-  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0
-}
-
-const plain = await run(() => ({}))
-const managed = await run((root) => withExtension(join(root, 'store', 'context.db')))
-const timed = await run((root) => {
+const plain: More = () => ({})
+const managed: More = (root) => withExtension(join(root, 'store', 'context.db'))
+const timed: More = (root) => {
   const { env } = withExtension(join(root, 'store', 'context.db'))
   return { extension: TIMED, env: { ...env, TIMES: join(root, 'times.json') } }
-})
-const times: [string, number][] = JSON.parse(readFileSync(join(timed.root, 'times.json'), 'utf8'))
+}
 
-const row = (name: string, left: number, right: number): string =>
-  `${name.padEnd(34)} ${left.toFixed(1).padStart(9)} ${right.toFixed(1).padStart(9)} ${(right / left).toFixed(2).padStart(7)}`
-console.log(`${results} results, ${BATCH} with each model call; milliseconds`)
-console.log(`${''.padEnd(34)} ${'plain Pi'.padStart(9)} ${'with it'.padStart(9)} ${'ratio'.padStart(7)}`)
-console.log(row('start to first request', plain.start, managed.start))
-const tenth = Math.max(1, Math.floor(plain.turns.length / 10))
-for (const [name, from] of [
-  ['first', 0],
-  ['middle', Math.floor(plain.turns.length / 2)],
-  ['last', plain.turns.length - tenth],
-] as const) {
-  const part = (turns: readonly number[]): number => percentile(turns.slice(from, from + tenth), 0.5)
-  console.log(row(`a turn, median of the ${name} tenth`, part(plain.turns), part(managed.turns)))
-}
-console.log('\nhandlers of the extension, milliseconds (last half of the session)')
-for (const event of ['context', 'tool_call', 'tool_result', 'turn_end']) {
-  const all = times.filter(([name]) => name === event).map(([, time]) => time)
-  const half = all.slice(all.length / 2)
-  console.log(
-    `${event.padEnd(14)} p50 ${percentile(half, 0.5).toFixed(2)}  p95 ${percentile(half, 0.95).toFixed(2)}`,
-  )
-}
+await start()
+await session()
 await cleanUp()
+
+async function start(): Promise<void> {
+  const [without, with_]: [number[], number[]] = [[], []]
+  for (let round = 0; round < 7; round += 1) {
+    without.push((await run(0, plain)).start)
+    with_.push((await run(0, managed)).start)
+  }
+  const more = median(with_) - median(without)
+  print({
+    figure: 'start',
+    what: "what the extension adds to Pi's start",
+    ours: more,
+    peer: 'the bound of 100 ms',
+    beside: 100,
+    unit: 'ms',
+    good: 1,
+    stretch: 0.5,
+    note: `${median(with_).toFixed(0)} ms to the first request, without it ${median(without).toFixed(0)} ms`,
+  })
+}
+
+async function session(): Promise<void> {
+  const bare = await run(RESULTS, plain)
+  const watched = await run(RESULTS, timed)
+  const times = JSON.parse(readFileSync(join(watched.root, 'times.json'), 'utf8')) as Time[]
+  const contexts = times.filter(({ event }) => event === 'context')
+  // The events with about so many messages.
+  const at = (messages: number): Time[] =>
+    contexts.filter((time) => Math.abs((time.messages ?? 0) - messages) <= Math.max(50, messages / 20))
+  const middle = (list: Time[]): number => median(list.map(({ milliseconds }) => milliseconds))
+  const copy = (list: Time[]): number => median(list.map(({ copy }) => copy ?? Number.NaN))
+  const many = Math.min(2_000, 2 * RESULTS - 50)
+  print({
+    figure: 'G10',
+    what: `our handler of one context event, ${many} messages`,
+    ours: middle(at(many)),
+    peer: "Pi's structuredClone of the same messages",
+    beside: copy(at(many)),
+    unit: 'ms',
+    good: 0.2,
+    stretch: 0.05,
+  })
+  print({
+    figure: 'G11',
+    what: `the same at ${many} messages`,
+    ours: middle(at(many)),
+    peer: 'at 200',
+    beside: middle(at(200)),
+    unit: 'ms',
+    good: 2,
+    stretch: 1.3,
+  })
+  const last = perCall(times).slice(-Math.min(200, RESULTS))
+  print({
+    figure: 'overhead',
+    what: 'all handlers of one model call, p95 at 2,000 objects',
+    ours: percentile(last, 0.95),
+    peer: 'the bound of 5 ms',
+    beside: 5,
+    unit: 'ms',
+    good: 1,
+    stretch: 0.5,
+    note: `p50 ${median(last).toFixed(2)} ms; ${byEvent(times)}`,
+  })
+  const tail = (turns: readonly number[]): number => median(turns.slice(-Math.ceil(turns.length / 10)))
+  print({
+    figure: 'turn',
+    what: 'a turn of Pi at the end of that session',
+    ours: tail(watched.turns),
+    peer: 'the same without the extension',
+    beside: tail(bare.turns),
+    unit: 'ms',
+  })
+}
+
+/** Milliseconds of all handlers from one turn's end to the next. */
+function perCall(times: readonly Time[]): number[] {
+  const sums: number[] = []
+  let sum = 0
+  for (const { event, milliseconds } of times) {
+    sum += milliseconds
+    if (event !== 'turn_end') continue
+    sums.push(sum)
+    sum = 0
+  }
+  return sums
+}
+
+/** The medians of the handlers in the last half of the session. */
+function byEvent(times: readonly Time[]): string {
+  const events = ['context', 'tool_call', 'tool_result', 'turn_end'].map((name) => {
+    const own = times.filter(({ event }) => event === name).map(({ milliseconds }) => milliseconds)
+    return `${name} ${median(own.slice(own.length / 2)).toFixed(2)}`
+  })
+  return events.join(', ')
+}

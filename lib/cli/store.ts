@@ -8,11 +8,16 @@ import { UsageError } from './terminal.ts'
 
 /** The option's line in a command's help. */
 export const STORE_HELP = `  --store STORE         the database file, or the http address of an XTDB node
-                        (default: the file that the Pi extension uses)`
+                        (default: CONTEXT_XTDB_URL with CONTEXT_STORE=xtdb,
+                        else the file that the Pi extension uses)`
 
 /** The store that an option names. Throws a {@link UsageError} for a file that does not exist, unless it may be new. */
 export function storeOf(text: string | undefined, mayBeNew = false): { options: StoreOptions; name: string } {
-  if (text !== undefined && /^https?:\/\//.test(text)) return { options: { kind: 'xtdb', url: text }, name: text }
+  const node = text ?? (process.env['CONTEXT_STORE'] === 'xtdb' ? process.env['CONTEXT_XTDB_URL'] : undefined)
+  if (node !== undefined && /^https?:\/\//.test(node)) {
+    const [url = node, ...urls] = node.split(/[\s,]+/).filter((part) => part !== '')
+    return { options: { kind: 'xtdb', url, urls }, name: url.replace(/^(\w+:\/\/)[^/@]*@/, '$1') }
+  }
   const path = resolve(text ?? process.env['CONTEXT_STORE_PATH'] ?? defaultStorePath())
   if (!mayBeNew && !existsSync(path)) {
     const hint = text === undefined ? '; the Pi extension makes it in its first session' : ''

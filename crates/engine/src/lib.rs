@@ -37,7 +37,7 @@ pub use ingest::IndexResult;
 pub use options::{DEFAULT_MAX_TEXT_BYTES, Options};
 pub use paths::{Disk, Paths, Place};
 pub use project::{Birth, Call, Edit, Incoming, Plan};
-pub use reading::{Query, Stats};
+pub use reading::{Found, Query, Stats, Wanted};
 pub use record::ToolcallInput;
 pub use sight::CollapsedCall;
 pub use tracking::{FileEvent, FileEventKind};

@@ -1,13 +1,20 @@
 //! Looking at objects and their histories (SSOT 2.1, 1.4).
 
-use context_model::id::ObjectId;
+use std::collections::HashSet;
+
+use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, ObjectType};
+use context_model::render;
+use context_model::session::Sets;
+use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
-use context_store::{AsOf, Filter, Hit, Known, Search, Version};
+use context_store::{AsOf, Filter, Hit, Known, Outline, Search, Version};
+use serde_json::Value;
 use similar::TextDiff;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, Result};
+use crate::state::State;
 
 /// Which objects a query wants; fields that are `None` do not restrict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +27,46 @@ pub struct Query {
     pub path_prefix: Option<String>,
     /// Only objects that changed at this time or later.
     pub since: Option<Timestamp>,
+}
+
+/// A full-text search; fields that are `None` do not restrict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Words to find; all of them must occur in one content.
+    pub text: String,
+    /// At most this many hits, from 1 to 1,000.
+    pub limit: usize,
+    /// Only objects of this type.
+    pub object_type: Option<ObjectType>,
+    /// Only objects in the index of this session.
+    pub session_id: Option<String>,
+}
+
+/// A place where a search found its words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The object.
+    pub id: ObjectId,
+    /// The object's short name in this session, where the session has encountered it.
+    pub handle: Option<String>,
+    /// The object's type.
+    pub object_type: ObjectType,
+    /// A file's path as the agent sees it.
+    pub path: Option<String>,
+    /// The tool of a tool call.
+    pub tool: Option<String>,
+    /// The newest version with this content.
+    pub tx_id: TxId,
+    /// Whether that is the object's latest version.
+    pub is_latest: bool,
+    /// The first line that matches, counted from 1.
+    pub line: usize,
+    /// That line, shortened around the match.
+    pub snippet: String,
+    /// Higher is better; comparable within one answer only.
+    pub score: f64,
+    /// All of it as a line for the model, which begins with the name to activate it by.
+    pub shown: String,
 }
 
 /// Figures of a session.
@@ -61,6 +108,19 @@ impl Engine {
         Ok(self.inner.lock().await?.point)
     }
 
+    /// The valid times of the session's document and of its chat: what that point is known by in any store.
+    ///
+    /// # Errors
+    /// `CLOSED`; what the store reports.
+    pub async fn point_times(&self) -> Result<[Timestamp; 2]> {
+        drop(self.inner.lock().await?);
+        let ids = [self.inner.session_object.clone(), self.inner.chat_id.clone()];
+        match &self.inner.store().outlines(&ids).await?[..] {
+            [Some(session), Some(chat)] => Ok([session.valid_time, chat.valid_time]),
+            _ => Err(EngineError::Unknown(ids[0].to_string())),
+        }
+    }
+
     /// The latest version of an object, by full ID or handle; `None` where there is none.
     ///
     /// # Errors
@@ -88,6 +148,9 @@ impl Engine {
     }
 
     /// The difference of two versions' contents as a unified diff; empty where they are equal.
+    ///
+    /// A version is named by its transaction. Where one transaction wrote several versions of an object, which
+    /// the engine and imports never do, its number means the newest of them.
     ///
     /// # Errors
     /// `UNKNOWN_OBJECT` where one of the versions does not exist; what the store reports.
@@ -127,19 +190,33 @@ impl Engine {
     /// Full-text search over the contents of all versions, best match first.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a text without a word; what the store reports.
-    pub async fn search(
-        &self,
-        text: &str,
-        limit: usize,
-        object_type: Option<ObjectType>,
-    ) -> Result<Vec<Hit>> {
-        drop(self.inner.lock().await?);
-        if !text.chars().any(char::is_alphanumeric) {
+    /// `INVALID_ARGUMENT` for a text without a word and for an impossible session ID; what the store reports.
+    pub async fn search(&self, wanted: &Wanted) -> Result<Vec<Found>> {
+        let own = {
+            let state = self.inner.lock().await?;
+            let is_own = wanted.session_id.as_deref() == Some(self.session_id().as_str());
+            is_own.then(|| state.sets.index().iter().cloned().collect())
+        };
+        if !wanted.text.chars().any(char::is_alphanumeric) {
             return Err(EngineError::Invalid("a search names at least one word".into()));
         }
-        let search = Search { text: text.to_owned(), limit: limit.clamp(1, 1000), object_type };
-        Ok(self.inner.store().search(&search).await?)
+        let within = match &wanted.session_id {
+            Some(_) if own.is_some() => own,
+            Some(session) => Some(self.index_of(&SessionId::new(session)?).await?),
+            None => None,
+        };
+        let search = Search {
+            text: wanted.text.clone(),
+            limit: wanted.limit.clamp(1, 1000),
+            object_type: wanted.object_type,
+            within,
+        };
+        let hits = self.inner.store().search(&search).await?;
+        let ids: Vec<ObjectId> = hits.iter().map(|hit| hit.id.clone()).collect();
+        let outlines = self.inner.store().outlines(&ids).await?;
+        let state = self.inner.lock().await?;
+        let found = hits.into_iter().zip(outlines);
+        Ok(found.filter_map(|(hit, outline)| Some(self.inner.describe(&state, hit, &outline?))).collect())
     }
 
     async fn id_of(&self, name: &str) -> Result<ObjectId> {
@@ -147,16 +224,50 @@ impl Engine {
         Ok(state.catalog.find(name).unwrap_or_else(|| ObjectId::new(name)))
     }
 
-    async fn members(&self, session: &str) -> Result<std::collections::HashSet<ObjectId>> {
-        let session = context_model::id::SessionId::new(session)?;
-        let id = ObjectId::session(&session);
-        let mut members: std::collections::HashSet<ObjectId> =
-            [id.clone(), ObjectId::chat(&session), ObjectId::system_prompt(&session)].into();
-        if let Some(version) = self.inner.store().get(&id, AsOf::default()).await? {
-            let sets = context_model::session::Sets::from_document(&version.document)?;
-            members.extend(sets.index().iter().cloned());
-        }
+    async fn members(&self, session: &str) -> Result<HashSet<ObjectId>> {
+        let session = SessionId::new(session)?;
+        let mut members = self.index_of(&session).await?;
+        members.extend([
+            ObjectId::session(&session),
+            ObjectId::chat(&session),
+            ObjectId::system_prompt(&session),
+        ]);
         Ok(members)
+    }
+
+    /// The index of any session of the store; empty for an unknown one.
+    async fn index_of(&self, session: &SessionId) -> Result<HashSet<ObjectId>> {
+        let version = self.inner.store().get(&ObjectId::session(session), AsOf::default()).await?;
+        let Some(version) = version else { return Ok(HashSet::new()) };
+        Ok(Sets::from_document(&version.document)?.index().iter().cloned().collect())
+    }
+}
+
+impl Inner {
+    /// A hit with what is known of its object.
+    fn describe(&self, state: &State, hit: Hit, latest: &Outline) -> Found {
+        let Hit { id, tx_id, line, snippet, score } = hit;
+        let is_latest = latest.tx_id == tx_id;
+        let handle = state.sets.index().contains(&id).then(|| state.handle(&id));
+        let path = match &latest.source {
+            Some(Source::Filesystem(file)) => {
+                Some(state.catalog.display(&id).map_or_else(|| self.paths.display(file), str::to_owned))
+            }
+            Some(Source::Other(binding)) => Some(Value::Object(binding.clone()).to_string()),
+            None => None,
+        };
+        let tool = latest.payload.get("tool").and_then(Value::as_str).map(str::to_owned);
+        let name = handle.as_deref().unwrap_or(id.as_str());
+        let version = if is_latest { String::new() } else { format!("@{tx_id}") };
+        let what = match (&path, &tool) {
+            (Some(path), _) => format!("path={}", render::text(path)),
+            (None, Some(tool)) => format!("tool={}", render::word(tool)),
+            (None, None) => format!("type={}", latest.object_type.as_str()),
+        };
+        let shown =
+            format!("id={}{version} {what} line={line}: {}", render::word(name), render::line(&snippet));
+        let object_type = latest.object_type;
+        Found { id, handle, object_type, path, tool, tx_id, is_latest, line, snippet, score, shown }
     }
 }
 

@@ -8,13 +8,13 @@ use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
 use context_model::session::Sets;
 use context_model::source::FilesystemSource;
-use context_model::time::TxId;
-use context_store::{AsOf, Known, StoreError};
+use context_model::time::{Timestamp, TxId};
+use context_store::{AsOf, Known, StoreError, Version};
 use serde_json::Value;
 
 use crate::catalog::Meta;
 use crate::engine::{Engine, Inner};
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::files::{self, FileState};
 use crate::ingest::{Entry, Seen, file_id};
 use crate::paths::{Disk, Place};
@@ -29,21 +29,16 @@ impl Engine {
     /// Takes over metadata pool, active and pinned sets and the chat as they were after a transaction of this
     /// session, or of the session that it was forked from. The index becomes the union of both.
     ///
+    /// Transaction numbers are a store's own, and valid times move with a session. `times`, as
+    /// [`Engine::point_times`] gave them, tell whether the transaction is the one that is meant, and find the
+    /// point in a store that the session was moved to.
+    ///
     /// # Errors
     /// `UNKNOWN_OBJECT` where the session did not exist at that point; what the store reports.
-    pub async fn restore(&self, session: &SessionId, tx: TxId) -> Result<()> {
+    pub async fn restore(&self, session: &SessionId, tx: TxId, times: Option<[Timestamp; 2]>) -> Result<()> {
         let inner = &self.inner;
         let mut state = inner.lock().await?;
-        let at = AsOf { known: Some(Known::Tx(tx)), valid_time: None };
-        let ids = [ObjectId::session(session), ObjectId::chat(session)];
-        if tx > inner.store().latest_tx().await? {
-            // The point is of another store, for instance of one that was removed since.
-            return Err(crate::error::EngineError::Unknown(format!("{}@{tx}", ids[0])));
-        }
-        let mut found = inner.store().get_many(&ids, at).await?.into_iter();
-        let (Some(Some(point)), Some(Some(chat))) = (found.next(), found.next()) else {
-            return Err(crate::error::EngineError::Unknown(format!("{}@{tx}", ids[0])));
-        };
+        let (point, chat) = inner.point_of(session, tx, times).await?;
         let sets = Sets::from_document(&point.document).map_err(|e| StoreError::Corrupt(e.to_string()))?;
         let new: HashSet<ObjectId> = sets.index().difference(state.sets.index()).cloned().collect();
         inner.learn(&mut state, new.iter().cloned()).await?;
@@ -81,6 +76,32 @@ fn own_chat(session: &SessionId, chat: &Document) -> Result<Document> {
 }
 
 impl Inner {
+    /// The session's document and its chat at a point.
+    async fn point_of(
+        &self,
+        session: &SessionId,
+        tx: TxId,
+        times: Option<[Timestamp; 2]>,
+    ) -> Result<(Version, Version)> {
+        let ids = [ObjectId::session(session), ObjectId::chat(session)];
+        let mut places = Vec::new();
+        // A later transaction than the newest is one of another store, for instance of one that was removed.
+        if tx <= self.store().latest_tx().await? {
+            places.push(AsOf { known: Some(Known::Tx(tx)), valid_time: None });
+        }
+        let newest = times.and_then(|times| times.into_iter().max());
+        places.extend(newest.map(|time| AsOf { known: None, valid_time: Some(time) }));
+        for at in places {
+            let mut found = self.store().get_many(&ids, at).await?.into_iter().flatten();
+            if let (Some(point), Some(chat)) = (found.next(), found.next())
+                && times.is_none_or(|times| times == [point.valid_time, chat.valid_time])
+            {
+                return Ok((point, chat));
+            }
+        }
+        Err(EngineError::Unknown(format!("{}@{tx}", ids[0])))
+    }
+
     /// Compares every file of the index (or those of them that are in `only`) that the client can reach with
     /// what is stored, in one transaction; attaches trackers on the way. What can't be reached keeps its last
     /// version.

@@ -56,7 +56,8 @@ impl Engine {
             entry["undone"] = Value::Bool(true);
             self.inner.note_roll(&mut state, &entry).await?;
             state.rolls.pop();
-            plan.edits = state.sight.undo(&roll).into_iter().filter_map(restored).collect();
+            state.sight.undo(&roll);
+            plan.edits = state.sight.pieces_of(&roll).filter_map(restored).collect();
         }
         state.finish(&mut plan);
         Ok(plan)
@@ -120,6 +121,15 @@ impl Rolled {
         self.receipts.len()
     }
 
+    /// What rolls have made of a call's result.
+    pub fn form_of(&self, object: &ObjectId) -> Form {
+        match object {
+            id if self.results.contains(id) => Form::Reference,
+            id if self.excerpts.contains(id) => Form::Faded,
+            _ => Form::Born,
+        }
+    }
+
     fn note(&mut self, entry: &Value) {
         let undone = entry.get("undone") == Some(&Value::Bool(true));
         for id in list(entry, "results").filter_map(Value::as_str).map(ObjectId::new) {
@@ -152,7 +162,7 @@ impl Rolled {
 impl State {
     /// The circumstances of a call as the decision wants them.
     pub fn policy(&mut self, call: &Call) -> Policy {
-        let idle = self.last_call_ms.is_some_and(|last| call.now_ms - last > call.cache_ttl_ms);
+        let idle = self.last_call_ms.is_some_and(|last| call.now_ms.saturating_sub(last) > call.cache_ttl_ms);
         let switched = !self.cached_model.is_empty() && self.cached_model != call.model;
         self.model.clone_from(&call.model);
         Policy {
@@ -192,17 +202,15 @@ impl State {
         }
     }
 
-    /// While what is visible is rebuilt: rolls again what was rolled of a call whose result has just come by.
-    pub fn repeat_rolls(&mut self, object: &ObjectId) {
-        let result = match object {
-            id if self.rolled.results.contains(id) => Form::Reference,
-            id if self.rolled.excerpts.contains(id) => Form::Faded,
-            _ => Form::Born,
-        };
+    /// While what is visible is rebuilt: rolls again what was rolled of a call whose result has just come by, as
+    /// this text.
+    pub fn repeat_rolls(&mut self, object: &ObjectId, text: &str) {
+        let result = self.rolled.form_of(object);
         let hidden = self.rolled.arguments.contains(object);
         let arguments = if hidden { Form::Reference } else { Form::Born };
         let pieces = self.sight.roll_again(object, result, arguments);
-        let edits: Vec<Edit> = pieces.into_iter().filter_map(replaced).collect();
+        let mut edits: Vec<Edit> = pieces.into_iter().filter_map(replaced).collect();
+        edits.retain(|edit| !matches!(edit, Edit::Result { text: Some(new), .. } if new == text));
         self.issue(&edits);
         self.pending.extend(edits);
     }
@@ -242,6 +250,7 @@ fn replaced(piece: &Piece) -> Option<Edit> {
     })
 }
 
+/// What shows a piece as it was before any roll: what was an excerpt is one again.
 fn restored(piece: &Piece) -> Option<Edit> {
     match &piece.kind {
         PieceKind::Arguments { .. } => Some(Edit::Arguments { key: piece.key.clone(), calls: Vec::new() }),

@@ -266,8 +266,8 @@ impl Sight {
         rolled.into_iter().map(|place| &self.pieces[place]).collect()
     }
 
-    /// Makes pieces whole again that a roll replaced, and gives them.
-    pub fn undo(&mut self, roll: &Roll) -> Vec<&Piece> {
+    /// Makes pieces whole again that a roll replaced.
+    pub fn undo(&mut self, roll: &Roll) {
         for place in &roll.items {
             let piece = &mut self.pieces[*place];
             piece.form = Form::Born;
@@ -280,7 +280,6 @@ impl Sight {
                 }
             }
         }
-        roll.items.iter().filter_map(|place| self.pieces.get(*place)).collect()
     }
 
     /// Whether an object's output is in the request in full: not rolled, and not as an excerpt.

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::messages::{block_units, has_image, message_tokens, result_text, text_of};
 use crate::project::{Call, Edit, Incoming, Plan};
 use crate::record::ToolcallInput;
-use crate::sight::{CollapsedCall, Excerpts, NewResult};
+use crate::sight::{CollapsedCall, Excerpts, Form, NewResult};
 use crate::state::{State, Work};
 
 /// Arguments of calls that wait for their result, by call ID.
@@ -136,13 +136,13 @@ impl Inner {
         if taking.record && !taking.excerpts {
             excerpts.born = None;
         }
-        let header = state.short_line(&object).unwrap_or_default();
         for excerpt in [&mut excerpts.born, &mut excerpts.faded].into_iter().flatten() {
-            *excerpt = format!("{header}\n{excerpt}");
+            *excerpt = state.headed(&object, excerpt);
         }
         if let Some(excerpt) = &excerpts.born {
             size = tokens::estimate(excerpt) as u64;
-            if *excerpt != text {
+            let is_born = taking.record || state.rolled.form_of(&object) == Form::Born;
+            if is_born && *excerpt != text {
                 let edits = if taking.record { &mut plan.edits } else { &mut state.pending };
                 let text = Some(excerpt.clone());
                 edits.push(Edit::Result { key: key.to_owned(), object: object.clone(), text });
@@ -166,7 +166,7 @@ impl Inner {
         let result = NewResult { object: object.clone(), shown, excerpts, reference, tokens: size };
         sight.push_result(key, result, sets);
         if !taking.record {
-            state.repeat_rolls(&object);
+            state.repeat_rolls(&object, &text);
         }
         Ok(())
     }
@@ -207,11 +207,13 @@ impl State {
         let blocks = message.get("content").and_then(Value::as_array);
         let (mut prose, mut full, mut collapsed) = (0, 0, 0);
         let mut calls = Vec::new();
+        let mut position = 0;
         for block in blocks.into_iter().flatten() {
             if text_of(block, "type") != "toolCall" {
                 prose += block_units(block);
                 continue;
             }
+            position += 1;
             let call_id = text_of(block, "id");
             let args = block.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
             let units = block_units(block);
@@ -222,7 +224,7 @@ impl State {
             match short {
                 Some(marker::Collapsed { args, saved_chars, .. }) => {
                     collapsed += units.saturating_sub(saved_chars);
-                    let position = calls.len();
+                    let position = position - 1;
                     calls.push(CollapsedCall { call_id: call_id.to_owned(), position, object: None, args });
                 }
                 None => collapsed += units,
@@ -260,6 +262,11 @@ impl State {
             }
             Kind::File { .. } => None,
         }
+    }
+
+    /// An excerpt under its object's pool line.
+    pub fn headed(&self, id: &ObjectId, excerpt: &str) -> String {
+        format!("{}\n{excerpt}", self.short_line(id).unwrap_or_default())
     }
 
     /// An output as the tool gave it, without the line that was put before it.

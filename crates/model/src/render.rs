@@ -53,6 +53,23 @@ pub fn word(raw: &str) -> String {
     escape(raw, true)
 }
 
+/// Escapes a line of a content that is quoted in a line of ours: only what ends a line, steers a terminal or
+/// can't be seen is escaped, so that code stays as it is written.
+#[must_use]
+pub fn line(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    for c in raw.chars() {
+        if c == '\t' || c == ' ' || !(c.is_control() || c == '\u{2028}' || c == '\u{2029}' || is_invisible(c))
+        {
+            out.push(c);
+        } else {
+            // Writing to a String can't fail.
+            let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+        }
+    }
+    out
+}
+
 /// Reads back what [`text`] or [`word`] wrote; `None` where it was not written by them.
 #[must_use]
 pub fn unescape(shown: &str) -> Option<String> {

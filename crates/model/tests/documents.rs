@@ -82,18 +82,6 @@ proptest! {
     }
 
     #[test]
-    fn any_json_is_read_or_refused_and_never_a_panic(value in json_value()) {
-        let _ = Document::from_json(value.clone());
-        let _ = Source::from_value(value);
-    }
-
-    #[test]
-    fn any_bytes_are_read_or_refused_and_never_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let _ = serde_json::from_slice::<Document>(&bytes);
-        let _ = serde_json::from_slice::<context_model::patch::Patch>(&bytes);
-    }
-
-    #[test]
     fn the_canonical_form_does_not_depend_on_the_order_of_keys(fields in object()) {
         let turned: Map<String, Value> = fields.clone().into_iter().rev().collect();
         let (one, other) = (canonical::to_string(&Value::Object(fields)), canonical::to_string(&Value::Object(turned)));
@@ -113,6 +101,59 @@ proptest! {
     fn a_file_type_is_one_piece_of_the_last_name(path in "[a-zA-Z./ ]{0,20}") {
         let kind = file_type(&path);
         prop_assert!(!kind.is_empty() && !kind.contains(['/', '.']));
+    }
+}
+
+/// A whole document as text, with a few bytes replaced, left out or doubled.
+fn damaged() -> impl Strategy<Value = Vec<u8>> {
+    let whole = (source(), object()).prop_map(|(source, mut payload)| {
+        for name in ["xt/id", "type", "source", "identity_hash"] {
+            payload.remove(name);
+        }
+        let kind = if source.is_some() { ObjectType::File } else { ObjectType::Session };
+        let id = match &source {
+            Some(source) => ObjectId::sourced(identity_hash(kind, Some(source))),
+            None => ObjectId::new("session:s"),
+        };
+        serde_json::to_vec(&Document::new(id, kind, source, payload).unwrap()).unwrap()
+    });
+    let damage = (any::<prop::sample::Index>(), 0..3_u8, prop_oneof![any::<u8>(), Just(b'"'), Just(b'}')]);
+    (whole, prop::collection::vec(damage, 0..4)).prop_map(|(mut bytes, damages)| {
+        for (place, what, byte) in damages {
+            let place = place.index(bytes.len());
+            match what {
+                0 => bytes[place] = byte,
+                1 => bytes.truncate(place + 1),
+                _ => bytes.insert(place, byte),
+            }
+        }
+        bytes
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(long::runs()))]
+
+    #[test]
+    fn any_json_is_read_or_refused_and_never_a_panic(value in json_value()) {
+        let _ = Document::from_json(value.clone());
+        let _ = Source::from_value(value);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused_and_never_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = serde_json::from_slice::<Document>(&bytes);
+        let _ = serde_json::from_slice::<context_model::patch::Patch>(&bytes);
+    }
+
+    /// What is read of a damaged document is a document with the hashes that it says.
+    #[test]
+    fn a_damaged_document_is_read_whole_or_refused(bytes in damaged()) {
+        if let Ok(document) = serde_json::from_slice::<Document>(&bytes) {
+            let _ = context_model::session::Sets::from_document(&document);
+            let again: Document = serde_json::from_str(&serde_json::to_string(&document).unwrap()).unwrap();
+            prop_assert_eq!(again, document);
+        }
     }
 }
 

@@ -23,6 +23,11 @@ use context_store::{AsOf, Known, Store, Transaction, Write};
 use serde_json::{Map, json};
 use tokio::runtime::Runtime;
 
+use crate::figure::{Figure, Words, asked, median};
+
+#[path = "../../../benches/figure.rs"]
+mod figure;
+
 type Part = fn(&Runtime);
 
 fn main() {
@@ -31,7 +36,6 @@ fn main() {
     if let Some(at) = arguments.iter().position(|a| a == "--worker") {
         return worker(&runtime, Path::new(&arguments[at + 1]), &arguments[at + 2], &arguments[at + 3]);
     }
-    let only: Vec<&String> = arguments.iter().skip(1).filter(|a| !a.starts_with("--")).collect();
     let parts: [(&str, Part); 6] = [
         ("G3", durable_put),
         ("G4", one_turn),
@@ -41,52 +45,9 @@ fn main() {
         ("turns", chat_turns),
     ];
     for (name, run) in parts {
-        if only.is_empty() || only.iter().any(|o| *o == name) {
+        if asked(name) {
             run(&runtime);
         }
-    }
-}
-
-/// Prints one figure. A ratio below the bounds is good, or above them where `more` is better.
-fn report(name: &str, what: &str, peer: &str, ratio: f64, good: f64, stretch: f64) {
-    let more = good < stretch;
-    let reached = |bound: f64| if more { ratio >= bound } else { ratio <= bound };
-    let verdict = match (reached(stretch), reached(good)) {
-        (true, _) => "stretch",
-        (_, true) => "good",
-        _ => "MISSED",
-    };
-    println!("{name:5} {what} | {peer} | ratio {ratio:.3} (good {good}, stretch {stretch}): {verdict}");
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    times[times.len() / 2]
-}
-
-fn ratio(ours: Duration, peer: Duration) -> f64 {
-    ours.as_secs_f64() / peer.as_secs_f64()
-}
-
-/// Text as in source code: words of a vocabulary of 5,000, so that an index of words has its usual size.
-struct Words(u64);
-
-impl Words {
-    fn next(&mut self, below: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % below
-    }
-
-    fn text(&mut self, bytes: usize) -> String {
-        let mut text = String::with_capacity(bytes + 16);
-        while text.len() < bytes {
-            let common = self.next(3) > 0;
-            let word = if common { self.next(200) } else { self.next(5_000) };
-            let end = [" ", " ", "(", ".", ", ", ";\n    "][self.next(6)];
-            text.push_str(&format!("{}{word:x}{end}", ["get_", "value", "x", "Parse"][word % 4]));
-        }
-        text.truncate(bytes);
-        text
     }
 }
 
@@ -123,8 +84,18 @@ fn durable_put(runtime: &Runtime) {
     }
     // The first ones make the objects and warm the caches.
     let (ours, peer) = (median(ours.split_off(100)), median(peer.split_off(100)));
-    let (what, beside) = (format!("durable put of 2 KB {ours:?}"), format!("append 4 KB + fsync {peer:?}"));
-    report("G3", &what, &beside, ratio(ours, peer), 1.6, 1.3);
+    Figure {
+        name: "G3",
+        what: "acknowledged durable put of 2 KB",
+        ours,
+        peer: "append 4 KB + fsync",
+        beside: peer,
+        unit: "ms",
+        good: 1.6,
+        stretch: 1.3,
+        note: String::new(),
+    }
+    .print();
     runtime.block_on(store.close()).unwrap();
 }
 
@@ -147,8 +118,18 @@ fn one_turn(runtime: &Runtime) {
         grouped.push(start.elapsed());
     }
     let (single, grouped) = (median(single), median(grouped));
-    let (what, beside) = (format!("100 versions in one turn {grouped:?}"), format!("100 puts {single:?}"));
-    report("G4", &what, &beside, ratio(grouped, single), 0.1, 1.0 / 15.0);
+    Figure {
+        name: "G4",
+        what: "100 versions in one turn",
+        ours: grouped,
+        peer: "100 single puts",
+        beside: single,
+        unit: "ms",
+        good: 0.1,
+        stretch: 1.0 / 15.0,
+        note: String::new(),
+    }
+    .print();
     runtime.block_on(store.close()).unwrap();
 }
 
@@ -224,20 +205,16 @@ fn as_of(runtime: &Runtime) {
         times[5].push(plain(short, time.millis(), true));
     }
     let [short, long, short_tx, long_tx, bare, checked] = times.map(median);
-    let figure = |what: &str, ours: Duration, beside: &str, peer: Duration, good: f64, stretch: f64| {
-        report(
-            "G5",
-            &format!("{what} {ours:?}"),
-            &format!("{beside} {peer:?}"),
-            ratio(ours, peer),
-            good,
-            stretch,
-        );
-    };
-    figure("as of a valid time, 10,000 versions", long, "10 versions", short, 1.5, 1.1);
-    figure("as of a transaction, 10,000 versions", long_tx, "10 versions", short_tx, 1.5, 1.1);
-    figure("as of a valid time", short, "bare rusqlite, text only", bare, f64::INFINITY, 1.5);
-    figure("as of a valid time", short, "bare rusqlite, parsed and hashed", checked, f64::INFINITY, 1.5);
+    let none = f64::INFINITY;
+    for (what, ours, peer, beside, good, stretch) in [
+        ("as of a valid time, 10,000 versions", long, "10 versions", short, 1.5, 1.1),
+        ("as of a transaction, 10,000 versions", long_tx, "10 versions", short_tx, 1.5, 1.1),
+        ("as of a valid time, verified", short, "bare rusqlite, text only", bare, none, 1.5),
+        ("as of a valid time, verified", short, "bare rusqlite, parsed and hashed", checked, none, 1.5),
+    ] {
+        let note = String::new();
+        Figure { name: "G5", what, ours, peer, beside, unit: "ms", good, stretch, note }.print();
+    }
     runtime.block_on(store.close()).unwrap();
 }
 
@@ -298,11 +275,20 @@ fn together(processes: usize, count: usize) -> (f64, Duration) {
 
 fn processes(_: &Runtime) {
     let (alone, wait) = together(1, 3_000);
-    let peer = format!("one process {alone:.0} puts/s, longest wait {wait:?}");
     for count in [2, 4] {
-        let (rate, wait) = together(count, 3_000 / count);
-        let what = format!("{count} processes {rate:.0} puts/s, longest wait {wait:?}, 0 errors");
-        report("G6", &what, &peer, rate / alone, 0.8, 0.95);
+        let (rate, longest) = together(count, 3_000 / count);
+        Figure {
+            name: "G6",
+            what: &format!("puts of {count} processes together"),
+            ours: rate,
+            peer: "of one process",
+            beside: alone,
+            unit: "puts/s",
+            good: 0.8,
+            stretch: 0.95,
+            note: format!("no error; longest wait {longest:.0?}, alone {wait:.0?}"),
+        }
+        .print();
     }
 }
 
@@ -372,17 +358,24 @@ fn disk(runtime: &Runtime) {
     runtime.block_on(store.close()).unwrap();
     let path = place.path().join("store.db");
     let size = fs::metadata(&path).unwrap().len() as f64;
-    let what = format!("a session of 2,000 turns {:.1} MB on disk", size / 1e6);
-    let peer = format!("its distinct bytes {:.1} MB", distinct as f64 / 1e6);
-    report("G15", &what, &peer, size / distinct as f64, 2.0, 1.2);
     let bare = rusqlite::Connection::open(&path).unwrap();
     let mut statement =
-        bare.prepare("SELECT name, sum(pgsize) FROM dbstat GROUP BY name ORDER BY 2 DESC LIMIT 8").unwrap();
+        bare.prepare("SELECT name, sum(pgsize) FROM dbstat GROUP BY name ORDER BY 2 DESC LIMIT 4").unwrap();
     let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, f64>(1)?))).unwrap();
-    for row in rows {
-        let (name, bytes) = row.unwrap();
-        println!("      {name} {:.2} MB", bytes / 1e6);
+    let tables: Vec<String> =
+        rows.map(|row| row.unwrap()).map(|(name, bytes)| format!("{name} {:.1}", bytes / 1e6)).collect();
+    Figure {
+        name: "G15",
+        what: "disk of a 2,000-turn session",
+        ours: size / 1e6,
+        peer: "its distinct bytes",
+        beside: distinct as f64 / 1e6,
+        unit: "MB",
+        good: 2.0,
+        stretch: 1.2,
+        note: tables.join(", "),
     }
+    .print();
 }
 
 fn chat_turns(runtime: &Runtime) {
@@ -422,15 +415,23 @@ fn chat_turns(runtime: &Runtime) {
         let chat = runtime.block_on(store.get(&ObjectId::chat(&session), AsOf::default())).unwrap().unwrap();
         let read = start.elapsed();
         let whole = serde_json::to_string(&chat.document).unwrap().len();
-        println!(
-            "      a chat turn of 1.1 KB at {turns} turns: {time:?} without the sync, {bytes} bytes on disk | the \
-             document has {:.2} MB, is read in {read:?}",
-            whole as f64 / 1e6
-        );
         let first = *first.get_or_insert(time);
-        if turns == 10_000 {
-            let (what, peer) = (format!("a turn at 10,000 turns {time:?}"), format!("at 100 {first:?}"));
-            report("turns", &what, &peer, ratio(time, first), 1.5, 1.1);
+        if turns > 100 {
+            Figure {
+                name: "turns",
+                what: &format!("a chat turn of 1.1 KB at {turns} turns, without the sync"),
+                ours: time,
+                peer: "at 100",
+                beside: first,
+                unit: "ms",
+                good: 1.5,
+                stretch: 1.1,
+                note: format!(
+                    "{bytes} bytes on disk; the document has {:.1} MB and is read in {read:.0?}",
+                    whole as f64 / 1e6
+                ),
+            }
+            .print();
         }
     }
     runtime.block_on(store.close()).unwrap();

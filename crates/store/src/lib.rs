@@ -6,7 +6,7 @@
 //! - Transaction numbers rise strictly, and transaction times never fall, whatever the clock does.
 //! - Appending to a growing document costs what the change costs; reading gives the whole document.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
@@ -75,8 +75,8 @@ pub trait Store: Send + Sync {
 
     /// The versions of an object as they were written, in the order of their transactions.
     ///
-    /// Made for exports: unlike [`Store::history`], whose answer grows with the square of a patched document's
-    /// length, this one grows with what was written.
+    /// Made for exports: unlike the answer of [`Store::history`], which has each version of a patched document
+    /// whole, this one grows with what was written.
     ///
     /// # Errors
     /// As [`Store::get`].
@@ -314,6 +314,17 @@ pub struct Search {
     pub limit: usize,
     /// Only objects of this type.
     pub object_type: Option<ObjectType>,
+    /// Only these objects, for instance those of a session's index.
+    pub within: Option<HashSet<ObjectId>>,
+}
+
+impl Search {
+    /// Whether an object's contents may be hits.
+    #[must_use]
+    pub fn covers(&self, id: &ObjectId, object_type: ObjectType) -> bool {
+        self.object_type.is_none_or(|wanted| wanted == object_type)
+            && self.within.as_ref().is_none_or(|within| within.contains(id))
+    }
 }
 
 /// A place where a search found its words.

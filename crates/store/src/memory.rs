@@ -116,7 +116,23 @@ impl Store for MemoryStore {
 
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
         let state = self.state()?;
-        state.objects.get(id).into_iter().flatten().map(|row| state.version(*row)).collect()
+        let mut versions: Vec<Version> = Vec::new();
+        let mut places = HashMap::new();
+        for row in state.objects.get(id).into_iter().flatten() {
+            let Row { written, tx_id, valid_time } = &state.rows[*row];
+            // Each patch is applied once: what it changes comes before it in the answer.
+            let document = match written {
+                Written::Document(document) => document.clone(),
+                Written::Patch(_, patch, before) => {
+                    let before: &Version = &versions[places[before]];
+                    patch::apply(before.document.clone(), [patch])?
+                }
+            };
+            places.insert(*row, versions.len());
+            let tx_time = state.time(*tx_id);
+            versions.push(Version { document, tx_id: *tx_id, tx_time, valid_time: *valid_time });
+        }
+        Ok(versions)
     }
 
     async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
@@ -156,7 +172,7 @@ impl Store for MemoryStore {
         let mut hits: HashMap<(ObjectId, String), Hit> = HashMap::new();
         for row in 0..state.rows.len() {
             let version = state.version(row)?;
-            if wanted.is_empty() || query.object_type.is_some_and(|t| t != version.document.object_type()) {
+            if wanted.is_empty() || !query.covers(version.document.id(), version.document.object_type()) {
                 continue;
             }
             let Some(text) = version.document.content() else { continue };

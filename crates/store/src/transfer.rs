@@ -10,6 +10,7 @@
 //!   repeated, writes only what is missing.
 //! - Memory holds the versions of one object at a time, never the file.
 
+use std::collections::HashSet;
 use std::io::{BufRead, Seek, SeekFrom, Write};
 
 use context_model::error::ErrorCode;
@@ -145,8 +146,8 @@ pub fn check(file: &mut (impl BufRead + Seek)) -> Result<Summary> {
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` when the file is damaged, cut, or no export; nothing was written then. `CONFLICT` when
-/// an object that is no file has another history; objects before it in the file were imported. `IO`, and
-/// those of the store.
+/// an object that is no file has another history; objects before it in the file may have been imported.
+/// `IO`, and those of the store.
 pub async fn import(file: &mut (impl BufRead + Seek + Send), store: &dyn Store) -> Result<Summary> {
     let mut summary = check(file)?;
     file.seek(SeekFrom::Start(0))?;
@@ -154,27 +155,30 @@ pub async fn import(file: &mut (impl BufRead + Seek + Send), store: &dyn Store) 
     let mut object: Option<Object> = None;
     let mut batch = Batch::default();
     while let Some((version, bytes)) = reading.next()? {
-        if object.as_ref().is_none_or(|object| object.id != version.object) {
+        if batch.is_full(bytes) || batch.objects.contains(&version.object) {
             summary.written += batch.flush(store).await?;
+        }
+        if object.as_ref().is_none_or(|object| object.id != version.object) {
             object = Some(Object::open(store, version.object.clone()).await?);
         }
         let Some(object) = object.as_mut() else { continue };
         if let Some(write) = object.missing(version)? {
-            if batch.is_full(bytes) {
-                summary.written += batch.flush(store).await?;
-            }
-            batch.push(write, bytes);
+            batch.objects.insert(object.id.clone());
+            batch.writes.push(write);
+            batch.bytes += bytes;
         }
     }
     summary.written += batch.flush(store).await?;
     Ok(summary)
 }
 
-/// Writes that wait for their transaction.
+/// Writes that wait for their transaction: at most one version of each object, so that a transaction's number
+/// goes on naming one version, as it did in the store that the file comes from.
 #[derive(Default)]
 struct Batch {
     writes: Vec<StoreWrite>,
     bytes: usize,
+    objects: HashSet<ObjectId>,
 }
 
 impl Batch {
@@ -183,13 +187,9 @@ impl Batch {
             || (self.bytes > 0 && self.bytes + more > BYTES_A_TRANSACTION)
     }
 
-    fn push(&mut self, write: StoreWrite, bytes: usize) {
-        self.writes.push(write);
-        self.bytes += bytes;
-    }
-
     async fn flush(&mut self, store: &dyn Store) -> Result<u64> {
         self.bytes = 0;
+        self.objects.clear();
         if self.writes.is_empty() {
             return Ok(0);
         }

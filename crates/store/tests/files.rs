@@ -243,6 +243,10 @@ async fn read_damaged(path: &Path, truth: &Truth, whole: bool, tally: &mut Tally
     let _ = store.close().await;
 }
 
+fn is_long() -> bool {
+    std::env::var_os("CONTEXT_LONG").is_some_and(|value| value == "1")
+}
+
 fn flips() -> usize {
     let set = |name| std::env::var_os(name).is_some_and(|value| value == "1");
     if set("CONTEXT_SOAK") || set("CONTEXT_LONG") { 1_000 } else { 40 }
@@ -362,22 +366,25 @@ async fn a_clock_that_jumps_keeps_every_version_in_order() {
     store.close().await.unwrap();
 }
 
+/// A store as the first version made it.
+fn older(path: &Path) {
+    let older = rusqlite::Connection::open(path).unwrap();
+    older.execute_batch(include_str!("fixtures/schema-1.sql")).unwrap();
+}
+
 /// A file of schema 1, as it was before the search index: one transaction brings it up to date.
 #[tokio::test]
 async fn an_older_schema_is_brought_up_to_date() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.db");
-    let older = rusqlite::Connection::open(&path).unwrap();
-    older.execute_batch(include_str!("fixtures/schema-1.sql")).unwrap();
-    drop(older);
-
+    older(&path);
     let store = open(&path);
     let history = store.history(file("/a.rs", "").id()).await.unwrap();
     let contents: Vec<_> = history.iter().map(|v| v.document.content().unwrap()).collect();
     assert_eq!(contents, ["fn old_name() {}\n", "fn new_name() {}\n"]);
     let chat = store.get(chat().id(), AsOf::default()).await.unwrap().unwrap().document;
     assert_eq!(chat.field("turn_count"), Some(&json!(2)));
-    let query = Search { text: "old_name".into(), limit: 10, object_type: None };
+    let query = Search { text: "old_name".into(), limit: 10, object_type: None, within: None };
     assert_eq!(store.search(&query).await.unwrap().len(), 1);
     assert_eq!(store.verify().await.unwrap(), []);
     write(&store, vec![turn(3)]).await;
@@ -386,6 +393,54 @@ async fn an_older_schema_is_brought_up_to_date() {
     let now = rusqlite::Connection::open(&path).unwrap();
     let version: i64 = now.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
     assert_eq!(version, 2);
+}
+
+/// An older file with damage anywhere is brought up to date or refused; what can be read of it is what it held.
+#[tokio::test]
+async fn a_damaged_older_schema_is_brought_up_to_date_or_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let original = place.path().join("original.db");
+    older(&original);
+    let bytes = fs::read(&original).unwrap();
+    let limit = std::time::Duration::from_secs(if is_long() { 600 } else { 5 });
+    let start = std::time::Instant::now();
+    let (mut next, mut opened, mut refused) = (numbers(), 0, 0);
+    for n in 0..if is_long() { 1_000_000 } else { 200 } {
+        if start.elapsed() > limit {
+            break;
+        }
+        let mut damaged = bytes.clone();
+        for _ in 0..1 + next(4) {
+            let at = next(damaged.len());
+            damaged[at] = next(256) as u8;
+        }
+        if next(8) == 0 {
+            damaged.truncate(next(damaged.len()));
+        }
+        let path = place.path().join(format!("{n}.db"));
+        fs::write(&path, damaged).unwrap();
+        match SqliteStore::open(&path, Durability::Process) {
+            Ok(store) => {
+                opened += 1;
+                for version in store.history(file("/a.rs", "").id()).await.unwrap_or_default() {
+                    let text = version.document.content().unwrap();
+                    assert!(["fn old_name() {}\n", "fn new_name() {}\n"].contains(&text), "{text:?}");
+                }
+                let _ = store.verify().await;
+                let _ = store.close().await;
+            }
+            Err(error) => {
+                refused += 1;
+                let codes = [ErrorCode::StoreCorrupt, ErrorCode::StoreNewer, ErrorCode::StoreUnavailable];
+                assert!(codes.contains(&error.code()), "{error}");
+            }
+        }
+        for name in ["db", "db-wal", "db-shm"] {
+            let _ = fs::remove_file(path.with_extension(name));
+        }
+    }
+    eprintln!("a damaged older schema: {opened} opened, {refused} refused, no panic");
+    assert!(opened > 0 && refused > 0);
 }
 
 /// The history can't be changed, not even with SQLite's own program.

@@ -215,7 +215,8 @@ impl Pair {
             Op::Flush => self.sqlite.flush().await.unwrap(),
             Op::Search(n) => {
                 let text = ["alpha", "beta alpha", "gamma_ray.x", "ÜNÏ"][*n].to_owned();
-                let query = Search { text, limit: 100, object_type: None };
+                let within = [None, Some((0..3).map(object).collect())][n % 2].clone();
+                let query = Search { text, limit: 100, object_type: None, within };
                 let mut answers = Vec::new();
                 for store in self.stores() {
                     let hits = store.search(&query).await.unwrap();
@@ -267,7 +268,16 @@ impl Pair {
         let [model, sqlite] = self.stores();
         let ids: Vec<ObjectId> = (0..9).map(object).collect();
         for id in &ids {
-            assert_eq!(model.history(id).await.unwrap(), sqlite.history(id).await.unwrap());
+            let history = model.history(id).await.unwrap();
+            assert_eq!(history, sqlite.history(id).await.unwrap());
+            for (n, version) in history.iter().enumerate() {
+                if history.get(n + 1).is_some_and(|next| next.tx_id == version.tx_id) {
+                    continue;
+                }
+                let known = Some(Known::Tx(version.tx_id));
+                let at = AsOf { valid_time: Some(version.valid_time), known };
+                assert_eq!(model.get(id, at).await.unwrap().as_ref(), Some(version));
+            }
             assert_eq!(model.journal(id).await.unwrap(), sqlite.journal(id).await.unwrap());
         }
         let at = AsOf::default();

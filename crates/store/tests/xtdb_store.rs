@@ -80,7 +80,7 @@ async fn one_life_of_an_object() {
     let found = store.query(&Filter { path_prefix: Some("/b".into()), ..Filter::default() }).await.unwrap();
     assert_eq!(found, [file("/b", "").id().clone()]);
     assert_eq!(store.verify().await.unwrap(), []);
-    let search = Search { text: "two".into(), limit: 5, object_type: None };
+    let search = Search { text: "two".into(), limit: 5, object_type: None, within: None };
     assert_eq!(store.search(&search).await.unwrap()[0].id, id);
     let many =
         store.get_many(&[id.clone(), ObjectId::new("none"), id.clone()], AsOf::default()).await.unwrap();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use context_engine::{Engine, Options, SessionSets, ToolcallInput};
+use context_engine::{Engine, Options, SessionSets, ToolcallInput, Wanted};
 use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, Status};
@@ -147,9 +147,19 @@ pub fn answer(text: &str) -> Value {
     json!({ "role": "assistant", "content": [{ "type": "text", "text": text }] })
 }
 
-/// Says that a test could not be run on this machine, past the capture of its output.
+/// A search for words, in one session or in the whole store.
+pub fn search(text: &str, session: Option<&str>) -> Wanted {
+    Wanted { text: text.into(), limit: 10, object_type: None, session_id: session.map(str::to_owned) }
+}
+
+/// Says that a test could not be run on this machine.
 pub fn not_run(why: &str) {
-    std::io::stderr().write_all(format!("not run: {why}\n").as_bytes()).unwrap();
+    say(&format!("not run: {why}"));
+}
+
+/// Says something past the capture of a test's output.
+pub fn say(what: &str) {
+    std::io::stderr().write_all(format!("{what}\n").as_bytes()).unwrap();
 }
 
 /// An error with this code, and nothing written or changed by the attempt.

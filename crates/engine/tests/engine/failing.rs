@@ -157,7 +157,7 @@ async fn run(
         Operation::Deactivate => engine.deactivate("call_4").await.map(drop),
         Operation::Pin => engine.pin("call_4").await.map(drop),
         Operation::Demote => engine.demote("call_4").await.map(drop),
-        Operation::Restore => engine.restore(engine.session_id(), start).await,
+        Operation::Restore => engine.restore(engine.session_id(), start, None).await,
     }
 }
 

@@ -13,6 +13,7 @@ mod links;
 mod mounts;
 mod objects;
 mod observing;
+mod projection;
 mod restore;
 mod resume;
 mod sets;

@@ -139,7 +139,7 @@ async fn without_a_mapping_that_fits_the_canonical_path_is_shown() {
     boxed.index_file("/workspace/a", None).await.unwrap();
     let options = Options { mounts: vec![mount("/other", "/somewhere/else")], ..sandbox(&bench, "s2") };
     let elsewhere = Engine::open(options).await.unwrap();
-    elsewhere.restore(boxed.session_id(), boxed.point().await.unwrap()).await.unwrap();
+    elsewhere.restore(boxed.session_id(), boxed.point().await.unwrap(), None).await.unwrap();
     assert!(lines(&elsewhere).await.contains(&format!(" path={} ", bench.path("a"))));
 }
 

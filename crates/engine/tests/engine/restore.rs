@@ -33,7 +33,7 @@ async fn a_branch_change_restores_sets_and_chat_and_keeps_the_index(
     let two = turn(&engine, "two").await;
     let at_two = (engine.session_sets().await.unwrap(), engine.assemble().await.unwrap());
 
-    engine.restore(&session, one).await.unwrap();
+    engine.restore(&session, one, None).await.unwrap();
     let sets = engine.session_sets().await.unwrap();
     check(&sets);
     assert_eq!(sets.session_index, ids(["one", "two"]), "the union: it never shrinks");
@@ -43,9 +43,9 @@ async fn a_branch_change_restores_sets_and_chat_and_keeps_the_index(
 
     let three = turn(&engine, "three").await;
     assert_eq!(questions(&engine.assemble().await.unwrap()), ["about one", "about three"]);
-    engine.restore(&session, two).await.unwrap();
+    engine.restore(&session, two, None).await.unwrap();
     assert_eq!(engine.assemble().await.unwrap().text, at_two.1.text);
-    engine.restore(&session, three).await.unwrap();
+    engine.restore(&session, three, None).await.unwrap();
     assert_eq!(engine.session_sets().await.unwrap().session_index, ids(["one", "two", "three"]));
     assert_eq!(questions(&engine.assemble().await.unwrap()), ["about one", "about three"]);
 
@@ -74,7 +74,7 @@ async fn a_fork_takes_over_its_parents_state_and_goes_its_own_way(
     turn(&parent, "later").await;
 
     let fork = bench.watching("fork").await;
-    fork.restore(parent.session_id(), point).await.unwrap();
+    fork.restore(parent.session_id(), point, None).await.unwrap();
     let forked = fork.assemble().await.unwrap();
     assert_eq!(
         (&forked.metadata_pool, &forked.chat, &forked.blocks),
@@ -108,7 +108,7 @@ async fn a_file_that_changed_since_the_point_is_reconciled_when_a_fork_learns_of
     parent.close().await.unwrap();
     bench.write("a", "2");
     let fork = bench.open("fork").await;
-    fork.restore(parent.session_id(), point).await.unwrap();
+    fork.restore(parent.session_id(), point, None).await.unwrap();
     assert_eq!(bench.latest(&file).await.unwrap().content(), Some("2"));
     assert_eq!(fork.assemble().await.unwrap().blocks[0].content, "2");
 }
@@ -127,6 +127,6 @@ async fn points_that_are_none_are_refused() {
         (&nobody, point),
         (later.session_id(), point),
     ] {
-        refused(&bench, &engine, ErrorCode::UnknownObject, engine.restore(session, tx)).await;
+        refused(&bench, &engine, ErrorCode::UnknownObject, engine.restore(session, tx, None)).await;
     }
 }

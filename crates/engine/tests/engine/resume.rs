@@ -7,7 +7,7 @@ use context_model::index::Action;
 use rstest::rstest;
 use serde_json::json;
 
-use crate::bench::{Backend, Bench, answer, call, refused, tool, user};
+use crate::bench::{Backend, Bench, answer, call, refused, search, tool, user};
 
 /// A session with everything in it that is rendered.
 async fn busy(bench: &Bench, engine: &Engine) {
@@ -203,7 +203,7 @@ async fn after_close_every_call_fails_and_closing_again_does_not() {
         engine.get(name),
         engine.history(name),
         engine.query(&context_engine::Query::default()),
-        engine.search("x", 1, None),
+        engine.search(&search("x", None)),
         engine.stats(),
         engine.flush(),
         engine.pause(),
@@ -257,9 +257,10 @@ async fn questions_about_objects_and_times() {
     assert_eq!(engine.history("nobody").await.unwrap(), []);
     assert_eq!(engine.get("nobody").await.unwrap(), None);
 
-    let hits = engine.search("beta", 10, None).await.unwrap();
+    let hits = engine.search(&search("beta", None)).await.unwrap();
     assert_eq!((hits.len(), &hits[0].id, hits[0].line), (1, &id, 2), "all versions are searched");
-    refused(&bench, &engine, ErrorCode::InvalidArgument, engine.search("  ,", 10, None)).await;
+    refused(&bench, &engine, ErrorCode::InvalidArgument, engine.search(&search("  ,", None))).await;
+    refused(&bench, &engine, ErrorCode::InvalidArgument, engine.search(&search("x", Some("")))).await;
 
     let found = async |query: context_engine::Query| {
         engine.query(&query).await.unwrap().iter().map(|d| d.id().to_string()).collect::<Vec<_>>()
@@ -272,4 +273,52 @@ async fn questions_about_objects_and_times() {
     assert_eq!(found(query).await.len(), 4);
     let query = context_engine::Query { session_id: Some("other".into()), ..Default::default() };
     assert_eq!(found(query).await, [""; 0]);
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_names_what_it_finds_so_that_it_can_be_activated(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+) {
+    let bench = Bench::new(backend);
+    let (one, two) = (bench.open("one").await, bench.open("two").await);
+    let shared = bench.write("dir/a\nb.rs", "fn needle() {}\n");
+    let file = one.index_file(&shared, None).await.unwrap().id;
+    let call = one.record_toolcall(call("call_1", "a line\nwith a needle\u{2028}id=x")).await.unwrap();
+    two.record_toolcall(tool("call_2", "custom", json!({}), "needle of the other")).await.unwrap();
+
+    let all = one.search(&search("needle", None)).await.unwrap();
+    assert_eq!(all.len(), 3, "the store as a whole");
+    let other = all.iter().find(|found| found.id.as_str() == "call_2").unwrap();
+    assert_eq!(
+        (other.handle.as_deref(), other.tool.as_deref(), other.is_latest),
+        (None, Some("custom"), true)
+    );
+
+    let own = one.search(&search("needle", Some("one"))).await.unwrap();
+    assert_eq!(own.len(), 2);
+    let found = own.iter().find(|found| found.id == file).unwrap();
+    assert_eq!((found.path.as_deref(), found.tool.as_deref(), found.line), (Some(shared.as_str()), None, 1));
+    let handle = found.handle.clone().unwrap();
+    assert!(found.shown.starts_with(&format!("id={handle} path=/")), "{}", found.shown);
+    assert!(found.shown.ends_with("dir/a\\nb.rs line=1: fn needle() {}"), "{}", found.shown);
+    let found = own.iter().find(|found| found.id == call).unwrap();
+    assert!(found.shown.ends_with(" tool=custom line=2: with a needle\\u{2028}id=x"), "{}", found.shown);
+    for found in &own {
+        assert_eq!(one.activate(found.handle.as_deref().unwrap(), None).await.unwrap().id, found.id);
+    }
+    // From outside: what the index of another session holds, and nothing of an unknown one.
+    assert_eq!(two.search(&search("needle", Some("one"))).await.unwrap().len(), 2);
+    assert_eq!(two.search(&search("needle", Some("two"))).await.unwrap().len(), 1);
+    assert_eq!(two.search(&search("needle", Some("nobody"))).await.unwrap(), []);
+
+    // An older version is named with its transaction, and activating that name shows it.
+    bench.write("dir/a\nb.rs", "fn thread() {}\n");
+    one.index_file(&shared, None).await.unwrap();
+    let own = one.search(&search("needle", Some("one"))).await.unwrap();
+    let found = own.iter().find(|found| found.id == file).unwrap();
+    assert!(!found.is_latest);
+    let name = format!("{handle}@{}", found.tx_id);
+    assert!(found.shown.starts_with(&format!("id={name} ")), "{}", found.shown);
+    assert_eq!(one.activate(&name, None).await.unwrap().content.as_deref(), Some("fn needle() {}\n"));
 }

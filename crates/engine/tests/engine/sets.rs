@@ -226,7 +226,7 @@ async fn take(bench: &Bench, engine: &mut Engine, step: &Step, points: &[context
         Step::Demote(n) => drop(engine.demote(&name(n)).await.unwrap()),
         Step::Restore(n) => {
             let session = engine.session_id().clone();
-            engine.restore(&session, points[n % points.len()]).await.unwrap();
+            engine.restore(&session, points[n % points.len()], None).await.unwrap();
         }
         Step::Reopen => {
             engine.close().await.unwrap();

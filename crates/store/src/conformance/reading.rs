@@ -259,7 +259,7 @@ pub async fn a_write_is_readable_at_once(store: Arc<dyn Store>) {
 }
 
 fn look_for(text: &str) -> Search {
-    Search { text: text.into(), limit: 10, object_type: None }
+    Search { text: text.into(), limit: 10, object_type: None, within: None }
 }
 
 pub async fn a_search_finds_words_with_their_line(store: Arc<dyn Store>) {
@@ -296,6 +296,19 @@ pub async fn a_search_finds_words_with_their_line(store: Arc<dyn Store>) {
     assert_eq!(store.search(&calls).await.unwrap().len(), 1);
     assert_eq!(store.search(&Search { limit: 1, ..look_for(&rare) }).await.unwrap().len(), 1);
     assert_eq!(store.search(&Search { limit: 0, ..look_for(&rare) }).await.unwrap(), []);
+    let within = |ids: &[&ObjectId]| Search {
+        within: Some(ids.iter().map(|id| (*id).clone()).collect()),
+        ..look_for(&rare)
+    };
+    let found = store.search(&within(&[&id, &ObjectId::new("nobody")])).await.unwrap();
+    assert_eq!(found.iter().map(|hit| &hit.id).collect::<Vec<_>>(), [&id]);
+    assert_eq!(store.search(&within(&[&id, call.id()])).await.unwrap().len(), 2);
+    assert_eq!(store.search(&within(&[])).await.unwrap(), []);
+    let neither = Search { object_type: Some(ObjectType::Toolcall), ..within(&[&id]) };
+    assert_eq!(store.search(&neither).await.unwrap(), []);
+    // What others have found by the same words takes no place of the limit.
+    let one = Search { limit: 1, ..within(&[&id]) };
+    assert_eq!(store.search(&one).await.unwrap().len(), 1);
     // The newest version with a content is the one that is named.
     let again = put(&store, file(&filesystem, "/a.rs", Some(&text))).await;
     let found = store.search(&look_for(&rare)).await.unwrap();

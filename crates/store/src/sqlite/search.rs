@@ -75,11 +75,13 @@ pub(super) fn search(connection: &Connection, query: &Search) -> Result<Vec<Hit>
          FROM contents_fts f JOIN occurrences x ON x.content = f.rowid
               JOIN objects o ON o.object = x.object JOIN versions v ON v.seq = x.seq
          WHERE contents_fts MATCH ?1 AND (?2 IS NULL OR o.type = ?2)
+               AND (?4 IS NULL OR o.object_id IN (SELECT value FROM json_each(?4)))
          ORDER BY 4, v.seq DESC LIMIT ?3",
     )?;
     let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
     let kind = query.object_type.map(|t| t.as_str());
-    let mut rows = find.query(params![phrases.join(" "), kind, limit])?;
+    let within = query.within.as_ref().map(|ids| serde_json::json!(ids).to_string());
+    let mut rows = find.query(params![phrases.join(" "), kind, limit, within])?;
     let mut hits = Vec::new();
     while let Some(row) = rows.next()? {
         let (line, snippet) = place(connection, row.get(0)?, &phrases)?;

@@ -155,7 +155,7 @@ impl Inner {
         self.each_tx(TxId(0), true, |tx, row| {
             for value in documents(row) {
                 let Ok(document) = document(value.clone()) else { continue };
-                if query.object_type.is_some_and(|t| t != document.object_type()) {
+                if !query.covers(document.id(), document.object_type()) {
                     continue;
                 }
                 let Some(text) = document.content().map(str::to_owned) else { continue };

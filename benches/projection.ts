@@ -1,0 +1,149 @@
+/**
+ * The projection without Pi: what a call costs at 100, 1,000 and 10,000 messages, and how far its count of tokens is
+ * from what providers have reported in recorded sessions (the folder or file that CONTEXT_SESSIONS names).
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { IncomingMessage, ModelCall } from '../index.js'
+import { Projection } from '../lib/harness.ts'
+import { ContextManager } from '../lib/index.ts'
+import { openRecording, sessionFiles } from '../lib/replay/open.ts'
+import { isCall, isSent } from '../lib/replay/recording.ts'
+import { median, notRun, percentile, print, text } from './figure.ts'
+
+const CALL: ModelCall = {
+  model: 'm',
+  prices: { input: 1, cacheRead: 0.1, cacheWrite: 1.25 },
+  contextWindow: 1_000_000,
+  cacheTtlMs: 300_000,
+  nowMs: 0,
+  systemTokens: 0,
+  onlyAtUserTurn: false,
+  atUserTurn: false,
+  rolls: false,
+}
+
+await atLength()
+await counted()
+
+/** What a call with two new messages costs, whatever came before. */
+async function atLength(): Promise<void> {
+  const root = mkdtempSync(join(tmpdir(), 'context-bench-'))
+  const manager = await ContextManager.open({
+    sessionId: 'bench',
+    cwd: root,
+    store: { kind: 'sqlite', path: join(root, 'store', 'context.db'), durability: 'process' },
+    watch: false,
+  })
+  const projection = new Projection(manager)
+  const messages: object[] = [{ role: 'user', content: 'go', timestamp: 0 }]
+  const add = (): void => {
+    const id = `call_${messages.length}`
+    const call = { type: 'toolCall', id, name: 'search', arguments: { pattern: id } }
+    messages.push({ role: 'assistant', content: [call], timestamp: messages.length })
+    const content = [{ type: 'text', text: text(1500, messages.length) }]
+    messages.push({ role: 'toolResult', toolCallId: id, toolName: 'search', content, timestamp: messages.length })
+  }
+  let first: { own: number; copy: number } | undefined
+  for (const length of [100, 1_000, 10_000]) {
+    while (messages.length < length) add()
+    await projection.transform([...messages])
+    const own: number[] = []
+    const copies: number[] = []
+    for (let round = 0; round < 40; round += 1) {
+      add()
+      const given = [...messages]
+      let start = performance.now()
+      await projection.transform(given)
+      own.push(performance.now() - start)
+      start = performance.now()
+      // What looking over the array and copying it costs at least.
+      const copy = [...given]
+      if (!copy.every((message, index) => message === given[index])) throw new Error('not a copy')
+      copies.push(performance.now() - start)
+    }
+    const here = { own: median(own), copy: median(copies) }
+    first ??= here
+    if (length === 100) continue
+    print({
+      figure: 'transform',
+      what: `transformContext at ${length} messages, 2 of them new, without copying the array`,
+      ours: here.own - here.copy,
+      peer: 'at 100 messages',
+      beside: first.own - first.copy,
+      unit: 'ms',
+      good: 1.5,
+      stretch: 1.1,
+      note: `copying ${here.copy.toFixed(3)} ms`,
+    })
+  }
+  await manager.close()
+  rmSync(root, { recursive: true })
+}
+
+/** The error of the count for each answer of the recorded sessions that has a usage. */
+async function counted(): Promise<void> {
+  const folder = process.env['CONTEXT_SESSIONS']
+  if (folder === undefined || folder === '') {
+    return notRun('tokens: CONTEXT_SESSIONS names no folder of recorded sessions')
+  }
+  const corrected: number[] = []
+  const plain: number[] = []
+  for await (const file of sessionFiles(folder)) {
+    const { own, estimate } = await errorsOf(file)
+    corrected.push(...own)
+    plain.push(...estimate)
+  }
+  print({
+    figure: 'tokens',
+    what: 'error of contextTokens against reported usage, median',
+    ours: median(corrected) * 100,
+    peer: 'error of characters / 4',
+    beside: median(plain) * 100,
+    unit: '%',
+    good: 1,
+    stretch: 0.5,
+    note: `${corrected.length} answers; p95 ${(percentile(corrected, 0.95) * 100).toFixed(1)} %`,
+  })
+}
+
+/** The shares by which the corrected and the plain count are off at each answer of one session. */
+async function errorsOf(file: string): Promise<{ own: number[]; estimate: number[] }> {
+  const recording = await openRecording(file)
+  const manager = await ContextManager.open({
+    sessionId: 'bench',
+    cwd: recording.origin.cwd,
+    store: { kind: 'memory' },
+    filesystemId: 'a recording',
+    mounts: [{ agentPrefix: '/', canonicalPrefix: '/', filesystemId: 'a recording' }],
+    watchUnmapped: false,
+    watch: false,
+  })
+  const [own, estimate]: [number[], number[]] = [[], []]
+  let waiting: IncomingMessage[] = []
+  let systemTokens: number | undefined
+  let characters = 0
+  for await (const step of recording.steps(() => {})) {
+    if (step.kind !== 'message') break
+    const { key, message } = step.entry
+    if (isCall(message) && message.usage !== undefined) {
+      const { input, cacheRead, cacheWrite } = message.usage
+      const reported = input + cacheRead + cacheWrite
+      // System prompt and tools are not in the recording: the first request says what they are.
+      const call = { ...CALL, model: message.model ?? 'm', systemTokens: systemTokens ?? 0, nowMs: step.entry.at }
+      const { contextTokens } = await manager.advance(waiting, call)
+      waiting = []
+      if (systemTokens === undefined) systemTokens = Math.max(0, reported - Math.round(characters / 4))
+      else if (reported > 0) {
+        own.push(Math.abs(contextTokens - reported) / reported)
+        estimate.push(Math.abs(systemTokens + characters / 4 - reported) / reported)
+      }
+    }
+    if (!isSent(message)) continue
+    characters += JSON.stringify(message.content ?? '').length
+    waiting.push({ key, message })
+  }
+  await manager.close()
+  return { own, estimate }
+}

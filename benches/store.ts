@@ -1,0 +1,41 @@
+/** G3 from JavaScript: a new version of a 2 KB file, acknowledged, beside appending 4 KB to a file and syncing it. */
+import { fsyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ContextManager } from '../lib/index.ts'
+import { median, print, text, timed } from './figure.ts'
+
+const root = mkdtempSync(join(tmpdir(), 'context-bench-'))
+const manager = await ContextManager.open({
+  sessionId: 'bench',
+  cwd: root,
+  store: { kind: 'sqlite', path: join(root, 'store', 'context.db') },
+  watch: false,
+})
+const log = openSync(join(root, 'log'), 'w')
+const ours: number[] = []
+const beside: number[] = []
+for (let round = 0; round < 500; round += 1) {
+  const bytes = Buffer.from(text(2048, round))
+  const line = text(4096, round)
+  beside.push(
+    await timed(() => {
+      writeSync(log, line)
+      fsyncSync(log)
+    }),
+  )
+  ours.push(await timed(() => manager.indexWritten(join(root, `${round % 50}.ts`), bytes)))
+}
+print({
+  figure: 'G3',
+  what: 'the same from JavaScript (indexWritten)',
+  // The first ones make the objects.
+  ours: median(ours.slice(100)),
+  peer: 'append 4 KB + fsync',
+  beside: median(beside.slice(100)),
+  unit: 'ms',
+  good: 2,
+  stretch: 1.5,
+})
+await manager.close()
+rmSync(root, { recursive: true })

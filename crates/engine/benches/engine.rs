@@ -1,0 +1,427 @@
+//! The use cases' figures, each beside its limit or peer in the same run: `cargo bench -p context-engine`.
+
+#![expect(clippy::unwrap_used, reason = "a program that prints its figures")]
+
+use std::fs::{self, File};
+use std::hint::black_box;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use context_engine::{Engine, FileEventKind, Options, ToolcallInput};
+use context_model::hash::Digest;
+use context_model::id::{ObjectId, SessionId};
+use context_model::object::Status;
+use context_store::sqlite::{Durability, SqliteStore};
+use context_store::{AsOf, Store};
+use notify::{RecursiveMode, Watcher as _};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+
+use crate::figure::{Figure, Words, asked, median, timed};
+
+#[path = "../../../benches/figure.rs"]
+mod figure;
+
+/// Threads: as many as the machine has cores that the limits were measured on.
+const THREADS: usize = 2;
+
+type Part = fn(&Runtime);
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
+    let runtime = runtime.unwrap();
+    let parts: [(&str, Part); 6] = [
+        ("G2", unchanged),
+        ("G7", saved),
+        ("G9", assembled),
+        ("G12 G13", tree),
+        ("G14", resumed),
+        ("group", at_once),
+    ];
+    for (names, run) in parts {
+        if names.split(' ').any(asked) {
+            run(&runtime);
+        }
+    }
+}
+
+/// A directory for the agent's files and one for the store, on a disk and not in memory.
+struct Place {
+    directory: TempDir,
+    store: Arc<SqliteStore>,
+}
+
+impl Place {
+    fn new(durability: Durability) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("work")).unwrap();
+        let store = SqliteStore::open(directory.path().join("store/context.db"), durability).unwrap();
+        Self { directory, store }
+    }
+
+    fn work(&self) -> PathBuf {
+        self.directory.path().canonicalize().unwrap().join("work")
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.work().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path.into_os_string().into_string().unwrap()
+    }
+
+    async fn open(&self, session: &str, watch: bool) -> Engine {
+        let store: Arc<dyn Store> = Arc::clone(&self.store) as Arc<dyn Store>;
+        let work = self.work().into_os_string().into_string().unwrap();
+        let options = Options::new(SessionId::new(session).unwrap(), work, store);
+        Engine::open(Options { watch, ..options }).await.unwrap()
+    }
+}
+
+fn call(id: String, content: String) -> ToolcallInput {
+    let args = Map::from_iter([("pattern".to_owned(), json!("x"))]);
+    let (tool, status) = ("custom".to_owned(), Status::Ok);
+    ToolcallInput { call_id: id, tool, args, args_display: None, content, status, file_refs: Vec::new() }
+}
+
+/// G2: a file that is known and has not changed, beside reading and hashing it.
+fn unchanged(runtime: &Runtime) {
+    let place = Place::new(Durability::Process);
+    let engine = runtime.block_on(place.open("s", false));
+    for (size, what) in [(1 << 20, "an unchanged file of 1 MiB"), (64 << 10, "an unchanged file of 64 KiB")] {
+        let path = place.file(what, &Words(1).text(size));
+        runtime.block_on(engine.index_file(&path, None)).unwrap();
+        let (mut ours, mut peer) = (Vec::new(), Vec::new());
+        for _ in 0..200 {
+            peer.push(timed(|| black_box(Digest::of(&fs::read(&path).unwrap()))).1);
+            ours.push(timed(|| runtime.block_on(engine.index_file(&path, None)).unwrap()).1);
+        }
+        Figure {
+            name: "G2",
+            what: &format!("index {what}"),
+            ours: median(ours),
+            peer: "read + SHA-256 of it",
+            beside: median(peer),
+            unit: "ms",
+            // A small file's time is the way to another thread and back.
+            good: if size == 1 << 20 { 1.5 } else { f64::INFINITY },
+            stretch: if size == 1 << 20 { 1.15 } else { f64::INFINITY },
+            note: String::new(),
+        }
+        .print();
+    }
+}
+
+/// G7: from a file's save to its new version's acknowledgement, beside its parts.
+fn saved(runtime: &Runtime) {
+    let place = Place::new(Durability::Power);
+    let engine = runtime.block_on(place.open("s", true));
+    let path = place.file("tracked.rs", &Words(1).text(10_000));
+    runtime.block_on(engine.index_file(&path, None)).unwrap();
+    let (sender, versions) = mpsc::channel();
+    engine.subscribe(move |event| {
+        if matches!(event.kind, FileEventKind::Indexed(_)) {
+            let _ = sender.send(Instant::now());
+        }
+    });
+    let other = place.directory.path().join("other");
+    fs::create_dir(&other).unwrap();
+    let (sender, events) = mpsc::channel();
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        if event.is_ok_and(|event| matches!(event.kind, notify::EventKind::Access(_))) {
+            let _ = sender.send(Instant::now());
+        }
+    })
+    .unwrap();
+    watcher.watch(&other, RecursiveMode::NonRecursive).unwrap();
+    let mut log = File::create(place.directory.path().join("log")).unwrap();
+    let mut words = Words(2);
+    let (mut ours, mut peer) = (Vec::new(), Vec::new());
+    for _ in 0..150 {
+        let (text, entry) = (words.text(10_000), words.text(4096));
+        let theirs = other.join("file");
+        fs::write(&theirs, &text).unwrap();
+        let start = Instant::now();
+        // The close is what both wait for, and it was before the start: what is measured is the way from there.
+        let seen = events.recv_timeout(Duration::from_secs(10)).unwrap();
+        let event = seen.saturating_duration_since(start);
+        while events.try_recv().is_ok() {}
+        let (_, read) = timed(|| black_box(Digest::of(&fs::read(&theirs).unwrap())));
+        let (_, synced) = timed(|| {
+            log.write_all(entry.as_bytes()).unwrap();
+            log.sync_all().unwrap();
+        });
+        peer.push(event + read + synced);
+
+        fs::write(&path, &text).unwrap();
+        let start = Instant::now();
+        let seen = versions.recv_timeout(Duration::from_secs(10)).unwrap();
+        ours.push(seen.saturating_duration_since(start));
+        while versions.try_recv().is_ok() {}
+    }
+    Figure {
+        name: "G7",
+        what: "from a save of 10 KB to its version on disk",
+        ours: median(ours),
+        peer: "event + read + SHA-256 + fsync",
+        beside: median(peer),
+        unit: "ms",
+        good: 2.0,
+        stretch: 1.3,
+        note: String::new(),
+    }
+    .print();
+}
+
+/// G9: the canonical view of a session of 1 MB, beside copying as many bytes.
+fn assembled(runtime: &Runtime) {
+    let place = Place::new(Durability::Process);
+    let engine = runtime.block_on(place.open("s", false));
+    let mut words = Words(3);
+    runtime.block_on(async {
+        engine.set_system_prompt(&words.text(8_000)).await.unwrap();
+        let paths: Vec<String> = (0..950).map(|n| format!("/project/src/module_{n}.rs")).collect();
+        engine.discover(&paths).await.unwrap();
+        for n in 0..50 {
+            let path = format!("/project/src/active_{n}.rs");
+            engine.index_file(&path, Some(words.text(8_000).into_bytes())).await.unwrap();
+        }
+        for _ in 0..200 {
+            engine.append_turn(json!({ "role": "user", "content": words.text(600) })).await.unwrap();
+            let content = json!([{ "type": "text", "text": words.text(1_800) }]);
+            engine.append_turn(json!({ "role": "assistant", "content": content })).await.unwrap();
+        }
+    });
+    let text = runtime.block_on(engine.assemble()).unwrap().text;
+    let (mut ours, mut peer, mut again) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..100 {
+        peer.push(timed(|| black_box(text.clone())).1);
+        again.push(timed(|| runtime.block_on(engine.assemble()).unwrap()).1);
+        // One new message: what was assembled before is not the answer.
+        let message = json!({ "role": "user", "content": words.text(20) });
+        runtime.block_on(engine.append_turn(message)).unwrap();
+        ours.push(timed(|| runtime.block_on(engine.assemble()).unwrap()).1);
+    }
+    let (again, beside) = (median(again), median(peer));
+    Figure {
+        name: "G9",
+        what: &format!("assemble {:.2} MB after a message", text.len() as f64 / 1e6),
+        ours: median(ours),
+        peer: "a copy of it in memory",
+        beside,
+        unit: "ms",
+        good: 6.0,
+        stretch: 1.5,
+        note: format!("where nothing has changed {again:.3} ms"),
+    }
+    .print();
+}
+
+/// G12 and G13: a tree of source files, indexed and indexed again, beside git and beside the bare work.
+fn tree(runtime: &Runtime) {
+    const FILES: usize = 5_000;
+    let place = Place::new(Durability::Process);
+    let mut words = Words(4);
+    let mut bytes = 0;
+    let paths: Vec<String> = (0..FILES)
+        .map(|n| {
+            let size = [500, 2_000, 4_000, 9_000, 40_000][words.next(5)];
+            bytes += size;
+            place.file(&format!("d{}/file_{n}.rs", n / 10), &words.text(size))
+        })
+        .collect();
+    let git = |args: &[&str]| {
+        let mut command = Command::new("git");
+        command.args(["-c", "core.safecrlf=false", "-C"]).arg(place.work()).args(args);
+        // The machine's own settings would decide about the figure.
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+        let (done, time) = timed(|| command.stdout(Stdio::null()).stderr(Stdio::null()).status());
+        done.is_ok_and(|status| status.success()).then_some(time)
+    };
+    let bare = || timed(|| walk_and_hash(&place.work())).1;
+    let walked = median((0..5).map(|_| bare()).collect());
+    // Each index in a store of its own, for the second one would find everything known.
+    let mut firsts = Vec::new();
+    for n in 0..3 {
+        let store = SqliteStore::open(place.directory.path().join(format!("{n}.db")), Durability::Process);
+        let other = Place { directory: tempfile::tempdir().unwrap(), store: store.unwrap() };
+        fs::create_dir(other.work()).unwrap();
+        let engine = runtime.block_on(other.open("s", false));
+        firsts.push(timed(|| runtime.block_on(index_all(&engine, &paths))).1);
+        runtime.block_on(other.store.close()).unwrap();
+    }
+    let first = median(firsts);
+    let engine = runtime.block_on(place.open("s", false));
+    runtime.block_on(index_all(&engine, &paths));
+    runtime.block_on(engine.close()).unwrap();
+    let note = format!("{FILES} files, {:.0} MB", f64::from(u32::try_from(bytes).unwrap()) / 1e6);
+    let figure = |name, what, ours, peer, beside, good, stretch| {
+        Figure { name, what, ours, peer, beside, unit: "ms", good, stretch, note: note.clone() }.print();
+    };
+    figure("G12", "first index of a tree", first, "walk + read + SHA-256, 2 threads", walked, 5.0, 3.0);
+    let Some(added) = git(&["init", "-q"]).and_then(|_| git(&["add", "."])) else {
+        return not_run("G12 and G13 beside git: there is no git on this machine");
+    };
+    let added = median(vec![added]);
+    figure("G12", "first index of a tree", first, "git add", added, 1.0 / 3.0, f64::INFINITY);
+
+    let (mut ours, mut peer) = (Vec::new(), Vec::new());
+    for _ in 0..9 {
+        peer.push(git(&["status", "--porcelain"]).unwrap());
+        let (engine, time) = timed(|| runtime.block_on(place.open("s", false)));
+        ours.push(time);
+        runtime.block_on(engine.close()).unwrap();
+    }
+    figure("G13", "the same tree again, unchanged", median(ours), "git status", median(peer), 2.0, 1.0);
+}
+
+async fn index_all(engine: &Engine, paths: &[String]) {
+    let mut running = JoinSet::new();
+    for path in paths {
+        if running.len() >= 64 {
+            running.join_next().await.unwrap().unwrap();
+        }
+        let (engine, path) = (engine.clone(), path.clone());
+        running.spawn(async move { drop(engine.index_file(&path, None).await.unwrap()) });
+    }
+    running.join_all().await;
+}
+
+fn walk_and_hash(root: &Path) {
+    let mut paths = Vec::new();
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let entry = entry.unwrap();
+            match entry.file_type().unwrap().is_dir() {
+                true if entry.file_name() != ".git" => directories.push(entry.path()),
+                true => {}
+                false => paths.push(entry.path()),
+            }
+        }
+    }
+    std::thread::scope(|scope| {
+        for share in paths.chunks(paths.len().div_ceil(THREADS)) {
+            scope.spawn(move || {
+                for path in share {
+                    black_box(Digest::of(&fs::read(path).unwrap()));
+                }
+            });
+        }
+    });
+}
+
+/// G14: a session with 1,000 files is resumed.
+fn resumed(runtime: &Runtime) {
+    let place = Place::new(Durability::Process);
+    let mut words = Words(5);
+    let paths: Vec<String> =
+        (0..1_000).map(|n| place.file(&format!("d{}/file_{n}.rs", n / 20), &words.text(8_000))).collect();
+    let engine = runtime.block_on(place.open("s", true));
+    runtime.block_on(index_all(&engine, &paths));
+    let ids: Vec<ObjectId> = runtime.block_on(engine.session_sets()).unwrap().session_index;
+    runtime.block_on(engine.close()).unwrap();
+    runtime.block_on(place.store.flush()).unwrap();
+    let (mut ours, mut peer) = (Vec::new(), Vec::new());
+    for _ in 0..21 {
+        let (_, time) = timed(|| {
+            for path in &paths {
+                black_box(fs::metadata(path).unwrap());
+            }
+            for id in &ids {
+                black_box(runtime.block_on(place.store.get(id, AsOf::default())).unwrap().unwrap());
+            }
+        });
+        peer.push(time);
+        let (engine, time) = timed(|| runtime.block_on(place.open("s", true)));
+        ours.push(time);
+        runtime.block_on(engine.close()).unwrap();
+    }
+    let ours = median(ours);
+    Figure {
+        name: "G14",
+        what: "resume with 1,000 files, none changed",
+        ours,
+        peer: "1,000 stats + 1,000 reads of the store",
+        beside: median(peer),
+        unit: "ms",
+        good: 2.0,
+        stretch: 1.2,
+        note: String::new(),
+    }
+    .print();
+
+    // Everything changed: all of it is read, hashed and written.
+    let mut changed = Vec::new();
+    for _ in 0..5 {
+        for path in &paths {
+            fs::write(path, words.text(8_000)).unwrap();
+        }
+        let (engine, time) = timed(|| runtime.block_on(place.open("s", true)));
+        changed.push(time);
+        runtime.block_on(engine.close()).unwrap();
+    }
+    for (what, ours) in
+        [("resume with 1,000 files", ours), ("the same, all of them changed", median(changed))]
+    {
+        let (peer, note) = ("the bound of a second", String::new());
+        Figure { name: "G14", what, ours, peer, beside: 1_000.0, unit: "ms", good: 1.0, stretch: 0.5, note }
+            .print();
+    }
+}
+
+/// Twenty results of one answer: recorded at once, and one after the other.
+fn at_once(runtime: &Runtime) {
+    let place = Place::new(Durability::Power);
+    let engine = runtime.block_on(place.open("s", false));
+    let mut words = Words(6);
+    let (mut together, mut one_by_one) = (Vec::new(), Vec::new());
+    for round in 0..30 {
+        let mut calls = |kind: &str| -> Vec<ToolcallInput> {
+            (0..20).map(|n| call(format!("{kind}{round}_{n}"), words.text(2_000))).collect()
+        };
+        let (first, second) = (calls("a"), calls("b"));
+        runtime.block_on(engine.append_turn(json!({ "role": "user", "content": Value::Null }))).unwrap();
+        let time = timed(|| {
+            runtime.block_on(async {
+                for call in first {
+                    engine.receive(call).await.unwrap();
+                }
+            });
+        });
+        one_by_one.push(time.1);
+        let time = timed(|| {
+            runtime.block_on(async {
+                let mut running = JoinSet::new();
+                for call in second {
+                    let engine = engine.clone();
+                    running.spawn(async move { drop(engine.receive(call).await.unwrap()) });
+                }
+                running.join_all().await;
+            });
+        });
+        together.push(time.1);
+    }
+    Figure {
+        name: "group",
+        what: "20 results of one answer, recorded at once",
+        ours: median(together),
+        peer: "one after the other",
+        beside: median(one_by_one),
+        unit: "ms",
+        good: 0.33,
+        stretch: 0.2,
+        note: String::new(),
+    }
+    .print();
+}
+
+#[expect(clippy::print_stderr, reason = "it is not a figure")]
+fn not_run(why: &str) {
+    eprintln!("not run: {why}");
+}

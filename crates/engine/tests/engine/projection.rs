@@ -1,0 +1,489 @@
+//! The projection: plans applied one after the other give what a full rebuild gives, byte for byte, whatever
+//! happens to the conversation in between; and nothing that a harness hands over makes it panic.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use context_engine::{Call, Edit, Engine, Incoming, Plan, ToolcallInput};
+use context_model::error::ErrorCode;
+use context_model::id::{ObjectId, SessionId};
+use context_model::object::Status;
+use context_model::pricing::Prices;
+use context_model::time::TxId;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use serde_json::{Value, json};
+
+use crate::bench::{Backend, Bench, say};
+
+/// The circumstances of a call that rolls whatever pays.
+fn call(now_ms: i64) -> Call {
+    Call {
+        model: "m".into(),
+        prices: Prices::new(0.1, 1.25),
+        lookback_blocks: None,
+        context_window: 0,
+        cache_ttl_ms: 300_000,
+        now_ms,
+        system_tokens: 1_000,
+        only_at_user_turn: false,
+        at_user_turn: false,
+        rolls: true,
+    }
+}
+
+/// The circumstances of one that does what is left to do and begins no roll of its own.
+fn quiet(now_ms: i64) -> Call {
+    Call { only_at_user_turn: true, ..call(now_ms) }
+}
+
+/// A message as the harness keeps it, and as the model is shown it.
+#[derive(Clone, Debug)]
+struct Message {
+    key: String,
+    raw: Value,
+    shown: Value,
+}
+
+/// What a tool gave: the object and its whole text.
+#[derive(Clone, Debug)]
+struct Output {
+    id: ObjectId,
+    text: String,
+}
+
+/// A harness that keeps a conversation, and applies plans as one does.
+struct Harness {
+    bench: Bench,
+    engine: Engine,
+    messages: Vec<Message>,
+    /// How many of them the engine has.
+    sent: usize,
+    made: usize,
+    now: i64,
+    points: Vec<(usize, TxId)>,
+    outputs: Vec<Output>,
+    /// What the last plan may change besides what a roll does: everything, after a rebuild.
+    rebuilt: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A user's message.
+    Ask,
+    /// An answer with calls, each with a tool, a size of its output, and whether the harness reports it at once.
+    Work(Vec<(usize, usize, bool)>),
+    Prose,
+    Deactivate(usize),
+    Pin(usize),
+    Unpin(usize),
+    Activate(usize),
+    RollNow,
+    Undo,
+    /// A long pause: the provider has forgotten the prefix.
+    Idle,
+    /// Back to an earlier point: what comes after it is cut off.
+    Branch(usize),
+    /// The harness puts a summary in place of the first messages.
+    Compact(usize),
+    /// Another process takes over.
+    Reopen,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let n = 0..8_usize;
+    let calls = prop::collection::vec((0..4_usize, 0..6_usize, any::<bool>()), 1..4);
+    prop_oneof![
+        3 => Just(Step::Ask),
+        8 => calls.prop_map(Step::Work),
+        1 => Just(Step::Prose),
+        2 => n.clone().prop_map(Step::Deactivate),
+        1 => n.clone().prop_map(Step::Pin),
+        1 => n.clone().prop_map(Step::Unpin),
+        1 => n.clone().prop_map(Step::Activate),
+        1 => Just(Step::RollNow),
+        1 => Just(Step::Undo),
+        1 => Just(Step::Idle),
+        1 => n.clone().prop_map(Step::Branch),
+        1 => n.prop_map(Step::Compact),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+/// How long an output is in lines: some are shown as excerpts, some are shorter than a reference.
+const LINES: [usize; 6] = [0, 1, 20, 60, 400, 2_000];
+const TOOLS: [&str; 4] = ["bash", "custom", "write", "read"];
+
+fn text_of_lines(name: &str, lines: usize) -> String {
+    (0..lines).map(|n| format!("{name} line {n}: lorem ipsum dolor sit amet\n")).collect()
+}
+
+impl Harness {
+    async fn new() -> Self {
+        let bench = Bench::new(Backend::Memory);
+        for name in ["a", "b"] {
+            bench.write(name, text_of_lines(name, 60));
+        }
+        let engine = bench.open("s").await;
+        let points = vec![(0, engine.point().await.unwrap())];
+        Self {
+            bench,
+            engine,
+            messages: Vec::new(),
+            sent: 0,
+            made: 0,
+            now: 1_700_000_000_000,
+            points,
+            outputs: Vec::new(),
+            rebuilt: true,
+        }
+    }
+
+    fn push(&mut self, raw: Value) {
+        self.made += 1;
+        self.messages.push(Message { key: format!("m{}", self.made), shown: raw.clone(), raw });
+    }
+
+    fn answer(&mut self, blocks: Value, reason: &str) {
+        self.now += 5_000;
+        self.push(json!({
+            "role": "assistant", "content": blocks, "timestamp": self.now, "stopReason": reason, "model": "m",
+        }));
+    }
+
+    async fn take(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        match step {
+            Step::Ask => self.push(json!({ "role": "user", "content": format!("question {}", self.made) })),
+            Step::Prose => self.answer(json!([{ "type": "text", "text": "so it is" }]), "stop"),
+            Step::Work(calls) => self.work(calls).await,
+            Step::Deactivate(n) => drop(self.engine.deactivate(&self.name(*n)).await.unwrap()),
+            Step::Pin(n) => drop(self.engine.pin(&self.name(*n)).await.unwrap()),
+            Step::Unpin(n) => drop(self.engine.unpin(&self.name(*n)).await.unwrap()),
+            Step::Activate(n) => drop(self.engine.activate(&self.name(*n), None).await.unwrap()),
+            Step::RollNow => {
+                let plan = self.engine.roll_now(&call(self.now)).await.unwrap();
+                self.apply(&plan, 0)?;
+            }
+            Step::Undo => {
+                let plan = self.engine.undo_roll().await.unwrap();
+                apply(&mut self.messages, &plan);
+            }
+            Step::Idle => self.now += 3_600_000,
+            Step::Branch(n) => self.branch(*n).await,
+            Step::Compact(n) => self.compact(*n).await,
+            Step::Reopen => {
+                self.engine = self.bench.open("s").await;
+                self.rebuild(self.sent).await;
+            }
+        }
+        self.advance().await
+    }
+
+    /// An object of the session, or a name that it does not have.
+    fn name(&self, n: usize) -> String {
+        self.outputs.iter().rev().nth(n).map_or("nothing".into(), |output| output.id.to_string())
+    }
+
+    async fn work(&mut self, calls: &[(usize, usize, bool)]) {
+        let first = self.made;
+        let (mut blocks, mut results) = (vec![json!({ "type": "text", "text": "let me see" })], Vec::new());
+        for (place, (tool, size, reported)) in calls.iter().enumerate() {
+            let (tool, lines) = (TOOLS[*tool], LINES[*size]);
+            let (id, file) = (format!("call_{first}_{place}"), ["a", "b"][size % 2]);
+            let long = text_of_lines("argument", lines.min(80));
+            let args = match tool {
+                "write" => json!({ "path": format!("out{place}"), "content": long }),
+                "read" => json!({ "path": file }),
+                "bash" => json!({ "command": format!("show {id}") }),
+                _ => json!({ "what": long, "n": size }),
+            };
+            let text = match tool {
+                "read" => std::fs::read_to_string(self.bench.path(file)).unwrap(),
+                "write" => "written".to_owned(),
+                _ => text_of_lines(&id, lines),
+            };
+            blocks.push(json!({ "type": "toolCall", "id": id, "name": tool, "arguments": args }));
+            results.push((id, tool, args, text, *reported));
+        }
+        self.answer(Value::Array(blocks), "toolUse");
+        for (id, tool, args, text, reported) in results {
+            let mut shown = text.clone();
+            if reported {
+                let birth = self
+                    .engine
+                    .receive(ToolcallInput {
+                        call_id: id.clone(),
+                        tool: tool.into(),
+                        args: args.as_object().unwrap().clone(),
+                        args_display: None,
+                        content: text.clone(),
+                        status: Status::Ok,
+                        file_refs: Vec::new(),
+                    })
+                    .await
+                    .unwrap();
+                if let Some(header) = birth.header {
+                    shown = format!("{header}\n{text}");
+                }
+            }
+            self.outputs.push(Output { id: ObjectId::new(&id), text });
+            self.push(json!({
+                "role": "toolResult", "toolCallId": id, "toolName": tool, "isError": false,
+                "content": [{ "type": "text", "text": shown }], "timestamp": self.now,
+            }));
+        }
+    }
+
+    async fn branch(&mut self, n: usize) {
+        let (length, tx) = self.points[n % self.points.len()];
+        self.points.retain(|(_, point)| *point <= tx);
+        self.messages.truncate(length);
+        restore(&self.engine, tx).await;
+        let kept: Vec<&Value> = self.messages.iter().map(|message| &message.raw).collect();
+        self.outputs.retain(|output| kept.iter().any(|raw| raw["toolCallId"] == output.id.as_str()));
+        self.rebuild(length).await;
+    }
+
+    async fn compact(&mut self, n: usize) {
+        // A call and its results are not torn apart.
+        let users = self.messages.iter().enumerate().filter(|(_, m)| m.raw["role"] == "user");
+        let Some((cut, _)) = users.skip(1).nth(n % 3) else { return };
+        let summary = json!({ "role": "compactionSummary", "summary": format!("{cut} messages") });
+        self.made += 1;
+        let summary = Message { key: format!("m{}", self.made), raw: summary.clone(), shown: summary };
+        self.messages.splice(..cut, [summary]);
+        self.points.clear();
+        self.rebuild(self.messages.len()).await;
+        self.points.push((self.messages.len(), self.engine.point().await.unwrap()));
+    }
+
+    /// What a harness does that stores no edits: all its messages are handed over as they are.
+    async fn rebuild(&mut self, recorded: usize) {
+        for message in &mut self.messages {
+            message.shown = message.raw.clone();
+        }
+        let plan =
+            self.engine.resync(incoming(&self.messages, true), recorded, &quiet(self.now)).await.unwrap();
+        assert_eq!(plan.edits, []);
+        (self.sent, self.rebuilt) = (self.messages.len(), true);
+    }
+
+    async fn advance(&mut self) -> Result<(), TestCaseError> {
+        let fresh = incoming(&self.messages[self.sent..], true);
+        let first = std::mem::replace(&mut self.sent, self.messages.len());
+        let plan = self.engine.advance(fresh, &call(self.now)).await.unwrap();
+        if self.rebuilt {
+            apply(&mut self.messages, &plan);
+            self.rebuilt = false;
+        } else {
+            self.apply(&plan, first)?;
+        }
+        self.points.push((self.messages.len(), self.engine.point().await.unwrap()));
+        Ok(())
+    }
+
+    /// Applies a plan whose new messages begin at a place: what was sent before changes by a roll alone, and
+    /// what was not sent yet is not collapsed.
+    fn apply(&mut self, plan: &Plan, first: usize) -> Result<(), TestCaseError> {
+        for edit in &plan.edits {
+            let place = self.messages.iter().position(|message| message.key == *key_of(edit));
+            prop_assert!(place.is_some(), "an edit of a message that is not there: {edit:?}");
+            if place < Some(first) {
+                prop_assert!(plan.receipt.is_some(), "a sent message changes without a roll: {edit:?}");
+            } else if let Edit::Result { text: Some(text), .. } = edit {
+                prop_assert!(first == 0 || !text.starts_with("toolcall_ref"), "collapsed unseen: {text}");
+            }
+        }
+        apply(&mut self.messages, plan);
+        Ok(())
+    }
+
+    /// Another process that knows nothing but the store and the messages, edited or not, shows the same.
+    async fn check(&self) -> Result<(), TestCaseError> {
+        for raw in [true, false] {
+            let engine = self.bench.open("s").await;
+            let mut messages = self.messages.clone();
+            if raw {
+                messages.iter_mut().for_each(|message| message.shown = message.raw.clone());
+            }
+            engine.resync(incoming(&messages, raw), messages.len(), &quiet(self.now)).await.unwrap();
+            let plan = engine.advance(Vec::new(), &quiet(self.now)).await.unwrap();
+            prop_assert!(raw || plan.edits.is_empty(), "edits that are there already: {:?}", plan.edits);
+            apply(&mut messages, &plan);
+            for (rebuilt, mine) in messages.iter().zip(&self.messages) {
+                prop_assert_eq!(rebuilt.shown.to_string(), mine.shown.to_string(), "raw: {}", raw);
+            }
+            prop_assert_eq!(engine.assemble().await.unwrap(), self.engine.assemble().await.unwrap());
+        }
+        Ok(())
+    }
+
+    /// Whatever was collapsed can be had again, byte for byte.
+    async fn check_outputs(&self) -> Result<(), TestCaseError> {
+        for output in &self.outputs {
+            let change = self.engine.activate(output.id.as_str(), None).await.unwrap();
+            prop_assert_eq!(change.content.as_ref(), Some(&output.text));
+        }
+        Ok(())
+    }
+}
+
+async fn restore(engine: &Engine, tx: TxId) {
+    engine.restore(&SessionId::new("s").unwrap(), tx, None).await.unwrap();
+}
+
+fn incoming(messages: &[Message], raw: bool) -> Vec<Incoming> {
+    let message = |m: &Message| if raw { m.raw.clone() } else { m.shown.clone() };
+    messages.iter().map(|m| Incoming { key: m.key.clone(), message: message(m) }).collect()
+}
+
+fn key_of(edit: &Edit) -> &String {
+    let (Edit::Result { key, .. } | Edit::Arguments { key, .. }) = edit;
+    key
+}
+
+fn apply(messages: &mut [Message], plan: &Plan) {
+    for edit in &plan.edits {
+        let message = messages.iter_mut().find(|message| message.key == *key_of(edit)).unwrap();
+        message.shown = message.raw.clone();
+        match edit {
+            Edit::Result { text: Some(text), .. } => {
+                message.shown["content"] = json!([{ "type": "text", "text": text }]);
+            }
+            Edit::Result { text: None, .. } => {}
+            Edit::Arguments { calls, .. } => {
+                let blocks = message.shown["content"].as_array_mut().unwrap();
+                let made: Vec<&mut Value> = blocks.iter_mut().filter(|b| b["type"] == "toolCall").collect();
+                for (position, block) in made.into_iter().enumerate() {
+                    if let Some(call) = calls.iter().find(|call| call.position == position) {
+                        assert_eq!(block["id"], call.call_id.as_str(), "another call's arguments");
+                        block["arguments"] = Value::Object(call.args.clone());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// So many cases, or the full figure where `CONTEXT_LONG` is set.
+fn runner(usual: u32, long: u32) -> TestRunner {
+    let cases = if std::env::var_os("CONTEXT_LONG").is_some() { long } else { usual };
+    TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() })
+}
+
+#[test]
+fn plans_one_after_the_other_give_what_a_full_rebuild_gives() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let outcome = runner(60, 10_000).run(&prop::collection::vec(step(), 1..40), |steps| {
+        runtime.block_on(async {
+            let mut harness = Harness::new().await;
+            for (n, step) in steps.iter().enumerate() {
+                harness.take(step).await?;
+                if n % 8 == 7 {
+                    harness.check().await?;
+                }
+            }
+            harness.check().await?;
+            harness.check_outputs().await
+        })
+    });
+    outcome.unwrap();
+}
+
+/// Any JSON, some of it shaped like messages.
+fn junk() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "(?s).{0,12}".prop_map(Value::from),
+        prop_oneof!["call_[0-3]", "read", "bash", "id=[a-z0-9]{0,9} type=toolcall tool=x status=ok"]
+            .prop_map(Value::from),
+    ];
+    let value = leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-z]{1,6}", inner, 0..4)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    });
+    let block = (
+        prop_oneof!["text", "toolCall", "image", "thinking", ".{0,3}"],
+        prop_oneof!["call_[0-3]", Just(String::new())],
+        value.clone(),
+    )
+        .prop_map(|(kind, id, inner)| {
+            json!({ "type": kind, "id": id, "name": "read", "text": inner, "arguments": inner, "thinking": inner })
+        });
+    let content = prop_oneof![
+        2 => prop::collection::vec(block, 0..4).prop_map(Value::from),
+        1 => value.clone(),
+    ];
+    let message = (
+        prop_oneof!["user", "assistant", "toolResult", "custom", ".{0,3}"],
+        "call_[0-3]|",
+        content,
+        any::<i64>(),
+    )
+        .prop_map(|(role, id, content, time)| {
+            json!({
+                "role": role, "toolCallId": id, "toolName": "read", "content": content, "timestamp": time,
+                "usage": { "input": time, "cacheRead": content, "output": -1 }, "stopReason": id,
+            })
+        });
+    prop_oneof![1 => value, 6 => message]
+}
+
+#[test]
+fn whatever_a_harness_hands_over_is_taken_or_refused_and_never_a_panic() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let batch = prop::collection::vec((0..5_u8, junk()), 0..6);
+    let calls =
+        (any::<i64>(), any::<u64>(), any::<f64>(), any::<f64>(), any::<[bool; 4]>(), any::<Option<u32>>());
+    let batches = prop::collection::vec((batch, 0..9_usize, calls), 1..6);
+    let limit = Duration::from_secs(600);
+    let start = Instant::now();
+    let runs = Cell::new(0_u64);
+    let outcome = runner(300, 1_000_000).run(&batches, |batches| {
+        if start.elapsed() > limit {
+            return Ok(());
+        }
+        runs.set(runs.get() + 1);
+        runtime.block_on(async {
+            let bench = Bench::new(Backend::Memory);
+            let engine = bench.open("s").await;
+            for (batch, recorded, (now, window, read, write, flags, lookback)) in batches {
+                let incoming: Vec<Incoming> = batch
+                    .into_iter()
+                    .map(|(key, message)| Incoming { key: key.to_string(), message })
+                    .collect();
+                let call = Call {
+                    prices: Prices::new(read, write),
+                    lookback_blocks: lookback,
+                    context_window: window,
+                    only_at_user_turn: flags[0],
+                    at_user_turn: flags[1],
+                    rolls: flags[2],
+                    cache_ttl_ms: now.wrapping_mul(3),
+                    ..call(now)
+                };
+                let outcome = if flags[3] {
+                    engine.advance(incoming, &call).await
+                } else {
+                    engine.resync(incoming, recorded, &call).await
+                };
+                if let Err(error) = outcome {
+                    prop_assert_eq!(error.code(), ErrorCode::InvalidArgument, "{}", error);
+                }
+                engine.roll_now(&call).await.unwrap();
+                engine.undo_roll().await.unwrap();
+            }
+            // The session is whole: it can be opened again and is the same.
+            let view = engine.assemble().await.unwrap();
+            prop_assert_eq!(bench.open("s").await.assemble().await.unwrap(), view);
+            Ok(())
+        })
+    });
+    outcome.unwrap();
+    say(&format!("a harness's messages: {} runs, no panic", runs.get()));
+}

@@ -1,0 +1,82 @@
+/** Where the objects of a session are: what the settings and the variables of the environment make of it. */
+import type { StoreOptions, StoreState } from '../index.js'
+
+/** An XTDB database, as the settings name it. */
+export interface XtdbPlace {
+  /** The node that is used first. */
+  url: string
+  /** Further nodes of the same database, for fail-over. */
+  urls?: string[]
+  /** The file that takes every write at once and sends it on. Default: one for each `url`, beside the default store. */
+  journal?: string
+}
+
+/** A store, and what the person is told of where it is. */
+export interface Place {
+  options: StoreOptions
+  name: string
+}
+
+/** Milliseconds after which the status line says that something waits. */
+const LONG_MS = 30_000
+
+/**
+ * The store of a session. CONTEXT_STORE (`sqlite`, `xtdb` or `memory`) and CONTEXT_STORE_PATH win over the settings.
+ * Throws a sentence where they contradict themselves. `kept`: whether Pi keeps the session.
+ */
+export function placeOf(
+  kept: boolean,
+  setting: string | XtdbPlace | undefined,
+  env: NodeJS.ProcessEnv,
+  defaultPath: () => string,
+): Place {
+  const kind = env['CONTEXT_STORE'] || undefined
+  // A session that Pi does not keep leaves nothing behind here either.
+  if (!kept || kind === 'memory') return { options: { kind: 'memory' }, name: 'memory' }
+  if (kind !== undefined && kind !== 'sqlite' && kind !== 'xtdb')
+    throw new Error(`CONTEXT_STORE is sqlite, xtdb or memory, not "${kind}"`)
+  const path = env['CONTEXT_STORE_PATH'] || undefined
+  const remote = typeof setting === 'object' ? setting : undefined
+  if (kind === 'xtdb' || (kind === undefined && path === undefined && remote !== undefined))
+    return xtdb(kind === undefined ? {} : env, remote)
+  const file = path ?? (typeof setting === 'string' ? setting : defaultPath())
+  return { options: { kind: 'sqlite', path: file }, name: file }
+}
+
+function xtdb(env: NodeJS.ProcessEnv, setting: XtdbPlace | undefined): Place {
+  const given = (env['CONTEXT_XTDB_URL'] ?? '').split(/[\s,]+/).filter((url) => url !== '')
+  const [url, ...urls] = given.length > 0 ? given : setting === undefined ? [] : [setting.url, ...(setting.urls ?? [])]
+  if (url === undefined)
+    throw new Error('CONTEXT_STORE=xtdb needs the address of a node in CONTEXT_XTDB_URL, as http://127.0.0.1:3000')
+  const journal = env['CONTEXT_XTDB_JOURNAL'] || setting?.journal
+  return {
+    options: { kind: 'xtdb', url, urls, ...(journal === undefined ? {} : { journal }) },
+    name: `xtdb ${withoutPassword(url)}`,
+  }
+}
+
+/** Where the store is and how it stands, in one line. */
+export function storeLine(name: string, state: StoreState): string {
+  const { kind, connected, queued, waitingSince, lastError } = state
+  if (kind !== 'xtdb' || connected === undefined) return name
+  // After a fail-over another node answers than the one that was named.
+  const parts = [`xtdb ${state.url ?? ''}`, queued > 0 ? waiting(queued, waitingSince) : 'everything sent']
+  if (!connected) parts.push('no answer')
+  if (lastError !== undefined) parts.push(`last error: ${lastError.replaceAll(/\s+/g, ' ')}`)
+  return parts.join(', ')
+}
+
+/** What the status line says of a queue: something only where it has been waiting for long. */
+export function longWait({ queued, waitingSince }: StoreState, nowMs: number): string | undefined {
+  if (queued === 0 || waitingSince === undefined || nowMs - Date.parse(waitingSince) < LONG_MS) return undefined
+  return `${queued} waiting for XTDB`
+}
+
+function waiting(count: number, since: string | undefined): string {
+  const what = `${count} ${count === 1 ? 'transaction' : 'transactions'} waiting`
+  return since === undefined ? what : `${what} since ${since}`
+}
+
+function withoutPassword(url: string): string {
+  return url.replace(/^(\w+:\/\/)[^/@]*@/, '$1')
+}
