@@ -25,6 +25,8 @@ pub(crate) struct Sight {
     guarded: HashSet<usize>,
     /// Results and arguments of the current user turn: those that are active are whole until it ends.
     current: HashSet<usize>,
+    /// What a person brought back by undoing a roll: it is whole while it is active.
+    brought_back: HashSet<usize>,
 }
 
 /// One piece of the request.
@@ -269,6 +271,7 @@ impl Sight {
     /// Makes pieces whole again that a roll replaced.
     pub fn undo(&mut self, roll: &Roll) {
         for place in &roll.items {
+            self.brought_back.insert(*place);
             let piece = &mut self.pieces[*place];
             piece.form = Form::Born;
             match &piece.kind {
@@ -368,6 +371,7 @@ impl Sight {
         let pinned = |id: &ObjectId| sets.pinned().contains(id);
         let gone = |id: &ObjectId| !sets.active().contains(id) && !pinned(id);
         let is_current = self.current.contains(&place);
+        let is_fresh = is_current || self.brought_back.contains(&place);
         let next = match &piece.kind {
             PieceKind::Fixed => None,
             PieceKind::Result { object, file, .. } => {
@@ -379,11 +383,11 @@ impl Sight {
                 } else if piece.superseded || gone(object) {
                     Some(Form::Reference)
                 } else {
-                    (!is_current).then_some(Form::Faded)
+                    (!is_fresh).then_some(Form::Faded)
                 }
             }
             PieceKind::Arguments { calls } => {
-                let old = |id: &ObjectId| gone(id) || !(is_current || pinned(id));
+                let old = |id: &ObjectId| gone(id) || !(is_fresh || pinned(id));
                 let all = calls.iter().all(|call| call.object.as_ref().is_some_and(old));
                 all.then_some(Form::Reference)
             }
