@@ -1,6 +1,6 @@
 //! Errors with a stable `code`, for every method that returns a promise.
 
-use context_engine::EngineError;
+use context_engine::{EngineError, caught};
 use context_model::error::ModelError;
 use context_model::id::ObjectId;
 use context_outputs::OutputError;
@@ -94,7 +94,13 @@ where
     T: Send + 'static,
     U: ToNapiValue + 'static,
 {
-    env.spawn_future_with_callback(async move { Ok(future.await) }, move |env, outcome| {
+    let defect = || {
+        Coded::failed(
+            "a defect of pi-context-manager ended this call; what was acknowledged is stored: close this instance and \
+             open the session again",
+        )
+    };
+    env.spawn_future_with_callback(async move { Ok(caught(future, defect).await) }, move |env, outcome| {
         outcome.map(convert).map_err(|error| error.into_napi(env))
     })
 }

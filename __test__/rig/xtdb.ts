@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { onCleanUp, onExit } from './cleanup.ts'
+import { onCleanUp } from './cleanup.ts'
 
 /** The script that starts a node: CONTEXT_XTDB_START, or the one beside the checkout. */
 const SCRIPT = process.env['CONTEXT_XTDB_START'] ?? fileURLToPath(new URL('../../../shared/xtdb/start', import.meta.url))
@@ -24,20 +24,36 @@ export function noXtdb(): string | undefined {
   return undefined
 }
 
+/**
+ * Runs the script, says the node's process id, and ends the node when the input is closed: that happens also when this
+ * process is killed, and no node may be left behind.
+ */
+const GUARD = `exec 3<&0
+"$@" </dev/null & node=$!
+echo $node
+(cat <&3 >/dev/null; kill -9 $node; rm -rf "$3") & guard=$!
+wait $node; code=$?
+kill $guard
+exit $code`
+
+/** A node's process. */
+interface Running {
+  guard: ChildProcess
+  pid: number
+}
+
 /** A running node. */
 export class XtdbNode {
   readonly port: number
   readonly #folder: string
   readonly #kind: string
-  #child: ChildProcess
-  readonly #forget: () => void
+  #running: Running
 
-  private constructor(port: number, folder: string, kind: string, child: ChildProcess) {
+  private constructor(port: number, folder: string, kind: string, running: Running) {
     this.port = port
     this.#folder = folder
     this.#kind = kind
-    this.#child = child
-    this.#forget = onExit(() => this.#remove())
+    this.#running = running
   }
 
   /** Starts one; where it ends at its start, it says why and tries again with another port. */
@@ -61,32 +77,27 @@ export class XtdbNode {
 
   /** Ends it as a crash does. */
   async kill9(): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
-    const ended = new Promise((resolve) => this.#child.once('exit', resolve))
-    this.#child.kill('SIGKILL')
+    const { guard, pid } = this.#running
+    if (guard.exitCode !== null || guard.signalCode !== null) return
+    const ended = new Promise((resolve) => guard.once('exit', resolve))
+    process.kill(pid, 'SIGKILL')
     await ended
   }
 
   /** Starts it again on its port and data. */
   async restart(): Promise<void> {
     await this.kill9()
-    this.#child = await run(this.port, this.#folder, this.#kind)
+    this.#running = await run(this.port, this.#folder, this.#kind)
   }
 
   /** Stops the process where it is, or lets it go on. */
   freeze(frozen: boolean): void {
-    this.#child.kill(frozen ? 'SIGSTOP' : 'SIGCONT')
+    process.kill(this.#running.pid, frozen ? 'SIGSTOP' : 'SIGCONT')
   }
 
   /** Ends it for good. */
   async end(): Promise<void> {
     await this.kill9()
-    this.#forget()
-    this.#remove()
-  }
-
-  #remove(): void {
-    this.#child.kill('SIGKILL')
     rmSync(this.#folder, { recursive: true, force: true, maxRetries: 3 })
   }
 }
@@ -110,25 +121,28 @@ export async function lastingNode(): Promise<XtdbNode> {
   return node
 }
 
-function run(port: number, folder: string, kind: string): Promise<ChildProcess> {
-  const env = { ...process.env, XTDB_JVM_OPTS: JVM }
-  const child = spawn(SCRIPT, [String(port), folder, kind], { env, stdio: ['ignore', 'ignore', 'pipe'] })
-  let log = ''
+function run(port: number, folder: string, kind: string): Promise<Running> {
+  const args = ['-c', GUARD, 'guard', SCRIPT, String(port), folder, kind]
+  const guard = spawn('bash', args, { env: { ...process.env, XTDB_JVM_OPTS: JVM } })
+  // It must not keep a test process alive that is done.
+  guard.unref()
+  let [log, pid] = ['', '']
   return new Promise((resolve, reject) => {
     const fail = (what: string): void => {
       clearTimeout(timer)
-      child.kill('SIGKILL')
+      guard.stdin.end()
       reject(new Error(`the XTDB node on port ${port} ${what}:\n${log.slice(-4000)}`))
     }
     const timer = setTimeout(() => fail('does not answer'), START_LIMIT_MS)
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    guard.stdout.setEncoding('utf8').on('data', (text: string) => (pid += text))
+    guard.stderr.setEncoding('utf8').on('data', (text: string) => {
       log += text
       if (!log.includes('answers on port')) return
       clearTimeout(timer)
-      resolve(child)
+      resolve({ guard, pid: Number(pid) })
     })
-    child.once('error', (error) => fail(`can't be started: ${error.message}`))
-    child.once('exit', (code, signal) => fail(`ended at its start (${code ?? signal})`))
+    guard.once('error', (error) => fail(`can't be started: ${error.message}`))
+    guard.once('exit', (code, signal) => fail(`ended at its start (${code ?? signal})`))
   })
 }
 

@@ -1,5 +1,8 @@
 //! What a use case can refuse or fail with.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Poll;
+
 use context_model::error::{ErrorCode, ModelError};
 use context_store::StoreError;
 
@@ -48,5 +51,45 @@ impl EngineError {
             Self::Io { .. } => ErrorCode::Io,
             Self::Closed => ErrorCode::Closed,
         }
+    }
+}
+
+/// Runs a call so that a panic in it, which is a defect of this library, is an error of the call and not the end
+/// of the caller's process. What panicked is not repeated in the error: it may hold a content.
+///
+/// # Errors
+/// Those of the call; `defect` after a panic.
+pub async fn caught<T, E>(
+    call: impl Future<Output = std::result::Result<T, E>>,
+    defect: impl FnOnce() -> E,
+) -> std::result::Result<T, E> {
+    let mut call = Box::pin(call);
+    let outcome = std::future::poll_fn(|context| {
+        // After a panic the call is dropped and never polled again; the state it worked on is behind locks.
+        match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context))) {
+            Ok(poll) => poll.map(Some),
+            Err(_) => Poll::Ready(None),
+        }
+    });
+    match outcome.await {
+        Some(outcome) => outcome,
+        None => Err(defect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_of_the_call_that_had_it() {
+        let call = async |wrong: bool| {
+            tokio::task::yield_now().await;
+            assert!(!wrong, "a defect");
+            Err::<(), _>("refused")
+        };
+        assert_eq!(caught(call(true), || "broken").await, Err("broken"));
+        assert_eq!(caught(call(false), || "broken").await, Err("refused"));
+        assert_eq!(caught(async { Ok::<_, &str>(7) }, || "broken").await, Ok(7));
     }
 }

@@ -32,7 +32,7 @@ mod versions;
 pub use assemble::{Assembled, Block};
 pub use control::{Part, SetChange};
 pub use engine::{Engine, SessionSets};
-pub use error::{EngineError, Result};
+pub use error::{EngineError, Result, caught};
 pub use ingest::IndexResult;
 pub use options::{DEFAULT_MAX_TEXT_BYTES, Options};
 pub use paths::{Disk, Paths, Place};

@@ -14,6 +14,10 @@ use crate::record::ToolcallInput;
 use crate::sight::CollapsedCall;
 use crate::taking::{Taking, excerpts};
 
+/// What other machines wrote is not asked for again before that many milliseconds are over: a harness may call
+/// several times at the start of a turn.
+const PULL_AGE_MS: i64 = 1_000;
+
 /// A message of the harness that the engine has not seen yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Incoming {
@@ -122,10 +126,17 @@ impl Engine {
         let mut state = self.inner.lock().await?;
         let policy = state.policy(call);
         state.sight.set_system_tokens(call.system_tokens);
+        // After an answer without calls the next thing is a user's message, and what others write until then counts.
+        let is_over = incoming.last().is_some_and(|one| one.message["role"] == "assistant");
         for one in incoming {
             self.inner.take_in(&mut state, &one, &policy, Taking::new(call), &mut plan).await?;
         }
-        self.inner.refresh_at_turn(&mut state).await?;
+        if is_over || (0..PULL_AGE_MS).contains(&(call.now_ms - state.pulled_ms)) {
+            self.inner.refresh(&mut state).await?;
+        } else {
+            state.pulled_ms = call.now_ms;
+            self.inner.refresh_at_turn(&mut state).await?;
+        }
         plan.notices = self.inner.notices(&mut state).await?;
         if call.rolls {
             plan.edits.append(&mut state.pending);

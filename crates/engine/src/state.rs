@@ -25,6 +25,7 @@ use crate::sight::{Excerpts, Sight};
 use crate::taking::OpenCalls;
 use crate::usage::Accounting;
 use crate::versions::KnownVersion;
+use crate::view::View;
 
 /// What a session holds in memory.
 #[derive(Default)]
@@ -44,6 +45,8 @@ pub(crate) struct State {
     pub point: TxId,
     /// Up to where other clients' writes have been taken in.
     pub seen: TxId,
+    /// When other machines' writes were asked for last, in the harness's milliseconds.
+    pub pulled_ms: i64,
     /// The version of each file that the model knows.
     pub known: HashMap<ObjectId, KnownVersion>,
     /// Files with a new version that no notice has been considered for yet.
@@ -72,6 +75,8 @@ pub(crate) struct State {
     pub repeated: HashMap<String, usize>,
     /// The objects of calls whose ID came again, by call ID and what the call is.
     pub same_calls: HashMap<(String, Digest), ObjectId>,
+    /// What was assembled last, as far as it still holds.
+    pub view: View,
     /// Whether the session document has a `display_paths` field.
     pub has_displays: bool,
     pub closed: bool,
@@ -216,6 +221,7 @@ impl Inner {
                         state.sight.start_turn(&state.sets);
                     }
                 }
+                state.view.after(&work, &self.chat_id, &self.prompt_id);
                 for id in work.change.touched() {
                     state.sight.touch(id, &state.sets);
                 }

@@ -1,5 +1,7 @@
 //! The words of a text, as the full-text index sees them: letters, digits and underscores, without case.
 
+use std::collections::VecDeque;
+
 /// The words that a query asks for: each part between spaces is one word, or several that must stand side by
 /// side (`foo.bar`). Parts without any letter or digit ask for nothing.
 pub(crate) fn wanted(query: &str) -> Vec<String> {
@@ -23,6 +25,22 @@ pub(crate) fn tokens(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
         rest = &word[end..];
         Some(found)
     })
+}
+
+/// Where the first of these phrases begins in a text: the byte offset. Each phrase is a list of words.
+pub(crate) fn first(text: &str, phrases: &[Vec<String>]) -> Option<usize> {
+    let found = |phrase: &Vec<String>| {
+        let mut last = VecDeque::with_capacity(phrase.len());
+        tokens(text).find_map(|token| {
+            if last.len() == phrase.len() {
+                last.pop_front();
+            }
+            last.push_back(token);
+            let is_it = last.iter().map(|(_, word)| word).eq(phrase.iter());
+            last.front().filter(|_| is_it).map(|(at, _)| *at)
+        })
+    };
+    phrases.iter().filter(|phrase| !phrase.is_empty()).filter_map(found).min()
 }
 
 /// The number of the line at this byte, counted from 1, and the line itself, shortened around that byte.

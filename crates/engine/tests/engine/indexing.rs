@@ -7,7 +7,7 @@ use context_model::index::Action;
 use rstest::rstest;
 use serde_json::json;
 
-use crate::bench::{Backend, Bench, check, refused};
+use crate::bench::{Backend, Bench, check, refused, search};
 
 async fn index(engine: &Engine, path: &str) -> Action {
     engine.index_file(path, None).await.unwrap().action
@@ -70,6 +70,9 @@ async fn a_file_is_created_unchanged_updated_and_deleted(
 #[case::cut_utf_8("g.txt", b"\xE2\x82", None, 0, "txt", "UTF-8")]
 #[case::encoded_surrogate("h.txt", b"\xED\xA0\x80", None, 0, "txt", "UTF-8")]
 #[case::utf_16("i.txt", b"\xFF\xFEa\0b\0", None, 0, "txt", "NUL")]
+#[case::utf_16_big_endian("j.txt", b"\xFE\xFF\0a\0b", None, 0, "txt", "NUL")]
+#[case::utf_16_without_latin("k.txt", b"\xFF\xFE\x2D\x4E\x87\x65", None, 0, "txt", "UTF-8")]
+#[case::line_separators("l.txt", "a\u{2028}b\u{85}c".as_bytes(), Some("a\u{2028}b\u{85}c"), 5, "txt", "")]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_text_and_what_is_not(
     #[case] name: &str,
@@ -219,4 +222,23 @@ async fn a_file_that_is_gone_when_it_is_read_is_deleted_if_it_was_known() {
     assert_eq!(index(&engine, &path).await, Action::Deleted);
     let sets = engine.session_sets().await.unwrap();
     assert_eq!((sets.session_index.len(), sets.active_set.len()), (1, 0), "a missing file is not activated");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_of_ten_megabytes_is_text_like_any_other() {
+    let bench = Bench::new(Backend::Sqlite);
+    let engine = bench.open("s").await;
+    let line = "0123456789abcdef ".repeat(10 * 1024 * 1024 / 17);
+    let path = bench.write("long.txt", &line);
+    let id = engine.index_file(&path, None).await.unwrap().id;
+    let document = bench.latest(&id).await.unwrap();
+    assert!(document.content() == Some(&line));
+    assert_eq!(document.source_hash(), Some(Digest::of(line.as_bytes())));
+    assert_eq!(document.field("char_count"), Some(&json!(line.len())));
+    // A part of it is bounded, so that it can be shown at all.
+    let part = engine.activate(id.as_str(), Some(context_engine::Part::Lines(1, 1))).await.unwrap();
+    let part = part.content.unwrap();
+    assert!(part.len() < 100_000 && part.contains("0123456789abcdef"), "{}", part.len());
+    let found = engine.search(&search("0123456789abcdef", None)).await.unwrap();
+    assert!(found[0].snippet.len() < 300, "{}", found[0].snippet.len());
 }

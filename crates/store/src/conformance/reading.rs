@@ -290,6 +290,10 @@ pub async fn a_search_finds_words_with_their_line(store: Arc<dyn Store>) {
     assert_eq!(one(format!("{rare}_COUNT")).await, [2]);
     assert_eq!(one(format!("{rare}.parse_value main")).await, [1]);
     assert_eq!(one(format!("{rare}.main")).await, [] as [usize; 0]);
+    // A text in which every word is a match costs its length.
+    let many = format!("{}\n{rare}q", format!("{rare}q ").repeat(100_000));
+    put(&store, toolcall(&unique("call"), &session, &many)).await;
+    assert_eq!(one(format!("{rare}q")).await, [1]);
     assert_eq!(one(format!("{rare} absent{rare}")).await, [] as [usize; 0]);
 
     let calls = Search { object_type: Some(ObjectType::Toolcall), ..look_for(&rare) };

@@ -15,6 +15,9 @@ const PORTION_VERSIONS: i64 = 500;
 /// Marks the first match in a text; a sequence that no text has at the place of a match by accident.
 const MARK: &str = "\u{1}\u{2}";
 
+/// Longer texts are not searched for a match that differs by an accent; such a hit names their first line.
+const MAX_MARKED: usize = 256 << 10;
+
 /// Takes the next contents and versions into the index; returns whether more may be waiting.
 pub(super) fn index_portion(connection: &Connection) -> Result<bool> {
     let (content, seq): (i64, i64) = connection
@@ -70,6 +73,8 @@ pub(super) fn search(connection: &Connection, query: &Search) -> Result<Vec<Hit>
     // Quoted parts are phrases and never operators: any text is a valid query.
     let phrases: Vec<String> =
         wanted.iter().map(|part| format!("\"{}\"", part.replace('"', "\"\""))).collect();
+    let words: Vec<Vec<String>> =
+        wanted.iter().map(|part| words::tokens(part).map(|(_, word)| word).collect()).collect();
     let mut find = connection.prepare_cached(
         "SELECT f.rowid, o.object_id, v.tx_id, bm25(contents_fts)
          FROM contents_fts f JOIN occurrences x ON x.content = f.rowid
@@ -84,7 +89,7 @@ pub(super) fn search(connection: &Connection, query: &Search) -> Result<Vec<Hit>
     let mut rows = find.query(params![phrases.join(" "), kind, limit, within])?;
     let mut hits = Vec::new();
     while let Some(row) = rows.next()? {
-        let (line, snippet) = place(connection, row.get(0)?, &phrases)?;
+        let (line, snippet) = place(connection, row.get(0)?, &words, &phrases)?;
         hits.push(Hit {
             id: ObjectId::new(text(row, 1)?),
             tx_id: TxId(row.get::<_, i64>(2)?.unsigned_abs()),
@@ -97,19 +102,36 @@ pub(super) fn search(connection: &Connection, query: &Search) -> Result<Vec<Hit>
 }
 
 /// The first line of a content that has one of the phrases.
-fn place(connection: &Connection, content: i64, phrases: &[String]) -> Result<(usize, String)> {
+fn place(
+    connection: &Connection,
+    content: i64,
+    words: &[Vec<String>],
+    phrases: &[String],
+) -> Result<(usize, String)> {
+    let missing = || StoreError::Corrupt("the search index does not fit the contents".into());
+    let mut find = connection.prepare_cached("SELECT text FROM contents WHERE content = ?")?;
+    let mut rows = find.query([content])?;
+    let row = rows.next()?.ok_or_else(missing)?;
+    let plain = text(row, 0)?;
+    let at = match words::first(plain, words) {
+        Some(at) => at,
+        // The index also takes letters for equal that differ by an accent alone.
+        None if plain.len() <= MAX_MARKED => marked(connection, content, phrases, plain)?,
+        None => 0,
+    };
+    Ok(words::line_at(plain, at))
+}
+
+/// Where the index sees the first match. The cost is that of the text's length times the number of matches.
+fn marked(connection: &Connection, content: i64, phrases: &[String], plain: &str) -> Result<usize> {
     let mut find = connection.prepare_cached(
-        "SELECT highlight(contents_fts, 0, ?1, ''), c.text
-         FROM contents_fts f JOIN contents c ON c.content = f.rowid
+        "SELECT highlight(contents_fts, 0, ?1, '') FROM contents_fts f
          WHERE contents_fts MATCH ?2 AND f.rowid = ?3",
     )?;
-    let found = find
-        .query_row(params![MARK, phrases.join(" OR "), content], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
-        })
-        .optional()?;
-    let (marked, plain) =
+    let found = find.query_row(params![MARK, phrases.join(" OR "), content], |row| row.get::<_, String>(0));
+    let found = found.optional()?;
+    let marked =
         found.ok_or_else(|| StoreError::Corrupt("the search index does not fit the contents".into()))?;
     let at = marked.bytes().zip(plain.bytes()).take_while(|(a, b)| a == b).count().min(plain.len());
-    Ok(words::line_at(&plain, plain.floor_char_boundary(at)))
+    Ok(plain.floor_char_boundary(at))
 }

@@ -2,7 +2,7 @@
 
 #![allow(dead_code)] // each test file uses its part
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -64,9 +64,27 @@ pub fn not_run(what: &str, why: &str) {
     let _ = std::io::stderr().lock().write_all(format!("{what}: not run: {why}\n").as_bytes());
 }
 
-/// A port of the loopback interface that is free now.
+/// A port of the loopback interface that is free now, and stays so while a node starts or is down: it lies below
+/// those that the system gives to outgoing connections, of which these tests make thousands.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
+    let mut seed = [0; 2];
+    loop {
+        std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut seed)).expect("random bytes");
+        let port = FIRST_PORT + u16::from_ne_bytes(seed) % (first_ephemeral() - FIRST_PORT);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// The lowest port that the tests listen on.
+const FIRST_PORT: u16 = 12_000;
+
+/// The lowest port of outgoing connections; Linux' default where it can't be read.
+fn first_ephemeral() -> u16 {
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let first = range.split_whitespace().next().and_then(|n| n.parse().ok());
+    first.filter(|first| *first > FIRST_PORT + 1_000).unwrap_or(32_768)
 }
 
 impl Node {
@@ -74,15 +92,13 @@ impl Node {
     pub fn start(script: &Path, kind: Kind) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let data = directory.path().to_owned();
-        let port = free_port();
-        let child = spawn(script, port, &data, &kind);
+        let (child, port) = spawn_anywhere(script, &data, &kind);
         Self { child, port, kind, data, _directory: Some(directory) }
     }
 
     /// Starts a node whose data lie in this directory.
     pub fn start_in(script: &Path, kind: Kind, data: &Path) -> Self {
-        let port = free_port();
-        let child = spawn(script, port, data, &kind);
+        let (child, port) = spawn_anywhere(script, data, &kind);
         Self { child, port, kind, data: data.to_owned(), _directory: None }
     }
 
@@ -103,7 +119,9 @@ impl Node {
     /// Starts it again on the same port and data.
     pub fn restart(&mut self, script: &Path) {
         self.kill();
-        self.child = spawn(script, self.port, &self.data, &self.kind);
+        self.child = (1..=STARTS)
+            .find_map(|n| started(n, spawn(script, self.port, &self.data, &self.kind)))
+            .expect("a node");
     }
 
     /// Stops the process where it is, or lets it go on.
@@ -120,20 +138,33 @@ impl Drop for Node {
     }
 }
 
-/// Starts a node, and once more where it ends before it answers: on a machine without room to breathe a JVM now
-/// and then gives up at its start, which says nothing about what is tested.
-fn spawn(script: &Path, port: u16, data: &Path, kind: &Kind) -> Child {
-    let mut ended = String::new();
-    for _ in 0..3 {
-        match try_spawn(script, port, data, kind) {
-            Ok(child) => return child,
-            Err(log) => ended = log,
-        }
-    }
-    panic!("the node ended at each of three starts: {ended}");
+/// How often a node is started before a test fails.
+const STARTS: u32 = 3;
+
+/// Starts a node on a port of its own; where it ends before it answers, once more on another one.
+fn spawn_anywhere(script: &Path, data: &Path, kind: &Kind) -> (Child, u16) {
+    let start = |n| {
+        let port = free_port();
+        started(n, spawn(script, port, data, kind)).map(|child| (child, port))
+    };
+    (1..=STARTS).find_map(start).expect("a node")
 }
 
-fn try_spawn(script: &Path, port: u16, data: &Path, kind: &Kind) -> Result<Child, String> {
+/// Says why a start failed, past the harness's capture: whoever looks at a slow run must be able to see it. The last
+/// failure is the test's.
+fn started(n: u32, result: Result<Child, String>) -> Option<Child> {
+    match result {
+        Ok(child) => Some(child),
+        Err(log) if n < STARTS => {
+            let text = format!("a node ended at its start, and is started again:\n{log}\n");
+            let _ = std::io::stderr().lock().write_all(text.as_bytes());
+            None
+        }
+        Err(log) => panic!("the node ended at each of {STARTS} starts:\n{log}"),
+    }
+}
+
+fn spawn(script: &Path, port: u16, data: &Path, kind: &Kind) -> Result<Child, String> {
     let mut command = Command::new(script);
     command.arg(port.to_string()).arg(data);
     match kind {
@@ -168,7 +199,7 @@ fn try_spawn(script: &Path, port: u16, data: &Path, kind: &Kind) -> Result<Child
     });
     match heard.recv_timeout(Duration::from_secs(400)) {
         Ok(None) => Ok(child),
-        Ok(Some(log)) => Err(format!("{:?}\n{log}", child.wait())),
+        Ok(Some(log)) => Err(format!("port {port}, {:?}\n{log}", child.wait())),
         Err(_) => {
             let _ = child.kill();
             panic!("the node does not answer");

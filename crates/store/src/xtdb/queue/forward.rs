@@ -22,7 +22,11 @@ const MOST_VERSIONS: usize = 64;
 /// the transactions of all its clients in memory, several times their length.
 const MOST_BYTES: usize = 1 << 20;
 
-/// How long the sender waits for more of the same turn.
+/// How long the sender waits for the end of a turn whose first writes are there, so that a turn becomes one
+/// transaction of XTDB.
+const MOST_LINGER: Duration = Duration::from_secs(1);
+
+/// How long it waits after that for what the end of the turn itself writes.
 const LINGER: Duration = Duration::from_millis(10);
 
 /// How often the sender looks for what other processes wrote into the journal.
@@ -142,7 +146,7 @@ async fn send_all(shared: &Shared) -> Result<()> {
         if position.tx >= latest.0 {
             sent(shared, position)?;
             tokio::select! {
-                () = shared.work.notified() => tokio::time::sleep(LINGER).await,
+                () = shared.work.notified() => turn_end(shared).await,
                 () = tokio::time::sleep(LOOK) => {}
             }
             probe(shared).await?;
@@ -153,6 +157,16 @@ async fn send_all(shared: &Shared) -> Result<()> {
         sent(shared, position)?;
         shared.went_well();
     }
+}
+
+/// Waits for the next look at what others wrote, which marks the end of a turn, or for somebody who wants it sent.
+async fn turn_end(shared: &Shared) {
+    let mut turn = shared.turn.subscribe();
+    // In this order, so that nobody begins to wait unseen.
+    if shared.waiting.load(Ordering::Acquire) == 0 {
+        let _ = tokio::time::timeout(MOST_LINGER, turn.changed()).await;
+    }
+    tokio::time::sleep(LINGER).await;
 }
 
 fn sent(shared: &Shared, position: Position) -> Result<()> {

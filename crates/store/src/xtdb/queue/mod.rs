@@ -18,7 +18,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -97,6 +97,10 @@ struct Shared {
     status: Mutex<Status>,
     /// Wakes the sender.
     work: Notify,
+    /// Counts the moments at which what was written shall be sent at once.
+    turn: watch::Sender<u64>,
+    /// How many callers wait for everything to be sent.
+    waiting: AtomicUsize,
     /// The newest transaction of the journal that XTDB has, for those who wait for one.
     sent: watch::Sender<TxId>,
     is_closing: AtomicBool,
@@ -128,6 +132,8 @@ impl QueuedStore {
             progress,
             status: Mutex::new(Status { latest, ..Status::default() }),
             work: Notify::new(),
+            turn: watch::Sender::new(0),
+            waiting: AtomicUsize::new(0),
             sent,
             is_closing: AtomicBool::new(false),
             contact: tokio::sync::Mutex::default(),
@@ -157,7 +163,7 @@ impl QueuedStore {
 
     async fn wait_until_sent(&self, limit: Duration) -> Result<()> {
         let wanted = self.shared.journal.latest_tx().await?;
-        self.shared.work.notify_one();
+        let _waiting = Waiting::new(&self.shared);
         let mut sent = self.shared.sent.subscribe();
         let reached = tokio::time::timeout(limit, sent.wait_for(|tx| *tx >= wanted)).await;
         if matches!(reached, Ok(Ok(_))) {
@@ -168,6 +174,24 @@ impl QueuedStore {
             "{queued} transactions wait for XTDB ({}); the journal keeps them and they are sent when it answers",
             last_error.as_deref().unwrap_or("it is slow")
         )))
+    }
+}
+
+/// Somebody waits for everything to be sent; ends when dropped.
+struct Waiting<'a>(&'a Shared);
+
+impl<'a> Waiting<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        shared.waiting.fetch_add(1, Ordering::AcqRel);
+        shared.turn.send_modify(|n| *n += 1);
+        shared.work.notify_one();
+        Self(shared)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -321,7 +345,9 @@ impl Store for QueuedStore {
 
     async fn pull(&self) -> Result<()> {
         self.shared.check_open()?;
-        self.shared.pull().await
+        let pulled = self.shared.pull().await;
+        self.shared.turn.send_modify(|n| *n += 1);
+        pulled
     }
 
     async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {

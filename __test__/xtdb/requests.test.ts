@@ -1,0 +1,124 @@
+/** What a turn costs on the way to the node: counted by a proxy between the two. */
+import { createServer, request as send } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { ContextManager } from '../../lib/index.ts'
+import type { ModelCall } from '../../lib/index.ts'
+import { cleanUp, onCleanUp, temporaryFolder } from '../rig/pi.ts'
+import { freshNode, noXtdb } from '../rig/xtdb.ts'
+
+afterEach(cleanUp)
+
+const missing = noXtdb()
+if (missing !== undefined) {
+  const what = `xtdb/requests: 2 tests against a real XTDB were not run: ${missing}`
+  if (process.env['CONTEXT_REQUIRE_XTDB'] === '1') throw new Error(what)
+  process.stderr.write(`${what}\n`)
+}
+
+/** A proxy that writes down each request's endpoint before it passes the request on. */
+async function recording(port: number): Promise<{ url: string; seen: string[] }> {
+  const seen: string[] = []
+  const server: Server = createServer((incoming: IncomingMessage, outgoing) => {
+    seen.push((incoming.url ?? '').replace(/^\/_xtdb\/|\?.*$/g, ''))
+    const { method, url: path, headers } = incoming
+    const passed = send({ host: '127.0.0.1', port, method, path, headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(outgoing)
+    })
+    passed.on('error', () => outgoing.destroy())
+    incoming.pipe(passed)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onCleanUp(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen }
+}
+
+/** What the sender of the queue asks on its own account; all other requests are reads that somebody waits for. */
+const SENDING = ['submit-tx', 'tx-committed', 'await-tx', 'latest-completed-tx']
+
+const call = (nowMs: number): ModelCall => ({
+  model: 'm',
+  prices: { input: 3, cacheRead: 0.3, cacheWrite: 3.75 },
+  contextWindow: 200_000,
+  cacheTtlMs: 300_000,
+  nowMs,
+  systemTokens: 1000,
+  onlyAtUserTurn: false,
+  atUserTurn: true,
+  rolls: true,
+})
+
+const TURNS = 6
+const CALLS = 5
+
+test.skipIf(missing !== undefined)('a turn reads once, whatever it calls, and is one transaction', async () => {
+  const node = await freshNode()
+  const proxy = await recording(node.port)
+  const folder = temporaryFolder('requests-')
+  const store = { kind: 'xtdb' as const, url: proxy.url, journal: join(folder, '.store', 'journal.db') }
+  const manager = await ContextManager.open({ sessionId: 's', cwd: folder, store, watch: false })
+  onCleanUp(() => manager.close())
+  await manager.setSystemPrompt('Be brief.')
+  await manager.flush()
+  // The list of what the node has is read once, at the start.
+  await expect.poll(() => proxy.seen.includes('query'), { timeout: 30_000 }).toBe(true)
+  const reads: number[] = []
+  const submitted: number[] = []
+  let key = 0
+  for (let turn = 0; turn < TURNS; turn += 1) {
+    const from = proxy.seen.length
+    const nowMs = 1_000_000 + 60_000 * turn
+    const user = { role: 'user', content: `turn ${turn}`, timestamp: nowMs }
+    // As Pi does: before the prompt, before the call, each tool's result, and at the end of the turn.
+    await manager.advance([], call(nowMs))
+    await manager.advance([{ key: `k${(key += 1)}`, message: user }], call(nowMs + 10))
+    const ids = Array.from({ length: CALLS }, (_, n) => `call_${turn}_${n}`)
+    for (const [n, id] of ids.entries()) {
+      const path = `file-${turn}-${n}.txt`
+      writeFileSync(join(folder, path), `text ${turn} ${n}\n`.repeat(50))
+      await manager.receive({ id, tool: 'read', args: { path }, content: `text ${turn} ${n}\n`.repeat(50), status: 'ok' })
+    }
+    const content = ids.map((id, n) => ({ type: 'toolCall', id, name: 'read', arguments: { path: `file-${turn}-${n}.txt` } }))
+    const results = ids.map((id, n) => ({
+      key: `k${(key += 1)}`,
+      message: { role: 'toolResult', toolCallId: id, toolName: 'read', content: [{ type: 'text', text: `text ${turn} ${n}\n`.repeat(50) }], isError: false },
+    }))
+    await manager.advance([{ key: `k${(key += 1)}`, message: { role: 'assistant', content } }, ...results], call(nowMs + 500))
+    reads.push(proxy.seen.slice(from).filter((name) => !SENDING.includes(name)).length)
+    await manager.flush()
+    submitted.push(proxy.seen.slice(from).filter((name) => name === 'submit-tx').length)
+  }
+  expect(reads).toEqual(Array.from({ length: TURNS }, () => 1))
+  // What is written in one millisecond about one object can't be in one transaction of XTDB.
+  expect(submitted.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(2 * TURNS)
+  expect((await manager.sessionSets()).session_index).toHaveLength(2 * TURNS * CALLS)
+})
+
+test.skipIf(missing !== undefined)('what another machine wrote is seen at the next turn', async () => {
+  const node = await freshNode()
+  const folder = temporaryFolder('requests-')
+  const open = async (name: string): Promise<ContextManager> => {
+    const store = { kind: 'xtdb' as const, url: node.url, journal: join(folder, name, 'journal.db') }
+    const manager = await ContextManager.open({ sessionId: name, cwd: folder, filesystemId: 'shared', store, watch: false })
+    onCleanUp(() => manager.close())
+    return manager
+  }
+  const one = await open('one')
+  const { id } = await one.indexFile('a.txt', 'one\n')
+  await one.flush()
+  const two = await open('two')
+  // Known to the database, so neither created nor made twice.
+  expect(await two.indexFile('a.txt', 'one\n')).toMatchObject({ id, action: 'unchanged' })
+  expect(await two.indexFile('a.txt', 'two\n')).toMatchObject({ id, action: 'updated' })
+  await two.flush()
+  await one.advance([], call(5_000_000))
+  expect((await one.get(id))!.content).toBe('two\n')
+  expect((await one.history(id)).map(({ document }) => document.content)).toEqual(['one\n', 'two\n'])
+})
