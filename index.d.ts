@@ -485,7 +485,7 @@ export interface OutputText {
 export interface Part {
   /** First and last line, counted from 1. */
   lines?: [number, number]
-  /** Only lines that contain this text. */
+  /** Only lines that match this regular expression; ASCII letters in both cases, unless it has a capital one. */
   grep?: string
 }
 
@@ -501,6 +501,13 @@ export interface Plan {
   contextTokens: number
   /** Estimated tokens of what could be rolled. */
   staleTokens: number
+  /**
+   * What it would cost to change the next request at its very start, in fresh input tokens: the part of it
+   * that is cached, written again. 0 on a dead cache. Only `advance` says it, as `spent`.
+   */
+  rewriteCost: number
+  /** What this process's model calls have cost so far, in fresh input tokens, without the answers. */
+  spent: number
 }
 
 /** Which objects a query wants; absent fields do not restrict. */

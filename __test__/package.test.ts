@@ -79,7 +79,7 @@ test('the packed packages load without cargo and run in Pi', async () => {
 
   const request = server.agentRequests[1]
   const results = request?.messages.filter((message) => message.role === 'tool') ?? []
-  expect(JSON.stringify(results)).toMatch(/id=[0-9a-f]{8} type=toolcall tool=read status=ok/)
-  expect(request?.tools).toEqual(expect.arrayContaining(['activate', 'deactivate', 'pin', 'unpin', 'read']))
+  expect(JSON.stringify(results)).toMatch(/id=[0-9a-f]{8}\\na line/)
+  expect(request?.tools).toContain('read')
   expect(existsSync(join(home.home, '.local', 'share', 'pi-context-manager', 'context.db'))).toBe(true)
 })

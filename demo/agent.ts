@@ -90,7 +90,8 @@ export function createAgent(read: readonly string[], folders: readonly string[])
       if (lines.length === 0) continue
       state.back = { ...reference, returned: false }
       state.expect = lines
-      return calls(['activate', { id: reference.id }])
+      const { id } = reference
+      return request.tools.includes('activate') ? calls(['activate', { id }]) : calls(['read', { path: `id=${id}` }])
     }
     return undefined
   }

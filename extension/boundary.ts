@@ -18,6 +18,12 @@ import { entriesAfter, messageOf, messagesOf, replacementOf, sameReplacement } f
 import type { PiMessage, Replacement } from './messages.ts'
 import { lastPoint, POINT } from './point.ts'
 import type { Point } from './point.ts'
+import { sections } from '../lib/sections.ts'
+import type { Settings } from './settings.ts'
+import { HOW_TO_READ } from './recall.ts'
+import type { Recall } from './recall.ts'
+import { textOf } from './results.ts'
+import { TOOLS_TOKENS } from './tools.ts'
 
 /** The type of the messages that carry notices to the model. */
 export const NOTICE = 'context-notice'
@@ -28,9 +34,12 @@ export interface Figures {
   contextTokens: number
   /** Of them, what could be rolled. */
   staleTokens: number
-  /** What rolls have saved so far, less what they cost, in fresh input tokens. */
+  /**
+   * What has been saved so far against plain Pi, in fresh input tokens: by rolls, excerpts and answered reads, less what
+   * rolls cost and what the tools take.
+   */
   saved: number
-  /** What the rolls that are in effect save at each call, in fresh input tokens. */
+  /** What of it is saved again at each call. */
   gain: number
 }
 
@@ -42,20 +51,33 @@ export class Boundary {
   off = false
   /** What model calls are made with. */
   readonly circumstances: Circumstances
-  /** Whether the model can bring back what collapses; without that nothing may. */
-  readonly #recoverable: () => boolean
+  /** How the model's requests are laid out. */
+  readonly layout: Settings['layout']
+  readonly #recall: Recall
+  /** The model has been told on this branch how it has back what collapsed. */
+  #taught = false
+  /** Tokens that stayed out of the results of this turn. */
+  #spared = 0
   #last: string | null = null
   /** Edits that were given to Pi and must be found on the branch at the next look. */
   readonly #asked = new Map<string, Replacement>()
   #doubt = true
+  /** The next request is written anew in any case: the moment for a roll, also within a user's turn. */
+  #cold = false
   #notices: string[] = []
   #prompt: string | undefined
   #queue: Promise<unknown> = Promise.resolve()
 
-  constructor(manager: ContextManager, circumstances: Circumstances, recoverable: () => boolean) {
+  constructor(
+    manager: ContextManager,
+    circumstances: Circumstances,
+    recall: Recall,
+    layout: Settings['layout'] = 'anchored',
+  ) {
     this.manager = manager
+    this.layout = layout
     this.circumstances = circumstances
-    this.#recoverable = recoverable
+    this.#recall = recall
   }
 
   /** Takes over the branch that Pi is on: the sets as of its last point, what is visible, and what is new on it. */
@@ -67,7 +89,10 @@ export class Boundary {
   reread(ctx: ExtensionContext): Promise<void> {
     return this.#exclusive(async () => {
       this.figures.gain = 0
+      // The message that told it may have gone into the summary.
+      this.#taught = false
       await this.#reread(ctx)
+      this.#cold = true
     })
   }
 
@@ -77,7 +102,8 @@ export class Boundary {
   beforePrompt(ctx: ExtensionContext): Promise<string | undefined> {
     return this.#exclusive(async () => {
       // Asked even where the branch has nothing new: files may have changed, and other clients may have written.
-      await this.#take(ctx, () => false, true)
+      const plan = await this.#take(ctx, () => false, true)
+      if (plan !== undefined && this.#taught && this.rolls) this.#bringTools(plan, ctx)
       return this.#takeNotices()
     })
   }
@@ -89,12 +115,16 @@ export class Boundary {
   beforeCall(event: ContextEvent, ctx: ExtensionContext): Promise<ContextEventResult | undefined> {
     return this.#exclusive(async () => {
       await this.#recordPrompt(ctx)
-      const plan = await this.#take(ctx, (atUserTurn) => atUserTurn && canEdit(ctx))
+      const plan = await this.#take(ctx, (atUserTurn) => (atUserTurn || this.#cold) && canEdit(ctx))
+      this.#cold = false
+      if (this.layout === 'sections') return this.off ? undefined : { messages: await this.#render(event, ctx) }
       if (plan === undefined || plan.edits.length === 0) return undefined
       const before = ctx.sessionManager.buildSessionProjection().entries
       const edits = this.#replacements(plan, ctx, before)
       edit(ctx, edits)
-      return { messages: withEdits(event.messages, before, edits) }
+      const messages = withEdits(event.messages, before, edits)
+      this.#teach()
+      return { messages: [...messages, ...this.#sayNotices(ctx)] }
     })
   }
 
@@ -108,7 +138,11 @@ export class Boundary {
         for (const [targetId, replacement] of this.#replacements(plan, ctx, event.context.contextEntries)) {
           mine.push({ type: 'context_edit', targetId, replacement })
         }
+        this.#countExcerpts(plan, event, ctx)
+        this.#bringTools(plan, ctx)
+        this.#teach()
       }
+      this.#countSpared(ctx)
       const notice = this.#takeNotices()
       if (notice !== undefined) {
         mine.push({ type: 'custom_message', customType: NOTICE, content: notice, display: true })
@@ -118,6 +152,36 @@ export class Boundary {
     })
   }
 
+  async #render({ messages }: ContextEvent, ctx: ExtensionContext): Promise<PiMessage[]> {
+    const view = await this.manager.assemble()
+    const rendered = sections(messages, view)
+    const characters = this.circumstances.systemCharacters(ctx) + view.text.length - view.systemPrompt.length
+    this.figures.contextTokens = Math.ceil(characters / 4)
+    return rendered as PiMessage[]
+  }
+
+  /** So many characters that plain Pi would send stay out of the next request, and of all that follow. */
+  spare(characters: number): void {
+    this.#spared += characters / 4
+  }
+
+  /** From the next call on what was spared is saved: once its writing, and its reading at each call after that. */
+  #countSpared(ctx: ExtensionContext): void {
+    const { read, write } = this.circumstances.prices(ctx)
+    this.figures.saved += this.#spared * (write - read)
+    this.figures.gain += this.#spared * read
+    this.#spared = 0
+  }
+
+  #countExcerpts(plan: Plan, { toolResultEntryIds }: TurnEndEvent, ctx: ExtensionContext): void {
+    for (const edit of plan.edits) {
+      if (edit.kind !== 'result' || edit.text === undefined || !toolResultEntryIds.includes(edit.key)) continue
+      const entry = ctx.sessionManager.getEntry(edit.key)
+      if (entry?.type !== 'message' || entry.message.role !== 'toolResult') continue
+      this.spare(textOf(entry.message.content).length - edit.text.length)
+    }
+  }
+
   /** Rolls everything stale now. Returns the receipt, or undefined where nothing was stale. */
   rollNow(ctx: ExtensionContext): Promise<RollReceipt | undefined> {
     return this.#exclusive(async () => {
@@ -125,6 +189,8 @@ export class Boundary {
       const plan = await this.manager.rollNow(this.#call(ctx, false, true))
       this.#note(plan)
       edit(ctx, this.#replacements(plan, ctx))
+      if (plan.edits.length > 0) this.#teach()
+      this.#sayNotices(ctx)
       return plan.receipt
     })
   }
@@ -150,17 +216,42 @@ export class Boundary {
     const point: Point = { session: this.manager.sessionId, tx, times }
     if (saved !== 0 || gain !== 0) Object.assign(point, { saved: Math.round(saved), gain: Math.round(gain) })
     if (this.off) point.off = true
+    if (this.#taught) point.taught = true
     return point
   }
 
   /** Whether rolls may happen. */
   get rolls(): boolean {
-    return !this.off && this.#recoverable()
+    return this.anchored && this.#recall.possible
+  }
+
+  /** Whether outputs stay where they appeared, and so have headers there. */
+  get anchored(): boolean {
+    return !this.off && this.layout === 'anchored'
+  }
+
+  /** Whether requests are laid out in sections now. */
+  get inSections(): boolean {
+    return !this.off && this.layout === 'sections'
   }
 
   /** After a call failed halfway the engine may lack messages: the next one reads the branch again. */
   doubt(): void {
     this.#doubt = true
+  }
+
+  #bringTools(plan: Plan, ctx: ExtensionContext): void {
+    if (this.#recall.tools) return
+    const price = this.#recall.bringToolsIfWorth(plan, ctx.model)
+    this.figures.saved -= price
+    if (price > 0) this.figures.gain -= TOOLS_TOKENS * this.circumstances.prices(ctx).read
+  }
+
+  /** Sees to it that the model knows how it has back what is collapsing now. */
+  #teach(): void {
+    if (this.#taught) return
+    this.#taught = true
+    if (!this.#recall.tools) this.#notices.push(HOW_TO_READ)
   }
 
   #exclusive<T>(work: () => Promise<T>): Promise<T> {
@@ -227,6 +318,8 @@ export class Boundary {
   }
 
   #note(plan: Plan): void {
+    // The active contents are always the newest, and nothing else is shown that could be stale.
+    if (this.inSections) return
     this.figures.contextTokens = plan.contextTokens
     this.figures.staleTokens = plan.staleTokens
     this.#notices.push(...plan.notices)
@@ -239,6 +332,12 @@ export class Boundary {
     const lines = this.#notices
     this.#notices = []
     return lines.length === 0 ? undefined : lines.join('\n')
+  }
+
+  /** Adds the notices to the session, outside of a turn's end. Gives the message that they are in the request. */
+  #sayNotices(ctx: ExtensionContext): PiMessage[] {
+    const content = canSay(ctx) ? this.#takeNotices() : undefined
+    return content === undefined ? [] : [say(ctx, content)]
   }
 
   /**
@@ -286,6 +385,7 @@ export class Boundary {
       return false
     }
     this.off = point.off === true
+    this.#taught = point.taught === true
     this.figures.saved = point.saved ?? 0
     this.figures.gain = point.gain ?? 0
     return true
@@ -323,8 +423,11 @@ export class Boundary {
   }
 }
 
-/** Pi's session object as it is at run time: the type that extensions are given leaves this method out. */
-type Editable = { appendContextEdit?: (targetId: string, replacement: Replacement) => string }
+/** Pi's session object as it is at run time: the type that extensions are given leaves these methods out. */
+interface Editable {
+  appendContextEdit?: (targetId: string, replacement: Replacement) => string
+  appendCustomMessageEntry?: (customType: string, content: string, display: boolean) => string
+}
 
 /** Whether messages can be replaced outside of a turn's end. */
 function canEdit(ctx: ExtensionContext): boolean {
@@ -337,6 +440,17 @@ function edit(ctx: ExtensionContext, edits: ReadonlyMap<string, Replacement>): v
     throw new Error('this version of Pi replaces messages only at the end of a turn')
   }
   for (const [targetId, replacement] of edits) session.appendContextEdit?.(targetId, replacement)
+}
+
+/** Whether messages can be added outside of a turn's end. */
+function canSay(ctx: ExtensionContext): boolean {
+  return typeof (ctx.sessionManager as Editable).appendCustomMessageEntry === 'function'
+}
+
+/** Adds a notice to the session; gives the message that it is in the request. */
+function say(ctx: ExtensionContext, content: string): PiMessage {
+  ;(ctx.sessionManager as Editable).appendCustomMessageEntry?.(NOTICE, content, true)
+  return { role: 'custom', customType: NOTICE, content, display: true, timestamp: Date.now() }
 }
 
 /**

@@ -1,6 +1,7 @@
 /** What the engine is told about the next model call: the model, its prices and its prompt cache. */
 import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ModelCall } from '../index.js'
+import { appendsTools } from './recall.ts'
 import type { Settings } from './settings.ts'
 
 /** Content blocks that Anthropic's API looks back from a breakpoint for a cached prefix (its prompt caching guide). */
@@ -19,6 +20,7 @@ export class Circumstances {
   readonly #pi: ExtensionAPI
   readonly #settings: Settings
   #tools = { key: '', characters: 0 }
+  #head = { model: '', tokens: 0 }
 
   constructor(pi: ExtensionAPI, settings: Settings) {
     this.#pi = pi
@@ -35,7 +37,7 @@ export class Circumstances {
       contextWindow: model?.contextWindow ?? 0,
       cacheTtlMs: 1000 * this.#cacheSeconds(model?.promptCache),
       nowMs: Date.now(),
-      systemTokens: Math.ceil(this.systemCharacters(ctx) / 4),
+      systemTokens: this.#systemTokens(ctx),
       onlyAtUserTurn: this.#settings.rollOnlyAtUserTurn,
       ...moment,
     }
@@ -43,9 +45,25 @@ export class Circumstances {
     return call
   }
 
+  /** What a token costs that is read from the cache, and one that is not, in fresh input tokens; as the engine has it. */
+  prices(ctx: ExtensionContext): { read: number; write: number } {
+    const { input = 0, cacheRead = 0, cacheWrite = 0 } = ctx.model?.cost ?? {}
+    if (!(input > 0) || !(cacheRead > 0)) return { read: 0.1, write: 1 }
+    return { read: Math.min(1, cacheRead / input), write: Math.min(10, Math.max(1, cacheWrite / input)) }
+  }
+
   /** Characters of the system prompt and the tool declarations. */
   systemCharacters(ctx: ExtensionContext): number {
     return ctx.getSystemPrompt().length + this.#toolCharacters()
+  }
+
+  /** Where a provider takes changes in the middle, the head of the prompt stays as it was first sent. */
+  #systemTokens(ctx: ExtensionContext): number {
+    const name = ctx.model === undefined ? '' : `${ctx.model.provider}/${ctx.model.id}`
+    if (!appendsTools(ctx.model) || this.#head.model !== name) {
+      this.#head = { model: name, tokens: Math.ceil(this.systemCharacters(ctx) / 4) }
+    }
+    return this.#head.tokens
   }
 
   #cacheSeconds(tiers: { short?: number; long?: number } | undefined): number {

@@ -9,9 +9,9 @@ import { bounded, HANDLER_LIMIT_MS, isPassing, sentence, tell } from './guard.ts
 import { overrideTools } from './overrides.ts'
 import type { FileObserver } from './overrides.ts'
 import { placeOf } from './place.ts'
+import { confirmation, declaresTools, Recall, wholeText } from './recall.ts'
 import { readSettings } from './settings.ts'
 import type { Settings } from './settings.ts'
-import { ACTIVATE, registerTools } from './tools.ts'
 
 /** The flag that says whether tools are replaced. */
 export const TOOLS_FLAG = 'context-tools'
@@ -43,11 +43,13 @@ export class Host {
   #session: string | undefined
   #opening: Promise<void> = Promise.resolve()
   readonly #told = new Set<string>()
-  #registered = false
+  readonly #recall: Recall
+  #overridden = false
 
   constructor(pi: ExtensionAPI, load: Load) {
     this.pi = pi
     this.#load = load
+    this.#recall = new Recall(pi, () => this.manager())
   }
 
   /**
@@ -116,8 +118,7 @@ export class Host {
       for (const problem of problems) this.#tellOnce(ctx, problem)
       const manager = await this.#open(ctx, settings)
       const circumstances = new Circumstances(this.pi, settings)
-      const recoverable = () => this.pi.getActiveTools().includes(ACTIVATE)
-      const boundary = new Boundary(manager, circumstances, recoverable)
+      const boundary = new Boundary(manager, circumstances, this.#recall, settings.layout)
       boundary.off = !settings.enabled
       this.boundary = boundary
       this.#register(ctx, settings)
@@ -151,11 +152,13 @@ export class Host {
 
   /** Tools come with the first session that opens, so that a failure leaves Pi's own tools alone. */
   #register(ctx: ExtensionContext, settings: Settings): void {
-    if (this.#registered) return
-    this.#registered = true
-    registerTools(this.pi, () => this.manager())
-    if ((this.pi.getFlag(TOOLS_FLAG) || settings.tools) !== 'observe')
-      overrideTools(this.pi, ctx, this.#observer(ctx))
+    if (!this.#overridden && (this.pi.getFlag(TOOLS_FLAG) || settings.tools) !== 'observe') {
+      this.#overridden = true
+      this.#recall.reads = overrideTools(this.pi, ctx, this.#observer(ctx)).includes('read')
+    }
+    this.#recall.inSections = settings.layout === 'sections'
+    const early = settings.modelTools === 'start' || this.#recall.inSections || !this.#recall.possible || declaresTools(ctx)
+    if (early && !this.#recall.tools) this.#recall.bringTools()
   }
 
   #observer(ctx: ExtensionContext): FileObserver {
@@ -174,8 +177,13 @@ export class Host {
     return {
       read: async (path, bytes) => void (await ask((manager) => manager.indexFile(path, bytes))),
       written: async (path, content) => void (await ask((manager) => manager.indexWritten(path, content))),
-      answer: async (path, offset, limit) =>
-        off() ? undefined : ((await ask((manager) => manager.answerRead(path, offset, limit))) ?? undefined),
+      answer: async (path, { offset, limit }, shown) => {
+        if (this.boundary?.inSections === true) return ask((manager) => confirmation(manager, path))
+        const text = off() ? undefined : await ask((manager) => manager.answerRead(path, offset, limit))
+        if (text != null) this.boundary?.spare(shown.length - text.length)
+        return text ?? undefined
+      },
+      recall: (name) => bounded(wholeText(this.manager(), name), HANDLER_LIMIT_MS, `reading ${name}`),
       refusal: async (path) =>
         off() ? undefined : ((await ask((manager) => manager.checkEdit(path))) ?? undefined),
     }

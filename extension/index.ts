@@ -74,7 +74,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
     'tool_result',
     host.handler<ToolResultEvent, ToolResultEventResult>('tool_result', async (boundary, event) => {
       const { header } = await boundary.manager.receive(await toolcallOf(event))
-      return header === undefined || boundary.off ? undefined : { content: withHeader(event.content, header) }
+      return header === undefined || !boundary.anchored ? undefined : { content: withHeader(event.content, header) }
     }),
   )
   pi.on(

@@ -13,16 +13,20 @@ import {
   SettingsManager,
   withFileMutationQueue,
 } from '@earendil-works/pi-coding-agent'
-import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
+import type { ExtensionAPI, ExtensionContext, ReadOperations } from '@earendil-works/pi-coding-agent'
+import { objectIn } from './recall.ts'
+import { textOf } from './results.ts'
 
 /** Where the bytes go. None of it rejects: a file that can't be indexed is still read and written. */
 export interface FileObserver {
   /** The agent has read a file. */
   read(path: string, bytes: Uint8Array): Promise<void>
-  /** What to answer instead of lines that the model has before it already; undefined: show the lines. */
-  answer(path: string, offset: number | undefined, limit: number | undefined): Promise<string | undefined>
+  /** What to answer instead of `shown`, lines that the model has before it already; undefined: show the lines. */
+  answer(path: string, lines: { offset?: number; limit?: number }, shown: string): Promise<string | undefined>
   /** Why an edit must not go on, for the model: the file is not what it knows; undefined: go on. */
   refusal(path: string): Promise<string | undefined>
+  /** The text of an output or a file that the model reads by its id. Rejects with a sentence. */
+  recall(name: string): Promise<string>
   /** The agent has written a file. */
   written(path: string, content: string): Promise<void>
 }
@@ -51,6 +55,12 @@ function overrideRead(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObs
   pi.registerTool({
     ...createReadToolDefinition(ctx.cwd),
     async execute(id, input, signal, update, context) {
+      const object = objectIn(input.path)
+      if (object !== undefined) {
+        const operations = kept(await observer.recall(object))
+        const own = createReadToolDefinition(context.cwd, { operations })
+        return own.execute(id, input, signal, update, context)
+      }
       let found: string | undefined
       const operations = {
         // Pi's write empties a file before it fills it, and makes it first: a read beside it waits for its end.
@@ -66,10 +76,18 @@ function overrideRead(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObs
       const own = createReadToolDefinition(context.cwd, { autoResizeImages, operations })
       const result = await own.execute(id, input, signal, update, context)
       if (found === undefined || result.content.some((block) => block.type !== 'text')) return result
-      const text = await observer.answer(found, input.offset, input.limit)
+      const text = await observer.answer(found, input, textOf(result.content))
       return text === undefined ? result : { content: [{ type: 'text', text }], details: undefined }
     },
   })
+}
+
+/** What is in the store, as Pi's read takes it. */
+function kept(text: string): ReadOperations {
+  return {
+    access: () => Promise.resolve(),
+    readFile: () => Promise.resolve(Buffer.from(text)),
+  }
 }
 
 function overrideWrite(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObserver): void {

@@ -14,6 +14,8 @@ export interface Point {
   times?: [string, string]
   /** The person had switched rolls off. */
   off?: true
+  /** The model had been told how it has back what collapsed. */
+  taught?: true
   /** What rolls had saved, in fresh input tokens. */
   saved?: number
   /** What each later call saves, in fresh input tokens. */

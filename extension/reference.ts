@@ -7,6 +7,6 @@ export function isReference(text: string): boolean {
 
 /** The id that a result's header line names, and how long the line is; undefined for a result without header. */
 export function readHeader(text: string): { id: string; length: number } | undefined {
-  const found = /^id=(\S+) type=toolcall tool=\S+ status=(?:ok|fail)(?:\n|$)/.exec(text)
+  const found = /^id=([0-9a-f]{8,})(?:\n|$)/.exec(text)
   return found?.[1] === undefined ? undefined : { id: found[1], length: found[0].length }
 }

@@ -1,6 +1,6 @@
 /** What fills the window, for the person. Reads the whole branch, so it is made only when somebody asks. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
-import type { RollReceipt } from '../index.js'
+import type { Assembled, RollReceipt } from '../index.js'
 import type { Host } from './host.ts'
 import type { PiMessage } from './messages.ts'
 import { storeLine } from './place.ts'
@@ -50,7 +50,7 @@ export interface Report {
   cachedShare: number | undefined
   /** What the provider's prices make of the session so far, in dollars. */
   cost: number
-  /** What rolls have saved, in dollars; undefined where the model has no prices. */
+  /** What was saved against plain Pi, in dollars; undefined where the model has no prices. */
   saved: number | undefined
   /** The same in fresh input tokens. */
   savedTokens: number
@@ -79,7 +79,8 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
   const sums = new Map<string, number>(KINDS.map((kind) => [kind, 0]))
   const add = (kind: Kind, characters: number): void =>
     void sums.set(kind, (sums.get(kind) ?? 0) + characters)
-  add('system prompt and tools', boundary.circumstances.systemCharacters(ctx))
+  const system = boundary.circumstances.systemCharacters(ctx)
+  add('system prompt and tools', system)
   const calls = new Map<string, string>()
   /** Call ids that occurred already: a provider may repeat them, and then only the header tells the object. */
   const named = new Set<string>()
@@ -110,7 +111,8 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
       const known = index.has(message.toolCallId) && !named.has(message.toolCallId)
       const full = known ? message.toolCallId : ((await manager.get(id))?.['xt/id'] ?? id)
       named.add(message.toolCallId)
-      visible.push({ id, ...one, tokens: tokens(size), ...stateOf(full) })
+      const state = stateOf(full)
+      visible.push({ id, ...one, tokens: tokens(size), ...state, stale: state.stale && size > LONGEST_KEPT })
     } else {
       add(message.role === 'user' ? 'your words' : 'other', sizeOf(message))
     }
@@ -134,6 +136,33 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
     receipts,
     off: boundary.off,
     store: storeLine(host.place, state),
+    ...(boundary.inSections ? inSections(await manager.assemble(), system, pinned) : {}),
+  }
+}
+
+/** What of it is another where the requests are laid out in sections. */
+function inSections(
+  view: Assembled,
+  system: number,
+  pinned: ReadonlySet<string>,
+): Pick<Report, 'shares' | 'visible' | 'collapsed'> {
+  const lines = new Map(view.metadataPool.split('\n').map((line) => [/^id=(\S+)/.exec(line)?.[1] ?? '', line]))
+  const parts: [string, number][] = [
+    [KINDS[0], system],
+    ['metadata pool', view.metadataPool.length],
+    ['conversation', JSON.stringify(view.chat).length],
+    ['active contents', view.activeContent.length],
+  ]
+  const visible = view.blocks.map(({ id, content }): Visible => {
+    const line = lines.get(id) ?? ''
+    const tool = / type=toolcall tool=(\S+)/.exec(line)?.[1] ?? 'file'
+    const path = / path=(.*) file_type=/.exec(line)?.[1] ?? ''
+    return { id, tool, about: path, tokens: tokens(content.length), stale: false, pinned: pinned.has(id) }
+  })
+  return {
+    shares: parts.map(([name, size]) => ({ name, tokens: tokens(size) })).filter((share) => share.tokens > 0),
+    visible: visible.sort((left, right) => right.tokens - left.tokens),
+    collapsed: [],
   }
 }
 
@@ -147,6 +176,9 @@ const KINDS = [
   'other',
 ] as const
 type Kind = (typeof KINDS)[number]
+
+/** An output of so many characters is no longer than its reference, and never collapses. */
+const LONGEST_KEPT = 48
 
 /** What Pi counts for an image. */
 const IMAGE_CHARACTERS = 4800

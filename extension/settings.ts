@@ -18,6 +18,16 @@ export interface Settings {
    * is replaced, for use beside other extensions that replace them. The flag `--context-tools` wins over it.
    */
   tools: 'override' | 'observe'
+  /**
+   * What the model is sent. `anchored` (default): outputs stay where they appeared until a roll pays. `sections`: the
+   * metadata pool, the conversation with references in place of outputs, and the active contents, anew at each call.
+   */
+  layout: 'anchored' | 'sections'
+  /**
+   * When the model gets `activate`, `deactivate`, `pin`, `unpin` and `search_context`. `worth` (default): as soon as
+   * their place before the whole prompt costs at most a hundredth of what the session has cost. `start`: at once.
+   */
+  modelTools: 'worth' | 'start'
   /** How many tool outputs of one user turn stay active. Default 5. */
   perTurn: number
   /** How many user turns back tool outputs stay active, the current one included. Default 3. */
@@ -37,6 +47,8 @@ export const DEFAULTS: Settings = {
   enabled: true,
   store: undefined,
   tools: 'override',
+  layout: 'anchored',
+  modelTools: 'worth',
   perTurn: 5,
   turnsBack: 3,
   watch: true,
@@ -105,6 +117,8 @@ const CHECKS: Record<keyof Settings, Check> = {
     test: (value) => isAddress(value) || isFile(value) || isXtdb(value),
   },
   tools: { wanted: '"override" or "observe"', test: (value) => value === 'override' || value === 'observe' },
+  layout: { wanted: '"anchored" or "sections"', test: (value) => value === 'anchored' || value === 'sections' },
+  modelTools: { wanted: '"worth" or "start"', test: (value) => value === 'worth' || value === 'start' },
   perTurn: COUNT,
   turnsBack: COUNT,
   watch: YES_OR_NO,

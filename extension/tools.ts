@@ -13,39 +13,40 @@ export const ACTIVATE = 'activate'
 const MAX_HITS = 20
 
 const ID = {
-  id: Type.String({ description: 'id, as headers, toolcall_ref lines and search_context show it' }),
+  id: Type.String({ description: 'as first lines, toolcall_ref lines and search_context show it' }),
 }
 
-/** Registers `activate`, `deactivate`, `pin`, `unpin` and `search_context`. */
-export function registerTools(pi: ExtensionAPI, engine: Engine): void {
+/** Their names. */
+export const TOOLS: readonly string[] = [ACTIVATE, 'deactivate', 'pin', 'unpin', 'search_context']
+
+/** Registers them, which also makes them active. `inSections`: active contents are shown in a section of their own. */
+export function registerTools(pi: ExtensionAPI, engine: Engine, inSections: () => boolean = () => false): void {
   pi.registerTool({
     name: ACTIVATE,
     label: 'activate',
+    // All guidance is in the descriptions: words in the system prompt would change it when the tools come.
     description:
-      'Bring back a tool output or file by its id: all of it, some lines, or the lines with a text. id@tx is an old version.',
-    promptSnippet: 'Bring back collapsed tool outputs and files',
-    promptGuidelines: [
-      'Context is scarce. Old tool outputs collapse to a toolcall_ref line; nothing is lost: activate the id when you need it again, instead of repeating the call.',
-      'Large outputs are shown as an excerpt that names the lines left out; get those with activate and lines or grep.',
-      'deactivate an output once you have taken what you need from it; pin what you need throughout.',
-    ],
+      'Bring back a tool output or file by its id: all of it, some lines, or those that match. id@tx is an old version. ' +
+      'Context is scarce, so old tool outputs collapse to a toolcall_ref line and large ones are shown as an excerpt; ' +
+      'nothing is lost, and this is cheaper than repeating the call.',
     parameters: Type.Object({
       ...ID,
       lines: Type.Optional(Type.String({ description: 'e.g. "120-180"' })),
-      grep: Type.Optional(Type.String({ description: 'only lines containing this' })),
+      grep: Type.Optional(Type.String({ description: 'regular expression' })),
     }),
     async execute(_id, { id, lines, grep }) {
       const part = partOf(lines, grep)
       const change = granted(await engine().activate(id, part))
       return answer(
-        part === undefined ? whole(change) : change.content || `no line contains ${JSON.stringify(grep)}`,
+        part === undefined ? (inSections() ? below(change) : whole(change)) : change.content || `no line matches ${JSON.stringify(grep)}`,
       )
     },
   })
   pi.registerTool({
     name: 'deactivate',
     label: 'deactivate',
-    description: 'Say that an output or file is no longer needed. It can be activated again.',
+    description:
+      'Say that you have taken what you need from an output or file, so that it can collapse. It can be activated again.',
     parameters: Type.Object({
       ...ID,
       drop: Type.Optional(Type.Boolean({ description: 'also leave it out of lists' })),
@@ -59,7 +60,7 @@ export function registerTools(pi: ExtensionAPI, engine: Engine): void {
   pi.registerTool({
     name: 'pin',
     label: 'pin',
-    description: 'Keep an output or file from collapsing.',
+    description: 'Keep an output or file that you need throughout from collapsing.',
     parameters: Type.Object(ID),
     async execute(_id, { id }) {
       return answer(granted(await engine().pin(id)).message)
@@ -112,10 +113,31 @@ function whole(change: SetChange): string {
     : `${text}\n\narguments of the call: ${JSON.stringify(change.arguments)}`
 }
 
+/** The same where active contents have a section of their own; an old version is in no set. */
+function below(change: SetChange): string {
+  return change.message.endsWith(' is active') ? `${change.message}; its content is below` : whole(change)
+}
+
 /** A refusal becomes a failed result with the engine's sentence. */
 function granted(change: SetChange): SetChange {
   if (!change.ok) throw new Error(change.message)
   return change
+}
+
+/** Estimated tokens of the tools' declarations. */
+export const TOOLS_TOKENS = measured()
+
+function measured(): number {
+  let characters = 0
+  const meter = {
+    registerTool({ name, description, parameters }: Parameters<ExtensionAPI['registerTool']>[0]): void {
+      characters += JSON.stringify({ type: 'function', function: { name, description, parameters } }).length
+    },
+  }
+  registerTools(meter as unknown as ExtensionAPI, () => {
+    throw new Error('only measured')
+  })
+  return Math.ceil(characters / 4)
 }
 
 function answer(text: string): AgentToolResult<undefined> {

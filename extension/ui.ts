@@ -79,7 +79,10 @@ export function costLines(report: Report): string[] {
   const lines = parts.length > 0 ? [`Cost: ${parts.join(', ')}`] : []
   const rolls = report.receipts.length
   const saved = report.saved === undefined ? `${short(report.savedTokens)} input tokens` : money(report.saved)
-  if (rolls > 0) lines.push(`Rolls: ${rolls}, saved so far ${saved}`)
+  if (rolls > 0 || Math.round(report.savedTokens) !== 0) {
+    const by = rolls === 0 ? 'excerpts and answered reads' : `${rolls} ${rolls === 1 ? 'roll' : 'rolls'}, excerpts, answered reads`
+    lines.push(`Saved against plain Pi: ${saved} (${by})`)
+  }
   return lines
 }
 

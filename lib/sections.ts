@@ -1,6 +1,9 @@
 /** The SSOT's four sections as messages: for models without a prefix cache, and for harnesses that want them. */
 import type { Assembled } from '../index.js'
 
+/** About how many tokens of pool lines a request shows, beside those of active objects. */
+export const POOL_TOKENS = 2000
+
 /** A message as pi-ai shapes it, as far as this file looks at it. */
 export interface Message {
   role: string
@@ -11,7 +14,8 @@ export interface Message {
 
 /**
  * The messages of a request in the order of SSOT 4.1: the metadata pool, the conversation with a `toolcall_ref` line
- * in place of each output, the active content. The system prompt goes its own way in every harness.
+ * in place of each output, the active content. The system prompt goes its own way in most harnesses; where it is the
+ * first message it stays that.
  *
  * Results that the view does not know stay as they are.
  */
@@ -27,7 +31,31 @@ export function sections(messages: readonly Message[], view: Assembled): Message
     const content = message.toolCallId === undefined ? undefined : references.get(message.toolCallId)?.shift()
     return content === undefined ? message : { ...message, content }
   })
-  return [...section(view.metadataPool), ...chat, ...section(view.activeContent)]
+  const first = chat.findIndex((message) => message.role !== 'system')
+  const head = first < 0 ? chat.length : first
+  return [...chat.slice(0, head), ...section(poolOf(view)), ...chat.slice(head), ...section(view.activeContent)]
+}
+
+/**
+ * The pool within its budget, in its own order: the lines of active objects, and the newest of the others. What the
+ * rest is, `search_context` finds.
+ */
+function poolOf({ metadataPool, blocks }: Assembled): string {
+  const lines = metadataPool.split('\n')
+  const active = new Set(blocks.map((block) => block.id))
+  let left = 4 * POOL_TOKENS
+  const shown = lines.map(() => false)
+  for (let at = lines.length - 1; at >= 0; at -= 1) {
+    const line = lines[at] as string
+    if (active.has(/^id=(\S+)/.exec(line)?.[1] ?? '')) shown[at] = true
+    else if (left > 0) {
+      left -= line.length + 1
+      shown[at] = left >= 0
+    }
+  }
+  const hidden = shown.filter((one) => !one).length
+  const visible = lines.filter((_, at) => shown[at])
+  return hidden === 0 ? metadataPool : [...visible, `... ${hidden} more, search_context`].join('\n')
 }
 
 function section(text: string): Message[] {

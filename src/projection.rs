@@ -87,6 +87,11 @@ pub struct Plan {
     pub context_tokens: f64,
     /// Estimated tokens of what could be rolled.
     pub stale_tokens: f64,
+    /// What it would cost to change the next request at its very start, in fresh input tokens: the part of it
+    /// that is cached, written again. 0 on a dead cache. Only `advance` says it, as `spent`.
+    pub rewrite_cost: f64,
+    /// What this process's model calls have cost so far, in fresh input tokens, without the answers.
+    pub spent: f64,
 }
 
 /// What a roll removed, what it cost, and when it has paid for itself. Made for people, never for the chat.
@@ -298,6 +303,8 @@ fn plan(plan: context_engine::Plan) -> Plan {
         receipt: plan.receipt.map(receipt),
         context_tokens: plan.context_tokens as f64,
         stale_tokens: plan.stale_tokens as f64,
+        rewrite_cost: plan.rewrite_cost,
+        spent: plan.spent,
     }
 }
 

@@ -141,7 +141,7 @@ pub struct Part {
     /// First and last line, counted from 1.
     #[napi(ts_type = "[number, number]")]
     pub lines: Option<Vec<f64>>,
-    /// Only lines that contain this text.
+    /// Only lines that match this regular expression; ASCII letters in both cases, unless it has a capital one.
     pub grep: Option<String>,
 }
 

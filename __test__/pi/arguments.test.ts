@@ -7,7 +7,7 @@ import { cleanUp, messagesOf, readSession, startRpc } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
 import { resultsById } from '../rig/request.ts'
 import type { Api, ModelRequest } from '../rig/request.ts'
-import { command, handle, lines, openStore, put, setUp } from './support.ts'
+import { command, handle, lines, openStore, put, setUp, TOOLS_AT_ONCE } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -51,7 +51,7 @@ test.each(APIS)(
         // What follows makes a roll too dear to happen by itself.
         return n < 5 ? lines(`answer ${n}`, 300) : 'done'
       },
-      { api, model: { reasoning: true } },
+      { api, model: { reasoning: true }, context: TOOLS_AT_ONCE },
     )
     const rpc = await startRpc(load)
     for (const prompt of ['go', 'two', 'three', 'four']) await rpc.prompt(prompt)
@@ -122,7 +122,7 @@ test('activate of what is still in sight points there', async () => {
         ['activate', { id: 'call_a', lines: '2' }, 'call_part'],
       )
     return 'done'
-  })
+  }, { context: TOOLS_AT_ONCE })
   put(home, 'a.txt', lines('a', 40))
   const rpc = await startRpc(load)
   await rpc.prompt('look')

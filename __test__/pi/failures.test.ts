@@ -8,7 +8,7 @@ import { checkAllToolPairs, checkAppendOnly } from '../rig/checks.ts'
 import { cleanUp, runPrint, startRpc, temporaryFolder } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
 import { resultsById } from '../rig/request.ts'
-import { command, handle, header, lines, notices, onFile, openStore, put, sessionIdOf, setUp } from './support.ts'
+import { command, handle, header, lines, notices, onFile, openStore, put, sessionIdOf, setUp, TOOLS_AT_ONCE } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -60,7 +60,7 @@ describe('what the model asks for', () => {
         .replace('SESSION', session)
         .replace('BINARY', file?.['xt/id'] ?? 'none')
       return calls([tool, text, 'call_bad'])
-    })
+    }, { context: TOOLS_AT_ONCE })
     put(home, 'a.txt', lines('a', 40))
     put(home, 'data.bin', Uint8Array.from([0, 1, 2, 255, 0]))
     mkdirSync(join(home.cwd, 'folder'))
@@ -116,7 +116,7 @@ describe('what the model asks for', () => {
           ['activate', { id: 'call_other' }, 'call_bad'],
         )
       return 'fine'
-    })
+    }, { context: TOOLS_AT_ONCE })
     put(home, 'a.txt', lines('a', 40))
     await runPrint({ ...load, prompts: ['one'] })
     await runPrint({ ...load, prompts: ['two'] })
@@ -149,7 +149,6 @@ describe('the store and the addon', () => {
     server.check()
     checkAppendOnly(server.requests)
     expect(resultsById(server.requests[1]!).get('call_a')).toBe(text)
-    expect(server.requests[0]!.tools).not.toContain('activate')
   }
 
   onFile('a store path that can not be written')('a store path that can not be written', async () => {
@@ -206,7 +205,6 @@ describe('the store and the addon', () => {
     expect(report).toContain('bash cat a.txt')
     expect(await rpc.close()).toEqual({ code: 0, signal: null })
     server.check()
-    expect(server.requests[2]!.tools).toContain('activate')
     expect(resultsById(server.requests[2]!).get('call_a')).toBe(lines('a', 40))
   })
 
@@ -224,7 +222,7 @@ describe('the store and the addon', () => {
       ),
       expect.stringMatching(/context-manager\.json: there is no setting "colour"$/),
     ])
-    expect(server.requests[0]!.tools).toContain('activate')
+    expect(await command(rpc, '/context')).toEqual([expect.stringContaining('Context:')])
     await rpc.close()
   })
 })
@@ -344,8 +342,8 @@ test('a read of what is still visible says where it is; after a change it says w
   expect(run).toMatchObject({ exitCode: 0, stderr: '' })
   server.check()
   const results = resultsById(server.requests[3]!)
-  expect(results.get('call_first')).toBe(`${header('call_first', 'read')}\n${text}`)
+  expect(results.get('call_first')).toBe(`${header('call_first')}\n${text}`)
   expect(results.get('call_second')).toContain(`id=${handle('call_first')}`)
   expect(results.get('call_second')!.length).toBeLessThan(text.length / 4)
-  expect(results.get('call_third')).toBe(`${header('call_third', 'read')}\n${text}`)
+  expect(results.get('call_third')).toBe(`${header('call_third')}\n${text}`)
 })

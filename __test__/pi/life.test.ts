@@ -19,6 +19,7 @@ import {
   sessionIdOf,
   setsOf,
   setUp,
+  TOOLS_AT_ONCE,
 } from './support.ts'
 
 afterEach(cleanUp)
@@ -53,7 +54,7 @@ test.each(APIS)(
         }
         return { thinking: `thought ${n}`, text: lines(`answer ${n}`, 200) }
       },
-      { api, model: { reasoning: true } },
+      { context: TOOLS_AT_ONCE, api, model: { reasoning: true } },
     )
     put(home, 'a.txt', lines('a', 60))
     put(home, 'b.txt', lines('b', 60))
@@ -94,8 +95,7 @@ describe('ids of tool calls', () => {
     ['with line breaks', ['a\nid=b type=toolcall', 'c\u2028d', 'e\u202ef']],
   ])('%s', async (_name, ids) => {
     const { server, home, store, load } = await setUp((_request, n) =>
-      n < 3 ? calls(['read', { path: `${n}.txt` }, ids[n]!]) : lines(`answer ${n}`, 100),
-    )
+      n < 3 ? calls(['read', { path: `${n}.txt` }, ids[n]!]) : lines(`answer ${n}`, 100), { context: TOOLS_AT_ONCE })
     for (const n of [0, 1, 2]) put(home, `${n}.txt`, lines(`file ${n}`, 40))
     const rpc = await startRpc(load)
     for (const prompt of ['look', 'two', 'three', 'four']) await rpc.prompt(prompt)
@@ -298,7 +298,7 @@ describe('other tools', () => {
       expect(run).toMatchObject({ exitCode: 0, stderr: '' })
       server.check()
       const shown = `theirs: a.txt ${'x'.repeat(400)}`
-      expect(resultsById(server.requests.at(-1)!).get('call_a')).toBe(`${header('call_a', 'read')}\n${shown}`)
+      expect(resultsById(server.requests.at(-1)!).get('call_a')).toBe(`${header('call_a')}\n${shown}`)
       const manager = await openStore(store, sessionIdOf(run.sessionFile!), home.cwd)
       expect((await manager.get('call_a'))!.content).toBe(shown)
     }
@@ -322,21 +322,30 @@ describe('other tools', () => {
     ])
   })
 
-  test('tools that are switched off stay off, and without activate nothing collapses', async () => {
-    const { server, home, load } = await setUp((_request, n) =>
-      n === 0
-        ? calls(['read', { path: 'a.txt' }, 'call_a'], ['read', { path: 'big.txt' }, 'call_big'])
-        : 'fine',
+  test.each<[string, string, object, boolean]>([
+    ['read has outputs back by their id', 'read,ls', { modelTools: 'start' }, true],
+    ['without a way back nothing collapses', 'bash,ls', {}, false],
+  ])('tools that are switched off stay off: %s', async (_name, tools, context, collapses) => {
+    const [tool] = tools.split(',') as [string]
+    const { server, home, load } = await setUp(
+      (_request, n) =>
+        n === 0
+          ? calls([tool, tool === 'read' ? { path: 'a.txt' } : { command: 'cat a.txt' }, 'call_a'])
+          : lines(`answer ${n}`, 2),
+      { context },
     )
-    put(home, 'a.txt', lines('a', 40))
-    put(home, 'big.txt', lines('big', 500))
-    const args = ['--tools', 'read,ls']
-    const run = await runPrint({ ...load, args, prompts: ['look', 'two', 'three', 'four', 'five', 'six'] })
+    put(home, 'a.txt', lines('a', 400))
+    const args = ['--tools', tools]
+    const run = await runPrint({ ...load, args, prompts: ['look', 'two', 'three', 'four', 'five', 'six', 'seven'] })
     expect(run).toMatchObject({ exitCode: 0, stderr: '' })
     server.check()
-    expect(server.requests[0]!.tools).toEqual(['read', 'ls'])
-    checkAppendOnly(server.requests)
-    expect(resultsById(server.requests.at(-1)!).get('call_a')).toContain(lines('a', 40))
+    for (const request of server.requests) expect(request.tools).toEqual(tools.split(','))
+    const last = resultsById(server.requests.at(-1)!).get('call_a')!
+    if (collapses) expect(last).toBe(reference('call_a', 'read'))
+    else {
+      checkAppendOnly(server.requests)
+      expect(last).toContain(lines('a', 400))
+    }
   })
 
   test('writes and reads of one file in one answer are in order', async () => {
@@ -376,7 +385,7 @@ describe('compaction', () => {
         }
         return lines(`answer ${n}`, 150)
       },
-      { settings },
+      { context: TOOLS_AT_ONCE, settings },
     )
     put(home, 'a.txt', lines('a', 60))
     const rpc = await startRpc(load)

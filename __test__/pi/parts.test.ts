@@ -13,7 +13,7 @@ import { lastPoint, POINT } from '../../extension/point.ts'
 import { isReference, readHeader } from '../../extension/reference.ts'
 import { MAX_OUTPUT_BYTES, toolcallOf, withHeader } from '../../extension/results.ts'
 import { checkSettings, DEFAULTS, readSettings } from '../../extension/settings.ts'
-import { partOf, registerTools } from '../../extension/tools.ts'
+import { partOf, registerTools, TOOLS_TOKENS } from '../../extension/tools.ts'
 import { receiptLine, reportLines, short } from '../../extension/ui.ts'
 import { cleanUp, onCleanUp, temporaryFolder } from '../rig/pi.ts'
 import { rmSync } from 'node:fs'
@@ -145,16 +145,17 @@ describe('tools', () => {
       registerTool(tool: any): void {
         const { name, description, parameters } = tool
         words.push(JSON.stringify({ type: 'function', function: { name, description, parameters } }))
-        if (tool.promptSnippet !== undefined) words.push(`- ${name}: ${tool.promptSnippet}\n`)
-        for (const line of tool.promptGuidelines ?? []) words.push(`- ${line}\n`)
+        // Words in the system prompt would change it where the tools come later.
+        expect([tool.promptSnippet, tool.promptGuidelines]).toEqual([undefined, undefined])
       },
     }
     registerTools(pi as any, () => {
       throw new Error('not open')
     })
     const characters = words.join('').length
-    expect(words.length).toBeGreaterThan(5)
+    expect(words).toHaveLength(5)
     expect(characters / 4).toBeLessThan(600)
+    expect(TOOLS_TOKENS).toBe(Math.ceil(characters / 4))
   })
 })
 
@@ -321,8 +322,9 @@ describe('entries and messages', () => {
   ])('the reference %j: %s', (text, is) => expect(isReference(text)).toBe(is))
 
   test('the header of a result', () => {
-    expect(readHeader('id=ab type=toolcall tool=read status=ok\ntext')).toEqual({ id: 'ab', length: 40 })
+    expect(readHeader('id=0123abcd\ntext')).toEqual({ id: '0123abcd', length: 12 })
     expect(readHeader('id=ab')).toBeUndefined()
+    expect(readHeader('id=0123abcd is its name')).toBeUndefined()
   })
 })
 
@@ -407,7 +409,7 @@ describe('texts for the person', () => {
       '   2.4k  ef  read a.ts [stale]',
       'Stale: 2.0k tokens wait until collapsing them pays (/context roll does it now)',
       'Cost: last call 94 % cached, cost so far $1.23',
-      'Rolls: 1, saved so far $0.84',
+      'Saved against plain Pi: $0.84 (1 roll, excerpts, answered reads)',
       '  12 items, -61k tokens, cost 9.0k input tokens, pays back in 2 calls',
       'Store: /data/context.db',
     ])

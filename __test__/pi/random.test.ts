@@ -107,7 +107,7 @@ test.each<[Api, number]>([
     checkToolPairs(request)
     for (const [id, text] of resultsById(request)) {
       const tool = /tool=(\w+)/.exec(text)?.[1] ?? ''
-      if (text === `${header(id, tool)}\n${texts.get(id)}`) seen.add(id)
+      if (text === `${header(id)}\n${texts.get(id)}`) seen.add(id)
       else {
         expect(text).toBe(reference(id, tool))
         expect(seen).toContain(id)

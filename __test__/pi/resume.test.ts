@@ -19,6 +19,7 @@ import {
   sessionIdOf,
   setsOf,
   setUp,
+  TOOLS_AT_ONCE,
 } from './support.ts'
 import type { Setting } from './support.ts'
 
@@ -37,7 +38,7 @@ function reader(request: ModelRequest): ReturnType<typeof calls> | string {
 }
 
 async function library(options: Parameters<typeof setUp>[1] = {}): Promise<Setting> {
-  const setting = await setUp(reader, options)
+  const setting = await setUp(reader, { context: TOOLS_AT_ONCE, ...options })
   for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) put(setting.home, `${name}.txt`, lines(name, 60))
   return setting
 }

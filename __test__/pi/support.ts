@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'vitest'
+import type { Settings } from '../../extension/settings.ts'
 import { ContextManager } from '../../lib/index.ts'
 import type { SessionSets, StoreOptions } from '../../lib/index.ts'
 import { withExtension } from '../rig/extension.ts'
@@ -34,10 +35,16 @@ export interface Setting {
   load: { home: PiHome; extension: string; env: Record<string, string> }
 }
 
-/** Makes a setting. */
-export async function setUp(script: Script, options: Omit<PiHomeOptions, 'server'> = {}): Promise<Setting> {
+/** Makes a setting. `context` are the extension's settings. */
+export async function setUp(
+  script: Script,
+  { context, ...options }: Omit<PiHomeOptions, 'server'> & { context?: Partial<Settings> } = {},
+): Promise<Setting> {
   const server = await startModelServer(script)
   const home = createPiHome({ server, ...options })
+  if (context !== undefined) {
+    writeFileSync(join(home.agentDir, 'context-manager.json'), JSON.stringify(context))
+  }
   const store = join(home.root, 'store', 'context.db')
   if (!ON_XTDB) return { server, home, store, place: store, load: { home, ...withExtension(store) } }
   const { url } = await freshNode()
@@ -53,6 +60,9 @@ export function storeOptions(store: string): StoreOptions {
   const url = nodes.get(store)
   return url === undefined ? { kind: 'sqlite', path: store } : { kind: 'xtdb', url, journal: store }
 }
+
+/** The extension's settings with which the model has the tools in the first request already. */
+export const TOOLS_AT_ONCE: Partial<Settings> = { modelTools: 'start' }
 
 /** `count` lines that occur nowhere else, each with the name and its number; no line break at the end. */
 export function lines(name: string, count: number): string {
@@ -73,8 +83,8 @@ export function handle(callId: string): string {
 }
 
 /** The line that a recorded output begins with. */
-export function header(callId: string, tool: string, status: 'ok' | 'fail' = 'ok'): string {
-  return `id=${handle(callId)} type=toolcall tool=${tool} status=${status}`
+export function header(callId: string): string {
+  return `id=${handle(callId)}`
 }
 
 /** The whole text of a collapsed output. */

@@ -6,7 +6,7 @@ import { checkAllToolPairs, checkAppendOnly, checkUserMessages } from '../rig/ch
 import { cleanUp, messagesOf, readSession, runPrint, startRpc } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
 import { resultsById } from '../rig/request.ts'
-import { command, header, handle, lines, openStore, put, reference, sessionIdOf, setUp } from './support.ts'
+import { command, header, handle, lines, openStore, put, reference, sessionIdOf, setUp, TOOLS_AT_ONCE } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -24,8 +24,8 @@ describe('print mode', () => {
     checkAllToolPairs(server.requests)
     checkAppendOnly(server.requests)
     const results = resultsById(server.requests[1]!)
-    expect(results.get('call_read')).toBe(`${header('call_read', 'read')}\n${text}`)
-    expect(results.get('call_bash')).toBe(`${header('call_bash', 'bash')}\n${text}`)
+    expect(results.get('call_read')).toBe(`${header('call_read')}\n${text}`)
+    expect(results.get('call_bash')).toBe(`${header('call_bash')}\n${text}`)
 
     const manager = await openStore(store, sessionIdOf(run.sessionFile!), home.cwd)
     expect(await manager.get('call_read')).toMatchObject({
@@ -57,7 +57,7 @@ describe('print mode', () => {
         ['activate', { id: handle('call_big'), grep: 'no such words' }, 'call_none'],
       ),
       'done',
-    ])
+    ], { context: TOOLS_AT_ONCE })
     const all = lines('big', 3000).split('\n').with(1499, failing).join('\n')
     put(home, 'big.txt', all)
     const run = await runPrint({ ...load, prompts: ['look'] })
@@ -69,7 +69,7 @@ describe('print mode', () => {
     expect(shown.length).toBeLessThan(all.length / 10)
     expect(shown.split('\n')).toEqual(
       expect.arrayContaining([
-        header('call_big', 'bash'),
+        header('call_big'),
         all.split('\n')[0],
         failing,
         all.split('\n').at(-1),
@@ -78,7 +78,7 @@ describe('print mode', () => {
     const last = resultsById(server.requests[3]!)
     expect(last.get('call_lines')).toContain(all.split('\n').slice(699, 702).join('\n'))
     expect(last.get('call_grep')).toContain(all.split('\n')[1233])
-    expect(last.get('call_none')).toBe('no line contains "no such words"')
+    expect(last.get('call_none')).toBe('no line matches "no such words"')
     const manager = await openStore(store, sessionIdOf(run.sessionFile!), home.cwd)
     expect((await manager.get('call_big'))!.content).toBe(all)
     // The person and the session file keep what Pi had.
@@ -135,7 +135,7 @@ describe('print mode', () => {
     for (const request of server.requests) {
       checkUserMessages(request, prompts.slice(0, Math.floor(request.n / 3) + 1))
       for (const [id, text] of resultsById(request)) {
-        const full = `${header(id, 'read')}\n${lines(`f${id.slice(5)}`, 250)}`
+        const full = `${header(id)}\n${lines(`f${id.slice(5)}`, 250)}`
         if (text === full) {
           seen.add(id)
           continue
@@ -143,7 +143,7 @@ describe('print mode', () => {
         expect(seen).toContain(id)
         if (text === reference(id, 'read')) collapsed += 1
         else {
-          expect(text.startsWith(header(id, 'read'))).toBe(true)
+          expect(text.startsWith(header(id))).toBe(true)
           expect(text).toContain(' left out: lines ')
           expect(text.length).toBeLessThan(800)
           excerpts += 1
@@ -166,7 +166,7 @@ describe('RPC mode', () => {
         return calls(['activate', { id: handle('call_a') }, 'call_back'])
       // What follows makes a roll too dear to happen by itself.
       return lines(`answer ${n}`, 300)
-    })
+    }, { context: TOOLS_AT_ONCE })
     const text = lines('a', 60)
     put(home, 'a.txt', text)
     const rpc = await startRpc(load)
@@ -186,10 +186,10 @@ describe('RPC mode', () => {
     expect(rolled.get('call_b')).toBe(reference('call_b', 'bash'))
     const back = resultsById(server.requests[7]!)
     expect(back.get('call_a')).toBe(reference('call_a', 'read'))
-    expect(back.get('call_back')).toBe(`${header('call_back', 'activate')}\n${text}`)
+    expect(back.get('call_back')).toBe(`${header('call_back')}\n${text}`)
     const undone = resultsById(server.requests[8]!)
-    expect(undone.get('call_a')).toBe(`${header('call_a', 'read')}\n${text}`)
-    expect(undone.get('call_b')).toBe(`${header('call_b', 'bash')}\n${text}`)
+    expect(undone.get('call_a')).toBe(`${header('call_a')}\n${text}`)
+    expect(undone.get('call_b')).toBe(`${header('call_b')}\n${text}`)
     checkAppendOnly(server.requests, [5, 8])
   })
 
@@ -203,7 +203,7 @@ describe('RPC mode', () => {
         )
       if (n === 1) return calls(['pin', { id: handle('call_a') }], ['deactivate', { id: handle('call_b') }])
       return 'fine'
-    })
+    }, { context: TOOLS_AT_ONCE })
     for (const name of ['a', 'b', 'c']) put(home, `${name}.txt`, lines(name, 60))
     const rpc = await startRpc(load)
     await rpc.prompt('look')
@@ -217,7 +217,7 @@ describe('RPC mode', () => {
     server.check()
     const [, , , , first, , last] = server.requests.map(resultsById)
     expect(first!.get('call_b')).toBe(reference('call_b', 'read'))
-    expect(first!.get('call_c')).toMatch(/^id=.* tool=read status=ok\nc line 1: [^]* left out: lines 5-58 /)
+    expect(first!.get('call_c')).toMatch(/^id=.*\nc line 1: [^]* left out: lines 5-58 /)
     expect(last!.get('call_c')).toBe(reference('call_c', 'read'))
     expect(last!.get('call_a')).toContain(lines('a', 60))
   })
@@ -228,7 +228,7 @@ describe('RPC mode', () => {
       if (request.messages.at(-1)!.text === 'find')
         return calls(['activate', { id: 'call_off', lines: '600-601' }, 'call_find'])
       return 'fine'
-    })
+    }, { context: TOOLS_AT_ONCE })
     const all = lines('big', 900)
     put(home, 'big.txt', all)
     const rpc = await startRpc(load)

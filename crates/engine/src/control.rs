@@ -49,7 +49,7 @@ pub struct SetChange {
 pub enum Part {
     /// Lines, counted from 1, both included.
     Lines(usize, usize),
-    /// The lines that contain a text.
+    /// The lines that match a regular expression.
     Grep(String),
 }
 
@@ -99,7 +99,7 @@ impl Engine {
         }
         let visible = state.sight.shows_whole(&id);
         let arguments = version.document.field("args").and_then(Value::as_object);
-        let arguments = arguments.filter(|_| state.sight.hides_arguments(&id)).cloned();
+        let arguments = arguments.filter(|_| state.hides_arguments(&id)).cloned();
         Ok(SetChange { visible, arguments, ..done(id, "is active", Some(shown)) })
     }
 

@@ -65,6 +65,11 @@ pub struct Plan {
     pub context_tokens: u64,
     /// Estimated tokens of what could be rolled.
     pub stale_tokens: u64,
+    /// What it would cost to change the next request at its very start, in fresh input tokens: the part of it
+    /// that is cached, written again. 0 on a dead cache. Only [`Engine::advance`] says it, as [`Plan::spent`].
+    pub rewrite_cost: f64,
+    /// What this process's model calls have cost so far, in fresh input tokens, without the answers.
+    pub spent: f64,
 }
 
 /// One message to replace.
@@ -95,8 +100,8 @@ pub struct Birth {
     pub id: ObjectId,
     /// Its short name.
     pub handle: String,
-    /// The line to put before the output, which is the object's pool entry; `None` for an output so short that
-    /// a reference would not be shorter.
+    /// The line to put before the output, by which the model can name it; `None` for an output so short that a
+    /// reference would not be shorter.
     pub header: Option<String>,
 }
 
@@ -111,7 +116,7 @@ impl Engine {
         let id = self.record_toolcall(input).await?;
         let mut state = self.inner.lock().await?;
         let handle = state.handle(&id);
-        let header = state.short_line(&id).filter(|line| length > 2 * line.len());
+        let header = (length > 2 * state.reference(&id).len()).then(|| state.header(&id));
         state.gated.insert(id.clone(), excerpts);
         Ok(Birth { id, handle, header })
     }
@@ -146,6 +151,9 @@ impl Engine {
                 self.inner.execute(&mut state, &roll, &mut plan).await?;
             }
         }
+        let policy = state.policy(call);
+        plan.rewrite_cost = state.sight.rewrite_cost(&policy);
+        plan.spent = state.spent;
         state.finish(&mut plan);
         Ok(plan)
     }

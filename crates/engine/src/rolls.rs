@@ -193,6 +193,12 @@ impl State {
         self.last_call_ms = None;
     }
 
+    /// Whether the arguments of an object's call are collapsed in what is visible: by a roll of this process, or by
+    /// an earlier one, whose edit the harness has kept.
+    pub fn hides_arguments(&self, object: &ObjectId) -> bool {
+        self.sight.hides_arguments(object) || self.rolled.arguments.contains(object)
+    }
+
     /// Remembers the tags of the markers that edits put into the transcript.
     fn issue(&mut self, edits: &[Edit]) {
         for edit in edits {

@@ -350,6 +350,11 @@ impl Sight {
         self.ledger.stale_tokens()
     }
 
+    /// What writing the whole request anew would cost, where the provider has a part of it.
+    pub fn rewrite_cost(&self, policy: &Policy) -> f64 {
+        self.ledger.cached_tokens(policy) as f64 * policy.prices.rewrite()
+    }
+
     /// What was rebuilt from a transcript has been sent before, by another process or another branch.
     pub fn assume_sent(&mut self) {
         self.ledger.assume_shown();

@@ -69,6 +69,8 @@ pub(crate) struct State {
     pub cached_model: String,
     /// What a token is for each model.
     pub accounting: Accounting,
+    /// What this process's model calls have cost, in fresh input tokens, without the answers.
+    pub spent: f64,
     /// When the last answer came, in milliseconds since the epoch.
     pub last_call_ms: Option<i64>,
     /// For call IDs that come again: from which candidate on to look for a free object ID.

@@ -61,11 +61,16 @@ impl Inner {
                 if taking.record {
                     self.add_to_chat(state, message).await?;
                 }
-                state.last_call_ms = message.get("timestamp").and_then(Value::as_i64).or(state.last_call_ms);
+                // JavaScript's times arrive as floating-point numbers.
+                let time = message.get("timestamp").and_then(Value::as_f64).map(|ms| ms as i64);
+                state.last_call_ms = time.or(state.last_call_ms);
                 // The call that gave this answer was made with what was visible before it.
                 let estimated = state.sight.tokens();
                 state.accounting.learn(&state.model, estimated, message);
-                state.sight.charge(policy);
+                let charge = state.sight.charge(policy);
+                if taking.record {
+                    state.spent += charge.cost(&policy.prices);
+                }
                 state.cached_model = state.model.clone();
                 if matches!(text_of(message, "stopReason"), "error" | "aborted") {
                     return Ok(());
@@ -100,7 +105,7 @@ impl Inner {
     ) -> Result<()> {
         let call_id = text_of(message, "toolCallId");
         let text = result_text(message);
-        let known = state.object_of(&text).or_else(|| state.expected_object(call_id));
+        let known = state.object_of(call_id, &text).or_else(|| state.expected_object(call_id));
         let object = match known {
             Some(object) => {
                 if taking.record && !state.stays.contains_key(&object) {
@@ -254,29 +259,23 @@ impl State {
         marker::collapse_args(tool, args, &handle, cwd)
     }
 
-    /// The pool line of an object under its handle.
-    pub fn short_line(&self, id: &ObjectId) -> Option<String> {
-        match &self.catalog.get(id)?.kind {
-            Kind::Toolcall { tool, status } => {
-                Some(render::toolcall_line(&ObjectId::new(self.handle(id)), tool, *status))
-            }
-            Kind::File { .. } => None,
-        }
+    /// The line before an output: the name under which it can be had again. The call above it says the rest.
+    pub fn header(&self, id: &ObjectId) -> String {
+        format!("id={}", render::word(self.handle(id).as_str()))
     }
 
-    /// An excerpt under its object's pool line.
+    /// An excerpt under its object's header.
     pub fn headed(&self, id: &ObjectId, excerpt: &str) -> String {
-        format!("{}\n{excerpt}", self.short_line(id).unwrap_or_default())
+        format!("{}\n{excerpt}", self.header(id))
     }
 
     /// An output as the tool gave it, without the line that was put before it.
     fn without_header<'a>(&self, id: &ObjectId, text: &'a str) -> &'a str {
-        let header = self.short_line(id).unwrap_or_default();
-        text.strip_prefix(header.as_str()).and_then(|rest| rest.strip_prefix('\n')).unwrap_or(text)
+        text.strip_prefix(self.header(id).as_str()).and_then(|rest| rest.strip_prefix('\n')).unwrap_or(text)
     }
 
     /// The line that stands in place of an object's output, under its handle.
-    fn reference(&self, id: &ObjectId) -> String {
+    pub fn reference(&self, id: &ObjectId) -> String {
         match self.catalog.get(id).map(|meta| &meta.kind) {
             Some(Kind::Toolcall { tool, status }) => {
                 render::toolcall_ref(&ObjectId::new(self.handle(id)), tool, *status)
@@ -289,13 +288,14 @@ impl State {
         self.catalog.handle(id).unwrap_or(id.as_str()).to_owned()
     }
 
-    /// The object that a result's first line names: its header, or the reference that replaced it.
-    fn object_of(&self, text: &str) -> Option<ObjectId> {
+    /// The object that a result's first line names: its header, or the reference that replaced it. An output can
+    /// say anything, so only an object of this very call is believed.
+    fn object_of(&self, call_id: &str, text: &str) -> Option<ObjectId> {
         let first = text.lines().next()?;
         let rest = first.strip_prefix("toolcall_ref ").unwrap_or(first);
         let handle = rest.strip_prefix("id=")?.split(' ').next()?;
         let id = self.catalog.find(handle)?;
-        (self.short_line(&id).as_deref() == Some(first) || self.reference(&id) == first).then_some(id)
+        (id.is_toolcall(call_id) && (self.header(&id) == first || self.reference(&id) == first)).then_some(id)
     }
 
     /// The object of a call that was recorded and has no place in the request yet.

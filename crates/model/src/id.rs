@@ -64,6 +64,17 @@ impl ObjectId {
         Self(if n == 0 { base } else { format!("{base}~{}", n + 1) })
     }
 
+    /// Whether this is one of the candidates for a call ID; see [`ObjectId::toolcall`].
+    #[must_use]
+    pub fn is_toolcall(&self, call_id: &str) -> bool {
+        let first = Self::toolcall(call_id, 0);
+        match self.0.strip_prefix(first.as_str()) {
+            Some("") => true,
+            Some(mark) => mark.strip_prefix('~').and_then(|n| n.parse().ok()).is_some_and(|n: usize| n >= 2),
+            None => false,
+        }
+    }
+
     /// The ID as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -133,9 +133,14 @@ fn parts(#[case] wanted: Part, #[case] text: &str, #[case] lines: usize, #[case]
 #[case("ERROR", true)]
 #[case("Error", false)]
 #[case("time|ERR", true)]
-#[case("||", false)]
 #[case("r: 5", true)]
-#[case("r. 5", false)]
+#[case("r. 5", true)]
+#[case(r"r\. 5", false)]
+#[case(r"^\d+:\d+ \S+: [1-5] of \d$", true)]
+#[case(r"^error", false)]
+#[case(r"\berr", true)]
+#[case(r"\Serr", false)]
+#[case("(warn|error): 5", true)]
 fn patterns(#[case] pattern: &str, #[case] matches: bool) {
     let passage = part("12:01 ERROR: 5 of 7", &Part::Grep(pattern.to_owned()), 1_000).expect("valid");
     assert_eq!(passage.lines == 1, matches);
@@ -146,9 +151,23 @@ fn patterns(#[case] pattern: &str, #[case] matches: bool) {
 #[case(Part::Lines(5, 4), "lines=5-4 names no lines: count from 1, the smaller number first")]
 #[case(Part::Lines(21, 30), "lines=21-30 lies behind the end: the text has 20 lines")]
 #[case(Part::Grep(String::new()), "grep needs a text to look for")]
+#[case(
+    Part::Grep("f(x".to_owned()),
+    "grep takes a regular expression, and this is none that can be used: found open group without closing ')'; \
+     put \\ before characters that stand for themselves"
+)]
 fn refused_parts(#[case] wanted: Part, #[case] sentence: &str) {
     let error = part(&numbered(20), &wanted, 1_000).expect_err("must be refused");
     assert_eq!(error.to_string(), sentence);
+}
+
+#[rstest]
+#[case("x".repeat(70_000))]
+#[case(r"\w{500}{500}".to_owned())]
+#[case("(".repeat(5_000) + &")".repeat(5_000))]
+fn a_pattern_that_is_too_large_is_refused(#[case] pattern: String) {
+    let error = part(&numbered(20), &Part::Grep(pattern), 1_000).expect_err("must be refused");
+    assert!(error.to_string().starts_with("grep takes a regular expression"), "{error}");
 }
 
 #[test]

@@ -41,6 +41,8 @@ fn show(observation: &Observation) -> Vec<String> {
 #[case::find_none("find", json!({"pattern": "x"}), "No files found matching pattern", true, &[])]
 #[case::find_cut("find", json!({"pattern": "x"}), "a.rs\n\n[1 results limit reached. 50.0KB limit reached]", true, &["D a.rs"])]
 #[case::glob("Glob", json!({"pattern": "*.go"}), "/w/a.go\n/w/b.go", true, &["D /w/a.go", "D /w/b.go"])]
+#[case::object("read", json!({"path": "id=05f49740"}), "text", true, &[])]
+#[case::odd_file("read", json!({"path": "id=five"}), "text", true, &["R id=five"])]
 #[case::grep("grep", json!({"pattern": "x"}), "src/a.rs:12: let x: u8 = 1;\nsrc/a.rs:14: x\nb.rs:1: x\n\n[100 matches limit reached. Use limit=200 for more, or refine pattern]", true, &["D src/a.rs", "D b.rs"])]
 #[case::grep_around("grep", json!({"pattern": "x", "context": 1, "path": "src"}), "a.rs-11- before\na.rs:12: x\na.rs-13- after", true, &["D [src] a.rs"])]
 #[case::grep_in_file("grep", json!({"pattern": "x", "path": "src/a.rs"}), "a.rs:12: x", true, &["D src/a.rs", "D [src/a.rs] a.rs"])]

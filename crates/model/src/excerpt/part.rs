@@ -1,5 +1,7 @@
 //! Bringing a part of an output back.
 
+use regex_lite::{Regex, RegexBuilder};
+
 use super::lines::{Lines, push_short};
 use crate::error::ModelError;
 use crate::tokens;
@@ -10,8 +12,8 @@ pub enum Part {
     /// Lines from the first to the last, both counted from 1 and both included. A last line beyond the end
     /// means the end.
     Lines(usize, usize),
-    /// The lines that contain a text. `a|b` means either. Letters match in both cases unless the pattern
-    /// has a capital one. No other character is special.
+    /// The lines that match a regular expression (the syntax of the crate `regex-lite`: no look-around, no
+    /// back-references). ASCII letters match in both cases unless the pattern has a capital one.
     Grep(String),
 }
 
@@ -42,8 +44,8 @@ const MATCH_CHARS: usize = 500;
 /// says from which line on. The first line asked for always comes, without its middle if it must be.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for line numbers that are 0, in the wrong order or beyond the end, and for an empty
-/// pattern.
+/// `INVALID_ARGUMENT` for line numbers that are 0, in the wrong order or beyond the end, and for a pattern that
+/// is empty, too large, or no regular expression.
 pub fn part(text: &str, part: &Part, max_chars: usize) -> Result<Passage, ModelError> {
     let lines = Lines::new(text, false);
     let total = lines.len();
@@ -63,8 +65,7 @@ pub fn part(text: &str, part: &Part, max_chars: usize) -> Result<Passage, ModelE
             Ok(passage(&lines, wanted, max_chars, usize::MAX, false))
         }
         Part::Grep(pattern) => {
-            let pattern = Pattern::new(pattern)
-                .ok_or_else(|| ModelError::Invalid("grep needs a text to look for".to_owned()))?;
+            let pattern = Pattern::new(pattern)?;
             let wanted = (0..total).filter_map(|at| Some((at, Some(pattern.find(lines.get(at))?)))).collect();
             Ok(passage(&lines, wanted, max_chars, MATCH_CHARS, true))
         }
@@ -100,32 +101,42 @@ fn passage(
     passage
 }
 
-/// Alternatives to look for.
-struct Pattern {
-    alternatives: Vec<String>,
-    /// No capital letter in it: ASCII letters match in both cases.
-    any_case: bool,
-}
+/// What a compiled pattern may take, in bytes: a line is matched in time in proportion to it.
+const MAX_PATTERN_BYTES: usize = 64 * 1024;
+
+/// What to look for.
+struct Pattern(Regex);
 
 impl Pattern {
-    fn new(pattern: &str) -> Option<Self> {
-        let alternatives: Vec<String> =
-            pattern.split('|').filter(|part| !part.is_empty()).map(str::to_owned).collect();
-        // A pattern of bars alone looks for a bar.
-        let alternatives = if alternatives.is_empty() && !pattern.is_empty() {
-            vec![pattern.to_owned()]
-        } else {
-            alternatives
-        };
-        let any_case = !pattern.chars().any(char::is_uppercase);
-        (!alternatives.is_empty()).then_some(Self { alternatives, any_case })
+    fn new(pattern: &str) -> Result<Self, ModelError> {
+        if pattern.is_empty() {
+            return Err(ModelError::Invalid("grep needs a text to look for".to_owned()));
+        }
+        let compiled = RegexBuilder::new(pattern)
+            .case_insensitive(!has_capital(pattern))
+            .size_limit(MAX_PATTERN_BYTES)
+            .nest_limit(32)
+            .build();
+        compiled.map(Self).map_err(|error| {
+            ModelError::Invalid(format!(
+                "grep takes a regular expression, and this is none that can be used: {error}; put \\ before \
+                 characters that stand for themselves"
+            ))
+        })
     }
 
     /// The byte place of the first match.
     fn find(&self, line: &str) -> Option<usize> {
-        // Lowering ASCII letters alone keeps every byte place.
-        let lower = self.any_case.then(|| line.to_ascii_lowercase());
-        let line = lower.as_deref().unwrap_or(line);
-        self.alternatives.iter().filter_map(|text| line.find(text.as_str())).min()
+        self.0.find(line).map(|found| found.start())
     }
+}
+
+/// Whether a pattern has a capital letter that stands for itself (`\S` and its like do not).
+fn has_capital(pattern: &str) -> bool {
+    let mut escaped = false;
+    pattern.chars().any(|c| {
+        let meant = escaped;
+        escaped = c == '\\' && !meant;
+        !meant && c.is_uppercase()
+    })
 }

@@ -8,6 +8,17 @@ pub(super) fn can_be_path(text: &str) -> bool {
     !text.trim().is_empty() && text.len() <= MAX_BYTES && !text.contains(['\0', '\n', '\r'])
 }
 
+/// Whether a path argument names an object (`id=05f49740`, `id=05f49740@7`) and no file: Pi's `read` is given
+/// such names for outputs that have collapsed.
+pub(super) fn is_object(text: &str) -> bool {
+    let Some(name) = text.strip_prefix("id=") else { return false };
+    let (handle, version) = name.split_once('@').unwrap_or((name, "0"));
+    handle.len() >= 8
+        && handle.bytes().all(|b| b.is_ascii_hexdigit())
+        && !version.is_empty()
+        && version.bytes().all(|b| b.is_ascii_digit())
+}
+
 /// Whether a word can be a file where a command expects one: no flag, no directory, no address, no pattern.
 pub(super) fn can_be_file(word: &str) -> bool {
     can_be_path(word)

@@ -143,5 +143,5 @@ impl Found {
 fn path_argument(args: &Map<String, Value>) -> Option<String> {
     let path = ["path", "file_path", "filePath"].iter().find_map(|name| args.get(*name)?.as_str())?;
     let path = path.strip_prefix('@').unwrap_or(path);
-    looks::can_be_path(path).then(|| path.to_owned())
+    (looks::can_be_path(path) && !looks::is_object(path)).then(|| path.to_owned())
 }

@@ -160,9 +160,7 @@ impl Ledger {
     /// One model call is sent with what the ledger now holds: stale items that were shown before pay their
     /// rent, and everything is shown and cached from now on. Returns what the call read and wrote.
     pub fn charge_call(&mut self, policy: &Policy) -> Charge {
-        let hit = if policy.cache_dead { 0 } else { self.hit(policy.lookback_blocks) };
-        let system_hit = self.system_cached && !policy.cache_dead;
-        let read = self.tokens.prefix(hit) + if system_hit { self.system_tokens } else { 0 };
+        let read = self.cached_tokens(policy);
         let charge = Charge { read_tokens: read, written_tokens: self.total_tokens() - read };
 
         self.clock += policy.prices.read;
@@ -308,6 +306,15 @@ impl Ledger {
     /// Tokens of the whole request as it would be sent now, the system part included.
     pub fn total_tokens(&self) -> u64 {
         self.system_tokens + self.tokens.prefix(self.tokens.len())
+    }
+
+    /// Tokens of the next request, the system part included, that the provider has in its cache.
+    pub fn cached_tokens(&self, policy: &Policy) -> u64 {
+        if policy.cache_dead {
+            return 0;
+        }
+        let system = if self.system_cached { self.system_tokens } else { 0 };
+        self.tokens.prefix(self.hit(policy.lookback_blocks)) + system
     }
 
     /// Tokens that a roll of everything stale would remove.

@@ -1,0 +1,109 @@
+/**
+ * How the model has back what collapsed. Pi's own `read` takes the id of an output from the first call on, and costs
+ * nothing. The tools of `tools.ts` stand before the whole prompt, so they come in when that is worth their price.
+ */
+import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
+import type { ContextManager, Plan } from '../index.js'
+import { ACTIVATE, registerTools, TOOLS, TOOLS_TOKENS } from './tools.ts'
+import type { Engine } from './tools.ts'
+
+/** What the model is told once, where outputs have been shortened and the tools are not there. */
+export const HOW_TO_READ =
+  'Shortened tool outputs are kept whole: read with path "id=..." shows one again, with offset and limit a part of it.'
+
+/** The part of what a session has cost so far that the tools may take. */
+const WORTH = 0.01
+
+/** What writing a token to the cache costs at most with known providers, in fresh input tokens. */
+const WRITE = 1.25
+
+/** The ways back of one extension instance. */
+export class Recall {
+  readonly #pi: ExtensionAPI
+  readonly #engine: Engine
+  #registered = false
+  /** Whether Pi's `read` is ours, and so takes ids. */
+  reads = false
+  /** Whether active contents are shown in a section of their own. */
+  inSections = false
+
+  constructor(pi: ExtensionAPI, engine: Engine) {
+    this.#pi = pi
+    this.#engine = engine
+  }
+
+  /** Whether the model has the tools. */
+  get tools(): boolean {
+    return this.#pi.getActiveTools().includes(ACTIVATE)
+  }
+
+  /** Whether the model can have anything back; without that nothing may collapse. */
+  get possible(): boolean {
+    return this.tools || (this.reads && this.#pi.getActiveTools().includes('read'))
+  }
+
+  /** Gives the model the tools that the user has not switched off, from the next call on. */
+  bringTools(): void {
+    if (this.#registered) {
+      this.#pi.setActiveTools([...new Set([...this.#pi.getActiveTools(), ...TOOLS])])
+    } else {
+      this.#registered = true
+      registerTools(this.#pi, this.#engine, () => this.inSections)
+    }
+  }
+
+  /**
+   * Gives the model the tools, where the whole prompt is written anew anyway or the session is long enough for it.
+   * Returns their price in fresh input tokens, 0 where they did not come.
+   */
+  bringToolsIfWorth(plan: Plan, model: ExtensionContext['model']): number {
+    const price = (appendsTools(model) ? 0 : plan.rewriteCost) + TOOLS_TOKENS * WRITE
+    if (price > WORTH * plan.spent) return 0
+    this.bringTools()
+    return this.tools ? price : 0
+  }
+}
+
+/** Whether the branch's transcript declares the tools: then they are part of its prompt. */
+export function declaresTools(ctx: ExtensionContext): boolean {
+  let declared = false
+  for (const message of ctx.sessionManager.buildSessionProjection().messages) {
+    if (message.role !== 'system') continue
+    if (message.toolsRemoved?.some((tool) => tool.name === ACTIVATE)) declared = false
+    if (message.toolsAdded?.some((tool) => tool.name === ACTIVATE)) declared = true
+  }
+  return declared
+}
+
+/** Whether a provider takes tools in the middle of a conversation, so that the cached prompt before them stays. */
+export function appendsTools(model: ExtensionContext['model']): boolean {
+  const compat = (model?.compat ?? {}) as Record<string, unknown>
+  const ways = [
+    'supportsMidConvoToolChanges',
+    'supportsMidConvoToolAdditions',
+    'supportsAdditionalTools',
+    'supportsToolSearch',
+  ]
+  return compat['supportsMidConvoSystemMessages'] === true && ways.some((way) => compat[way] === true)
+}
+
+/** The name in a path such as `id=05f49740` or `id=05f49740@7`; undefined for the path of a file. */
+export function objectIn(path: string): string | undefined {
+  return /^@?id=([0-9a-f]{8,}(?:@\d+)?)$/.exec(path)?.[1]
+}
+
+/** What a read answers where the file's text is shown in a section of its own; undefined for a file without text. */
+export async function confirmation(manager: ContextManager, path: string): Promise<string | undefined> {
+  const [file] = await manager.query({ type: 'file', pathPrefix: path })
+  if (file === undefined || typeof file.content !== 'string') return undefined
+  return `${path} is active: its text is below, in ACTIVE_CONTENT id=${file['xt/id']}`
+}
+
+/** The whole text of an output or a file, with the arguments of its call where they have collapsed. */
+export async function wholeText(manager: ContextManager, name: string): Promise<string> {
+  const change = await manager.activate(name)
+  if (!change.ok) throw new Error(change.message)
+  const text = change.content ?? ''
+  if (change.arguments === undefined) return text
+  return `${text}\n\narguments of the call: ${JSON.stringify(change.arguments)}`
+}
