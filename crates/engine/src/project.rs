@@ -136,7 +136,7 @@ impl Engine {
         for one in incoming {
             self.inner.take_in(&mut state, &one, &policy, Taking::new(call), &mut plan).await?;
         }
-        if is_over || (0..PULL_AGE_MS).contains(&(call.now_ms - state.pulled_ms)) {
+        if is_over || (0..PULL_AGE_MS).contains(&call.now_ms.saturating_sub(state.pulled_ms)) {
             self.inner.refresh(&mut state).await?;
         } else {
             state.pulled_ms = call.now_ms;
