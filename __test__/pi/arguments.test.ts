@@ -38,7 +38,6 @@ test.each(APIS)(
           }
         }
         const said = request.messages.at(-1)!
-        if (said.role !== 'user') return 'done'
         if (said.text === 'copy') {
           copied = argumentsOf(request, 'write')[0]!['content']
           return calls(['write', { path: 'b.txt', content: copied }, 'call_copy'])
@@ -49,7 +48,8 @@ test.each(APIS)(
             { id: /^\[collapsed #([^:]+):/.exec(copied)?.[1] ?? 'none' },
             'call_back',
           ])
-        return lines(`answer ${n}`, 300)
+        // What follows makes a roll too dear to happen by itself.
+        return n < 5 ? lines(`answer ${n}`, 300) : 'done'
       },
       { api, model: { reasoning: true }, context: TOOLS_AT_ONCE },
     )

@@ -83,7 +83,7 @@ export function blocksOf({ key, message }: Pick<Entry, 'key' | 'message'>, calls
     case 'custom':
       return contentOf(message).map((block) => userBlock(block, message.role === 'user' ? 'user' : 'notice', key))
     case 'assistant':
-      return contentOf(message).map((block) => answerBlock(block, key))
+      return contentOf(message).map((block) => answerBlock(block, key, calls))
     case 'toolResult':
       return [resultBlock(message, key, calls)]
     case 'bashExecution':
@@ -112,12 +112,13 @@ function userBlock(block: ContentBlock, label: string, key: string): Block {
   return { bytes: JSON.stringify(['user', block]), units: IMAGE_UNITS, label: 'image', texts: [], key }
 }
 
-function answerBlock(block: ContentBlock, key: string): Block {
+function answerBlock(block: ContentBlock, key: string, calls: Calls): Block {
   if (block.type === 'toolCall') {
     const { id, name = '', arguments: input = {} } = block
     const json = JSON.stringify(input)
-    const path = input['path']
-    const shows = (name === 'write' || name === 'edit') && typeof path === 'string'
+    // As the agent named it, whatever collapsed arguments call it.
+    const path = calls.of(id)?.path
+    const shows = (name === 'write' || name === 'edit') && path !== undefined
     const own: Block = {
       bytes: JSON.stringify(['assistant', { type: 'tool_use', id, name, input }]),
       units: name.length + json.length,
@@ -125,7 +126,7 @@ function answerBlock(block: ContentBlock, key: string): Block {
       texts: stringsIn(input),
       key,
     }
-    return shows ? { ...own, path: path.replace(/^@/, '') } : own
+    return shows ? { ...own, path } : own
   }
   const text = block.type === 'thinking' ? (block.thinking ?? '') : (block.text ?? '')
   return {

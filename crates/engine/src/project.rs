@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::record::ToolcallInput;
 use crate::sight::CollapsedCall;
-use crate::taking::{Taking, gated_text};
+use crate::taking::{Taking, excerpts};
 
 /// What other machines wrote is not asked for again before that many milliseconds are over: a harness may call
 /// several times at the start of a turn.
@@ -111,15 +111,13 @@ impl Engine {
     /// # Errors
     /// As [`Engine::record_toolcall`].
     pub async fn receive(&self, input: ToolcallInput) -> Result<Birth> {
-        let gated = gated_text(&input.tool, &input.content);
+        let excerpts = excerpts(&input.tool, &input.content);
         let length = input.content.len();
         let id = self.record_toolcall(input).await?;
         let mut state = self.inner.lock().await?;
         let handle = state.handle(&id);
         let header = (length > 2 * state.reference(&id).len()).then(|| state.header(&id));
-        if let Some(text) = gated {
-            state.gated.insert(id.clone(), text);
-        }
+        state.gated.insert(id.clone(), excerpts);
         Ok(Birth { id, handle, header })
     }
 
@@ -138,7 +136,7 @@ impl Engine {
         for one in incoming {
             self.inner.take_in(&mut state, &one, &policy, Taking::new(call), &mut plan).await?;
         }
-        if is_over || (0..PULL_AGE_MS).contains(&(call.now_ms - state.pulled_ms)) {
+        if is_over || (0..PULL_AGE_MS).contains(&call.now_ms.saturating_sub(state.pulled_ms)) {
             self.inner.refresh(&mut state).await?;
         } else {
             state.pulled_ms = call.now_ms;
@@ -178,9 +176,6 @@ impl Engine {
             let taking = Taking { record: number >= recorded, excerpts: false };
             self.inner.take_in(&mut state, &one, &policy, taking, &mut plan).await?;
         }
-        let sets = std::mem::take(&mut state.sets);
-        state.sight.start_turn(&sets);
-        state.sets = sets;
         state.sight.assume_sent();
         state.finish(&mut plan);
         Ok(plan)

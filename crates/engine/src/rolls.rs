@@ -13,13 +13,15 @@ use serde_json::{Value, json};
 use crate::engine::{Engine, Inner};
 use crate::error::Result;
 use crate::project::{Call, Edit, Plan};
-use crate::sight::{Piece, PieceKind, Sight};
+use crate::sight::{Form, Piece, PieceKind, Sight};
 use crate::state::{State, Work};
 
 /// What was rolled in the part of the conversation that is visible, and the receipts of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rolled {
     results: HashSet<ObjectId>,
+    /// Calls whose results are short excerpts.
+    excerpts: HashSet<ObjectId>,
     /// Calls whose arguments are collapsed.
     arguments: HashSet<ObjectId>,
     receipts: Vec<Receipt>,
@@ -50,16 +52,12 @@ impl Engine {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
         if let Some(roll) = state.rolls.last().cloned() {
-            let mut edits = Vec::new();
-            for piece in state.sight.pieces_of(&roll) {
-                edits.extend(self.inner.restored(&state, piece).await?);
-            }
-            let objects = objects_of(state.sight.pieces_of(&roll));
-            let entry = json!({ "undone": true, "results": objects.0, "arguments": objects.1 });
+            let mut entry = objects_of(state.sight.pieces_of(&roll), |piece| piece.form);
+            entry["undone"] = Value::Bool(true);
             self.inner.note_roll(&mut state, &entry).await?;
             state.rolls.pop();
             state.sight.undo(&roll);
-            plan.edits = edits;
+            plan.edits = state.sight.pieces_of(&roll).filter_map(restored).collect();
         }
         state.finish(&mut plan);
         Ok(plan)
@@ -78,8 +76,8 @@ impl Inner {
     /// Executes a roll: records it, and adds its edits to a plan.
     pub async fn execute(&self, state: &mut State, roll: &Roll, plan: &mut Plan) -> Result<()> {
         let receipt = roll.receipt();
-        let (results, arguments) = objects_of(state.sight.pieces_of(roll));
-        let entry = json!({ "receipt": receipt, "results": results, "arguments": arguments });
+        let mut entry = objects_of(state.sight.pieces_of(roll), |piece| piece.next);
+        entry["receipt"] = json!(receipt);
         self.note_roll(state, &entry).await?;
         let edits: Vec<Edit> = state.sight.apply(roll).into_iter().filter_map(replaced).collect();
         state.issue(&edits);
@@ -87,19 +85,6 @@ impl Inner {
         plan.receipt = Some(receipt);
         state.rolls.push(roll.clone());
         Ok(())
-    }
-
-    /// What shows a rolled piece as it was before: what was an excerpt is one again.
-    async fn restored(&self, state: &State, piece: &Piece) -> Result<Option<Edit>> {
-        Ok(Some(match &piece.kind {
-            PieceKind::Fixed => return Ok(None),
-            PieceKind::Result { object, is_excerpt, .. } => {
-                let excerpt = if *is_excerpt { self.excerpt_of(object).await? } else { None };
-                let text = excerpt.map(|excerpt| state.headed(object, &excerpt));
-                Edit::Result { key: piece.key.clone(), object: object.clone(), text }
-            }
-            PieceKind::Arguments { .. } => Edit::Arguments { key: piece.key.clone(), calls: Vec::new() },
-        }))
     }
 
     async fn note_roll(&self, state: &mut State, entry: &Value) -> Result<()> {
@@ -136,9 +121,26 @@ impl Rolled {
         self.receipts.len()
     }
 
+    /// What rolls have made of a call's result.
+    pub fn form_of(&self, object: &ObjectId) -> Form {
+        match object {
+            id if self.results.contains(id) => Form::Reference,
+            id if self.excerpts.contains(id) => Form::Faded,
+            _ => Form::Born,
+        }
+    }
+
     fn note(&mut self, entry: &Value) {
         let undone = entry.get("undone") == Some(&Value::Bool(true));
-        for (name, set) in [("results", &mut self.results), ("arguments", &mut self.arguments)] {
+        for id in list(entry, "results").filter_map(Value::as_str).map(ObjectId::new) {
+            self.excerpts.remove(&id);
+        }
+        let sets = [
+            ("results", &mut self.results),
+            ("excerpts", &mut self.excerpts),
+            ("arguments", &mut self.arguments),
+        ];
+        for (name, set) in sets {
             for id in list(entry, name).filter_map(Value::as_str).map(ObjectId::new) {
                 if undone {
                     set.remove(&id);
@@ -206,40 +208,60 @@ impl State {
         }
     }
 
-    /// While what is visible is rebuilt: rolls again what was rolled of a call whose result has just come by.
-    pub fn repeat_rolls(&mut self, object: &ObjectId) {
-        let (result, arguments) =
-            (self.rolled.results.contains(object), self.rolled.arguments.contains(object));
+    /// While what is visible is rebuilt: rolls again what was rolled of a call whose result has just come by, as
+    /// this text.
+    pub fn repeat_rolls(&mut self, object: &ObjectId, text: &str) {
+        let result = self.rolled.form_of(object);
+        let hidden = self.rolled.arguments.contains(object);
+        let arguments = if hidden { Form::Reference } else { Form::Born };
         let pieces = self.sight.roll_again(object, result, arguments);
-        let edits: Vec<Edit> = pieces.into_iter().filter_map(replaced).collect();
+        let mut edits: Vec<Edit> = pieces.into_iter().filter_map(replaced).collect();
+        edits.retain(|edit| !matches!(edit, Edit::Result { text: Some(new), .. } if new == text));
         self.issue(&edits);
         self.pending.extend(edits);
     }
 }
 
-/// The calls of a roll: those whose results go, and those whose arguments do.
-fn objects_of<'a>(pieces: impl Iterator<Item = &'a Piece>) -> (Vec<ObjectId>, Vec<ObjectId>) {
-    let (mut results, mut arguments) = (Vec::new(), Vec::new());
+/// The calls of a roll as the chat records them: whose results are references, whose results are short excerpts,
+/// and whose arguments are collapsed.
+fn objects_of<'a>(pieces: impl Iterator<Item = &'a Piece>, form: impl Fn(&Piece) -> Form) -> Value {
+    let (mut results, mut excerpts, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
     for piece in pieces {
         match &piece.kind {
             PieceKind::Fixed => {}
-            PieceKind::Result { object, .. } => results.push(object.clone()),
+            PieceKind::Result { object, .. } => {
+                let faded = form(piece) == Form::Faded;
+                if faded { &mut excerpts } else { &mut results }.push(object.clone());
+            }
             PieceKind::Arguments { calls } => {
                 arguments.extend(calls.iter().filter_map(|call| call.object.clone()));
             }
         }
     }
-    (results, arguments)
+    json!({ "results": results, "excerpts": excerpts, "arguments": arguments })
 }
 
 fn replaced(piece: &Piece) -> Option<Edit> {
     Some(match &piece.kind {
         PieceKind::Fixed => return None,
-        PieceKind::Result { object, reference, .. } => {
-            Edit::Result { key: piece.key.clone(), object: object.clone(), text: Some(reference.clone()) }
+        PieceKind::Result { object, excerpts, reference, .. } => {
+            let text = match piece.form {
+                Form::Born => excerpts.born.clone(),
+                Form::Faded => excerpts.faded.clone(),
+                Form::Reference => Some(reference.clone()),
+            };
+            Edit::Result { key: piece.key.clone(), object: object.clone(), text }
         }
         PieceKind::Arguments { calls } => Edit::Arguments { key: piece.key.clone(), calls: calls.clone() },
     })
+}
+
+/// What shows a piece as it was before any roll: what was an excerpt is one again.
+fn restored(piece: &Piece) -> Option<Edit> {
+    match &piece.kind {
+        PieceKind::Arguments { .. } => Some(Edit::Arguments { key: piece.key.clone(), calls: Vec::new() }),
+        _ => replaced(piece),
+    }
 }
 
 fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {

@@ -23,6 +23,10 @@ pub(crate) struct Sight {
     reads: HashMap<ObjectId, Vec<HeldRead>>,
     /// The newest reads of the current user turn, which stay until it ends.
     guarded: HashSet<usize>,
+    /// Results and arguments of the current user turn: those that are active are whole until it ends.
+    current: HashSet<usize>,
+    /// What a person brought back by undoing a roll: it is whole while it is active.
+    brought_back: HashSet<usize>,
 }
 
 /// One piece of the request.
@@ -33,6 +37,21 @@ pub(crate) struct Piece {
     pub kind: PieceKind,
     /// A later read of the same file took its place.
     pub superseded: bool,
+    /// What is shown of it.
+    pub form: Form,
+    /// What a roll would make of it.
+    pub next: Form,
+}
+
+/// How much of a piece is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// What it came with: all of it, or the excerpt of a large output.
+    Born,
+    /// A short excerpt, of an active output whose user turn is over.
+    Faded,
+    /// The reference, or the collapsed arguments.
+    Reference,
 }
 
 /// Which lines of which version of a file a result shows, byte for byte.
@@ -66,9 +85,10 @@ pub(crate) enum PieceKind {
         object: ObjectId,
         /// The file that it shows, where it is a read.
         file: Option<ObjectId>,
-        /// Whether what is shown is an excerpt.
-        is_excerpt: bool,
+        excerpts: Excerpts,
         reference: String,
+        /// Tokens of what it came with.
+        born_tokens: u64,
     },
     /// The arguments of an answer's calls; a roll leaves their collapsed form.
     Arguments { calls: Vec<CollapsedCall> },
@@ -87,12 +107,21 @@ pub struct CollapsedCall {
     pub args: Map<String, Value>,
 }
 
+/// What is shown of an output in place of all of it, with its header.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Excerpts {
+    /// From the beginning, because it is large.
+    pub born: Option<String>,
+    /// Once its user turn is over.
+    pub faded: Option<String>,
+}
+
 /// The output of a tool call on its way into the request.
 pub(crate) struct NewResult {
     pub object: ObjectId,
     /// The lines of a file that it shows.
     pub shown: Option<ShownLines>,
-    pub is_excerpt: bool,
+    pub excerpts: Excerpts,
     /// What a roll leaves in its place.
     pub reference: String,
     /// Its size as it is shown.
@@ -107,10 +136,10 @@ impl Sight {
 
     /// Appends the output of a tool call as it is shown.
     pub fn push_result(&mut self, key: &str, result: NewResult, sets: &Sets) {
-        let NewResult { object, shown, is_excerpt, reference, tokens: shown_tokens } = result;
-        let item = Item::new(shown_tokens, tokens::estimate(&reference) as u64);
+        let NewResult { object, shown, excerpts, reference, tokens: born_tokens } = result;
+        let item = Item::new(born_tokens, size(&reference));
         let file = shown.as_ref().map(|lines| lines.file.clone());
-        let kind = PieceKind::Result { object: object.clone(), file, is_excerpt, reference };
+        let kind = PieceKind::Result { object: object.clone(), file, excerpts, reference, born_tokens };
         let place = self.push(key, kind, item);
         self.places.entry(object).or_default().push(place);
         if let Some(lines) = shown {
@@ -175,9 +204,17 @@ impl Sight {
         }
     }
 
-    /// A user's turn starts: the reads that the last one needed are like all others now.
+    /// A user's turn starts: what the last one needed is like everything older now.
     pub fn start_turn(&mut self, sets: &Sets) {
-        for place in std::mem::take(&mut self.guarded) {
+        for place in std::mem::take(&mut self.current) {
+            self.judge(place, sets);
+        }
+    }
+
+    /// An object's output is needed in this user turn too.
+    pub fn renew(&mut self, object: &ObjectId, sets: &Sets) {
+        for place in self.places.get(object).cloned().unwrap_or_default() {
+            self.current.insert(place);
             self.judge(place, sets);
         }
     }
@@ -200,6 +237,9 @@ impl Sight {
     /// Executes a roll and gives the pieces that it replaces.
     pub fn apply(&mut self, roll: &Roll) -> Vec<&Piece> {
         self.ledger.apply(roll);
+        for place in &roll.items {
+            self.settle(*place);
+        }
         roll.items.iter().filter_map(|place| self.pieces.get(*place)).collect()
     }
 
@@ -209,16 +249,20 @@ impl Sight {
     }
 
     /// Rolls pieces of a call that were rolled before what is visible was rebuilt, and gives them.
-    pub fn roll_again(&mut self, object: &ObjectId, result: bool, arguments: bool) -> Vec<&Piece> {
+    pub fn roll_again(&mut self, object: &ObjectId, result: Form, arguments: Form) -> Vec<&Piece> {
         let mut rolled = Vec::new();
-        for place in self.places.get(object).into_iter().flatten() {
-            let wanted = match &self.pieces[*place].kind {
-                PieceKind::Fixed => false,
+        for place in self.places.get(object).cloned().unwrap_or_default() {
+            let wanted = match &self.pieces[place].kind {
+                PieceKind::Fixed => Form::Born,
                 PieceKind::Result { .. } => result,
                 PieceKind::Arguments { .. } => arguments,
             };
-            if wanted && self.ledger.set_rolled(*place, true) > 0 {
-                rolled.push(*place);
+            if wanted == Form::Born || self.pieces[place].form == wanted || !self.aim(place, wanted) {
+                continue;
+            }
+            if self.ledger.set_rolled(place, true) > 0 {
+                self.settle(place);
+                rolled.push(place);
             }
         }
         rolled.into_iter().map(|place| &self.pieces[place]).collect()
@@ -227,22 +271,34 @@ impl Sight {
     /// Makes pieces whole again that a roll replaced.
     pub fn undo(&mut self, roll: &Roll) {
         for place in &roll.items {
-            self.ledger.set_rolled(*place, false);
+            self.brought_back.insert(*place);
+            let piece = &mut self.pieces[*place];
+            piece.form = Form::Born;
+            match &piece.kind {
+                PieceKind::Result { reference, born_tokens, .. } => {
+                    self.ledger.replace(*place, Item::new(*born_tokens, size(reference)));
+                }
+                _ => {
+                    self.ledger.set_rolled(*place, false);
+                }
+            }
         }
     }
 
     /// Whether an object's output is in the request in full: not rolled, and not as an excerpt.
     pub fn shows_whole(&self, object: &ObjectId) -> bool {
         self.places.get(object).into_iter().flatten().any(|place| {
-            matches!(&self.pieces[*place].kind, PieceKind::Result { is_excerpt: false, .. })
-                && !self.ledger.is_rolled(*place)
+            let Piece { kind, form, .. } = &self.pieces[*place];
+            *form == Form::Born
+                && matches!(kind, PieceKind::Result { excerpts: Excerpts { born: None, .. }, .. })
         })
     }
 
     /// Whether the arguments of an object's call are collapsed.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
         self.places.get(object).into_iter().flatten().any(|place| {
-            matches!(&self.pieces[*place].kind, PieceKind::Arguments { .. }) && self.ledger.is_rolled(*place)
+            let Piece { kind, form, .. } = &self.pieces[*place];
+            *form == Form::Reference && matches!(kind, PieceKind::Arguments { .. })
         })
     }
 
@@ -259,7 +315,8 @@ impl Sight {
     }
 
     fn visible_reads(&self, file: &ObjectId) -> impl Iterator<Item = &HeldRead> {
-        self.reads.get(file).into_iter().flatten().filter(|read| !self.ledger.is_rolled(read.place))
+        let held = self.reads.get(file).into_iter().flatten();
+        held.filter(|read| self.pieces[read.place].form == Form::Born)
     }
 
     fn object_at(&self, place: usize) -> Option<&ObjectId> {
@@ -304,26 +361,79 @@ impl Sight {
     }
 
     fn push(&mut self, key: &str, kind: PieceKind, item: Item) -> usize {
-        self.pieces.push(Piece { key: key.to_owned(), kind, superseded: false });
-        self.ledger.push(item)
+        let place = self.ledger.push(item);
+        if !matches!(kind, PieceKind::Fixed) {
+            self.current.insert(place);
+        }
+        let (form, next) = (Form::Born, Form::Reference);
+        self.pieces.push(Piece { key: key.to_owned(), kind, superseded: false, form, next });
+        place
     }
 
-    /// Decides whether a piece is stale: its object is inactive or was read again later, and nothing holds it.
+    /// Decides whether a piece is stale, and what a roll makes of it.
     fn judge(&mut self, place: usize, sets: &Sets) {
         let piece = &self.pieces[place];
-        let gone = |id: &ObjectId| !sets.active().contains(id) && !sets.pinned().contains(id);
-        let stale = match &piece.kind {
-            PieceKind::Fixed => false,
+        let pinned = |id: &ObjectId| sets.pinned().contains(id);
+        let gone = |id: &ObjectId| !sets.active().contains(id) && !pinned(id);
+        let is_current = self.current.contains(&place);
+        let is_fresh = is_current || self.brought_back.contains(&place);
+        let next = match &piece.kind {
+            PieceKind::Fixed => None,
             PieceKind::Result { object, file, .. } => {
-                let held = sets.pinned().contains(object)
-                    || file.as_ref().is_some_and(|file| sets.pinned().contains(file))
-                    || self.guarded.contains(&place);
-                !held && (piece.superseded || gone(object))
+                let held = pinned(object)
+                    || file.as_ref().is_some_and(pinned)
+                    || (is_current && self.guarded.contains(&place));
+                if held {
+                    None
+                } else if piece.superseded || gone(object) {
+                    Some(Form::Reference)
+                } else {
+                    (!is_fresh).then_some(Form::Faded)
+                }
             }
             PieceKind::Arguments { calls } => {
-                calls.iter().all(|call| call.object.as_ref().is_some_and(&gone))
+                let old = |id: &ObjectId| gone(id) || !(is_fresh || pinned(id));
+                let all = calls.iter().all(|call| call.object.as_ref().is_some_and(old));
+                all.then_some(Form::Reference)
             }
         };
+        let stale = next.is_some_and(|form| self.aim(place, form));
         self.ledger.set_stale(place, stale);
     }
+
+    /// Sets what a roll makes of a piece; whether that is less than what is shown.
+    fn aim(&mut self, place: usize, next: Form) -> bool {
+        let piece = &mut self.pieces[place];
+        if let PieceKind::Result { excerpts, reference, .. } = &piece.kind {
+            let text = match next {
+                Form::Faded if piece.form == Form::Born => excerpts.faded.as_ref(),
+                Form::Reference if piece.form != Form::Reference => Some(reference),
+                _ => None,
+            };
+            let Some(text) = text else { return false };
+            self.ledger.retarget(place, size(text));
+        }
+        piece.next = next;
+        true
+    }
+
+    /// What was rolled is shown in its next form.
+    fn settle(&mut self, place: usize) {
+        if !self.ledger.is_rolled(place) {
+            return;
+        }
+        let piece = &mut self.pieces[place];
+        piece.form = piece.next;
+        if let (
+            Form::Faded,
+            PieceKind::Result { excerpts: Excerpts { faded: Some(text), .. }, reference, .. },
+        ) = (piece.form, &piece.kind)
+        {
+            self.ledger.replace(place, Item::new(size(text), size(reference)));
+        }
+    }
+}
+
+fn size(text: &str) -> u64 {
+    tokens::estimate(text) as u64
 }

@@ -21,7 +21,7 @@ use crate::engine::Inner;
 use crate::error::{EngineError, Result};
 use crate::project::Edit;
 use crate::rolls::Rolled;
-use crate::sight::Sight;
+use crate::sight::{Excerpts, Sight};
 use crate::taking::OpenCalls;
 use crate::usage::Accounting;
 use crate::versions::KnownVersion;
@@ -60,7 +60,7 @@ pub(crate) struct State {
     /// Edits that the harness lacks, for the next plan.
     pub pending: Vec<Edit>,
     /// Excerpts of outputs that were recorded and have no place in the request yet.
-    pub gated: HashMap<ObjectId, String>,
+    pub gated: HashMap<ObjectId, Excerpts>,
     /// Arguments of calls by call ID, for results that no hook reports.
     pub open_calls: OpenCalls,
     /// The model of the next call.
@@ -226,6 +226,9 @@ impl Inner {
                 state.view.after(&work, &self.chat_id, &self.prompt_id);
                 for id in work.change.touched() {
                     state.sight.touch(id, &state.sets);
+                }
+                for (id, _) in &work.stays_before {
+                    state.sight.renew(id, &state.sets);
                 }
                 state.point = receipt.tx_id;
                 Ok(Some(receipt))

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::messages::{block_units, has_image, message_tokens, result_text, text_of};
 use crate::project::{Call, Edit, Incoming, Plan};
 use crate::record::ToolcallInput;
-use crate::sight::{CollapsedCall, NewResult};
+use crate::sight::{CollapsedCall, Excerpts, Form, NewResult};
 use crate::state::{State, Work};
 
 /// Arguments of calls that wait for their result, by call ID.
@@ -51,6 +51,9 @@ impl Inner {
             "user" => {
                 if taking.record {
                     self.add_to_chat(state, message).await?;
+                } else {
+                    let State { sight, sets, .. } = state;
+                    sight.start_turn(sets);
                 }
                 state.sight.push_fixed(key, message_tokens(message));
             }
@@ -72,7 +75,7 @@ impl Inner {
                 if matches!(text_of(message, "stopReason"), "error" | "aborted") {
                     return Ok(());
                 }
-                state.push_answer(key, message);
+                state.push_answer(key, message, &self.options.cwd);
             }
             "toolResult" => self.take_in_result(state, key, message, taking, plan).await?,
             _ => state.sight.push_fixed(key, message_tokens(message)),
@@ -113,11 +116,9 @@ impl Inner {
             None if taking.record => {
                 let input = self.input_of(state, message, &text);
                 let observed = self.observe(&input).await?;
-                let gated = gated_text(&input.tool, &input.content);
+                let excerpts = excerpts(&input.tool, &input.content);
                 let id = self.record(state, input, observed).await?;
-                if let Some(gated) = gated {
-                    state.gated.insert(id.clone(), gated);
-                }
+                state.gated.insert(id.clone(), excerpts);
                 id
             }
             None => {
@@ -132,18 +133,24 @@ impl Inner {
             return Ok(());
         }
         let mut size = tokens::estimate(&text) as u64;
-        let excerpt = match state.gated.remove(&object) {
-            Some(excerpt) => Some(excerpt).filter(|_| taking.excerpts),
-            None if !taking.record => self.excerpt_of(&object).await?,
-            None => None,
+        let mut excerpts = match state.gated.remove(&object) {
+            Some(excerpts) => excerpts,
+            None if taking.record => Excerpts::default(),
+            None => self.excerpts_of(&object).await?,
         };
-        let is_excerpt = excerpt.is_some();
-        if let Some(excerpt) = excerpt {
-            let excerpt = state.headed(&object, &excerpt);
-            size = tokens::estimate(&excerpt) as u64;
-            if excerpt != text {
+        if taking.record && !taking.excerpts {
+            excerpts.born = None;
+        }
+        for excerpt in [&mut excerpts.born, &mut excerpts.faded].into_iter().flatten() {
+            *excerpt = state.headed(&object, excerpt);
+        }
+        if let Some(excerpt) = &excerpts.born {
+            size = tokens::estimate(excerpt) as u64;
+            let is_born = taking.record || state.rolled.form_of(&object) == Form::Born;
+            if is_born && *excerpt != text {
                 let edits = if taking.record { &mut plan.edits } else { &mut state.pending };
-                edits.push(Edit::Result { key: key.to_owned(), object: object.clone(), text: Some(excerpt) });
+                let text = Some(excerpt.clone());
+                edits.push(Edit::Result { key: key.to_owned(), object: object.clone(), text });
             }
         }
         let args = state.open_calls.remove(call_id).unwrap_or_default();
@@ -161,20 +168,21 @@ impl Inner {
             state.know(&lines.file, lines.hash);
         }
         let State { sight, sets, .. } = state;
-        let result = NewResult { object: object.clone(), shown, is_excerpt, reference, tokens: size };
+        let result = NewResult { object: object.clone(), shown, excerpts, reference, tokens: size };
         sight.push_result(key, result, sets);
         if !taking.record {
-            state.repeat_rolls(&object);
+            state.repeat_rolls(&object, &text);
         }
         Ok(())
     }
 
-    /// The excerpt with which a recorded output entered the context, if it was too large.
-    pub async fn excerpt_of(&self, object: &ObjectId) -> Result<Option<String>> {
-        let Some(version) = self.store().get(object, AsOf::default()).await? else { return Ok(None) };
-        let document = version.document;
-        let tool = document.text("tool").unwrap_or_default();
-        Ok(document.content().and_then(|content| gated_text(tool, content)))
+    /// The excerpts of a recorded output.
+    async fn excerpts_of(&self, object: &ObjectId) -> Result<Excerpts> {
+        let version = self.store().get(object, AsOf::default()).await?;
+        let document = version.map(|version| version.document);
+        let tool = document.as_ref().and_then(|document| document.text("tool")).unwrap_or_default();
+        let content = document.as_ref().and_then(|document| document.content());
+        Ok(content.map(|content| excerpts(tool, content)).unwrap_or_default())
     }
 
     /// A result that no hook has reported, as a tool call: its arguments are those of its call.
@@ -200,7 +208,7 @@ impl Inner {
 }
 
 impl State {
-    fn push_answer(&mut self, key: &str, message: &Value) {
+    fn push_answer(&mut self, key: &str, message: &Value, cwd: &str) {
         let blocks = message.get("content").and_then(Value::as_array);
         let (mut prose, mut full, mut collapsed) = (0, 0, 0);
         let mut calls = Vec::new();
@@ -216,7 +224,8 @@ impl State {
             let units = block_units(block);
             full += units;
             let signed = block.get("thoughtSignature").is_some_and(|s| !s.is_null());
-            let short = if signed { None } else { self.collapsed(call_id, text_of(block, "name"), &args) };
+            let short =
+                if signed { None } else { self.collapsed(call_id, text_of(block, "name"), &args, cwd) };
             match short {
                 Some(marker::Collapsed { args, saved_chars, .. }) => {
                     collapsed += units.saturating_sub(saved_chars);
@@ -242,11 +251,12 @@ impl State {
         call_id: &str,
         tool: &str,
         args: &Map<String, Value>,
+        cwd: &str,
     ) -> Option<marker::Collapsed> {
         self.issued.extend(marker::tags_in(args));
         let object = ObjectId::toolcall(call_id, self.repeated.get(call_id).copied().unwrap_or(0));
         let handle = self.catalog.handle_of(&object);
-        marker::collapse_args(tool, args, &handle)
+        marker::collapse_args(tool, args, &handle, cwd)
     }
 
     /// The line before an output: the name under which it can be had again. The call above it says the rest.
@@ -296,6 +306,8 @@ impl State {
     }
 }
 
-pub(crate) fn gated_text(tool: &str, content: &str) -> Option<String> {
-    excerpt(content, &Gate::for_tool(tool)?).map(|excerpt| excerpt.text)
+/// What is shown of an output in place of all of it, without a header.
+pub(crate) fn excerpts(tool: &str, content: &str) -> Excerpts {
+    let text = |gate: Gate| excerpt(content, &gate).map(|excerpt| excerpt.text);
+    Excerpts { born: Gate::for_tool(tool).and_then(text), faded: text(Gate::fading(tool)) }
 }

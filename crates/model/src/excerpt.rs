@@ -62,6 +62,25 @@ impl Gate {
     }
 }
 
+impl Gate {
+    /// What stays in sight of an output from the next user turn on, until it is a reference: enough to know
+    /// what it was. `None` for a tool whose output is what was asked for by name just now, and brief.
+    pub fn fading(tool: &str) -> Self {
+        let reports = Self::for_tool(tool).is_some_and(|gate| gate.max_error_lines > 0);
+        Self {
+            threshold_tokens: 200,
+            head_lines: 5,
+            head_chars: 250,
+            tail_lines: 3,
+            tail_chars: 150,
+            max_error_lines: if reports { 10 } else { 0 },
+            error_chars: 400,
+            context_lines: 0,
+            line_chars: 200,
+        }
+    }
+}
+
 impl Default for Gate {
     fn default() -> Self {
         Self {

@@ -15,7 +15,7 @@ use crate::{render, tokens};
 pub const KEPT_CHARS: usize = 120;
 
 /// How much of a shell command's first line its marker repeats.
-const BEGINS_CHARS: usize = 60;
+const BEGINS_CHARS: usize = 40;
 
 const OPEN: &str = "[collapsed #";
 
@@ -24,9 +24,9 @@ const OPEN: &str = "[collapsed #";
 pub struct Collapsed {
     /// The arguments to show.
     pub args: Map<String, Value>,
-    /// How many strings were replaced; at least 1.
+    /// How many strings were replaced or shortened; at least 1.
     pub strings: usize,
-    /// Chars (UTF-16 units) of the replaced strings less those of their markers, both as JSON, which is how
+    /// Chars (UTF-16 units) of these strings less those of what stands there now, both as JSON, which is how
     /// arguments are sent and how Pi estimates them.
     pub saved_chars: usize,
     /// [`Collapsed::saved_chars`] as estimated tokens.
@@ -34,15 +34,25 @@ pub struct Collapsed {
 }
 
 /// The arguments of a tool call with each string longer than [`KEPT_CHARS`] replaced by a marker, wherever it
-/// stands (as `content`, or as `edits[3].newText`); `None` where nothing is long enough to gain by it.
+/// stands (as `content`, or as `edits[3].newText`), and the `path` of a file tool relative to `cwd`, the agent's
+/// working directory, where it is below it; `None` where nothing is gained by it.
 ///
 /// `tag` is the name by which the full call can be activated. Equal arguments, equal markers; the answer is
 /// never longer than the arguments; doing it twice changes nothing more.
 #[must_use]
-pub fn collapse_args(tool: &str, args: &Map<String, Value>, tag: &str) -> Option<Collapsed> {
+pub fn collapse_args(tool: &str, args: &Map<String, Value>, tag: &str, cwd: &str) -> Option<Collapsed> {
     let mut shown = args.clone();
     let (mut strings, mut saved_chars) = (0, 0);
-    let is_command = matches!(tool.to_ascii_lowercase().as_str(), "bash" | "powershell" | "shell");
+    let tool = tool.to_ascii_lowercase();
+    let is_command = matches!(tool.as_str(), "bash" | "powershell" | "shell");
+    if matches!(tool.as_str(), "read" | "write" | "edit" | "ls" | "grep" | "find")
+        && let Some(Value::String(path)) = shown.get_mut("path")
+        && let Some(below) = below(path, cwd)
+    {
+        strings += 1;
+        saved_chars += json_chars(path) - json_chars(below);
+        *path = below.to_owned();
+    }
     each_string(&mut shown, &mut |text| {
         let chars = tokens::utf16_len(text);
         if chars <= KEPT_CHARS || tag_in(text).is_some() {
@@ -67,7 +77,11 @@ pub fn tag_in(text: &str) -> Option<&str> {
     let (tag, rest) = inside.split_once(": ")?;
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let is_tag = !tag.is_empty() && tag.bytes().all(is_tag_byte);
-    (is_tag && digits > 0 && rest[digits..].starts_with(" chars, ") && !rest.contains('\n')).then_some(tag)
+    (is_tag
+        && digits > 0
+        && (rest[digits..] == *" chars" || rest[digits..].starts_with(" chars, "))
+        && !rest.contains('\n'))
+    .then_some(tag)
 }
 
 /// The tags of all strings among the arguments that are markers: what an earlier roll left there.
@@ -100,6 +114,14 @@ pub fn imitation(args: &Map<String, Value>, was_issued: impl Fn(&str) -> bool) -
     ))
 }
 
+/// What is left of a path below a directory.
+fn below<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
+    let rest = path.strip_prefix(directory.trim_end_matches('/'))?.strip_prefix('/')?;
+    // A name that a tool would take for something else when it stands alone.
+    let is_plain = !rest.is_empty() && !rest.starts_with(['/', '~', '@']);
+    (is_plain && !directory.is_empty()).then_some(rest)
+}
+
 fn marker(text: &str, chars: usize, tag: &str, is_command: bool) -> String {
     let tag: String =
         tag.chars().map(|c| if c.is_ascii() && is_tag_byte(c as u8) { c } else { '_' }).collect();
@@ -107,9 +129,7 @@ fn marker(text: &str, chars: usize, tag: &str, is_command: bool) -> String {
     if is_command {
         return format!("{OPEN}{tag}: {chars} chars, begins {}]", begin(text));
     }
-    let lines = text.split_terminator('\n').count();
-    let plural = if lines == 1 { "" } else { "s" };
-    format!("{OPEN}{tag}: {chars} chars, {lines} line{plural}]")
+    format!("{OPEN}{tag}: {chars} chars]")
 }
 
 /// The start of a command's first line, in quotes.

@@ -9,6 +9,8 @@ fn args(value: Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
+const CWD: &str = "/work dir/project";
+
 fn size(args: &Map<String, Value>) -> usize {
     serde_json::to_string(args).expect("JSON").encode_utf16().count()
 }
@@ -17,12 +19,32 @@ fn size(args: &Map<String, Value>) -> usize {
 fn a_write_keeps_its_path() {
     let content = "let x = 1;\n".repeat(100);
     let input = args(json!({"path": "src/a.rs", "content": content}));
-    let collapsed = collapse_args("write", &input, "a1b2c3").expect("long enough");
-    let marker = "[collapsed #a1b2c3: 1100 chars, 100 lines]";
+    let collapsed = collapse_args("write", &input, "a1b2c3", CWD).expect("long enough");
+    let marker = "[collapsed #a1b2c3: 1100 chars]";
     assert_eq!(Value::Object(collapsed.args), json!({"path": "src/a.rs", "content": marker}));
     // A line feed is two chars in JSON.
     assert_eq!((collapsed.strings, collapsed.saved_chars), (1, 1200 - marker.len()));
     assert_eq!(collapsed.saved_tokens, collapsed.saved_chars / 4);
+}
+
+#[rstest]
+#[case::below("read", "/work dir/project/src/a.rs", "src/a.rs")]
+#[case::deep("grep", "/work dir/project/a", "a")]
+#[case::upper_case_tool("Edit", "/work dir/project/a", "a")]
+#[case::the_directory_itself("ls", "/work dir/project", "/work dir/project")]
+#[case::its_name_continued("read", "/work dir/projects/a", "/work dir/projects/a")]
+#[case::elsewhere("read", "/work dir/a", "/work dir/a")]
+#[case::relative("read", "src/a.rs", "src/a.rs")]
+#[case::a_name_like_a_home("read", "/work dir/project/~a", "/work dir/project/~a")]
+#[case::hidden("read", "/work dir/project/.github/a", ".github/a")]
+#[case::not_a_file_tool("mcp_read", "/work dir/project/a", "/work dir/project/a")]
+fn a_path_is_named_from_the_working_directory(#[case] tool: &str, #[case] path: &str, #[case] shown: &str) {
+    let collapsed = collapse_args(tool, &args(json!({ "path": path, "limit": 3 })), "t", CWD);
+    assert_eq!(collapsed.is_some(), path != shown);
+    if let Some(collapsed) = collapsed {
+        assert_eq!(Value::Object(collapsed.args), json!({ "path": shown, "limit": 3 }));
+        assert_eq!((collapsed.strings, collapsed.saved_chars), (1, path.len() - shown.len()));
+    }
 }
 
 #[test]
@@ -32,9 +54,9 @@ fn an_edit_keeps_its_small_texts() {
         "path": "a.txt", "line": 12, "all": null,
         "edits": [{"oldText": "short", "newText": long}, {"oldText": long, "newText": ""}],
     }));
-    let collapsed = collapse_args("edit", &input, "t").expect("long enough");
+    let collapsed = collapse_args("edit", &input, "t", CWD).expect("long enough");
     let marker = &collapsed.args["edits"][0]["newText"];
-    assert!(marker.as_str().is_some_and(|m| m == "[collapsed #t: 500 chars, 1 line]"));
+    assert!(marker.as_str().is_some_and(|m| m == "[collapsed #t: 500 chars]"));
     assert_eq!(
         Value::Object(collapsed.args.clone()),
         json!({
@@ -48,13 +70,15 @@ fn an_edit_keeps_its_small_texts() {
 #[test]
 fn a_command_shows_how_it_begins() {
     let command = format!("\ncat > \"a b.py\" <<'EOF'\n{}EOF", "print(1)\n".repeat(80));
-    let collapsed = collapse_args("bash", &args(json!({ "command": command })), "t").expect("long enough");
+    let collapsed =
+        collapse_args("bash", &args(json!({ "command": command })), "t", CWD).expect("long enough");
     let marker = collapsed.args["command"].as_str().expect("text");
     assert!(marker.contains(", begins \"cat > \"a b.py\" <<'EOF'\"]"), "{marker}");
     assert_eq!(tag_in(marker), Some("t"));
     let command = "x".repeat(1_000);
-    let collapsed = collapse_args("bash", &args(json!({ "command": command })), "t").expect("long enough");
-    let begins = format!("begins \"{}...\"", "x".repeat(60));
+    let collapsed =
+        collapse_args("bash", &args(json!({ "command": command })), "t", CWD).expect("long enough");
+    let begins = format!("begins \"{}...\"", "x".repeat(40));
     assert!(collapsed.args["command"].as_str().is_some_and(|m| m.contains(&begins)));
 }
 
@@ -66,17 +90,19 @@ fn a_command_shows_how_it_begins() {
 #[case::no_gain(json!({"content": "x".repeat(KEPT_CHARS + 1), "handle": "see below"}))]
 fn nothing_to_gain(#[case] input: Value) {
     // The longest ID that a provider was seen to give.
-    assert_eq!(collapse_args("write", &args(input), &"h".repeat(450)), None);
+    assert_eq!(collapse_args("write", &args(input), &"h".repeat(450), CWD), None);
 }
 
 #[rstest]
-#[case("[collapsed #ab12: 5 chars, 1 line]", Some("ab12"))]
-#[case(" [collapsed #ab12: 5 chars, 1 line]\n", Some("ab12"))]
-#[case("// [collapsed #ab12: 5 chars, 1 line]", None)]
-#[case("[collapsed #ab12: 5 chars, 1 line]\nmore text and a bracket]", None)]
-#[case("[collapsed #: 5 chars, 1 line]", None)]
-#[case("[collapsed #a b: 5 chars, 1 line]", None)]
-#[case("[collapsed #ab12: many chars, 1 line]", None)]
+#[case("[collapsed #ab12: 5 chars]", Some("ab12"))]
+#[case("[collapsed #ab12: 5 chars, begins \"ls\"]", Some("ab12"))]
+#[case("[collapsed #ab12: 5 chars and more]", None)]
+#[case(" [collapsed #ab12: 5 chars]\n", Some("ab12"))]
+#[case("// [collapsed #ab12: 5 chars]", None)]
+#[case("[collapsed #ab12: 5 chars]\nmore text and a bracket]", None)]
+#[case("[collapsed #: 5 chars]", None)]
+#[case("[collapsed #a b: 5 chars]", None)]
+#[case("[collapsed #ab12: many chars]", None)]
 #[case("[collapsed #ab12]", None)]
 #[case("[collapsed #", None)]
 #[case("]", None)]
@@ -85,7 +111,7 @@ fn markers(#[case] text: &str, #[case] expected: Option<&str>) {
     assert_eq!(tag_in(text), expected);
 }
 
-const MARK: &str = "[collapsed #ab12: 5 chars, 1 line]";
+const MARK: &str = "[collapsed #ab12: 5 chars]";
 
 #[rstest]
 #[case::whole(json!({"path": "a", "content": MARK}), Some("content"))]
@@ -151,12 +177,12 @@ proptest! {
         tag in "[0-9a-f]{8}",
     ) {
         let input: Map<String, Value> = fields.into_iter().collect();
-        let Some(collapsed) = collapse_args(tool, &input, &tag) else { return Ok(()) };
-        prop_assert_eq!(Some(collapsed.clone()), collapse_args(tool, &input, &tag));
+        let Some(collapsed) = collapse_args(tool, &input, &tag, CWD) else { return Ok(()) };
+        prop_assert_eq!(Some(collapsed.clone()), collapse_args(tool, &input, &tag, CWD));
         let (before, after) = (Value::Object(input.clone()), Value::Object(collapsed.args.clone()));
         prop_assert_eq!(check(&before, &after, &tag), collapsed.strings);
         prop_assert!(collapsed.strings > 0 && size(&collapsed.args) < size(&input));
-        prop_assert_eq!(collapse_args(tool, &collapsed.args, &tag), None, "a second time changes nothing");
+        prop_assert_eq!(collapse_args(tool, &collapsed.args, &tag, CWD), None, "a second time changes nothing");
         // A call that repeats what now stands there is refused; the call as it was made is not.
         prop_assert!(imitation(&collapsed.args, |issued| issued == tag).is_some());
         prop_assert!(imitation(&input, |issued| issued == tag).is_none());
@@ -165,7 +191,7 @@ proptest! {
     #[test]
     fn any_tag_makes_one_line(text in "(?s).{0,20}", tag in "(?s).{1,9}") {
         let input = args(json!({ "command": format!("{text}{}", "x".repeat(2_000)) }));
-        let collapsed = collapse_args("bash", &input, &tag).expect("long enough");
+        let collapsed = collapse_args("bash", &input, &tag, CWD).expect("long enough");
         let marker = collapsed.args["command"].as_str().expect("text");
         prop_assert!(!marker.contains(['\n', '\r', '\u{2028}', '\u{1b}']), "{:?}", marker);
         prop_assert!(tag_in(marker).is_some(), "{:?}", marker);

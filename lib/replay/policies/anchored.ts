@@ -14,6 +14,9 @@ import { RESERVE_TOKENS } from './conversation.ts'
 import type { BlockCache } from './conversation.ts'
 import type { Compaction, Moment, Policy, Request, Setting } from './policy.ts'
 
+/** How the line begins that stands in place of an output. */
+const REFERENCE = 'toolcall_ref '
+
 /** A message as the model sees it now. */
 interface Visible {
   entry: Entry
@@ -206,8 +209,8 @@ export class Anchored implements Policy {
       one.blocks = this.#blocks(one.entry, message)
       this.#changes.push({ leaf, key: edit.key, message })
       const lifetime = this.#lifetimes(edit)
-      // The birth gate edits a result before any call has seen it.
-      if (lifetime !== undefined && lifetime.born < this.#call) lifetime.rolled = this.#call
+      if (lifetime !== undefined && edit.kind === 'result' && edit.text?.startsWith(REFERENCE) === true)
+        lifetime.rolled = this.#call
     }
     if (plan.receipt !== undefined) this.#rolls.push(plan.receipt)
     if (plan.notices.length === 0) return
@@ -323,7 +326,7 @@ function edited(edit: Edit, message: Message): Message {
 
 /** What has become a reference no longer shows its file. */
 function onlyWhole(message: Message): (block: Block) => Block {
-  const reference = message.role === 'toolResult' && textOf(message).startsWith('toolcall_ref ')
+  const reference = message.role === 'toolResult' && textOf(message).startsWith(REFERENCE)
   return (block) => {
     if (!reference) return block
     const { path: _, ...rest } = block

@@ -4,6 +4,7 @@
 mod bench;
 mod clients;
 mod conversation;
+mod fading;
 mod failing;
 mod groups;
 mod hostile;

@@ -82,12 +82,21 @@ pub struct Ledger {
     cached: usize,
     /// Ascending places where requests ended whose text still is a prefix of what is shown.
     ends: Vec<usize>,
-    /// Stale, visible items and the rent clock at which each began to pay.
-    pub(super) stale: BTreeMap<usize, f64>,
+    /// Stale, visible items and what each has paid.
+    pub(super) stale: BTreeMap<usize, Account>,
     stale_tokens: u64,
     /// Sum of the cached-read prices of all calls: an account is the item's saving times the clock's advance,
     /// so a call need not visit the accounts.
     clock: f64,
+}
+
+/// What a stale item pays.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Account {
+    /// Rent paid before `since`.
+    paid: f64,
+    /// The rent clock from which on it pays for what it now would save.
+    since: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -143,7 +152,7 @@ impl Ledger {
         if slot.rolled || saving == 0 || self.stale.contains_key(&place) {
             return false;
         }
-        self.stale.insert(place, self.clock);
+        self.stale.insert(place, Account { paid: 0.0, since: self.clock });
         self.stale_tokens += saving;
         true
     }
@@ -155,8 +164,8 @@ impl Ledger {
         let charge = Charge { read_tokens: read, written_tokens: self.total_tokens() - read };
 
         self.clock += policy.prices.read;
-        for since in self.stale.range_mut(self.shown..).map(|(_, since)| since) {
-            *since = self.clock;
+        for account in self.stale.range_mut(self.shown..).map(|(_, account)| account) {
+            account.since = self.clock;
         }
         if policy.cache_dead {
             self.ends.clear();
@@ -194,6 +203,38 @@ impl Ledger {
         saving
     }
 
+    /// Changes what a roll would leave in place of an item. What it has paid so far stays paid.
+    pub fn retarget(&mut self, place: usize, tokens_ref: u64) {
+        let Some(slot) = self.slots.get_mut(place) else { return };
+        if slot.rolled || slot.item.tokens_ref == tokens_ref {
+            return;
+        }
+        let before = *slot;
+        slot.item.tokens_ref = tokens_ref;
+        let saving = slot.item.saving();
+        if let Some(account) = self.stale.get_mut(&place) {
+            account.paid += before.item.saving() as f64 * (self.clock - account.since);
+            account.since = self.clock;
+            self.stale_tokens = self.stale_tokens - before.item.saving() + saving;
+        }
+        if saving == 0 {
+            self.stale.remove(&place);
+        }
+    }
+
+    /// Puts another item in the place of one, as one that is needed. Where its size differs from what is shown
+    /// there, nothing at or behind it is cached any more.
+    pub fn replace(&mut self, place: usize, item: Item) {
+        self.set_stale(place, false);
+        let Some(slot) = self.slots.get_mut(place) else { return };
+        let before = slot.tokens();
+        *slot = Slot { item, rolled: false };
+        if item.tokens_full != before {
+            self.tokens.replace(place, before, item.tokens_full);
+            self.break_at(place);
+        }
+    }
+
     /// Someone else changed the request from this place on, so nothing at or after it is cached.
     pub fn break_at(&mut self, place: usize) {
         self.cached = self.cached.min(place);
@@ -204,8 +245,8 @@ impl Ledger {
 
     /// Everything held has been in a request, in another process or before a resume, and nothing is cached.
     pub fn assume_shown(&mut self) {
-        for since in self.stale.range_mut(self.shown..).map(|(_, since)| since) {
-            *since = self.clock;
+        for account in self.stale.range_mut(self.shown..).map(|(_, account)| account) {
+            account.since = self.clock;
         }
         self.shown = self.slots.len();
         self.system_cached = false;
@@ -259,7 +300,7 @@ impl Ledger {
 
     /// The rent that an item has paid so far, in fresh input tokens; 0 unless it is stale.
     pub fn account(&self, place: usize) -> f64 {
-        self.stale.get(&place).map_or(0.0, |since| self.paid(place, *since))
+        self.stale.get(&place).map_or(0.0, |account| self.paid(place, *account))
     }
 
     /// Tokens of the whole request as it would be sent now, the system part included.
@@ -289,7 +330,7 @@ impl Ledger {
     /// Stale items that a roll may take, from the last to the first: place, tokens saved, rent paid.
     pub(super) fn rollable(&self) -> impl Iterator<Item = (usize, u64, f64)> + '_ {
         let shown = self.stale.range(..self.shown).rev();
-        shown.map(|(place, since)| (*place, self.slots[*place].item.saving(), self.paid(*place, *since)))
+        shown.map(|(at, account)| (*at, self.slots[*at].item.saving(), self.paid(*at, *account)))
     }
 
     /// The place up to which the provider would find the present request in its cache.
@@ -311,7 +352,7 @@ impl Ledger {
         if behind <= u64::from(lookback) { end } else { 0 }
     }
 
-    fn paid(&self, place: usize, since: f64) -> f64 {
-        self.slots[place].item.saving() as f64 * (self.clock - since).max(0.0)
+    fn paid(&self, place: usize, account: Account) -> f64 {
+        account.paid + self.slots[place].item.saving() as f64 * (self.clock - account.since)
     }
 }

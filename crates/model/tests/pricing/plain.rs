@@ -51,6 +51,26 @@ impl Plain {
         }
     }
 
+    pub fn retarget(&mut self, place: usize, small: u64) {
+        let x = &mut self.items[place];
+        if x.rolled {
+            return;
+        }
+        x.item.tokens_ref = small;
+        if x.item.saving() == 0 {
+            self.set_stale(place, false);
+        }
+    }
+
+    pub fn replace(&mut self, place: usize, item: Item) {
+        self.set_stale(place, false);
+        if self.items[place].tokens() != item.tokens_full {
+            self.cut(place);
+        }
+        let x = &mut self.items[place];
+        (x.item, x.rolled) = (item, false);
+    }
+
     pub fn charge(&mut self, policy: &Policy) -> f64 {
         let hit = if policy.cache_dead { 0 } else { self.hit(policy) };
         let mut cost = 0.0;
@@ -136,6 +156,8 @@ enum Step {
     Break(prop::sample::Index),
     Truncate(prop::sample::Index),
     Undo(prop::sample::Index),
+    Retarget(prop::sample::Index, u64),
+    Replace(prop::sample::Index, u64, u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -147,6 +169,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<prop::sample::Index>().prop_map(Step::Break),
         1 => any::<prop::sample::Index>().prop_map(Step::Truncate),
         1 => any::<prop::sample::Index>().prop_map(Step::Undo),
+        2 => (any::<prop::sample::Index>(), 0_u64..2_000).prop_map(|(at, small)| Step::Retarget(at, small)),
+        1 => (any::<prop::sample::Index>(), 1_u64..2_000, 0_u64..40)
+            .prop_map(|(at, full, small)| Step::Replace(at, full, small)),
     ]
 }
 
@@ -196,6 +221,16 @@ proptest! {
                         plain.items[at].rolled = false;
                         plain.cut(at);
                     }
+                }
+                Step::Retarget(at, small) if !ledger.is_empty() => {
+                    let at = at.index(ledger.len());
+                    ledger.retarget(at, small);
+                    plain.retarget(at, small);
+                }
+                Step::Replace(at, full, small) if !ledger.is_empty() => {
+                    let at = at.index(ledger.len());
+                    ledger.replace(at, Item::new(full, small));
+                    plain.replace(at, Item::new(full, small));
                 }
                 Step::Call { dead } => {
                     let policy = Policy {

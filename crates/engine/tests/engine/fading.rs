@@ -1,0 +1,231 @@
+//! Active outputs of earlier user turns: short in sight, whole in the state.
+
+use context_engine::{Call, Edit, Engine, Incoming, Plan};
+use context_model::id::ObjectId;
+use context_model::pricing::Prices;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::bench::{Backend, Bench, tool};
+
+/// A harness with its messages, each handed over once.
+struct Chat {
+    engine: Engine,
+    messages: Vec<Incoming>,
+    told: usize,
+    now_ms: i64,
+}
+
+const TTL_MS: i64 = 300_000;
+
+impl Chat {
+    fn new(engine: Engine) -> Self {
+        Self { engine, messages: Vec::new(), told: 0, now_ms: 1_000 }
+    }
+
+    fn say(&mut self, message: Value) {
+        let key = format!("m{}", self.messages.len());
+        self.messages.push(Incoming { key, message });
+    }
+
+    fn user(&mut self, text: &str) {
+        self.say(json!({ "role": "user", "content": text }));
+    }
+
+    /// A request, the call that answers it, and its result.
+    async fn run(&mut self, id: &str, name: &str, args: Value, output: &str) {
+        assert_eq!(self.advance().await.edits, [], "a turn that goes on changes nothing");
+        let call = json!({ "type": "toolCall", "id": id, "name": name, "arguments": args });
+        self.say(json!({ "role": "assistant", "content": [call], "timestamp": self.now_ms }));
+        let birth = self.engine.receive(tool(id, name, args, output)).await.unwrap();
+        let text = birth.header.map_or(output.to_owned(), |header| format!("{header}\n{output}"));
+        let content = json!([{ "type": "text", "text": text }]);
+        self.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": name, "content": content }));
+    }
+
+    fn done(&mut self) {
+        let content = json!([{ "type": "text", "text": "done" }]);
+        self.say(json!({ "role": "assistant", "content": content, "timestamp": self.now_ms }));
+    }
+
+    fn call(&self) -> Call {
+        Call {
+            model: "m".into(),
+            prices: Prices::new(0.1, 1.25),
+            lookback_blocks: None,
+            context_window: 200_000,
+            cache_ttl_ms: TTL_MS,
+            now_ms: self.now_ms,
+            system_tokens: 3_000,
+            only_at_user_turn: false,
+            at_user_turn: false,
+            rolls: true,
+        }
+    }
+
+    async fn advance(&mut self) -> Plan {
+        let new = self.messages[self.told..].to_vec();
+        self.told = self.messages.len();
+        self.engine.advance(new, &self.call()).await.unwrap()
+    }
+
+    /// The next request finds nothing in the provider's cache, so that whatever may leave does.
+    async fn advance_after_a_pause(&mut self) -> Plan {
+        self.now_ms += TTL_MS + 1;
+        self.advance().await
+    }
+
+    async fn is_active(&self, id: &str) -> bool {
+        self.engine.session_sets().await.unwrap().active_set.contains(&ObjectId::new(id))
+    }
+}
+
+fn output() -> String {
+    (1..=200).map(|n| format!("line {n} of what the tool said\n")).collect()
+}
+
+fn text_of(plan: &Plan, id: &str) -> Option<Option<String>> {
+    plan.edits.iter().find_map(|edit| match edit {
+        Edit::Result { object, text, .. } if object.as_str() == id => Some(text.clone()),
+        _ => None,
+    })
+}
+
+/// A session whose first turn has one large output and one large write.
+async fn first_turn(bench: &Bench) -> Chat {
+    let mut chat = Chat::new(bench.open("s").await);
+    chat.user("look");
+    chat.run("call_1", "read", json!({ "path": "somewhere.txt" }), &output()).await;
+    chat.run("call_2", "write", json!({ "path": "b.txt", "content": output() }), "written").await;
+    chat.done();
+    chat
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_active_output_is_whole_then_an_excerpt_then_a_reference(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+) {
+    let bench = Bench::new(backend);
+    let mut chat = first_turn(&bench).await;
+    chat.user("two");
+    let plan = chat.advance_after_a_pause().await;
+    let excerpt = text_of(&plan, "call_1").flatten().expect("an excerpt");
+    assert!(excerpt.starts_with("id="), "{excerpt}");
+    assert!(excerpt.contains("\nline 1 of") && excerpt.contains("line 200 of"), "{excerpt}");
+    assert!(excerpt.contains("left out: lines 6-") && excerpt.len() < 700, "{excerpt}");
+    assert!(plan.edits.iter().any(|edit| matches!(edit, Edit::Arguments { .. })), "the write's text");
+    assert!(chat.is_active("call_1").await, "state and sight are two things");
+    let brought = chat.engine.activate("call_1", None).await.unwrap();
+    assert_eq!((brought.content, brought.visible), (Some(output()), false));
+
+    // That was a use in turn two, so it stays through the turns after that one.
+    for (turn, stays) in [("three", true), ("four", true), ("five", false)] {
+        chat.done();
+        chat.user(turn);
+        let plan = chat.advance_after_a_pause().await;
+        let text = text_of(&plan, "call_1").flatten();
+        assert_eq!(text.is_none(), stays, "{turn}: {text:?}");
+        assert!(stays || text.is_some_and(|text| text.starts_with("toolcall_ref ")));
+        assert_eq!(chat.is_active("call_1").await, stays, "{turn}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_pinned_stays_whole() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = first_turn(&bench).await;
+    for id in ["call_1", "call_2"] {
+        assert!(chat.engine.pin(id).await.unwrap().ok);
+    }
+    for turn in ["two", "three", "four", "five"] {
+        chat.user(turn);
+        assert_eq!(chat.advance_after_a_pause().await.edits, [], "{turn}");
+        chat.done();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_used_in_this_turn_stays_whole() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = first_turn(&bench).await;
+    chat.user("two");
+    assert_eq!(chat.advance().await.edits, [], "one output does not pay yet");
+    let again = chat.engine.activate("call_1", None).await.unwrap();
+    assert!(again.visible, "it is in sight");
+    chat.done();
+    assert_eq!(text_of(&chat.advance_after_a_pause().await, "call_1"), None);
+    chat.user("three");
+    assert!(text_of(&chat.advance_after_a_pause().await, "call_1").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn small_outputs_stay_as_they_are_until_they_are_references() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = Chat::new(bench.open("s").await);
+    chat.user("look");
+    chat.run("call_1", "read", json!({ "path": "a" }), "five words are no burden\n").await;
+    chat.run("call_2", "read", json!({ "path": "b" }), &"x y\n".repeat(60)).await;
+    for turn in ["two", "three"] {
+        chat.done();
+        chat.user(turn);
+        assert_eq!(chat.advance_after_a_pause().await.edits, [], "{turn}");
+    }
+    chat.done();
+    chat.user("four");
+    let plan = chat.advance_after_a_pause().await;
+    assert!(text_of(&plan, "call_2").flatten().is_some_and(|text| text.starts_with("toolcall_ref ")));
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rebuilt_request_has_the_same_excerpts(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+    #[values(false, true)] stored: bool,
+) {
+    let bench = Bench::new(backend);
+    let mut chat = first_turn(&bench).await;
+    chat.user("two");
+    let plan = chat.advance_after_a_pause().await;
+    let excerpt = text_of(&plan, "call_1").flatten().expect("an excerpt");
+    chat.done();
+    let last = chat.advance().await;
+    chat.engine.close().await.unwrap();
+
+    chat.engine = bench.open("s").await;
+    if stored {
+        for Incoming { key, message } in &mut chat.messages {
+            let edit = plan.edits.iter().find(|e| matches!(e, Edit::Result { key: k, .. } if k == key));
+            if let Some(Edit::Result { text: Some(text), .. }) = edit {
+                message["content"] = json!([{ "type": "text", "text": text }]);
+            }
+        }
+    }
+    let count = chat.messages.len();
+    let rebuilt = chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
+    assert_eq!(rebuilt.edits, [], "they come with the next plan that may have any");
+    assert_eq!(rebuilt.context_tokens, last.context_tokens);
+    chat.say(json!({ "role": "custom", "content": "a notice" }));
+    let plan = chat.advance().await;
+    let expected = if stored { None } else { Some(Some(excerpt)) };
+    assert_eq!(text_of(&plan, "call_1"), expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_roll_that_is_taken_back_shows_all_of_it_again() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = first_turn(&bench).await;
+    chat.user("two");
+    let before = chat.advance().await;
+    assert_eq!(before.edits, [], "one call in it does not pay");
+    chat.done();
+    chat.user("three");
+    let rolled = chat.advance_after_a_pause().await;
+    let back = chat.engine.undo_roll().await.unwrap();
+    assert_eq!(text_of(&back, "call_1"), Some(None));
+    assert_eq!(back.edits.len(), rolled.edits.len());
+    assert!(back.context_tokens > rolled.context_tokens + 1_000);
+    let count = chat.messages.len();
+    let rebuilt = chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
+    assert_eq!(rebuilt.context_tokens, back.context_tokens, "also when it is built anew");
+}
