@@ -109,7 +109,7 @@ describe.skipIf(missing !== undefined)('Pi on XTDB', () => {
     checkAppendOnly(server.requests)
     const results = resultsById(server.requests.at(-1)!)
     for (const name of ['one', 'two', 'three', 'four', 'five'])
-      expect(results.get(`call_${name}`)).toBe(`${header(`call_${name}`, 'bash')}\n${lines(name, 40)}`)
+      expect(results.get(`call_${name}`)).toBe(`${header(`call_${name}`)}\n${lines(name, 40)}`)
     const there = await versionsOf({ kind: 'xtdb', url: node.url }, home.root)
     expect(there).toEqual(await versionsOf({ kind: 'sqlite', path: journal }, home.root))
     for (const name of ['one', 'two', 'three', 'four', 'five']) expect(there.get(`call_${name}`)).toHaveLength(1)
