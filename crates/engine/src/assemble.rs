@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use context_model::id::ObjectId;
-use context_model::object::{Document, Status};
+use context_model::object::Status;
 use context_model::render;
-use context_store::AsOf;
 use serde_json::{Value, json};
 
 use crate::catalog::Kind;
@@ -40,8 +39,8 @@ pub struct Block {
 }
 
 impl Engine {
-    /// Renders the session's state as SSOT 4.1 says. Costs the length of the conversation: it is made for
-    /// conformance, audit, export, and models without a prefix cache.
+    /// Renders the session's state as SSOT 4.1 says, for conformance, audit, export, and models without a prefix
+    /// cache. Costs a copy of the view; only what has changed since the last time is read and rendered.
     ///
     /// # Errors
     /// What the store reports.
@@ -49,54 +48,13 @@ impl Engine {
         let inner = &self.inner;
         let mut state = inner.lock().await?;
         inner.refresh_at_turn(&mut state).await?;
-        let system_prompt = inner.latest(&inner.prompt_id).await?;
-        let system_prompt = system_prompt.as_ref().and_then(Document::content).unwrap_or_default().to_owned();
-
-        let lines: Vec<String> = state
-            .sets
-            .pool()
-            .iter()
-            .filter_map(|id| state.catalog.line(id, |source| inner.paths.display(source)))
-            .collect();
-
-        let chat = inner.latest(&inner.chat_id).await?;
-        let turns = chat.as_ref().and_then(|d| d.field("turns")).and_then(Value::as_array);
-        let mut messages = Vec::new();
-        for turn in turns.into_iter().flatten() {
-            render_turn(turn, |id| state.catalog.get(id).map(|meta| meta.kind.clone()), &mut messages);
-        }
-
-        let ids: Vec<ObjectId> = state.sets.active().iter().cloned().collect();
-        let blocks: Vec<Block> = inner
-            .store()
-            .get_many(&ids, AsOf::default())
-            .await?
-            .into_iter()
-            .flatten()
-            .filter_map(|version| {
-                let content = version.document.content()?.to_owned();
-                Some(Block { id: version.document.id().clone(), content })
-            })
-            .collect();
-        let active_content =
-            blocks.iter().map(|b| render::active_block(&b.id, &b.content)).collect::<Vec<_>>().join("\n\n");
-
-        let metadata_pool = lines.join("\n");
-        let conversation = chat_text(&messages);
-        let sections = [&system_prompt, &metadata_pool, &conversation, &active_content].map(String::as_str);
-        let text = sections.into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join("\n\n");
-        Ok(Assembled { system_prompt, metadata_pool, chat: messages, active_content, blocks, text })
-    }
-}
-
-impl crate::engine::Inner {
-    async fn latest(&self, id: &ObjectId) -> Result<Option<Document>> {
-        Ok(self.store().get(id, AsOf::default()).await?.map(|version| version.document))
+        inner.complete_view(&mut state).await?;
+        Ok(state.view.assembled())
     }
 }
 
 /// The messages of one turn: the user's, each answer, and after it one reference for each of its calls.
-fn render_turn(turn: &Value, kind: impl Fn(&ObjectId) -> Option<Kind>, messages: &mut Vec<Value>) {
+pub(crate) fn render_turn(turn: &Value, kind: impl Fn(&ObjectId) -> Option<Kind>, messages: &mut Vec<Value>) {
     match turn.get("user") {
         None | Some(Value::Null) => {}
         Some(content) => messages.push(json!({ "role": "user", "content": content })),
@@ -149,8 +107,8 @@ fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     value.get(name).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The chat as text: one paragraph a message, tool calls and their references on lines of their own.
-fn chat_text(messages: &[Value]) -> String {
+/// Messages as text: one paragraph each, tool calls and their references on lines of their own.
+pub(crate) fn chat_text(messages: &[Value]) -> String {
     let mut paragraphs = Vec::new();
     for message in messages {
         let content = message.get("content").unwrap_or(&Value::Null);

@@ -123,6 +123,8 @@ pub struct Catalog {
     handles: HashMap<ObjectId, String>,
     /// How a file is displayed where that differs from the reverse translation.
     displays: HashMap<ObjectId, String>,
+    /// Rises with each change.
+    changes: u64,
 }
 
 impl Catalog {
@@ -134,7 +136,16 @@ impl Catalog {
             self.by_handle.insert(handle.clone(), id.clone());
             self.handles.insert(id.clone(), handle);
         }
-        self.metas.insert(id.clone(), meta);
+        if self.metas.get(id) != Some(&meta) {
+            self.changes += 1;
+            self.metas.insert(id.clone(), meta);
+        }
+    }
+
+    /// A number that is the same as long as all objects look the same.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// The metadata of an object.
@@ -171,16 +182,19 @@ impl Catalog {
 
     /// Forgets an object that has not come to be. Its handle stays reserved for it.
     pub fn forget(&mut self, id: &ObjectId) {
+        self.changes += 1;
         self.metas.remove(id);
     }
 
     /// Remembers how the agent named a file.
     pub fn set_display(&mut self, id: &ObjectId, path: &str) {
+        self.changes += 1;
         self.displays.insert(id.clone(), path.to_owned());
     }
 
     /// Forgets how the agent named files.
     pub fn forget_displays(&mut self) {
+        self.changes += 1;
         self.displays.clear();
     }
 

@@ -246,7 +246,8 @@ impl Inner {
         let place = Place { agent_path: self.paths.display(&source), source, disk };
         let file = self.look(&place, None).await?;
         let reason = file.reason().map_or_else(String::new, |reason| format!("the file {reason}"));
-        if let Some(observation) = file.observation().filter(|_| file.is_file() || file == FileState::Gone) {
+        let is_certain = file.is_file() || file == FileState::Gone;
+        if let Some(observation) = file.observation().filter(|_| is_certain) {
             let seen = Seen { place, observation, reason: None };
             self.index(vec![seen], Entry::Tracked).await?;
         }

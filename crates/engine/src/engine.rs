@@ -16,6 +16,7 @@ use crate::options::Options;
 use crate::paths::Paths;
 use crate::state::{Chat, State};
 use crate::tracking::Tracking;
+use crate::view::View;
 
 /// A client's hold on one session: it indexes, tracks, records, activates, assembles and projects.
 ///
@@ -209,6 +210,7 @@ impl Inner {
         let Some(session) = self.store().get(&self.session_object, AsOf::default()).await? else {
             return Ok(false);
         };
+        state.view = View::default();
         state.sets = Sets::from_document(&session.document)
             .map_err(|e| StoreError::Corrupt(format!("{}: {e}", self.session_object)))?;
         state.session_tx = Some(session.tx_id);

@@ -1,8 +1,11 @@
 //! Reading files that may be anything: pipes, devices, growing, replaced, endless, forbidden.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::str::FromStr;
+use std::time::SystemTime;
 
 use camino::Utf8Path;
 use context_model::hash::{Digest, Hasher, source_hash};
@@ -11,6 +14,9 @@ use rustix::fs::{Mode, OFlags};
 
 /// Files above this many bytes are not even hashed: reading them would hold up a turn.
 pub const MAX_HASHED_BYTES: u64 = 256 * 1024 * 1024;
+
+/// So many seconds after its last change a file counts as settled.
+const SETTLED_SECONDS: i64 = 2;
 
 /// How often a file that changes while it is read is read again.
 const ATTEMPTS: usize = 5;
@@ -67,12 +73,10 @@ impl FileState {
 
     /// What the index decision is told; `None` where nothing is known, so nothing may be concluded.
     #[must_use]
-    pub fn observation(&self) -> Option<Observation> {
+    pub fn observation(self) -> Option<Observation> {
         match self {
-            Self::Text { text, hash } => {
-                Some(Observation::Read { source_hash: *hash, text: Some(text.clone()) })
-            }
-            Self::NoText { hash, .. } => Some(Observation::Read { source_hash: *hash, text: None }),
+            Self::Text { text, hash } => Some(Observation::Read { source_hash: hash, text: Some(text) }),
+            Self::NoText { hash, .. } => Some(Observation::Read { source_hash: hash, text: None }),
             Self::Oversized { .. } => Some(Observation::Oversized),
             Self::Gone => Some(Observation::Deleted),
             Self::Unreadable { .. } => Some(Observation::Unreadable),
@@ -97,6 +101,60 @@ impl FileState {
             Self::Gone => Some("does not exist"),
             Self::Unreachable => Some("can't be reached (its directory is missing or can't be read)"),
         }
+    }
+}
+
+/// What changes whenever a file's bytes do: two equal stamps of settled files mean equal bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// Seconds and nanoseconds of the last change of the bytes, and of the inode, which no program can set.
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    /// The stamp of the regular file at a path.
+    #[must_use]
+    pub fn of(path: &Utf8Path) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt as _;
+        let found = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+        Some(Self {
+            device: found.dev(),
+            inode: found.ino(),
+            size: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        })
+    }
+
+    /// Whether a write from now on is sure to get another stamp: clocks of file systems are coarse, and a file
+    /// that was written this very moment could be written once more within the same tick.
+    #[must_use]
+    pub fn is_settled(&self, now: SystemTime) -> bool {
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs().cast_signed());
+        self.modified.0.max(self.changed.0) + SETTLED_SECONDS < now
+    }
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { device, inode, size, modified, changed } = self;
+        write!(f, "{device} {inode} {size} {} {} {} {}", modified.0, modified.1, changed.0, changed.1)
+    }
+}
+
+impl FromStr for Stamp {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut parts = text.split(' ');
+        let mut unsigned = || parts.next().unwrap_or_default().parse();
+        let (device, inode, size) = (unsigned()?, unsigned()?, unsigned()?);
+        let mut signed = || parts.next().unwrap_or_default().parse();
+        Ok(Self { device, inode, size, modified: (signed()?, signed()?), changed: (signed()?, signed()?) })
     }
 }
 

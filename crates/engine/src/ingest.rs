@@ -64,13 +64,14 @@ impl Engine {
         self.inner.check_open()?;
         let place = self.inner.paths.resolve(path)?;
         let state = self.inner.look(&place, content).await?;
-        let observation = match (&state, state.observation()) {
-            (state, Some(observation)) if state.is_file() => observation,
-            (FileState::Gone, Some(observation)) if self.inner.knows(&place).await? => observation,
-            _ => return Err(refusal(path, &state)),
-        };
-        let seen = Seen { place, observation, reason: state.reason().map(str::to_owned) };
-        let entry = if state == FileState::Gone { Entry::Gone } else { Entry::Read };
+        let is_gone = state == FileState::Gone;
+        if !state.is_file() && !(is_gone && self.inner.knows(&place).await?) {
+            return Err(refusal(path, &state));
+        }
+        let reason = state.reason().map(str::to_owned);
+        let Some(observation) = state.observation() else { unreachable!("a file, or one that is gone") };
+        let seen = Seen { place, observation, reason };
+        let entry = if is_gone { Entry::Gone } else { Entry::Read };
         let mut results = self.inner.index(vec![seen], entry).await?;
         Ok(results.remove(0))
     }
@@ -83,10 +84,12 @@ impl Engine {
         self.inner.check_open()?;
         let place = self.inner.paths.resolve(path)?;
         let state = self.inner.look(&place, content).await?;
-        let Some(observation) = state.observation().filter(|_| state.is_file()) else {
+        if !state.is_file() {
             return Err(refusal(path, &state));
-        };
-        let seen = Seen { place, observation, reason: state.reason().map(str::to_owned) };
+        }
+        let reason = state.reason().map(str::to_owned);
+        let Some(observation) = state.observation() else { unreachable!("a file that was looked at") };
+        let seen = Seen { place, observation, reason };
         let result = self.inner.index(vec![seen], Entry::Written).await?.remove(0);
         let mut state = self.inner.lock().await?;
         if let Some(hash) = state.hash_of(&result.id) {
@@ -185,7 +188,7 @@ impl Inner {
             return IndexResult { id, action: Action::Unchanged, reason: one.reason.clone() };
         }
         let current = state.catalog.get(&id).and_then(Meta::current);
-        let (action, document) = decide(current, &one.place.source, one.observation.clone());
+        let (action, document) = decide(current, &one.place.source, &one.observation);
         let result = IndexResult { id: id.clone(), action, reason: one.reason.clone() };
         if let Some(document) = document {
             if action == Action::Created && one.observation == Observation::Discovered {
@@ -222,6 +225,7 @@ impl Inner {
             return Ok(());
         }
         let changes = self.store().changes_since(state.seen).await?;
+        state.view.foreign(&changes, (&self.chat_id, state.chat_tx), &self.prompt_id);
         let known: Vec<ObjectId> = changes
             .into_iter()
             .filter(|(id, tx)| state.catalog.get(id).is_some_and(|meta| meta.tx < *tx))

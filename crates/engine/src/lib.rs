@@ -3,7 +3,7 @@
 //! Architecture invariants:
 //! - The engine decides nothing that the model crate can decide; it reads, asks, and writes in one transaction.
 //! - The library prints nothing and reads no environment or home directory.
-//! - A call costs what is new, never the history, except `assemble`, `get` of a chat, and opening.
+//! - A call costs what is new, never the history, except `assemble` (a copy of it), `get` of a chat, and opening.
 
 mod assemble;
 mod catalog;
@@ -28,6 +28,7 @@ mod taking;
 mod tracking;
 mod usage;
 mod versions;
+mod view;
 
 pub use assemble::{Assembled, Block};
 pub use control::{Part, SetChange};

@@ -116,8 +116,8 @@ fn look(
     tracking.track(path, &place.source);
     match files::read(path, limit) {
         state if state.is_file() => {
-            let (observation, reason) = (state.observation()?, state.reason().map(str::to_owned));
-            Some((Seen { place, observation, reason }, entry))
+            let reason = state.reason().map(str::to_owned);
+            Some((Seen { place, observation: state.observation()?, reason }, entry))
         }
         // A command may have removed it: that matters where the file is known, and is decided there.
         FileState::Gone if entry != Entry::Read => {

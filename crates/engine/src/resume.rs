@@ -1,7 +1,9 @@
 //! Reconciling a resumed session with its sources (SSOT 3.6), and moving to another point of it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
@@ -15,7 +17,7 @@ use serde_json::Value;
 use crate::catalog::Meta;
 use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, Result};
-use crate::files::{self, FileState};
+use crate::files::{self, FileState, Stamp};
 use crate::ingest::{Entry, Seen, file_id};
 use crate::paths::{Disk, Place};
 use crate::rolls::Rolled;
@@ -117,30 +119,39 @@ impl Inner {
         for stored in known.iter_mut().filter(|stored| stored.is_blank()) {
             stored.only_discovered = !self.was_more(stored).await?;
         }
+        let stamps = Arc::new(self.stamps().await?);
         let (paths, limit) = (self.paths.clone(), self.options.max_text_bytes);
         let shares = known.len().div_ceil(READERS).max(16);
         let mut readers = Vec::new();
         for share in known.chunks(shares) {
             let share = share.to_vec();
             let paths = paths.clone();
-            let tracking = Arc::clone(&self.tracking);
+            let (tracking, stamps) = (Arc::clone(&self.tracking), Arc::clone(&stamps));
             readers.push(tokio::task::spawn_blocking(move || {
-                let compared = share.into_iter().filter_map(|stored| {
+                let compared = share.into_iter().map(|stored| {
                     let disk = paths.locate(&stored.source);
                     if let Disk::At(path) = &disk {
                         tracking.track(path, &stored.source);
                     }
                     let agent_path = paths.display(&stored.source);
                     let place = Place { agent_path, source: stored.source.clone(), disk };
-                    compare(place, &stored, limit)
+                    compare(place, &stored, &stamps, limit)
                 });
                 compared.collect::<Vec<_>>()
             }));
         }
         let mut changed = Vec::new();
+        let mut fresh = Vec::new();
         for reader in readers {
-            changed.extend(reader.await.map_err(|e| StoreError::Unavailable(e.to_string()))?);
+            for compared in reader.await.map_err(|e| StoreError::Unavailable(e.to_string()))? {
+                match compared {
+                    Compared::Changed(seen) => changed.push(seen),
+                    Compared::Read(id, hash, stamp) => fresh.push((id, (hash, stamp))),
+                    Compared::Same => {}
+                }
+            }
         }
+        self.note_stamps(&stamps, fresh).await?;
         if !changed.is_empty() {
             self.index(changed, Entry::Tracked).await?;
         }
@@ -180,11 +191,67 @@ impl Stored {
     }
 }
 
+/// Files by their object: the hash of their bytes, and the stamp that they had then.
+type Stamps = HashMap<ObjectId, (Digest, Stamp)>;
+
+/// What a comparison of a file with what is stored has shown.
+enum Compared {
+    /// It is not as it is stored.
+    Changed(Seen),
+    /// It is as it is stored; it had to be read for that, and need not be the next time.
+    Read(ObjectId, Digest, Stamp),
+    /// It is as it is stored, or nothing can be said.
+    Same,
+}
+
+impl Inner {
+    /// The stamps that an earlier resume of this session has left.
+    async fn stamps(&self) -> Result<Stamps> {
+        let note = self.store().note(&self.stamps_name()).await?.unwrap_or_default();
+        let line = |line: &str| {
+            let (id, rest) = line.split_once(' ')?;
+            let (hash, stamp) = rest.split_once(' ')?;
+            Some((ObjectId::new(id), (hash.parse().ok()?, stamp.parse().ok()?)))
+        };
+        Ok(note.lines().filter_map(line).collect())
+    }
+
+    async fn note_stamps(&self, known: &Stamps, fresh: Vec<(ObjectId, (Digest, Stamp))>) -> Result<()> {
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let mut all = known.clone();
+        all.extend(fresh);
+        let mut text = String::with_capacity(all.len() * 220);
+        for (id, (hash, stamp)) in &all {
+            // Writing to a String can't fail.
+            let _ = writeln!(text, "{id} {hash} {stamp}");
+        }
+        match self.store().set_note(&self.stamps_name(), &text).await {
+            // The files are read once more the next time, which is no reason to refuse the session.
+            Err(StoreError::Full(_)) => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
+    fn stamps_name(&self) -> String {
+        format!("stamps:{}", self.session_object)
+    }
+}
+
 /// What has changed at a place, if anything. A path that was only discovered stays so until it is read.
-fn compare(place: Place, stored: &Stored, limit: u64) -> Option<Seen> {
-    let Disk::At(path) = &place.disk else { return None };
+fn compare(place: Place, stored: &Stored, stamps: &Stamps, limit: u64) -> Compared {
+    let Disk::At(path) = &place.disk else { return Compared::Same };
     if stored.only_discovered {
-        return None;
+        return Compared::Same;
+    }
+    let id = file_id(&stored.source);
+    let stamp = Stamp::of(path);
+    if let (Some((hash, before)), Some(now)) = (stamps.get(&id), &stamp)
+        && stored.hash == Some(*hash)
+        && before == now
+    {
+        return Compared::Same;
     }
     let state = files::read(path, limit);
     let same = match &state {
@@ -193,10 +260,18 @@ fn compare(place: Place, stored: &Stored, limit: u64) -> Option<Seen> {
         FileState::Unreachable | FileState::Unreadable { .. } => true,
     };
     if same {
-        return None;
+        let settled =
+            stamp.filter(|stamp| stamp.is_settled(SystemTime::now()) && Stamp::of(path) == Some(*stamp));
+        return match (stored.hash, settled) {
+            (Some(hash), Some(stamp)) if state.is_file() => Compared::Read(id, hash, stamp),
+            _ => Compared::Same,
+        };
     }
     let reason = state.reason().map(str::to_owned);
-    state.observation().map(|observation| Seen { place, observation, reason })
+    match state.observation() {
+        Some(observation) => Compared::Changed(Seen { place, observation, reason }),
+        None => Compared::Same,
+    }
 }
 
 impl crate::state::State {

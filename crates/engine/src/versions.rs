@@ -107,9 +107,8 @@ impl Engine {
             return Ok(None);
         }
         let file = self.inner.look(&place, None).await?;
-        if let (FileState::Text { .. } | FileState::NoText { .. }, Some(observation)) =
-            (&file, file.observation())
-        {
+        let was_read = matches!(file, FileState::Text { .. } | FileState::NoText { .. });
+        if let Some(observation) = file.observation().filter(|_| was_read) {
             let seen = Seen { place, observation, reason: None };
             self.inner.index(vec![seen], Entry::Tracked).await?;
         }

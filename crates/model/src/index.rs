@@ -79,15 +79,15 @@ impl Current {
 pub fn decide(
     current: Option<Current>,
     source: &FilesystemSource,
-    observation: Observation,
+    observation: &Observation,
 ) -> (Action, Option<Document>) {
-    let write = |text, hash| Some(Document::file(source.clone(), text, hash));
+    let write = |text: Option<&String>, hash| Some(Document::file(source.clone(), text.cloned(), hash));
     let known = current.map_or(Action::Created, |_| Action::Updated);
     match (observation, current) {
-        (Observation::Read { source_hash, .. }, Some(now)) if now.source_hash == Some(source_hash) => {
+        (Observation::Read { source_hash, .. }, Some(now)) if now.source_hash == Some(*source_hash) => {
             (Action::Unchanged, None)
         }
-        (Observation::Read { source_hash, text }, _) => (known, write(text, Some(source_hash))),
+        (Observation::Read { source_hash, text }, _) => (known, write(text.as_ref(), Some(*source_hash))),
         (Observation::Discovered | Observation::Unreadable | Observation::Oversized, None) => {
             (Action::Created, write(None, None))
         }
@@ -136,7 +136,7 @@ mod tests {
     #[case::still_too_large(NULL, Observation::Oversized, Action::Unchanged)]
     fn decisions(#[case] current: Option<Current>, #[case] seen: Observation, #[case] action: Action) {
         let source = FilesystemSource { filesystem_id: "f".into(), path: "/a".into() };
-        let (decided, document) = decide(current, &source, seen);
+        let (decided, document) = decide(current, &source, &seen);
         assert_eq!(decided, action);
         assert_eq!(document.is_some(), action != Action::Unchanged);
     }
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_deletion_has_null_content_no_characters_and_no_source_hash() {
         let source = FilesystemSource { filesystem_id: "f".into(), path: "/a".into() };
-        let document = decide(at("a"), &source, Observation::Deleted).1.unwrap();
+        let document = decide(at("a"), &source, &Observation::Deleted).1.unwrap();
         assert_eq!(document.content(), None);
         assert_eq!(document.source_hash(), None);
         assert_eq!(document.field("char_count"), Some(&0.into()));

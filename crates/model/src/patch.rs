@@ -53,6 +53,19 @@ impl Patch {
         self.0.0.extend(other.0.0);
     }
 
+    /// Changes a payload in place.
+    ///
+    /// # Errors
+    /// `STORE_CORRUPT` when the patch does not fit; the payload is as before then.
+    pub fn change(&self, payload: &mut Value) -> Result<(), ModelError> {
+        json_patch::patch(payload, &self.0.0).map_err(|e| ModelError::Patch(e.to_string()))
+    }
+
+    /// The paths that the operations change, as JSON pointers.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.0.0.iter().map(|operation| operation.path().as_str())
+    }
+
     /// Whether the patch has no operation.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -71,7 +84,7 @@ pub fn apply<'a>(
     let (id, object_type, source, payload) = base.into_parts();
     let mut value = Value::Object(payload);
     for patch in patches {
-        json_patch::patch(&mut value, &patch.0.0).map_err(|e| ModelError::Patch(e.to_string()))?;
+        patch.change(&mut value)?;
     }
     match value {
         Value::Object(payload) => Document::new(id, object_type, source, payload),

@@ -183,7 +183,7 @@ proptest! {
         let mut versions: Vec<Document> = Vec::new();
         for observation in seen {
             let current = versions.last().map(Current::of);
-            let (action, written) = decide(current, &source, observation.clone());
+            let (action, written) = decide(current, &source, &observation);
             prop_assert_eq!(written.is_some(), action != Action::Unchanged);
             prop_assert_eq!(action == Action::Created, versions.is_empty() && written.is_some());
             if let Some(document) = written {

@@ -127,6 +127,23 @@ pub trait Store: Send + Sync {
     /// `STORE_UNAVAILABLE`, `STORE_FULL`, `CLOSED`.
     async fn local_value(&self, name: &str, default: &str) -> Result<String>;
 
+    /// A note that this client's place has left itself with [`Store::set_note`]. It belongs to no history and may be
+    /// lost at any time; a store that keeps no notes has none.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `CLOSED`.
+    async fn note(&self, _name: &str) -> Result<Option<String>> {
+        Ok(None)
+    }
+
+    /// Leaves a note; the one before it under this name is gone.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `STORE_FULL`, `CLOSED`.
+    async fn set_note(&self, _name: &str, _text: &str) -> Result<()> {
+        Ok(())
+    }
+
     /// The files on this machine that the store keeps for itself, absolute. Reading them like others would, by
     /// recording what was read, change them again without end.
     fn files(&self) -> Vec<std::path::PathBuf> {

@@ -17,4 +17,6 @@ mod projection;
 mod restore;
 mod resume;
 mod sets;
+mod stamps;
+mod views;
 mod watching;

@@ -53,6 +53,12 @@ pub enum Durability {
     Process,
 }
 
+/// What the names of notes begin with in the `local` table.
+const NOTE: &str = "note:";
+
+/// Up to so many objects are looked at on the caller's own thread.
+const FEW: usize = 8;
+
 /// A store in a file.
 pub struct SqliteStore {
     jobs: RwLock<Option<Sender<Job>>>,
@@ -160,13 +166,11 @@ impl Store for SqliteStore {
     }
 
     async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
+        if ids.len() <= FEW {
+            return self.pool.here(|connection| read::outlines(connection, ids));
+        }
         let ids = ids.to_vec();
-        self.pool
-            .away(move |connection| {
-                let moment = connection.unchecked_transaction()?;
-                ids.iter().map(|id| read::outline(&moment, id)).collect()
-            })
-            .await
+        self.pool.away(move |connection| read::outlines(connection, &ids)).await
     }
 
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
@@ -201,6 +205,16 @@ impl Store for SqliteStore {
     async fn local_value(&self, name: &str, default: &str) -> Result<String> {
         let (name, default) = (name.to_owned(), default.to_owned());
         self.call(move |writer| writer.local_value(&name, &default)).await
+    }
+
+    async fn note(&self, name: &str) -> Result<Option<String>> {
+        let name = format!("{NOTE}{name}");
+        self.pool.away(move |connection| read::local(connection, &name)).await
+    }
+
+    async fn set_note(&self, name: &str, text: &str) -> Result<()> {
+        let (name, text) = (format!("{NOTE}{name}"), text.to_owned());
+        self.call(move |writer| writer.set_local(&name, &text)).await
     }
 
     fn files(&self) -> Vec<PathBuf> {

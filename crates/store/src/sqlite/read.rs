@@ -19,16 +19,21 @@ const NEWEST_FIRST: &str = "ORDER BY v.valid_from DESC, v.tx_id DESC, v.seq DESC
 
 /// A row with its text, the text's length, and the number of the text.
 const WITH_TEXT: &str = "c.text, octet_length(c.text), v.content";
+/// As [`WITH_TEXT`] without the text, so that SQLite does not fetch it.
+const WITHOUT_TEXT: &str = "NULL, NULL, v.content";
 const LENGTH: usize = TEXT + 1;
 const CONTENT: usize = TEXT + 2;
 
-static AT_VALID_TIME: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT {COLUMNS}, {WITH_TEXT} FROM {TABLES} WHERE o.object_id = ? AND v.valid_from <= ? {NEWEST_FIRST}"
-    )
+static AT_VALID_TIME: LazyLock<[String; 2]> = LazyLock::new(|| {
+    [WITHOUT_TEXT, WITH_TEXT].map(|more| {
+        format!(
+            "SELECT {COLUMNS}, {more} FROM {TABLES} WHERE o.object_id = ? AND v.valid_from <= ? {NEWEST_FIRST}"
+        )
+    })
 });
-static AT_PLACE: LazyLock<String> =
-    LazyLock::new(|| format!("SELECT {COLUMNS}, {WITH_TEXT} FROM {TABLES} WHERE v.seq = ?"));
+static AT_PLACE: LazyLock<[String; 2]> = LazyLock::new(|| {
+    [WITHOUT_TEXT, WITH_TEXT].map(|more| format!("SELECT {COLUMNS}, {more} FROM {TABLES} WHERE v.seq = ?"))
+});
 static CHAIN: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {COLUMNS} FROM {TABLES}
@@ -45,7 +50,7 @@ static LATEST_TX: LazyLock<String> = LazyLock::new(|| {
 
 /// The version of an object at a point of the two times.
 pub(super) fn get(connection: &Connection, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
-    at_point(connection, id, at, |row, sql| version(connection, row, sql))
+    at_point(connection, id, at, Text::Fetched, |row, sql| version(connection, row, sql))
 }
 
 /// What a read that must not take long found.
@@ -60,7 +65,7 @@ pub(super) enum Quick {
 pub(super) fn get_quick(connection: &Connection, id: &ObjectId, at: AsOf) -> Result<Quick> {
     const BYTES: i64 = 64 << 10;
     const PATCHES: i64 = 16;
-    let found = at_point(connection, id, at, |row, sql| {
+    let found = at_point(connection, id, at, Text::Fetched, |row, sql| {
         let bytes =
             sql.get::<_, Option<i64>>(LENGTH)?.unwrap_or(0) + i64::try_from(row.body.len()).unwrap_or(BYTES);
         if bytes >= BYTES || row.depth.is_some_and(|depth| depth > PATCHES) {
@@ -75,9 +80,21 @@ pub(super) fn get_quick(connection: &Connection, id: &ObjectId, at: AsOf) -> Res
     })
 }
 
+/// The latest versions of objects without their contents, all from one moment.
+pub(super) fn outlines(connection: &Connection, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
+    let moment = connection.unchecked_transaction()?;
+    ids.iter().map(|id| outline(&moment, id)).collect()
+}
+
+/// A value of the `local` table.
+pub(super) fn local(connection: &Connection, name: &str) -> Result<Option<String>> {
+    let mut find = connection.prepare_cached("SELECT value FROM local WHERE name = ?")?;
+    Ok(find.query_row([name], |row| row.get(0)).optional()?)
+}
+
 /// An object's latest version without its content.
-pub(super) fn outline(connection: &Connection, id: &ObjectId) -> Result<Option<Outline>> {
-    at_point(connection, id, AsOf::default(), |row, _| {
+fn outline(connection: &Connection, id: &ObjectId) -> Result<Option<Outline>> {
+    at_point(connection, id, AsOf::default(), Text::Left, |row, _| {
         let mut payload = row.fields()?;
         payload.remove("content");
         if let Some(hash) = row.content_hash {
@@ -198,7 +215,7 @@ pub(super) fn hashes(
     id: &ObjectId,
     at: AsOf,
 ) -> Result<Option<(Digest, Option<Digest>)>> {
-    let stored = at_point(connection, id, at, |row, _| {
+    let stored = at_point(connection, id, at, Text::Left, |row, _| {
         let digest = |bytes: Option<&[u8]>| bytes.and_then(|bytes| super::row::hex(bytes).parse().ok());
         Ok((digest(row.content_hash), digest(row.source_hash)))
     })?;
@@ -222,7 +239,7 @@ pub(super) struct Form {
 
 /// The form of an object's latest version.
 pub(super) fn latest_form(connection: &Connection, id: &ObjectId) -> Result<Option<Form>> {
-    at_point(connection, id, AsOf::default(), |row, sql| {
+    at_point(connection, id, AsOf::default(), Text::Left, |row, sql| {
         let mut shape = Shape::of(&row.fields()?);
         if let Some(nested) = row.nested {
             shape.nested = serde_json::from_str(nested).map_err(|_| row.damaged())?;
@@ -241,23 +258,31 @@ pub(super) fn latest_form(connection: &Connection, id: &ObjectId) -> Result<Opti
     })
 }
 
+/// Whether a row's text is fetched with it: it may be long, and most questions are not about it.
+#[derive(Clone, Copy)]
+enum Text {
+    Left,
+    Fetched,
+}
+
 /// Finds the row at a point of the two times and reads it.
 fn at_point<T>(
     connection: &Connection,
     id: &ObjectId,
     at: AsOf,
+    text: Text,
     then: impl FnOnce(Row<'_>, &rusqlite::Row<'_>) -> Result<T>,
 ) -> Result<Option<T>> {
     let valid = at.valid_time.map_or(i64::MAX, Timestamp::millis);
     let mut statement;
     let mut rows = match at.known {
         None => {
-            statement = connection.prepare_cached(&AT_VALID_TIME)?;
+            statement = connection.prepare_cached(&AT_VALID_TIME[text as usize])?;
             statement.query(params![id.as_str(), valid])?
         }
         Some(known) => {
             let Some(seq) = locate(connection, id, valid, known)? else { return Ok(None) };
-            statement = connection.prepare_cached(&AT_PLACE)?;
+            statement = connection.prepare_cached(&AT_PLACE[text as usize])?;
             statement.query([seq])?
         }
     };
@@ -329,7 +354,7 @@ fn each(
     let mut places: Vec<i64> =
         places.query_map([id.as_str()], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     places.sort_unstable();
-    let mut statement = connection.prepare_cached(&AT_PLACE)?;
+    let mut statement = connection.prepare_cached(&AT_PLACE[Text::Fetched as usize])?;
     for place in places {
         let mut rows = statement.query([place])?;
         let missing = || StoreError::Corrupt(format!("a version of object {:?} is missing", id.as_str()));
@@ -354,7 +379,7 @@ fn version(connection: &Connection, row: Row<'_>, sql: &rusqlite::Row<'_>) -> Re
 
 /// Puts a patched document together: the base, and the patches of its chain up to this one.
 fn materialise(connection: &Connection, base: i64, last: &Row<'_>) -> Result<Document> {
-    let mut statement = connection.prepare_cached(&AT_PLACE)?;
+    let mut statement = connection.prepare_cached(&AT_PLACE[Text::Fetched as usize])?;
     let mut rows = statement.query([base])?;
     let first = rows.next()?.ok_or_else(|| last.damaged())?;
     let row = Row::read(first)?;

@@ -219,6 +219,15 @@ impl Writer {
             Ok(connection.query_row("SELECT value FROM local WHERE name = ?", [name], |row| row.get(0))?)
         })
     }
+
+    /// Sets a value of the `local` table.
+    pub fn set_local(&self, name: &str, value: &str) -> Result<()> {
+        self.write(|connection| {
+            let set = "INSERT INTO local (name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2";
+            connection.execute(set, [name, value])?;
+            Ok(())
+        })
+    }
 }
 
 fn answer(group: Vec<(Prepared, Reply<Receipt>)>, results: Vec<Result<Receipt>>) {
