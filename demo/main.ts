@@ -176,8 +176,8 @@ function reportContext(run: Run, store: string): void {
   const { back } = run.agent
   if (references === 0) throw new DemoError('the context manager has not collapsed a single result')
   if (back === undefined) throw new DemoError('the agent found no reference to go back to')
-  if (!back.returned) throw new DemoError(`activate ${back.id} did not bring the result back into the next request`)
-  screen.print(`Went back to an earlier result: activate ${back.id} (${back.tool}) brought its text back.`)
+  if (!back.returned) throw new DemoError(`${back.id} was asked for and did not come in the next request`)
+  screen.print(`Went back to an earlier result: ${back.id} (${back.tool}) brought its text back.`)
   if (!existsSync(store)) throw new DemoError(`the store was not written: ${store}`)
   const head = readFileSync(store).subarray(0, 15).toString('latin1')
   if (head !== 'SQLite format 3') throw new DemoError(`${store} is no SQLite file`)

@@ -165,13 +165,13 @@ class Panel implements Component {
 function rowsOf(report: Report): Row[] {
   const visible = report.visible.map((one) => ({
     id: one.id,
-    text: `${short(one.tokens).padStart(5)}  ${one.tool} ${one.about}  ${one.id}${one.stale ? '  stale' : ''}`,
+    text: `${short(one.tokens).padStart(5)}  ${one.id}  ${one.stale ? 'stale  ' : ''}${one.tool} ${one.about}`,
     pinned: one.pinned,
     collapsed: false,
   }))
   const collapsed = report.collapsed.map((one) => ({
     id: one.id,
-    text: `    -  ${one.tool} ${one.about}  ${one.id}`,
+    text: `    -  ${one.id}  ${one.tool} ${one.about}`,
     pinned: false,
     collapsed: true,
   }))

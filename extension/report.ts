@@ -187,11 +187,17 @@ function tokens(characters: number): number {
   return Math.ceil(characters / 4)
 }
 
+/** As much of it as is shown. */
+const ABOUT_CHARACTERS = 80
+
 /** The argument by which a person knows a call. */
 function about(args: Record<string, unknown>): string {
   for (const name of ['path', 'command', 'pattern', 'id', 'query']) {
     const value = args[name]
-    if (typeof value === 'string') return value.replaceAll(/\s+/g, ' ').slice(0, 80)
+    if (typeof value === 'string') {
+      const line = value.replaceAll(/\s+/g, ' ')
+      return line.length > ABOUT_CHARACTERS ? `${line.slice(0, ABOUT_CHARACTERS - 1)}…` : line
+    }
   }
   return ''
 }
