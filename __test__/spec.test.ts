@@ -6,10 +6,11 @@ import { describe, expect, test } from 'vitest'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const page = readFileSync(join(root, 'docs/spec.md'), 'utf8')
+const reliability = readFileSync(join(root, 'docs/reliability.md'), 'utf8')
 
 /** The rows of the tables below a heading, without their heads. */
-function rows(heading: RegExp): string[][] {
-  const part = page.split(/^## /m).find((text) => heading.test(text))!
+function rows(heading: RegExp, text = page): string[][] {
+  const part = text.split(/^## /m).find((text) => heading.test(text))!
   const lines = part.split('\n').filter((line) => line.startsWith('|'))
   return lines.slice(2).map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim()))
 }
@@ -69,9 +70,26 @@ describe.each([
   })
 })
 
+describe('docs/reliability.md', () => {
+  const all = rows(/^The tests/, reliability)
+
+  test('has a row for each demand', () => {
+    expect(all.map(([number]) => number)).toEqual(Array.from({ length: 20 }, (_, n) => `R${n + 1}`))
+  })
+
+  test.each(all)('%s', (...cells) => {
+    expect(cells).toHaveLength(5)
+    expect(cells.every((cell) => cell !== '')).toBe(true)
+    for (const { suite: name, name: title } of tests(cells[2]!)) {
+      const found = suite(name).some((path) => existsSync(path) && readFileSync(path, 'utf8').includes(title))
+      expect(found, `${name}: ${title}`).toBe(true)
+    }
+  })
+})
+
 test('every suite of the engine is named', () => {
   const suites = readdirSync(join(root, 'crates/engine/tests/engine')).map((file) => file.replace('.rs', ''))
-  const named = new Set([...page.matchAll(/engine\/([a-z]+): /g)].map((match) => match[1]!))
+  const named = new Set([...`${page}${reliability}`.matchAll(/engine\/([a-z]+): /g)].map((match) => match[1]!))
   const others = ['main', 'bench', 'restore']
   expect(suites.filter((suite) => !named.has(suite) && !others.includes(suite))).toEqual([])
 })

@@ -76,20 +76,3 @@ pub async fn caught<T, E>(
         None => Err(defect()),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_panic_is_an_error_of_the_call_that_had_it() {
-        let call = async |wrong: bool| {
-            tokio::task::yield_now().await;
-            assert!(!wrong, "a defect");
-            Err::<(), _>("refused")
-        };
-        assert_eq!(caught(call(true), || "broken").await, Err("broken"));
-        assert_eq!(caught(call(false), || "broken").await, Err("refused"));
-        assert_eq!(caught(async { Ok::<_, &str>(7) }, || "broken").await, Ok(7));
-    }
-}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use async_trait::async_trait;
-use context_engine::{Engine, Options};
+use context_engine::{Engine, Options, caught};
 use context_model::error::ErrorCode;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
@@ -311,4 +311,16 @@ async fn a_stay_that_was_not_saved_is_not_renewed() {
     engine.append_turn(user("four")).await.unwrap();
     let sets = engine.session_sets().await.unwrap();
     assert!(!sets.active_set.contains(&ObjectId::new("call_5")), "it is of the first turn still");
+}
+
+#[tokio::test]
+async fn a_panic_is_an_error_of_the_call_that_had_it() {
+    let call = async |wrong: bool| {
+        tokio::task::yield_now().await;
+        assert!(!wrong, "a defect");
+        Err::<(), _>("refused")
+    };
+    assert_eq!(caught(call(true), || "broken").await, Err("broken"));
+    assert_eq!(caught(call(false), || "broken").await, Err("refused"));
+    assert_eq!(caught(async { Ok::<_, &str>(7) }, || "broken").await, Ok(7));
 }
