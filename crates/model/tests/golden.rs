@@ -64,6 +64,22 @@ fn a_stored_document_gives_the_same_hashes_again() {
     }
 }
 
+/// Every field that a type has, and one that none has yet.
+#[test]
+fn every_field_but_two_is_covered_by_the_content_hash() {
+    for case in list(&parsed(HASHES), "cases") {
+        let document = Document::from_json(case["document"].clone()).unwrap();
+        let hash = document.content_hash();
+        let names = document.payload().keys().map(String::as_str).chain(["a_field_of_the_future"]);
+        for name in names {
+            let mut changed = document.payload().clone();
+            changed.insert(name.to_owned(), "changed".into());
+            let covered = !["source_hash", "content_hash"].contains(&name);
+            assert_eq!(content_hash(&changed) != hash, covered, "{name} of {}", case["name"]);
+        }
+    }
+}
+
 #[test]
 fn rendered_lines_and_blocks() {
     let golden = parsed(RENDERING);

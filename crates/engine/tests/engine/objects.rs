@@ -6,7 +6,7 @@ use context_model::object::Status;
 use rstest::rstest;
 use serde_json::json;
 
-use crate::bench::{Backend, Bench, answer, call, check, refused, tool, user};
+use crate::bench::{Backend, Bench, answer, call, check, ids, refused, tool, user};
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
@@ -107,6 +107,10 @@ async fn a_tool_call_is_one_object_with_one_version(
     assert_eq!(document.text("status"), Some("fail"));
     assert_eq!(document.text("chat_ref"), Some("chat:s"));
     assert_eq!(document.field("file_refs"), Some(&json!(["a-file"])));
+    let sets = engine.session_sets().await.unwrap();
+    for set in [&sets.session_index, &sets.metadata_pool, &sets.active_set] {
+        assert_eq!(set[..], ids(["call_1"]));
+    }
 
     let tx = bench.latest_tx().await;
     assert_eq!(engine.record_toolcall(input).await.unwrap(), id, "recorded twice is the same object");
