@@ -374,7 +374,7 @@ fn runner(usual: u32, long: u32) -> TestRunner {
 #[test]
 fn plans_one_after_the_other_give_what_a_full_rebuild_gives() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let outcome = runner(60, 10_000).run(&prop::collection::vec(step(), 1..40), |steps| {
+    let outcome = runner(30, 10_000).run(&prop::collection::vec(step(), 1..40), |steps| {
         runtime.block_on(async {
             let mut harness = Harness::new().await;
             for (n, step) in steps.iter().enumerate() {
