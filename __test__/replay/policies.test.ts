@@ -148,10 +148,10 @@ describe('anchored', () => {
           const whole = texts.get(block.key as string) as string
           if (rest.join('\n') === whole) continue
           excerpts += 1
-          const mark = rest.findIndex((line) => line.includes(' left out'))
-          expect(mark).toBeGreaterThanOrEqual(0)
-          expect(whole.startsWith(rest.slice(0, mark).join('\n'))).toBe(true)
-          expect(whole.endsWith(rest.slice(mark + 1).join('\n'))).toBe(true)
+          const excerpt = rest.join('\n')
+          expect(excerpt.length).toBeLessThan(whole.length / 2)
+          expect(excerpt.slice(0, 50)).toBe(whole.slice(0, 50))
+          expect(excerpt.slice(-50)).toBe(whole.slice(-50))
         }
       }
     } finally {
