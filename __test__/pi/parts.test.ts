@@ -10,6 +10,7 @@ import type { Branch } from '../../extension/messages.ts'
 import { longWait, placeOf, storeLine } from '../../extension/place.ts'
 import type { XtdbPlace } from '../../extension/place.ts'
 import { lastPoint, POINT } from '../../extension/point.ts'
+import { appendsTools, objectIn, Recall } from '../../extension/recall.ts'
 import { isReference, readHeader } from '../../extension/reference.ts'
 import { MAX_OUTPUT_BYTES, toolcallOf, withHeader } from '../../extension/results.ts'
 import { checkSettings, DEFAULTS, readSettings } from '../../extension/settings.ts'
@@ -156,6 +157,57 @@ describe('tools', () => {
     expect(words).toHaveLength(5)
     expect(characters / 4).toBeLessThan(600)
     expect(TOOLS_TOKENS).toBe(Math.ceil(characters / 4))
+  })
+})
+
+describe('ways back', () => {
+  test.each([
+    ['id=05f49740', '05f49740'],
+    ['@id=05f49740', '05f49740'],
+    ['id=05f49740@17', '05f49740@17'],
+    ['id=05f4', undefined],
+    ['id=05f49740.txt', undefined],
+    ['src/id=05f49740', undefined],
+    ['id=05f49740@', undefined],
+    ['a.txt', undefined],
+  ])('the path %j names %j', (path, name) => expect(objectIn(path)).toBe(name))
+
+  test.each<[object | undefined, boolean]>([
+    [undefined, false],
+    [{}, false],
+    [{ supportsMidConvoSystemMessages: true }, false],
+    [{ supportsMidConvoToolChanges: true }, false],
+    [{ supportsMidConvoSystemMessages: true, supportsMidConvoToolChanges: true }, true],
+    [{ supportsMidConvoSystemMessages: true, supportsMidConvoToolAdditions: true }, true],
+    [{ supportsMidConvoSystemMessages: true, supportsAdditionalTools: true }, true],
+    [{ supportsMidConvoSystemMessages: true, supportsToolSearch: true }, true],
+  ])('a model with %j takes tools in the middle: %s', (compat, takes) => {
+    expect(appendsTools({ compat } as any)).toBe(takes)
+  })
+
+  test.each<[string, object, object, boolean]>([
+    ['nothing has been spent', { spent: 0, rewriteCost: 0 }, {}, false],
+    ['the cache is dead in a long session', { spent: 1e5, rewriteCost: 0 }, {}, true],
+    ['the prompt would be written anew', { spent: 1e5, rewriteCost: 1e4 }, {}, false],
+    ['the session has cost a hundred times that', { spent: 2e6, rewriteCost: 1e4 }, {}, true],
+    [
+      'the provider appends them',
+      { spent: 1e5, rewriteCost: 1e4 },
+      { supportsMidConvoSystemMessages: true, supportsMidConvoToolChanges: true },
+      true,
+    ],
+  ])('the tools come only where they are worth it: %s', (_name, plan, compat, come) => {
+    const active: string[] = ['read']
+    const pi = {
+      getActiveTools: () => active,
+      registerTool: ({ name }: { name: string }) => void active.push(name),
+    }
+    const recall = new Recall(pi as any, () => {
+      throw new Error('not open')
+    })
+    const price = recall.bringToolsIfWorth(plan as any, { compat } as any)
+    expect(active.length > 1).toBe(come)
+    expect(price > 0).toBe(come)
   })
 })
 
