@@ -172,12 +172,24 @@ impl Engine {
         state.forget_sight();
         let policy = state.policy(call);
         state.sight.set_system_tokens(call.system_tokens);
+        let unchanged = is_as_sent(&incoming);
         for (number, one) in incoming.into_iter().enumerate() {
             let taking = Taking { record: number >= recorded, excerpts: false };
             self.inner.take_in(&mut state, &one, &policy, taking, &mut plan).await?;
         }
-        state.sight.assume_sent();
+        let is_cached = unchanged && state.pending.is_empty();
+        state.sight.assume_sent(is_cached);
         state.finish(&mut plan);
         Ok(plan)
     }
+}
+
+/// Whether the messages before the last answer are those that it answers: nothing among them is newer, as the
+/// summary of a compaction would be.
+fn is_as_sent(messages: &[Incoming]) -> bool {
+    let at = |one: &Incoming| one.message.get("timestamp").and_then(Value::as_i64);
+    let Some(last) = messages.iter().rposition(|one| one.message["role"] == "assistant") else {
+        return false;
+    };
+    at(&messages[last]).is_some_and(|sent| !messages[..last].iter().any(|one| at(one) > Some(sent)))
 }

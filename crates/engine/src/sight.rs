@@ -355,9 +355,10 @@ impl Sight {
         self.ledger.cached_tokens(policy) as f64 * policy.prices.rewrite()
     }
 
-    /// What was rebuilt from a transcript has been sent before, by another process or another branch.
-    pub fn assume_sent(&mut self) {
-        self.ledger.assume_shown();
+    /// What was rebuilt from a transcript has been sent before, by another process or another branch; the
+    /// provider may have it cached still, up to the last answer.
+    pub fn assume_sent(&mut self, is_cached: bool) {
+        self.ledger.assume_shown(is_cached);
     }
 
     fn push(&mut self, key: &str, kind: PieceKind, item: Item) -> usize {

@@ -22,7 +22,7 @@ pub struct Policy {
     /// part ([`ANTHROPIC_LOOKBACK_BLOCKS`]).
     pub lookback_blocks: Option<u32>,
     /// The provider's cache is gone: idle past its lifetime, another model, a compaction by the host, a
-    /// resume. Everything stale can go for nothing.
+    /// rebuilt request. Everything stale can go for nothing.
     pub cache_dead: bool,
     /// The model's context window in tokens; 0 when unknown, which leaves pressure out.
     pub context_window: u64,

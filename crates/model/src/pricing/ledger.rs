@@ -243,14 +243,18 @@ impl Ledger {
         }
     }
 
-    /// Everything held has been in a request, in another process or before a resume, and nothing is cached.
-    pub fn assume_shown(&mut self) {
-        for account in self.stale.range_mut(self.shown..).map(|(_, account)| account) {
-            account.since = self.clock;
+    /// What is held was rebuilt from a transcript: it has been in requests, and what is stale has paid nothing
+    /// yet. Whether the provider still has it cached up to the last answer depends on what happened since; if
+    /// not (`is_cached` false), nothing is.
+    pub fn assume_shown(&mut self, is_cached: bool) {
+        for account in self.stale.values_mut() {
+            *account = Account { paid: 0.0, since: self.clock };
         }
-        self.shown = self.slots.len();
-        self.system_cached = false;
-        self.break_at(0);
+        if !is_cached {
+            self.shown = self.slots.len();
+            self.system_cached = false;
+            self.break_at(0);
+        }
     }
 
     /// Drops the items from this place on: a retry, or a step back in the host's tree.

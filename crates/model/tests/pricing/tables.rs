@@ -260,9 +260,21 @@ fn a_resumed_ledger_knows_what_was_sent() {
     }
     ledger.set_rolled(0, true);
     assert_eq!(ledger.decide(&policy), None);
-    ledger.assume_shown();
+    ledger.assume_shown(false);
     let roll = ledger.decide(&policy).unwrap();
     assert_eq!((roll.items.as_slice(), roll.reason), (&[1, 2, 3][..], RollReason::Free));
+}
+
+#[test]
+fn a_resumed_ledger_whose_cache_lives_rolls_only_what_pays() {
+    let policy = Policy::new(EXACT);
+    let mut ledger = held(3..6, 9, &policy);
+    ledger.push(Item::new(500, 0));
+    ledger.assume_shown(true);
+    assert!((0..ledger.len()).all(|place| ledger.account(place) == 0.0));
+    assert_eq!(ledger.decide(&policy), None);
+    let charge = ledger.charge_call(&policy);
+    assert_eq!((charge.read_tokens, charge.written_tokens), (11_000, 500));
 }
 
 #[test]
