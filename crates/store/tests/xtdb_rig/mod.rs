@@ -178,7 +178,13 @@ fn spawn(script: &Path, port: u16, data: &Path, kind: &Kind) -> Result<Child, St
             command.args(["postgres", &port.to_string(), database, user]);
         }
     }
-    command.env("XTDB_JVM_OPTS", "-Xms64m -Xmx512m -XX:TieredStopAtLevel=1");
+    // RocksDB's library unpacks itself into the temporary folder, always under the same name: two nodes that start
+    // at the same moment would find it half written.
+    let temporary = data.join("tmp");
+    std::fs::create_dir_all(&temporary).map_err(|e| e.to_string())?;
+    let options =
+        format!("-Xms64m -Xmx512m -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={}", temporary.display());
+    command.env("XTDB_JVM_OPTS", options);
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
