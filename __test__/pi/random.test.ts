@@ -10,7 +10,7 @@ import type { PiRpc } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
 import { resultsById } from '../rig/request.ts'
 import type { Api, ModelRequest } from '../rig/request.ts'
-import { command, header, lines, notices, put, reference, setUp } from './support.ts'
+import { command, header, isExcerpt, lines, notices, put, reference, setUp } from './support.ts'
 import type { Setting } from './support.ts'
 
 afterEach(cleanUp)
@@ -109,7 +109,10 @@ test.each<[Api, number]>([
       const tool = /tool=(\w+)/.exec(text)?.[1] ?? ''
       if (text === `${header(id)}\n${texts.get(id)}`) seen.add(id)
       else {
-        expect(text).toBe(reference(id, tool))
+        // In a roll outputs of earlier turns become references, and excerpts where they are active.
+        const head = `${header(id)}\n`
+        const isShort = text.startsWith(head) && isExcerpt(text.slice(head.length), texts.get(id)!)
+        if (!isShort) expect(text).toBe(reference(id, tool))
         expect(seen).toContain(id)
       }
     }

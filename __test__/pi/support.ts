@@ -92,6 +92,18 @@ export function reference(callId: string, tool: string, status: 'ok' | 'fail' = 
   return `toolcall_ref id=${handle(callId)} tool=${tool} status=${status}`
 }
 
+/** Whether a text is an excerpt of another: some of its lines, in their order, and marks for what is left out. */
+export function isExcerpt(shown: string, whole: string): boolean {
+  const all = whole.split('\n')
+  let at = 0
+  for (const line of shown.split('\n')) {
+    const gap = /^\.\.\. .* left out: lines (\d+)-(\d+) \.\.\.$/.exec(line)
+    if (gap === null ? line !== all[at] : Number(gap[1]) !== at + 1) return false
+    at = gap === null ? at + 1 : Number(gap[2])
+  }
+  return at === all.length
+}
+
 /** Opens a session of a store in this process, as any other client would; closed at the test's end. */
 export async function openStore(store: string, sessionId: string, cwd = '/'): Promise<ContextManager> {
   const manager = await ContextManager.open({

@@ -1,7 +1,7 @@
 /** Real XTDB nodes on loopback. A test that wants one gets a fresh one; the next is started ahead, while the test runs. */
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -123,7 +123,12 @@ export async function lastingNode(): Promise<XtdbNode> {
 
 function run(port: number, folder: string, kind: string): Promise<Running> {
   const args = ['-c', GUARD, 'guard', SCRIPT, String(port), folder, kind]
-  const guard = spawn('bash', args, { env: { ...process.env, XTDB_JVM_OPTS: JVM } })
+  // RocksDB's library unpacks itself into the temporary folder, always under the same name: two nodes that start at
+  // the same moment would find it half written.
+  const temporary = join(folder, 'tmp')
+  mkdirSync(temporary, { recursive: true })
+  const options = `${JVM} -Djava.io.tmpdir=${temporary}`
+  const guard = spawn('bash', args, { env: { ...process.env, XTDB_JVM_OPTS: options } })
   // It must not keep a test process alive that is done.
   guard.unref()
   let [log, pid] = ['', '']

@@ -56,9 +56,10 @@ impl Patch {
     /// Changes a payload in place.
     ///
     /// # Errors
-    /// `STORE_CORRUPT` when the patch does not fit; the payload is as before then.
+    /// `STORE_CORRUPT` when the patch does not fit; the payload is of no use any more then.
     pub fn change(&self, payload: &mut Value) -> Result<(), ModelError> {
-        json_patch::patch(payload, &self.0.0).map_err(|e| ModelError::Patch(e.to_string()))
+        // The variant that takes back what it did panics where it can't, as after a move of a value to its parent.
+        json_patch::patch_unsafe(payload, &self.0.0).map_err(|e| ModelError::Patch(e.to_string()))
     }
 
     /// The paths that the operations change, as JSON pointers.
@@ -130,6 +131,17 @@ mod tests {
         patch.remove(&["turns"], 3);
         let chat = Document::chat(&SessionId::new("s").unwrap());
         assert_eq!(apply(chat, [&patch]).unwrap_err().code(), crate::error::ErrorCode::StoreCorrupt);
+    }
+
+    #[test]
+    fn a_patch_that_can_t_be_taken_back_is_an_error_too() {
+        let patch: Patch = serde_json::from_value(json!([
+            { "op": "move", "from": "/turns/0", "path": "/turns" },
+            { "op": "remove", "path": "/turns" },
+            { "op": "replace", "path": "/turns", "value": 1 },
+        ]))
+        .unwrap();
+        assert!(patch.change(&mut json!({ "turns": [{ "a": [1] }] })).is_err());
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct Node {
     port: u16,
     kind: Kind,
     data: PathBuf,
+    /// Where the process unpacks its libraries; not on the disk of the data, which a test may fill.
+    temporary: tempfile::TempDir,
     _directory: Option<tempfile::TempDir>,
 }
 
@@ -92,14 +94,16 @@ impl Node {
     pub fn start(script: &Path, kind: Kind) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let data = directory.path().to_owned();
-        let (child, port) = spawn_anywhere(script, &data, &kind);
-        Self { child, port, kind, data, _directory: Some(directory) }
+        let temporary = tempfile::tempdir().expect("a directory");
+        let (child, port) = spawn_anywhere(script, &data, &kind, temporary.path());
+        Self { child, port, kind, data, temporary, _directory: Some(directory) }
     }
 
     /// Starts a node whose data lie in this directory.
     pub fn start_in(script: &Path, kind: Kind, data: &Path) -> Self {
-        let (child, port) = spawn_anywhere(script, data, &kind);
-        Self { child, port, kind, data: data.to_owned(), _directory: None }
+        let temporary = tempfile::tempdir().expect("a directory");
+        let (child, port) = spawn_anywhere(script, data, &kind, temporary.path());
+        Self { child, port, kind, data: data.to_owned(), temporary, _directory: None }
     }
 
     pub fn url(&self) -> String {
@@ -120,7 +124,7 @@ impl Node {
     pub fn restart(&mut self, script: &Path) {
         self.kill();
         self.child = (1..=STARTS)
-            .find_map(|n| started(n, spawn(script, self.port, &self.data, &self.kind)))
+            .find_map(|n| started(n, spawn(script, self.port, &self.data, &self.kind, self.temporary.path())))
             .expect("a node");
     }
 
@@ -142,10 +146,10 @@ impl Drop for Node {
 const STARTS: u32 = 3;
 
 /// Starts a node on a port of its own; where it ends before it answers, once more on another one.
-fn spawn_anywhere(script: &Path, data: &Path, kind: &Kind) -> (Child, u16) {
+fn spawn_anywhere(script: &Path, data: &Path, kind: &Kind, temporary: &Path) -> (Child, u16) {
     let start = |n| {
         let port = free_port();
-        started(n, spawn(script, port, data, kind)).map(|child| (child, port))
+        started(n, spawn(script, port, data, kind, temporary)).map(|child| (child, port))
     };
     (1..=STARTS).find_map(start).expect("a node")
 }
@@ -164,7 +168,7 @@ fn started(n: u32, result: Result<Child, String>) -> Option<Child> {
     }
 }
 
-fn spawn(script: &Path, port: u16, data: &Path, kind: &Kind) -> Result<Child, String> {
+fn spawn(script: &Path, port: u16, data: &Path, kind: &Kind, temporary: &Path) -> Result<Child, String> {
     let mut command = Command::new(script);
     command.arg(port.to_string()).arg(data);
     match kind {
@@ -178,7 +182,11 @@ fn spawn(script: &Path, port: u16, data: &Path, kind: &Kind) -> Result<Child, St
             command.args(["postgres", &port.to_string(), database, user]);
         }
     }
-    command.env("XTDB_JVM_OPTS", "-Xms64m -Xmx512m -XX:TieredStopAtLevel=1");
+    // RocksDB's library unpacks itself into the temporary folder, always under the same name: two nodes that start
+    // at the same moment would find it half written.
+    let options =
+        format!("-Xms64m -Xmx512m -XX:TieredStopAtLevel=1 -Djava.io.tmpdir={}", temporary.display());
+    command.env("XTDB_JVM_OPTS", options);
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
