@@ -171,7 +171,7 @@ impl Engine {
         let mut state = self.inner.lock().await?;
         state.forget_sight();
         let policy = state.policy(call);
-        state.sight.set_system_tokens(call.system_tokens);
+        state.sight.guess_system_tokens(call.system_tokens);
         let unchanged = is_as_sent(&incoming);
         for (number, one) in incoming.into_iter().enumerate() {
             let taking = Taking { record: number >= recorded, excerpts: false };

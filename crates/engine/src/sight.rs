@@ -340,6 +340,11 @@ impl Sight {
         self.ledger.set_system_tokens(tokens);
     }
 
+    /// The size of the system part as far as it is known before the next call.
+    pub fn guess_system_tokens(&mut self, tokens: u64) {
+        self.ledger.guess_system_tokens(tokens);
+    }
+
     /// Estimated tokens of the request.
     pub fn tokens(&self) -> u64 {
         self.ledger.total_tokens()

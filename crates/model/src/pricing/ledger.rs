@@ -71,6 +71,8 @@ impl Charge {
 pub struct Ledger {
     pub(super) system_tokens: u64,
     system_cached: bool,
+    /// The size of the system part is a guess of which nothing follows.
+    system_guessed: bool,
     slots: Vec<Slot>,
     /// Tokens as now shown.
     pub(super) tokens: Fenwick,
@@ -119,11 +121,21 @@ impl Ledger {
 
     /// Replaces the size of the system part. A changed system part leaves nothing of the request cached.
     pub fn set_system_tokens(&mut self, tokens: u64) {
+        if std::mem::take(&mut self.system_guessed) {
+            self.system_tokens = tokens;
+        }
         if tokens != self.system_tokens {
             self.system_tokens = tokens;
             self.system_cached = false;
             self.break_at(0);
         }
+    }
+
+    /// Sets the size of the system part to what it was when last seen. That it turns out to be another is no
+    /// change of it.
+    pub fn guess_system_tokens(&mut self, tokens: u64) {
+        self.system_tokens = tokens;
+        self.system_guessed = true;
     }
 
     /// Appends an item and returns its place.

@@ -270,6 +270,8 @@ fn a_resumed_ledger_whose_cache_lives_rolls_only_what_pays() {
     let policy = Policy::new(EXACT);
     let mut ledger = held(3..6, 9, &policy);
     ledger.push(Item::new(500, 0));
+    ledger.guess_system_tokens(0);
+    ledger.set_system_tokens(1_000);
     ledger.assume_shown(true);
     assert!((0..ledger.len()).all(|place| ledger.account(place) == 0.0));
     assert_eq!(ledger.decide(&policy), None);
