@@ -341,7 +341,7 @@ describe('other tools', () => {
     server.check()
     for (const request of server.requests) expect(request.tools).toEqual(tools.split(','))
     const last = resultsById(server.requests.at(-1)!).get('call_a')!
-    if (collapses) expect(last.length).toBeLessThan(1000)
+    if (collapses) expect(last.length).toBeLessThan(lines('a', 400).length / 4)
     else {
       checkAppendOnly(server.requests)
       expect(last).toContain(lines('a', 400))

@@ -65,7 +65,8 @@ impl Engine {
         let place = self.inner.paths.resolve(path)?;
         let state = self.inner.look(&place, content).await?;
         let is_gone = state == FileState::Gone;
-        if !state.is_file() && !(is_gone && self.inner.knows(&place).await?) {
+        let is_known = state.is_file() || (is_gone && self.inner.knows(&place).await?);
+        if !is_known {
             return Err(refusal(path, &state));
         }
         let reason = state.reason().map(str::to_owned);

@@ -187,7 +187,7 @@ impl Engine {
 /// Whether the messages before the last answer are those that it answers: nothing among them is newer, as the
 /// summary of a compaction would be.
 fn is_as_sent(messages: &[Incoming]) -> bool {
-    let at = |one: &Incoming| one.message.get("timestamp").and_then(Value::as_i64);
+    let at = |one: &Incoming| one.message.get("timestamp").and_then(Value::as_f64);
     let Some(last) = messages.iter().rposition(|one| one.message["role"] == "assistant") else {
         return false;
     };

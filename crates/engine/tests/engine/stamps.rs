@@ -4,7 +4,6 @@ use camino::Utf8Path;
 use context_engine::files::Stamp;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
-use context_store::Store as _;
 use rstest::rstest;
 
 use crate::bench::{Backend, Bench};
