@@ -41,7 +41,7 @@ async function setting(url: string): Promise<{
   const journal = join(home.root, 'store', 'journal.db')
   // No roll, so that each output can be looked for in the last request.
   writeFileSync(join(home.agentDir, 'context-manager.json'), '{ "turnsBack": 99 }')
-  for (const name of ['one', 'two', 'three', 'four', 'five']) put(home, `${name}.txt`, lines(name, 40))
+  for (const name of ['one', 'two', 'three', 'four', 'five']) put(home, `${name}.txt`, lines(name, 10))
   return { server, home, journal, load: { home, ...withExtension({ url, journal }) } }
 }
 
@@ -115,7 +115,7 @@ describe.skipIf(missing !== undefined)('Pi on XTDB', () => {
     checkAppendOnly(server.requests)
     const results = resultsById(server.requests.at(-1)!)
     for (const name of ['one', 'two', 'three', 'four', 'five'])
-      expect(results.get(`call_${name}`)).toBe(`${header(`call_${name}`)}\n${lines(name, 40)}`)
+      expect(results.get(`call_${name}`)).toBe(`${header(`call_${name}`)}\n${lines(name, 10)}`)
     const there = await versionsOf({ kind: 'xtdb', url: node.url }, home.root)
     expect(there).toEqual(await versionsOf({ kind: 'sqlite', path: journal }, home.root))
     for (const name of ['one', 'two', 'three', 'four', 'five']) expect(there.get(`call_${name}`)).toHaveLength(1)
@@ -131,7 +131,7 @@ describe.skipIf(missing !== undefined)('Pi on XTDB', () => {
     expect(notices(rpc.events)).toEqual([
       expect.stringMatching(/^The context manager could not start: .*no XTDB node answers at http.*\/context on tries again\.$/),
     ])
-    expect(resultsById(server.requests[1]!).get('call_one')).toBe(lines('one', 40))
+    expect(resultsById(server.requests[1]!).get('call_one')).toBe(lines('one', 10))
     await node.restart()
     expect(await command(rpc, '/context on')).toEqual([expect.stringContaining('is on')])
     await rpc.prompt('two')
@@ -140,9 +140,9 @@ describe.skipIf(missing !== undefined)('Pi on XTDB', () => {
     server.check()
     const manager = await ContextManager.open({ sessionId: 'other', cwd: '/', store: { kind: 'xtdb', url: node.url, journal: join(load.home.root, 'other.db') }, watch: false })
     onCleanUp(() => manager.close())
-    expect((await manager.get('call_two'))!.content).toBe(lines('two', 40))
+    expect((await manager.get('call_two'))!.content).toBe(lines('two', 10))
     // What had happened before is taken in as well.
-    expect((await manager.get('call_one'))!.content).toBe(lines('one', 40))
+    expect((await manager.get('call_one'))!.content).toBe(lines('one', 10))
   })
 
   test('a node for fail-over takes over, and the report names it', async () => {

@@ -62,8 +62,7 @@ impl Inner {
                     self.add_to_chat(state, message).await?;
                 }
                 // JavaScript's times arrive as floating-point numbers.
-                let time = message.get("timestamp").and_then(Value::as_f64).map(|ms| ms as i64);
-                state.last_call_ms = time.or(state.last_call_ms);
+                state.last_call_ms = message.get("timestamp").and_then(Value::as_f64).map(|ms| ms as i64);
                 // The call that gave this answer was made with what was visible before it.
                 let estimated = state.sight.tokens();
                 state.accounting.learn(&state.model, estimated, message);

@@ -103,7 +103,7 @@ export class Anchored implements Policy {
     // A turn ends before anything but its own results follows its answer.
     if (message.role !== 'toolResult' && this.#hasAnswer) await this.#advance(this.#lastAt, false)
     this.#lastAt = entry.at
-    const shown = message.role === 'toolResult' ? await this.#received(entry, file) : this.#reported(message)
+    const shown = message.role === 'toolResult' ? await this.#received(entry, file) : this.#reported(message, entry.at)
     this.#show({ entry, whole: shown, blocks: this.#blocks(entry, shown) })
     if (message.role !== 'bashExecution' || isSent(message)) this.#pending.push({ key: entry.key, message: shown })
     if (message.role === 'assistant') this.#hasAnswer = true
@@ -152,10 +152,12 @@ export class Anchored implements Policy {
   readonly #wholes = new Map<string, Message>()
 
   /** The engine learns from usage; what the provider reported was for the recorded request, not for this one. */
-  #reported(message: Message): Message {
+  #reported(recorded: Message, at: number): Message {
+    if (recorded.role !== 'assistant') return recorded
+    // As Pi stamps its answers: from then on the provider keeps the request's prefix.
+    const message = { ...recorded, timestamp: at }
     const { usage } = message
-    if (message.role !== 'assistant' || usage === undefined) return message
-    if (usage.input + usage.cacheRead + usage.cacheWrite === 0) return message
+    if (usage === undefined || usage.input + usage.cacheRead + usage.cacheWrite === 0) return message
     const input = Math.round(this.#sent)
     return {
       ...message,

@@ -87,7 +87,7 @@ impl SqliteStore {
         let connection = connect::writer(&path, durability)?;
         let pool = Pool::new(path.clone())?;
         let (sender, jobs) = mpsc::channel();
-        let writer = Writer { connection, clock, heads: RefCell::default(), unindexed: true };
+        let writer = Writer { connection, clock, heads: RefCell::default(), unindexed: false };
         let thread = std::thread::Builder::new()
             .name("store-write".into())
             .spawn(move || writer.run(&jobs))
