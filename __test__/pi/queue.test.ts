@@ -12,6 +12,7 @@ import { cleanUp, createPiHome, onCleanUp, startRpc } from '../rig/pi.ts'
 import type { PiHome, PiRpc } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
 import { resultsById } from '../rig/request.ts'
+import { noPostgres, startPostgres } from '../rig/postgres.ts'
 import { lastingNode, noXtdb, XtdbNode } from '../rig/xtdb.ts'
 import { command, header, lines, notices, put } from './support.ts'
 
@@ -19,7 +20,7 @@ afterEach(cleanUp)
 
 const missing = noXtdb()
 if (missing !== undefined) {
-  const what = `pi/queue: 5 tests of Pi on XTDB were not run: ${missing}`
+  const what = `pi/queue: 6 tests of Pi on XTDB were not run: ${missing}`
   if (process.env['CONTEXT_REQUIRE_XTDB'] === '1') throw new Error(what)
   process.stderr.write(`${what}\n`)
 }
@@ -35,6 +36,7 @@ async function setting(url: string): Promise<{
     const last = request.messages.at(-1)!
     if (last.role !== 'user') return 'done'
     const name = last.text.trim()
+    if (name === 'read one') return calls(['read', { path: 'one.txt' }])
     return calls(['bash', { command: `cat ${name}.txt` }, `call_${name}`])
   })
   const home = createPiHome({ server })
@@ -154,6 +156,39 @@ describe.skipIf(missing !== undefined)('Pi on XTDB', () => {
     await allSent(rpc)
     expect(await storeLine(rpc)).toBe(`Store: xtdb ${second.url}, everything sent`)
     expect(await rpc.close()).toEqual({ code: 0, signal: null })
+    server.check()
+  })
+
+  test.skipIf(noPostgres() !== undefined)('two Pis on two nodes of one database share a file; one node is killed', async () => {
+    const postgres = await startPostgres()
+    const nodes = await Promise.all([XtdbNode.start({ postgres }), XtdbNode.start({ postgres })])
+    for (const node of nodes) onCleanUp(() => node.end())
+    const [first, second] = nodes as [XtdbNode, XtdbNode]
+    const { server, home, load } = await setting(`${first.url} ${second.url}`)
+    // What one hears of the other's writes comes through the database alone.
+    writeFileSync(join(home.agentDir, 'context-manager.json'), '{ "turnsBack": 99, "watch": false }')
+    const env = { ...load.env, CONTEXT_XTDB_URL: `${second.url} ${first.url}`, CONTEXT_XTDB_JOURNAL: join(home.root, 'b.db') }
+    const [one, two] = [await startRpc(load), await startRpc({ ...load, env })]
+    const change = async (rpc: PiRpc, text: string): Promise<void> => {
+      put(home, 'one.txt', text)
+      await rpc.prompt('read one')
+      await allSent(rpc)
+    }
+    const noticesOf = (): string[] =>
+      server.requests.at(-1)!.messages.flatMap(({ role, text }) => (role === 'user' ? text.match(/^stale id=.*$/gm) ?? [] : []))
+    await one.prompt('read one')
+    await allSent(one)
+    await change(two, `new\n${lines('one', 10)}`)
+    await one.prompt('two')
+    expect(noticesOf()).toEqual([expect.stringMatching(/one\.txt \+1 -0$/)])
+    await allSent(one)
+    await first.kill9()
+    await change(two, `newer\nnew\n${lines('one', 10)}`)
+    await one.prompt('three')
+    expect(noticesOf()).toHaveLength(2)
+    await allSent(one)
+    expect(await storeLine(one)).toBe(`Store: xtdb ${second.url}, everything sent`)
+    for (const rpc of [one, two]) expect(await rpc.close()).toEqual({ code: 0, signal: null })
     server.check()
   })
 

@@ -46,18 +46,22 @@ interface Running {
 export class XtdbNode {
   readonly port: number
   readonly #folder: string
-  readonly #kind: string
+  readonly #kind: string[]
   #running: Running
 
-  private constructor(port: number, folder: string, kind: string, running: Running) {
+  private constructor(port: number, folder: string, kind: string[], running: Running) {
     this.port = port
     this.#folder = folder
     this.#kind = kind
     this.#running = running
   }
 
-  /** Starts one; where it ends at its start, it says why and tries again with another port. */
-  static async start(kind: 'memory' | 'rocksdb' = 'memory'): Promise<XtdbNode> {
+  /**
+   * Starts one, on its own data or on the PostgreSQL at a port; where it ends at its start, it says why and tries again
+   * with another port.
+   */
+  static async start(store: 'memory' | 'rocksdb' | { postgres: number } = 'memory'): Promise<XtdbNode> {
+    const kind = typeof store === 'string' ? [store] : ['postgres', String(store.postgres), 'postgres', 'xtdb']
     for (let attempt = 1; ; attempt += 1) {
       const folder = mkdtempSync(join(tmpdir(), 'xtdb-'))
       const port = await freePort()
@@ -121,8 +125,8 @@ export async function lastingNode(): Promise<XtdbNode> {
   return node
 }
 
-function run(port: number, folder: string, kind: string): Promise<Running> {
-  const args = ['-c', GUARD, 'guard', SCRIPT, String(port), folder, kind]
+function run(port: number, folder: string, kind: string[]): Promise<Running> {
+  const args = ['-c', GUARD, 'guard', SCRIPT, String(port), folder, ...kind]
   // RocksDB's library unpacks itself into the temporary folder, always under the same name: two nodes that start at
   // the same moment would find it half written.
   const temporary = join(folder, 'tmp')
@@ -155,7 +159,7 @@ function run(port: number, folder: string, kind: string): Promise<Running> {
  * A free port below those that the system gives to outgoing connections: one of them could have it by the time that
  * the node has started, or started again.
  */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   for (;;) {
     const port = 12_000 + Math.floor(Math.random() * (firstEphemeral() - 12_000))
     const free = await new Promise<boolean>((resolve) => {

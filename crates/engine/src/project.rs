@@ -14,9 +14,11 @@ use crate::record::ToolcallInput;
 use crate::sight::CollapsedCall;
 use crate::taking::{Taking, excerpts};
 
-/// What other machines wrote is not asked for again before that many milliseconds are over: a harness may call
-/// several times at the start of a turn.
+/// What other machines wrote is not asked for again before that many milliseconds are over.
 const PULL_AGE_MS: i64 = 1_000;
+
+/// The same at the start of a user's turn, at which a harness may call twice.
+const USER_TURN_PULL_AGE_MS: i64 = 100;
 
 /// A message of the harness that the engine has not seen yet.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,10 +135,12 @@ impl Engine {
         state.sight.set_system_tokens(call.system_tokens);
         // After an answer without calls the next thing is a user's message, and what others write until then counts.
         let is_over = incoming.last().is_some_and(|one| one.message["role"] == "assistant");
+        let begins = incoming.iter().any(|one| one.message["role"] == "user");
         for one in incoming {
             self.inner.take_in(&mut state, &one, &policy, Taking::new(call), &mut plan).await?;
         }
-        if is_over || (0..PULL_AGE_MS).contains(&call.now_ms.saturating_sub(state.pulled_ms)) {
+        let age = if begins { USER_TURN_PULL_AGE_MS } else { PULL_AGE_MS };
+        if is_over || (0..age).contains(&call.now_ms.saturating_sub(state.pulled_ms)) {
             self.inner.refresh(&mut state).await?;
         } else {
             state.pulled_ms = call.now_ms;
