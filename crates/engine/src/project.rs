@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::piece::CollapsedCall;
 use crate::record::ToolcallInput;
-use crate::sight::CollapsedCall;
 use crate::taking::{Taking, excerpts};
 
 /// What other machines wrote is not asked for again before that many milliseconds are over.

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use crate::engine::{Engine, Inner};
 use crate::error::Result;
+use crate::piece::{Form, Piece, PieceKind};
 use crate::project::{Call, Edit, Plan};
-use crate::sight::{Form, Piece, PieceKind, Sight};
+use crate::sight::Sight;
 use crate::state::{State, Work};
 
 /// What was rolled in the part of the conversation that is visible, and the receipts of it.

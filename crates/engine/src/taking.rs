@@ -13,9 +13,9 @@ use crate::catalog::Kind;
 use crate::engine::Inner;
 use crate::error::Result;
 use crate::messages::{block_units, has_image, message_tokens, result_text, text_of};
+use crate::piece::{CollapsedCall, Excerpts, Form, NewResult};
 use crate::project::{Call, Edit, Incoming, Plan};
 use crate::record::ToolcallInput;
-use crate::sight::{CollapsedCall, Excerpts, Form, NewResult};
 use crate::state::{State, Work};
 
 /// Arguments of calls that wait for their result, by call ID.

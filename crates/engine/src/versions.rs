@@ -14,8 +14,8 @@ use crate::engine::{Engine, Inner};
 use crate::error::Result;
 use crate::files::FileState;
 use crate::ingest::{Entry, Seen, file_id};
+use crate::piece::ShownLines;
 use crate::reading::unified;
-use crate::sight::ShownLines;
 use crate::state::{State, Work};
 
 /// A diff is worth showing in place of the whole text up to this share of it.
