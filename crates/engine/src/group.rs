@@ -62,7 +62,14 @@ impl Inner {
         let (reply, mut answer) = oneshot::channel();
         self.waiting().push(Waiting { job, reply });
         // Callers get the state in the order in which they came, and the first one works for those behind it.
-        let mut state = self.lock().await.inspect_err(|_| self.waiting().clear())?;
+        let mut state = match self.lock().await {
+            Ok(state) => state,
+            Err(closed) => {
+                self.waiting().clear();
+                // Where the instance was closed in between, the job may have been carried out before that.
+                return answer.try_recv().unwrap_or(Err(closed));
+            }
+        };
         loop {
             match answer.try_recv() {
                 Ok(result) => return result,

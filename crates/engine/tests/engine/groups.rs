@@ -83,6 +83,28 @@ async fn calls_that_wait_behind_a_closed_instance_are_refused() {
     assert!(engine.session_sets().await.unwrap().session_index.is_empty(), "nothing runs ahead of the store");
 }
 
+#[tokio::test]
+async fn what_was_written_together_is_told_even_behind_a_close() {
+    let bench = Bench::new(Backend::Sqlite);
+    let engine = bench.open("s").await;
+    let mut running = JoinSet::new();
+    for number in 0..20 {
+        let engine = engine.clone();
+        running.spawn(async move {
+            if number == 10 {
+                engine.close().await.unwrap();
+                return None;
+            }
+            Some(engine.record_toolcall(call(&format!("c{number}"), "x")).await)
+        });
+    }
+    let outcomes: Vec<_> = running.join_all().await.into_iter().flatten().collect();
+    assert!(outcomes.iter().all(|o| matches!(o, Ok(_) | Err(EngineError::Closed))), "{outcomes:?}");
+    let told = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    let recorded = bench.open("s").await.session_sets().await.unwrap().session_index.len();
+    assert_eq!(told, recorded);
+}
+
 /// Something that a session does: a call of one of a few IDs and outputs, or a read of one of a few files.
 #[derive(Clone, Debug)]
 enum Step {
