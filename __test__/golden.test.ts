@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { ObjectDocument, Toolcall } from '../lib/index.ts'
 import { canonical, expectedHashes, folder, opened, sha256 } from './core/setup.ts'
 import { cleanUp } from './rig/cleanup.ts'
+import { random } from './rig/random.ts'
 
 afterEach(cleanUp)
 
@@ -136,10 +137,10 @@ describe('hashes of what JavaScript can hold', () => {
 
   test('random arguments', async () => {
     const manager = await opened({ cwd: folder() })
-    const random = generator(42)
+    const { below } = random(42)
     for (let n = 0; n < 300; n++) {
-      const args = Object.fromEntries(Array.from({ length: random(5) }, () => [text(random), value(random, 4)]))
-      const id = await manager.recordToolcall({ id: `call ${n}`, tool: 't', args, content: text(random), status: 'ok' })
+      const args = Object.fromEntries(Array.from({ length: below(5) }, () => [text(below), value(below, 4)]))
+      const id = await manager.recordToolcall({ id: `call ${n}`, tool: 't', args, content: text(below), status: 'ok' })
       const document = (await manager.get(id))!
       expect(document['args']).toEqual(JSON.parse(JSON.stringify(args)))
       expect(document).toMatchObject(expectedHashes(document))
@@ -147,34 +148,25 @@ describe('hashes of what JavaScript can hold', () => {
   })
 })
 
-/** A small linear congruential generator: the same numbers in every run. */
-function generator(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
-    return Math.floor((state / 2 ** 32) * below)
-  }
-}
-
-function text(random: (below: number) => number): string {
+function text(below: (below: number) => number): string {
   const points = [0x61, 0x22, 0x5c, 0x2f, 0x0a, 0x01, 0x7f, 0xe9, 0x2028, 0xe000, 0x1f600, 0xffff, 0x10ffff]
-  return Array.from({ length: random(6) }, () => String.fromCodePoint(points[random(points.length)]!)).join('')
+  return Array.from({ length: below(6) }, () => String.fromCodePoint(points[below(points.length)]!)).join('')
 }
 
-function value(random: (below: number) => number, depth: number): unknown {
+function value(below: (below: number) => number, depth: number): unknown {
   const numbers = [0, -0, 1, -1, 0.1, 1e21, 1e-7, 5e-324, 2 ** 53, -(2 ** 31) - 1, 123456.789, 1.7976931348623157e308]
-  switch (random(depth > 0 ? 7 : 4)) {
+  switch (below(depth > 0 ? 7 : 4)) {
     case 0:
       return null
     case 1:
-      return random(2) === 0
+      return below(2) === 0
     case 2:
-      return numbers[random(numbers.length)]
+      return numbers[below(numbers.length)]
     case 3:
-      return text(random)
+      return text(below)
     case 4:
-      return Array.from({ length: random(4) }, () => value(random, depth - 1))
+      return Array.from({ length: below(4) }, () => value(below, depth - 1))
     default:
-      return Object.fromEntries(Array.from({ length: random(4) }, () => [text(random), value(random, depth - 1)]))
+      return Object.fromEntries(Array.from({ length: below(4) }, () => [text(below), value(below, depth - 1)]))
   }
 }

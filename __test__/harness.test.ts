@@ -9,6 +9,7 @@ import { Projection } from '../lib/harness.ts'
 import type { ProjectionOptions } from '../lib/harness.ts'
 import type { ContextManager } from '../lib/index.ts'
 import { folder, opened } from './core/setup.ts'
+import { random } from './rig/random.ts'
 import { cleanUp } from './rig/cleanup.ts'
 
 afterEach(cleanUp)
@@ -102,17 +103,6 @@ describe("pi-agent-core's Agent", () => {
   })
 })
 
-/** Numbers from 0 to below 1 that follow from a seed (mulberry32). */
-function random(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 describe('a bare array of messages', () => {
   test('is projected as it grows; where it was changed behind us all of it is looked at anew', async () => {
     const manager = await opened({ cwd: folder(), model: MODEL })
@@ -133,7 +123,7 @@ describe('a bare array of messages', () => {
   })
 
   test.each([1, 2, 3, 4, 5, 6, 7, 8])('state and sight, session %i', async (seed) => {
-    const rng = random(seed)
+    const rng = random(seed).next
     const pick = <T>(list: readonly T[]): T | undefined => list[Math.floor(rng() * list.length)]
     let now = Date.UTC(2026, 0, 1)
     const options: ProjectionOptions = { model: MODEL, systemTokens: 1000, now: () => now }

@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import { keywords, PlainContextManager } from '../benches/storage/plain.ts'
 import { ContextManager, type ContextPointer, type Ranker, type StorageOptions } from '../lib/storage.ts'
-import { memoryFileSystem, random } from './storage/setup.ts'
+import { random } from './rig/random.ts'
+import { memoryFileSystem } from './storage/setup.ts'
 
 /** An instance with one output for each description, and its pointers. */
 async function open(descriptions: string[], options: StorageOptions = {}) {

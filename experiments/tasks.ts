@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { calls } from '../__test__/rig/reply.ts'
+import { random } from '../__test__/rig/random.ts'
 import type { Reply } from '../__test__/rig/reply.ts'
-import { pick, randomFrom } from './random.ts'
 import type { Task, TaskMaker } from './task.ts'
 
 const NAMES = ['amber', 'birch', 'cedar', 'delta', 'ember', 'flint', 'grove', 'heron', 'ivory', 'jade'] as const
@@ -66,10 +66,10 @@ function edit(path: string, oldText: string, newText: string): [name: string, ar
 
 /** One wrong sign among many functions. */
 const repair: TaskMaker = (seed) => {
-  const random = randomFrom(seed)
-  const modules = NAMES.slice(0, 5).map((name) => ({ name, functions: 24, offset: 10 + Math.floor(random() * 80) }))
-  const broken = pick(random, modules)
-  const wrong = Math.floor(random() * broken.functions)
+  const { below, pick } = random(seed)
+  const modules = NAMES.slice(0, 5).map((name) => ({ name, functions: 24, offset: 10 + below(80) }))
+  const broken = pick(modules)
+  const wrong = below(broken.functions)
   const path = `src/${broken.name}.mjs`
   const constant = broken.offset + wrong
   return {
@@ -94,13 +94,13 @@ const repair: TaskMaker = (seed) => {
 
 /** A line in a long log, and an answer in a file. */
 const search: TaskMaker = (seed) => {
-  const random = randomFrom(seed)
-  const culprit = `req-${Math.floor(random() * 900_000) + 100_000}`
-  const at = 1500 + Math.floor(random() * 800)
+  const { below, pick } = random(seed)
+  const culprit = `req-${below(900_000) + 100_000}`
+  const at = 1500 + below(800)
   const lines = Array.from({ length: 3000 }, (_, index) => {
-    const id = index === at ? culprit : `req-${Math.floor(random() * 900_000) + 100_000}`
-    const end = index === at ? 'status=500 cause="pool exhausted"' : `status=200 ms=${Math.floor(random() * 90)}`
-    return `2026-03-0${1 + (index % 9)}T10:${String(index % 60).padStart(2, '0')}:00Z gateway ${id} ${pick(random, NAMES)} ${end}`
+    const id = index === at ? culprit : `req-${below(900_000) + 100_000}`
+    const end = index === at ? 'status=500 cause="pool exhausted"' : `status=200 ms=${below(90)}`
+    return `2026-03-0${1 + (index % 9)}T10:${String(index % 60).padStart(2, '0')}:00Z gateway ${id} ${pick(NAMES)} ${end}`
   })
   return {
     name: 'search',
@@ -131,8 +131,8 @@ const search: TaskMaker = (seed) => {
 
 /** One name in many files. */
 const rename: TaskMaker = (seed) => {
-  const random = randomFrom(seed)
-  const modules = NAMES.slice(0, 6).map((name) => ({ name, functions: 16, offset: 10 + Math.floor(random() * 80) }))
+  const { below } = random(seed)
+  const modules = NAMES.slice(0, 6).map((name) => ({ name, functions: 16, offset: 10 + below(80) }))
   const old = 'legacyRound'
   const files: Record<string, string> = {
     ...sources(modules, () => undefined),
@@ -181,9 +181,9 @@ const rename: TaskMaker = (seed) => {
 
 /** Many rounds of reading, changing and checking: the kind of session that fills a context. */
 const series: TaskMaker = (seed) => {
-  const random = randomFrom(seed)
-  const modules = NAMES.slice(0, 8).map((name) => ({ name, functions: 30, offset: 10 + Math.floor(random() * 80) }))
-  const rounds = modules.map((module) => ({ ...module, step: Math.floor(random() * module.functions) }))
+  const { below } = random(seed)
+  const modules = NAMES.slice(0, 8).map((name) => ({ name, functions: 30, offset: 10 + below(80) }))
+  const rounds = modules.map((module) => ({ ...module, step: below(module.functions) }))
   const guard = (name: string, step: number): string =>
     `if (!Number.isFinite(value)) throw new RangeError('${name}Step${step} takes a finite number')`
   return {

@@ -7,6 +7,7 @@ import { afterEach, expect, test } from 'vitest'
 import { breaks, checkToolPairs } from '../rig/checks.ts'
 import { cleanUp, startRpc } from '../rig/pi.ts'
 import type { PiRpc } from '../rig/pi.ts'
+import { random } from '../rig/random.ts'
 import { calls } from '../rig/reply.ts'
 import { resultsById } from '../rig/request.ts'
 import type { Api, ModelRequest } from '../rig/request.ts'
@@ -19,17 +20,6 @@ const NAVIGATE = fileURLToPath(new URL('navigate.ts', import.meta.url))
 
 /** Steps of one session. */
 const STEPS = 30
-
-/** Numbers from 0 to below 1 that follow from a seed (mulberry32). */
-function random(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 /** What the agent can do with a prompt: talk, or call tools, each call on a file of its own. */
 async function world(api: Api, rng: () => number): Promise<Setting & { texts: Map<string, string> }> {
@@ -68,7 +58,7 @@ test.each<[Api, number]>([
   ['openai-completions', 3],
   ['anthropic-messages', 4],
 ])('%s, session %i', async (api, seed) => {
-  const rng = random(seed)
+  const rng = random(seed).next
   const { server, load, texts } = await world(api, rng)
   const start = (args: string[] = []): Promise<PiRpc> =>
     startRpc({ ...load, args, extension: [load.extension, NAVIGATE] })

@@ -1,35 +1,10 @@
-import { spawn } from 'node:child_process'
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
-import { findNode } from '../../pi-runtime/index.mjs'
 import { cleanUp } from '../rig/cleanup.ts'
-import { fixture, temporaryFolder } from './support.ts'
+import { cli, fixture, temporaryFolder } from './support.ts'
 
 afterEach(cleanUp)
-
-const MAIN = fileURLToPath(new URL('../../lib/cli/main.ts', import.meta.url))
-
-interface Outcome {
-  code: number | null
-  stdout: string
-  stderr: string
-}
-
-/** Runs the program itself. */
-function cli(args: string[], env: Record<string, string> = {}): Promise<Outcome> {
-  return new Promise((resolve, reject) => {
-    const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
-    const child = spawn(findNode(), [...flags, MAIN, ...args], { env: { ...process.env, ...env } })
-    let stdout = ''
-    let stderr = ''
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
-    child.on('error', reject)
-    child.on('close', (code) => resolve({ code, stdout, stderr }))
-  })
-}
 
 describe('help and wrong use', () => {
   test('no command shows the commands and fails', async () => {

@@ -1,7 +1,5 @@
-import { spawn } from 'node:child_process'
 import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
 import { contentsOf } from '../../lib/inspect/contents.ts'
 import { difference } from '../../lib/inspect/difference.ts'
@@ -9,34 +7,18 @@ import { rebuild } from '../../lib/inspect/request.ts'
 import { blocksOf, Calls } from '../../lib/replay/blocks.ts'
 import { isCall } from '../../lib/replay/recording.ts'
 import type { Message } from '../../lib/replay/recording.ts'
-import { findNode } from '../../pi-runtime/index.mjs'
 import { withExtension } from '../rig/extension.ts'
 import { startModelServer } from '../rig/model-server.ts'
 import { cleanUp, createPiHome, startRpc } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
-import { entriesOf, fixture, stepsOf, temporaryFolder } from './support.ts'
+import { cli, entriesOf, fixture, stepsOf, temporaryFolder } from './support.ts'
 
 afterEach(cleanUp)
-
-const MAIN = fileURLToPath(new URL('../../lib/cli/main.ts', import.meta.url))
-
-function cli(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  return new Promise((resolve, reject) => {
-    const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
-    const child = spawn(findNode(), [...flags, MAIN, ...args])
-    let stdout = ''
-    let stderr = ''
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
-    child.on('error', reject)
-    child.on('close', (code) => resolve({ code, stdout, stderr }))
-  })
-}
 
 /** A store with the session of a recording in it. */
 async function storeOf(name: string): Promise<string> {
   const store = join(temporaryFolder(), 'context.db')
-  const { code, stderr } = await cli('replay', fixture(name), '--policies', 'anchored', '--quiet', '--store', store)
+  const { code, stderr } = await cli(['replay', fixture(name), '--policies', 'anchored', '--quiet', '--store', store])
   expect([code, stderr]).toEqual([0, ''])
   return store
 }
@@ -47,15 +29,15 @@ describe('export, import, doctor', () => {
     const folder = temporaryFolder()
     const file = join(folder, 'all.jsonl')
     const other = join(folder, 'other.db')
-    expect(await cli('export', '--store', store, file)).toMatchObject({ code: 0, stderr: '' })
+    expect(await cli(['export', '--store', store, file])).toMatchObject({ code: 0, stderr: '' })
     expect(statSync(file).mode & 0o777).toBe(0o600)
     const [, versions] =
-      /in (\d+) versions/.exec((await cli('export', '--store', store, '--force', file)).stdout) ?? []
-    const first = await cli('import', '--store', other, file)
+      /in (\d+) versions/.exec((await cli(['export', '--store', store, '--force', file])).stdout) ?? []
+    const first = await cli(['import', '--store', other, file])
     expect(first.stdout).toContain(`${versions} of ${versions} versions were new`)
-    const second = await cli('import', '--store', other, file)
+    const second = await cli(['import', '--store', other, file])
     expect(second.stdout).toContain(`0 of ${versions} versions were new`)
-    const found = JSON.parse((await cli('doctor', '--store', other, '--json')).stdout)
+    const found = JSON.parse((await cli(['doctor', '--store', other, '--json'])).stdout)
     expect(found).toMatchObject({ damages: [], sessions: 1, orphans: [], byType: { chat: { objects: 1 } } })
     expect(
       Object.values(found.byType as Record<string, { versions: number }>).reduce((sum, one) => sum + one.versions, 0),
@@ -65,7 +47,7 @@ describe('export, import, doctor', () => {
   test('an object that no session knows is an orphan', async () => {
     const store = await storeOf('pi-version-1.jsonl')
     const file = join(temporaryFolder(), 'all.jsonl')
-    await cli('export', '--store', store, file)
+    await cli(['export', '--store', store, file])
     const before = await contentsOf(file)
     expect(before.orphans).toEqual([])
     expect(before.sessions).toMatchObject([{ turns: 9 }])
@@ -81,17 +63,17 @@ describe('export, import, doctor', () => {
   test('a file is not written over, and a cut one is refused', async () => {
     const store = await storeOf('pi-version-1.jsonl')
     const file = join(temporaryFolder(), 'all.jsonl')
-    await cli('export', '--store', store, file)
-    expect(await cli('export', '--store', store, file)).toMatchObject({
+    await cli(['export', '--store', store, file])
+    expect(await cli(['export', '--store', store, file])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('exists'),
     })
     truncateSync(file, statSync(file).size - 500)
     const other = join(temporaryFolder(), 'other.db')
-    const refused = await cli('import', '--store', other, file)
+    const refused = await cli(['import', '--store', other, file])
     expect(refused.code).toBe(1)
     expect(refused.stderr).toContain('nothing was imported')
-    const found = JSON.parse((await cli('doctor', '--store', other, '--json')).stdout)
+    const found = JSON.parse((await cli(['doctor', '--store', other, '--json'])).stdout)
     expect(found).toMatchObject({ sessions: 0, byType: {} })
   })
 
@@ -102,7 +84,7 @@ describe('export, import, doctor', () => {
     expect(at).toBeGreaterThan(0)
     for (let place = at; place > 0; place = bytes.indexOf('all rules hold', place + 1)) bytes.write('ALL', place)
     writeFileSync(store, bytes)
-    const { code, stdout, stderr } = await cli('doctor', '--store', store)
+    const { code, stdout, stderr } = await cli(['doctor', '--store', store])
     expect(stderr).toBe('')
     expect(code).toBe(1)
     expect(stdout).toMatch(/integrity {2}\d+ damaged/)
@@ -117,13 +99,13 @@ describe('export, import, doctor', () => {
     [['inspect', '--call', '3'], '--call needs'],
     [['doctor', '--top', 'x'], '--top takes a number'],
   ])('%j is wrong use', async (args, sentence) => {
-    const { code, stderr } = await cli(...args)
+    const { code, stderr } = await cli(args)
     expect(code).toBe(2)
     expect(stderr).toContain(sentence)
   })
 
   test.each(['inspect', 'export', 'import', 'doctor'])('%s --help', async (command) => {
-    const { code, stdout } = await cli(command, '--help')
+    const { code, stdout } = await cli([command, '--help'])
     expect(code).toBe(0)
     expect(stdout).toContain('--store')
   })
@@ -143,10 +125,10 @@ describe('inspect', () => {
   test('lists sessions, and the page has every object with its versions; the store stays as it was', async () => {
     const store = await storeOf('pi-version-3.jsonl')
     const before = readFileSync(store)
-    const listed = await cli('inspect', '--store', store)
+    const listed = await cli(['inspect', '--store', store])
     expect(listed.stdout).toMatch(/9 turns +\d+ objects +\S+\n$/)
     const page = join(temporaryFolder(), 'store.html')
-    expect((await cli('inspect', '--store', store, '--html', page)).code).toBe(0)
+    expect((await cli(['inspect', '--store', store, '--html', page])).code).toBe(0)
     const html = readFileSync(page, 'utf8')
     for (const name of ['money', 'cart', 'stock', 'discount'])
       expect(html.includes(`/home/dev/shop/src/${name}.ts`), name).toBe(true)

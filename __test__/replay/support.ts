@@ -1,4 +1,5 @@
 /** What the replay's tests share. */
+import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +10,31 @@ import { openRecording } from '../../lib/replay/open.ts'
 import { POLICY_NAMES } from '../../lib/replay/policies/policy.ts'
 import type { Entry, Problem, Step } from '../../lib/replay/recording.ts'
 import type { ReplayOptions } from '../../lib/replay/run.ts'
+import { findNode } from '../../pi-runtime/index.mjs'
 import { onCleanUp } from '../rig/cleanup.ts'
+
+const MAIN = fileURLToPath(new URL('../../lib/cli/main.ts', import.meta.url))
+
+/** How a program ended, and what it printed. */
+export interface Outcome {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+/** Runs the program itself. */
+export function cli(args: string[], env: Record<string, string> = {}): Promise<Outcome> {
+  return new Promise((resolve, reject) => {
+    const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
+    const child = spawn(findNode(), [...flags, MAIN, ...args], { env: { ...process.env, ...env } })
+    let stdout = ''
+    let stderr = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+    child.on('error', reject)
+    child.on('close', (code) => resolve({ code, stdout, stderr }))
+  })
+}
 
 /** A recorded session of this repository. */
 export function fixture(name: string): string {

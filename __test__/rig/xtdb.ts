@@ -17,8 +17,20 @@ const START_LIMIT_MS = 400_000
 /** Small, because several run beside the tests. */
 const JVM = '-Xms64m -Xmx512m -XX:TieredStopAtLevel=1'
 
-/** Why no node can be started here; undefined where one can. */
-export function noXtdb(): string | undefined {
+/**
+ * Whether no node can be started here; that is said in a line together with what was not run because of it, and fails
+ * where CONTEXT_REQUIRE_XTDB asks for a node.
+ */
+export function withoutXtdb(tests: string): boolean {
+  const missing = whyNone()
+  if (missing === undefined) return false
+  const what = `${tests} not run: ${missing}`
+  if (process.env['CONTEXT_REQUIRE_XTDB'] === '1') throw new Error(what)
+  process.stderr.write(`${what}\n`)
+  return true
+}
+
+function whyNone(): string | undefined {
   if (!existsSync(SCRIPT)) return 'CONTEXT_XTDB_START names no script that starts a node'
   if (spawnSync('java', ['-version']).status !== 0) return 'there is no Java'
   return undefined

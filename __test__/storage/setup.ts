@@ -60,19 +60,6 @@ export function memoryFileSystem(): IFileSystem & { files: Map<string, string>; 
   }
 }
 
-/** Random numbers from a seed (mulberry32), so that a failure can be repeated. */
-export function random(seed: number) {
-  let state = seed
-  const next = () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
-  }
-  const below = (limit: number) => Math.floor(next() * limit)
-  return { next, below, pick: <T>(items: readonly T[]): T => items[below(items.length)] as T }
-}
-
 let built: Promise<string> | undefined
 
 /** The storage entry as JavaScript, for child processes: resolves with the module's path. */

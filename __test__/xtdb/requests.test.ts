@@ -8,16 +8,11 @@ import { afterEach, expect, test } from 'vitest'
 import { ContextManager } from '../../lib/index.ts'
 import type { ModelCall } from '../../lib/index.ts'
 import { cleanUp, onCleanUp, temporaryFolder } from '../rig/pi.ts'
-import { freshNode, noXtdb } from '../rig/xtdb.ts'
+import { freshNode, withoutXtdb } from '../rig/xtdb.ts'
 
 afterEach(cleanUp)
 
-const missing = noXtdb()
-if (missing !== undefined) {
-  const what = `xtdb/requests: 2 tests against a real XTDB were not run: ${missing}`
-  if (process.env['CONTEXT_REQUIRE_XTDB'] === '1') throw new Error(what)
-  process.stderr.write(`${what}\n`)
-}
+const missing = withoutXtdb('xtdb/requests: 2 tests against a real XTDB were')
 
 /** A proxy that writes down each request's endpoint before it passes the request on. */
 async function recording(port: number): Promise<{ url: string; seen: string[] }> {
@@ -58,7 +53,7 @@ const call = (nowMs: number): ModelCall => ({
 const TURNS = 6
 const CALLS = 5
 
-test.skipIf(missing !== undefined)('a turn reads once, whatever it calls, and is one transaction', async () => {
+test.skipIf(missing)('a turn reads once, whatever it calls, and is one transaction', async () => {
   const node = await freshNode()
   const proxy = await recording(node.port)
   const folder = temporaryFolder('requests-')
@@ -101,7 +96,7 @@ test.skipIf(missing !== undefined)('a turn reads once, whatever it calls, and is
   expect((await manager.sessionSets()).session_index).toHaveLength(2 * TURNS * CALLS)
 })
 
-test.skipIf(missing !== undefined)('what another machine wrote is seen at the next turn', async () => {
+test.skipIf(missing)('what another machine wrote is seen at the next turn', async () => {
   const node = await freshNode()
   const folder = temporaryFolder('requests-')
   const open = async (name: string): Promise<ContextManager> => {
