@@ -6,7 +6,7 @@
  *     npm run bench -- --json        one JSON document instead of the table
  *
  * CONTEXT_SESSIONS names a folder of recorded sessions for the error of the token count; without it that figure is
- * left out. Needs `npm ci` and `npm run build`.
+ * left out. Needs `npm ci`, `npm run build:dist` and `npm run build:ts`.
  */
 import { spawn } from 'node:child_process'
 import { cpus, loadavg, totalmem } from 'node:os'
