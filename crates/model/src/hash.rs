@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::canonical;
@@ -53,12 +53,15 @@ impl FromStr for Digest {
 
     fn from_str(text: &str) -> Result<Self, ModelError> {
         let wrong = || ModelError::Invalid("a hash is 64 hexadecimal digits".into());
-        if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return Err(wrong()) };
+        let mut bytes = [0_u8; 32];
+        if pairs.len() != bytes.len() {
             return Err(wrong());
         }
-        let mut bytes = [0_u8; 32];
-        for (i, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| wrong())?;
+        let digit = |byte: u8| char::from(byte).to_digit(16).ok_or_else(wrong);
+        for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+            // Two digits of four bits each.
+            *byte = (digit(*high)? << 4 | digit(*low)?) as u8;
         }
         Ok(Self(bytes))
     }
@@ -107,12 +110,9 @@ impl std::io::Write for Hasher {
 /// `identity_hash`: SHA-256 of the canonical `{type, source}` (SSOT 2.2, 2.4). A sourced object's ID is it.
 #[must_use]
 pub fn identity_hash(object_type: ObjectType, source: Option<&Source>) -> Digest {
-    #[derive(Serialize)]
-    struct Envelope<'a> {
-        source: Option<&'a Source>,
-        r#type: ObjectType,
-    }
-    hash_canonical(&Envelope { source, r#type: object_type })
+    let source = source.map_or(Value::Null, |source| json!(source));
+    let envelope = [("source".to_owned(), source), ("type".to_owned(), object_type.as_str().into())];
+    hash_object(envelope.iter().map(|(name, value)| (name, value)))
 }
 
 /// `source_hash`: SHA-256 of the raw bytes of the external source (SSOT 2.2).
@@ -126,18 +126,12 @@ pub fn source_hash(bytes: &[u8]) -> Digest {
 /// There is no list of fields: whatever the payload holds is covered, also fields added later.
 #[must_use]
 pub fn content_hash(payload: &Map<String, Value>) -> Digest {
-    struct Covered<'a>(&'a Map<String, Value>);
-    impl Serialize for Covered<'_> {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.collect_map(self.0.iter().filter(|(k, _)| *k != "source_hash" && *k != "content_hash"))
-        }
-    }
-    hash_canonical(&Covered(payload))
+    hash_object(payload.iter().filter(|(name, _)| *name != "source_hash" && *name != "content_hash"))
 }
 
-fn hash_canonical(value: &impl Serialize) -> Digest {
-    // The canonicaliser writes in pieces of a few bytes; a buffer keeps the hasher on whole blocks.
+fn hash_object<'a>(members: impl Iterator<Item = (&'a String, &'a Value)>) -> Digest {
+    // What is written comes in pieces of a few bytes; a buffer keeps the hasher on whole blocks.
     let mut out = std::io::BufWriter::with_capacity(16 * 1024, Hasher::default());
-    canonical::write(value, &mut out).unwrap_or_else(|e| unreachable!("hashing does no I/O: {e}"));
+    canonical::write_object(members, &mut out).unwrap_or_else(|e| unreachable!("hashing does no I/O: {e}"));
     out.into_inner().unwrap_or_else(|e| unreachable!("hashing does no I/O: {e}")).finish()
 }

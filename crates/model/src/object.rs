@@ -113,12 +113,13 @@ impl Document {
     /// `source_hash` is null where its bytes are not known (SSOT 2.5, 5.6).
     #[must_use]
     pub fn file(source: FilesystemSource, text: Option<String>, source_hash: Option<Digest>) -> Self {
-        let payload = fields(json!({
+        let mut payload = fields(json!({
             "file_type": file_type(&source.path),
             "char_count": text.as_deref().map_or(0, utf16_len),
-            "content": text,
             "source_hash": source_hash,
         }));
+        // Given away and not copied, which `json!` would do.
+        payload.insert("content".into(), text.into());
         let source = Source::Filesystem(source);
         let id = ObjectId::sourced(identity_hash(ObjectType::File, Some(&source)));
         Self::built(id, ObjectType::File, Some(source), payload)
@@ -128,12 +129,12 @@ impl Document {
     #[must_use]
     pub fn toolcall(id: ObjectId, call: Toolcall) -> Self {
         let mut payload = fields(json!({
-            "content": call.content,
             "tool": call.tool,
-            "args": call.args,
             "status": call.status,
             "chat_ref": call.chat_ref,
         }));
+        payload.insert("content".into(), call.content.into());
+        payload.insert("args".into(), call.args.into());
         if let Some(display) = call.args_display {
             payload.insert("args_display".into(), display.into());
         }

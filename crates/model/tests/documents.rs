@@ -91,6 +91,12 @@ proptest! {
     }
 
     #[test]
+    fn the_canonical_form_is_that_of_the_reference(fields in object()) {
+        let value = Value::Object(fields);
+        prop_assert_eq!(canonical::to_string(&value), serde_json_canonicalizer::to_string(&value).unwrap());
+    }
+
+    #[test]
     fn characters_are_counted_as_javascript_counts_them(text: String) {
         prop_assert_eq!(tokens::utf16_len(&text), text.encode_utf16().count());
         let file = Document::file(FilesystemSource { filesystem_id: "f".into(), path: "/a".into() }, Some(text.clone()), None);
