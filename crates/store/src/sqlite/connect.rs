@@ -149,6 +149,8 @@ fn open(path: &Path) -> Result<Connection> {
         thread::sleep(Duration::from_micros(if count < 100 { 100 } else { 1000 }));
         begin.get().elapsed() < PATIENCE
     }))?;
+    // The plans do not depend on what is asked for; without this SQLite makes a new one for each value it binds.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;

@@ -28,8 +28,9 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T>>;
 /// As many transactions go into one commit at most.
 const GROUP: usize = 256;
 
-/// So long without work, and the search index is brought forward.
-const IDLE: Duration = Duration::from_millis(20);
+/// So long without work, and the search index is brought forward: longer than the pauses within a turn's work, for
+/// what comes meanwhile has to wait for the portion that is being indexed.
+const IDLE: Duration = Duration::from_millis(250);
 
 /// The log is copied back to the database from this many pages on.
 const CHECKPOINT: i64 = 1000;
