@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { needsOf, readAgain, seen, textToRead } from '../../lib/replay/again.ts'
+import { lookAgain, needsOf, readAgain, searchAgain, seen } from '../../lib/replay/again.ts'
 import type { Block } from '../../lib/replay/blocks.ts'
 import { Files } from '../../lib/replay/files.ts'
 import { cleanUp } from '../rig/cleanup.ts'
@@ -48,15 +48,46 @@ describe('what is in sight', () => {
       about('a.ts', 'let one', 'a part'),
       about('a.ts', 'else', 'other part'),
     ]
-    expect(textToRead(blocks, { path: 'a.ts', texts: ['let one'] }, new Files())).toBe('a part')
-    expect(textToRead([about(undefined, 'let one here')], { path: 'a.ts', texts: ['let one'] }, new Files())).toBe(
-      'let one here',
-    )
-    expect(textToRead([], need, new Files())).toBeUndefined()
+    expect(lookAgain(blocks, { path: 'a.ts', texts: ['let one'] }, new Files())).toEqual({ text: 'a part' })
+    expect(lookAgain([about(undefined, 'let one here')], { path: 'a.ts', texts: ['let one'] }, new Files())).toEqual({
+      text: 'let one here',
+    })
+    expect(lookAgain([], need, new Files())).toBeUndefined()
+  })
+
+  const lines = (count: number): string[] => Array.from({ length: count }, (_, n) => `line ${n + 1} of many`)
+
+  test('of a large file only the lines around are read, after a search for the place', () => {
+    const whole = lines(1000).join('\n')
+    const texts = ['line 500 of', 'line 510 of many']
+    const again = lookAgain([about('a.ts', whole, whole)], { path: 'a.ts', texts }, new Files())!
+    expect(again.text.split('\n')).toEqual(lines(1000).slice(469, 540))
+    expect(again.found).toEqual({ line: 500, text: 'line 500 of many' })
+    const numbered = lines(1000)
+      .map((line, n) => `${String(n + 1).padStart(6)}\u2192${line}`)
+      .join('\n')
+    const part = lookAgain([about('a.ts', whole, numbered)], { path: 'a.ts', texts }, new Files())!
+    expect(part.text.split('\n')[0]).toBe('   470\u2192line 470 of many')
+    expect(part.text.split('\n')).toHaveLength(71)
+  })
+
+  test.each([
+    [1, 1, 31],
+    [1000, 970, 31],
+  ])('around line %i there are lines %i to the end or %i', (at, first, count) => {
+    const whole = lines(1000).join('\n')
+    const again = lookAgain([about('a.ts', whole, whole)], { path: 'a.ts', texts: [`line ${at} of many`] }, new Files())!
+    expect(again.text.split('\n')).toEqual(lines(1000).slice(first - 1, first - 1 + count))
   })
 
   test('a read again is a call with its result', () => {
-    const [answer, result] = readAgain('a.ts', 'text', 3, 7)
-    expect(result.message.toolCallId).toBe((answer.message.content as { id: string }[])[0]?.id)
+    const file = { kind: 'read', path: 'a.ts', content: 'x\ntext\ny', offset: 2, limit: 1 } as const
+    const [answer, result] = readAgain('a.ts', { text: 'text', file }, 3, 7)
+    const [call] = answer.message.content as { id: string; arguments: object }[]
+    expect(result.message.toolCallId).toBe(call?.id)
+    expect(call?.arguments).toEqual({ path: 'a.ts', offset: 2, limit: 1 })
+    expect(searchAgain('a.ts', { line: 2, text: ' text' }, 3, 7)[1].message.content).toEqual([
+      { type: 'text', text: '2:  text' },
+    ])
   })
 })

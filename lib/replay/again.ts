@@ -2,9 +2,10 @@
  * Files that an agent would have had to read again: an edit must give the text that it replaces, so that text must be
  * in sight. Where a policy no longer shows it and the plain conversation does, the agent reads the file once more.
  */
+import { withoutLineNumbers } from './blocks.ts'
 import type { Block } from './blocks.ts'
 import { replacementsOf } from './files.ts'
-import type { Files } from './files.ts'
+import type { FileEvent, Files } from './files.ts'
 import { callsOf } from './recording.ts'
 import type { Entry, Message } from './recording.ts'
 
@@ -14,6 +15,15 @@ export const ASKING_TOKENS = 60
 /** Pi shows at most so many characters and lines of a file at once. */
 const MAX_READ_UNITS = 50 * 1024
 const MAX_READ_LINES = 2000
+
+/**
+ * From so many UTF-16 units on an agent looks at a part of a file that it has seen before: in the recorded sessions that
+ * the rules were made with, 80 of 84 such reads asked for a part.
+ */
+const LARGE_UNITS = 10_000
+
+/** Lines before and after what is looked for: a part is then as long as the recorded ones, 40 to 90 lines. */
+const LINES_AROUND = 30
 
 /** The texts of one file that an answer's edits replace. */
 export interface Need {
@@ -39,39 +49,89 @@ export function seen(blocks: readonly Block[], { path, texts }: Need, anywhere: 
   return new Set(texts.filter((text) => about.some((block) => block.texts.some((one) => one.includes(text)))))
 }
 
+/** What an agent that has lost some texts of a file has back, and how. */
+export interface Again {
+  /** The output of the read. */
+  text: string
+  /** What the read says of the file; undefined where nobody knows all of it. */
+  file?: FileEvent
+  /** Where the first text begins, counted from 1, where it is looked for by a search before a part is read. */
+  found?: { line: number; text: string }
+}
+
 /**
- * What a read of a file brings back: the newest output of the plain conversation that shows the text, be it the whole
- * file or the part that the agent had asked for; where no output does, the file as it is known.
+ * How a file is read again. What comes back is the newest output of the plain conversation that shows the texts, be it
+ * the whole file or the part that the agent had asked for; where no output does, the file as it is known. Of a large
+ * one only the lines around the texts, which the agent finds by a search.
  */
-export function textToRead(plain: readonly Block[], need: Need, files: Files): string | undefined {
-  const missing = need.texts
-  const shows = (block: Block): boolean => missing.some((text) => block.texts.some((one) => one.includes(text)))
-  const output = plain.findLast((block) => block.path === need.path && block.output !== undefined && shows(block))
+export function lookAgain(plain: readonly Block[], need: Need, files: Files): Again | undefined {
+  const { path } = need
+  const text = textToRead(plain, need, files)
+  if (text === undefined) return undefined
+  const content = files.content(path)
+  const whole = content !== undefined && withoutLineNumbers(text).trimEnd() === content.trimEnd()
+  const part = text.length < LARGE_UNITS ? undefined : partOf(text, need.texts)
+  if (part === undefined) return { text, ...(whole && { file: { kind: 'read', path, content } }) }
+  const { first, last, place } = part
+  const lines = text.split('\n').slice(first, last)
+  const file: FileEvent | undefined = whole
+    ? { kind: 'read', path, content, offset: first + 1, limit: lines.length }
+    : undefined
+  return {
+    text: lines.join('\n'),
+    found: { line: place + 1, text: text.split('\n')[place] ?? '' },
+    ...(file !== undefined && { file }),
+  }
+}
+
+/** The lines of a text around others, counted from 0, the last one excluded; undefined where one is not in it. */
+function partOf(text: string, wanted: readonly string[]): { first: number; last: number; place: number } | undefined {
+  const plain = withoutLineNumbers(text)
+  const places = wanted.map((one) => plain.indexOf(one))
+  if (places.includes(-1)) return undefined
+  const line = (at: number): number => plain.slice(0, at).split('\n').length - 1
+  const place = line(Math.min(...places))
+  const end = Math.max(...places.map((at, n) => line(at + (wanted[n] as string).length)))
+  return { first: Math.max(0, place - LINES_AROUND), last: end + 1 + LINES_AROUND, place }
+}
+
+function textToRead(plain: readonly Block[], { path, texts }: Need, files: Files): string | undefined {
+  const shows = (block: Block): boolean => texts.some((text) => block.texts.some((one) => one.includes(text)))
+  const output = plain.findLast((block) => block.path === path && block.output !== undefined && shows(block))
   if (output?.output !== undefined) return output.output
-  const whole = files.content(need.path)
+  const whole = files.content(path)
   if (whole !== undefined) {
     const lines = whole.split('\n', MAX_READ_LINES + 1)
     return lines.slice(0, MAX_READ_LINES).join('\n').slice(0, MAX_READ_UNITS)
   }
-  return plain.findLast(shows)?.texts.find((one) => missing.some((text) => one.includes(text)))
+  return plain.findLast(shows)?.texts.find((one) => texts.some((text) => one.includes(text)))
 }
 
-/** The two messages of a read that the recording does not have. */
-export function readAgain(path: string, text: string, number: number, at: number): [answer: Entry, result: Entry] {
-  const id = `again_${number}`
-  const call = { type: 'toolCall', id, name: 'read', arguments: { path } }
+/** Call and result of a search that the recording does not have. */
+export function searchAgain(path: string, found: { line: number; text: string }, number: number, at: number): Pair {
+  return called('grep', { path, pattern: found.text.trim() }, `${found.line}: ${found.text}`, `search_${number}`, at)
+}
+
+/** Call and result of a read that the recording does not have. */
+export function readAgain(path: string, { text, file }: Again, number: number, at: number): Pair {
+  const part = file?.offset === undefined ? {} : { offset: file.offset, limit: file.limit }
+  return called('read', { path, ...part }, text, `again_${number}`, at)
+}
+
+/** An answer that calls a tool, and the tool's result. */
+type Pair = [answer: Entry, result: Entry]
+
+function called(name: string, args: Record<string, unknown>, text: string, id: string, at: number): Pair {
+  const call = { type: 'toolCall', id, name, arguments: args }
+  const result: Message = {
+    role: 'toolResult',
+    toolCallId: id,
+    toolName: name,
+    content: [{ type: 'text', text }],
+    isError: false,
+  }
   return [
     { key: `${id}_call`, at, message: { role: 'assistant', content: [call], stopReason: 'toolUse', timestamp: at } },
-    {
-      key: `${id}_result`,
-      at,
-      message: {
-        role: 'toolResult',
-        toolCallId: id,
-        toolName: 'read',
-        content: [{ type: 'text', text }],
-        isError: false,
-      },
-    },
+    { key: `${id}_result`, at, message: result },
   ]
 }

@@ -50,6 +50,8 @@ export class Tally {
   readonly series: Series = { tokens: [], cost: [] }
   readonly rolls: RollRecord[] = []
   readonly byLabel: ByLabel = {}
+  /** Files that had to be read once more. */
+  rereads = 0
   readonly #setting: Setting
   readonly #cache: PromptCache
   #cost = 0
@@ -57,7 +59,6 @@ export class Tally {
   #sent = 0
   #peak = 0
   #compactions = 0
-  #rereads = 0
   #rereadCost = 0
   #overWindow = 0
   #calls = 0
@@ -76,13 +77,12 @@ export class Tally {
     this.series.cost.push(this.#cost)
   }
 
-  /** A call that the recording does not have: the agent reads a file again, and its answer asks for it. */
+  /** A call that the recording does not have: the agent looks for a text again, and its answer asks for it. */
   sendAgain(request: Request, moment: Moment, answerTokens: number): void {
     const before = this.#cost
     this.#note(request, moment)
     this.#prompt(request, moment, true)
     this.#cost += perToken(moment.prices.output) * answerTokens
-    this.#rereads += 1
     this.#rereadCost += this.#cost - before
     this.series.cost[this.series.cost.length - 1] = this.#cost
   }
@@ -96,7 +96,7 @@ export class Tally {
       peakTokens: Math.round(this.#peak),
       compactions: this.#compactions,
       rolls: this.rolls.length,
-      rereads: this.#rereads,
+      rereads: this.rereads,
       rereadCost: this.#rereadCost,
       answeredReads,
       overWindow: this.#overWindow,
