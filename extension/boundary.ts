@@ -370,7 +370,9 @@ export class Boundary {
   async #restore(ctx: ExtensionContext): Promise<void> {
     const branch = ctx.sessionManager.getBranch()
     const at = lastPoint(branch)
-    const recorded = at === undefined ? await this.#begin() : await this.#comeBack(at.point)
+    // A branch without a point has nothing recorded on it: the session's very beginning.
+    if (at === undefined) await this.manager.restore(this.manager.sessionId, 0)
+    const recorded = at === undefined || (await this.#comeBack(at.point))
     const known = recorded ? branch.slice(0, (at?.index ?? -1) + 1) : []
     await this.#resync(ctx, new Set(known.map((entry) => entry.id)))
   }
@@ -388,14 +390,6 @@ export class Boundary {
     this.#taught = point.taught === true
     this.figures.saved = point.saved ?? 0
     this.figures.gain = point.gain ?? 0
-    return true
-  }
-
-  /** A branch without a point has nothing recorded on it: the session's very beginning. */
-  async #begin(): Promise<boolean> {
-    const [first, second] = await this.manager.history(`session:${this.manager.sessionId}`)
-    if (first !== undefined && second !== undefined)
-      await this.manager.restore(this.manager.sessionId, first.txId)
     return true
   }
 

@@ -86,7 +86,7 @@ export class Projection {
   /** A first call, or a history that was changed behind us: what is visible is rebuilt from all messages. */
   async #synchronize(messages: readonly Message[]): Promise<void> {
     this.#synchronized = false
-    const { document } = (await this.#manager.history(`chat:${this.#manager.sessionId}`)).at(-1) ?? {}
+    const document = await this.#manager.get(`chat:${this.#manager.sessionId}`)
     const turns = (document?.['turns'] ?? []) as { user: unknown; assistant: unknown[]; toolcall_ids: unknown[] }[]
     const recorded = this.#seen.length > 0 ? common(this.#seen, messages) : recordedOf(turns, messages)
     this.#seen = []

@@ -232,6 +232,7 @@ impl ContextManager {
 
     /// Takes over pool, active and pinned sets and the chat as they were after a transaction of a session:
     /// this one (a step to another branch) or the one that it was forked from. The index becomes the union.
+    /// Transaction 0 is before any other: nothing has been encountered, and nothing said.
     ///
     /// `times`, as `pointTimes` gave them, find the point also in a store that the session was moved to, where the
     /// transactions have other numbers. Rejects with `UNKNOWN_OBJECT` where the store does not have the point.

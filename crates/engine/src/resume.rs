@@ -29,7 +29,8 @@ const READERS: usize = 8;
 
 impl Engine {
     /// Takes over metadata pool, active and pinned sets and the chat as they were after a transaction of this
-    /// session, or of the session that it was forked from. The index becomes the union of both.
+    /// session, or of the session that it was forked from. The index becomes the union of both. Transaction 0
+    /// is before any other: nothing has been encountered, and nothing said.
     ///
     /// Transaction numbers are a store's own, and valid times move with a session. `times`, as
     /// [`Engine::point_times`] gave them, tell whether the transaction is the one that is meant, and find the
@@ -40,13 +41,17 @@ impl Engine {
     pub async fn restore(&self, session: &SessionId, tx: TxId, times: Option<[Timestamp; 2]>) -> Result<()> {
         let inner = &self.inner;
         let mut state = inner.lock().await?;
-        let (point, chat) = inner.point_of(session, tx, times).await?;
-        let sets = Sets::from_document(&point.document).map_err(|e| StoreError::Corrupt(e.to_string()))?;
+        let own = &inner.options.session_id;
+        let (point, chat) = if tx == TxId(0) {
+            (Sets::default().document(own), Document::chat(own))
+        } else {
+            let (point, chat) = inner.point_of(session, tx, times).await?;
+            (point.document, own_chat(own, &chat.document)?)
+        };
+        let sets = Sets::from_document(&point).map_err(|e| StoreError::Corrupt(e.to_string()))?;
         let new: HashSet<ObjectId> = sets.index().difference(state.sets.index()).cloned().collect();
         inner.learn(&mut state, new.iter().cloned()).await?;
-        let displays = point.document.field("display_paths").and_then(Value::as_object);
-
-        let chat = own_chat(&self.inner.options.session_id, &chat.document)?;
+        let displays = point.field("display_paths").and_then(Value::as_object);
         let turns = chat.field("turns").and_then(Value::as_array).map_or(0, Vec::len);
         for attempt in 0.. {
             let mut work = Work { documents: vec![chat.clone()], ..Work::default() };

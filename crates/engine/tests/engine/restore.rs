@@ -5,6 +5,7 @@ use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
 use context_model::time::TxId;
 use rstest::rstest;
+use serde_json::json;
 
 use crate::bench::{Backend, Bench, answer, call, check, ids, refused, user};
 
@@ -114,6 +115,23 @@ async fn a_file_that_changed_since_the_point_is_reconciled_when_a_fork_learns_of
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn before_everything_nothing_was_said_and_nothing_active() {
+    let bench = Bench::new(Backend::Sqlite);
+    let engine = bench.open("s").await;
+    turn(&engine, "one").await;
+    let file = engine.index_file(&bench.write("a", "1"), None).await.unwrap().id;
+    engine.pin(file.as_str()).await.unwrap();
+    let before = engine.session_sets().await.unwrap();
+    engine.restore(engine.session_id(), TxId(0), None).await.unwrap();
+    let sets = engine.session_sets().await.unwrap();
+    assert_eq!(sets.session_index, before.session_index);
+    assert!(sets.metadata_pool.is_empty() && sets.active_set.is_empty() && sets.pinned_set.is_empty());
+    let chat = bench.latest(&ObjectId::new("chat:s")).await.unwrap();
+    assert_eq!(chat.field("turn_count"), Some(&json!(0)));
+    assert_eq!(engine.assemble().await.unwrap().blocks, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn points_that_are_none_are_refused() {
     let bench = Bench::new(Backend::Sqlite);
     let engine = bench.open("s").await;
@@ -122,7 +140,6 @@ async fn points_that_are_none_are_refused() {
     let point = turn(&engine, "one").await;
     let later = bench.open("later").await;
     for (session, tx) in [
-        (&session, TxId(0)),
         (&session, TxId(point.0 + 1_000)),
         (&nobody, point),
         (later.session_id(), point),
