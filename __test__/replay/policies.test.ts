@@ -151,7 +151,7 @@ describe('anchored', () => {
           const excerpt = rest.join('\n')
           expect(excerpt.length).toBeLessThan(whole.length / 2)
           expect(excerpt.slice(0, 50)).toBe(whole.slice(0, 50))
-          expect(excerpt.slice(-50)).toBe(whole.slice(-50))
+          expect(excerpt.slice(-30)).toBe(whole.slice(-30))
         }
       }
     } finally {

@@ -13,6 +13,10 @@ use context_model::tokens;
 
 use crate::piece::{CollapsedCall, Excerpts, Form, NewResult, Piece, PieceKind, ShownLines};
 
+/// From so many tokens on a read is not kept through its user turn. An agent looks at a part of such a file when it
+/// needs it again (docs/replay.md), which is cheaper than to keep it.
+const LARGE_READ: u64 = 2_500;
+
 /// The pieces of the request that is visible now, and the rent that the stale ones have paid.
 #[derive(Default)]
 pub(crate) struct Sight {
@@ -22,7 +26,7 @@ pub(crate) struct Sight {
     places: HashMap<ObjectId, Vec<usize>>,
     /// The reads of each file that no later one covers.
     reads: HashMap<ObjectId, Vec<HeldRead>>,
-    /// The newest reads of the current user turn, which stay until it ends.
+    /// The newest reads of the current user turn that are not large: they stay until it ends.
     guarded: HashSet<usize>,
     /// Results and arguments of the current user turn: those that are active are whole until it ends.
     current: HashSet<usize>,
@@ -55,6 +59,9 @@ impl Sight {
         self.places.entry(object).or_default().push(place);
         if let Some(lines) = shown {
             self.hold(place, lines, sets);
+            if born_tokens < LARGE_READ {
+                self.guarded.insert(place);
+            }
         }
         self.judge(place, sets);
     }
@@ -68,7 +75,6 @@ impl Sight {
             .map(|earlier| earlier.place)
             .collect();
         held.push(HeldRead { place, hash, first, last });
-        self.guarded.insert(place);
         for earlier in covered {
             self.pieces[earlier].superseded = true;
             self.guarded.remove(&earlier);

@@ -69,10 +69,10 @@ impl Gate {
         let reports = Self::for_tool(tool).is_some_and(|gate| gate.max_error_lines > 0);
         Self {
             threshold_tokens: 200,
-            head_lines: 5,
-            head_chars: 250,
-            tail_lines: 3,
-            tail_chars: 150,
+            head_lines: 3,
+            head_chars: 150,
+            tail_lines: 2,
+            tail_chars: 100,
             max_error_lines: if reports { 10 } else { 0 },
             error_chars: 400,
             context_lines: 0,

@@ -113,7 +113,7 @@ async fn an_active_output_is_whole_then_an_excerpt_then_a_reference(
     let excerpt = text_of(&plan, "call_1").flatten().expect("an excerpt");
     assert!(excerpt.starts_with("id="), "{excerpt}");
     assert!(excerpt.contains("\nline 1 of") && excerpt.contains("line 200 of"), "{excerpt}");
-    assert!(excerpt.contains("left out: lines 6-") && excerpt.len() < 700, "{excerpt}");
+    assert!(excerpt.contains("left out: lines 4-") && excerpt.len() < 700, "{excerpt}");
     assert!(plan.edits.iter().any(|edit| matches!(edit, Edit::Arguments { .. })), "the write's text");
     assert!(chat.is_active("call_1").await, "state and sight are two things");
     let brought = chat.engine.activate("call_1", None).await.unwrap();
@@ -157,6 +157,27 @@ async fn what_is_used_in_this_turn_stays_whole() {
     assert_eq!(text_of(&chat.advance_after_a_pause().await, "call_1"), None);
     chat.user("three");
     assert!(text_of(&chat.advance_after_a_pause().await, "call_1").is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_stays_through_its_turn_unless_it_is_large() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = Chat::new(bench.open("s").await);
+    chat.user("look");
+    for (id, text) in [("small", output()), ("large", output().repeat(2))] {
+        let path = bench.write(id, &text);
+        chat.run(id, "read", json!({ "path": path }), &text).await;
+    }
+    for n in 0..5 {
+        chat.run(&format!("call_{n}"), "bash", json!({ "command": "make" }), "made").await;
+    }
+    let plan = chat.advance_after_a_pause().await;
+    assert_eq!((chat.is_active("small").await, chat.is_active("large").await), (false, false));
+    assert_eq!(text_of(&plan, "small"), None);
+    assert!(text_of(&plan, "large").flatten().is_some_and(|text| text.starts_with("toolcall_ref ")));
+    chat.done();
+    chat.user("go on");
+    assert!(text_of(&chat.advance_after_a_pause().await, "small").is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]
