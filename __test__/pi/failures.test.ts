@@ -231,7 +231,7 @@ describe('the store and the addon', () => {
 describe('handlers that fail on purpose leave a working Pi and one notice', () => {
   const methods = [
     'open',
-    'history',
+    'restore',
     'resync',
     'setSystemPrompt',
     'advance',

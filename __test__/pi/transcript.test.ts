@@ -217,7 +217,7 @@ describe('RPC mode', () => {
     server.check()
     const [, , , , first, , last] = server.requests.map(resultsById)
     expect(first!.get('call_b')).toBe(reference('call_b', 'read'))
-    expect(first!.get('call_c')).toMatch(/^id=.*\nc line 1: [^]* left out: lines 5-58 /)
+    expect(first!.get('call_c')).toMatch(/^id=.*\nc line 1: [^]* left out: lines 3-59 /)
     expect(last!.get('call_c')).toBe(reference('call_c', 'read'))
     expect(last!.get('call_a')).toContain(lines('a', 60))
   })
