@@ -23,6 +23,12 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// A digest of 32 raw bytes; `None` where they are more or fewer.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+
     /// The raw 32 bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {

@@ -97,8 +97,8 @@ fn outline(connection: &Connection, id: &ObjectId) -> Result<Option<Outline>> {
     at_point(connection, id, AsOf::default(), Text::Left, |row, _| {
         let mut payload = row.fields()?;
         payload.remove("content");
-        if let Some(hash) = row.content_hash {
-            payload.insert("content_hash".into(), super::row::hex(hash).into());
+        if let Some(hash) = row.content_hash.and_then(Digest::from_bytes) {
+            payload.insert("content_hash".into(), hash.to_string().into());
         }
         Ok(Outline {
             id: row.id(),
@@ -216,7 +216,7 @@ pub(super) fn hashes(
     at: AsOf,
 ) -> Result<Option<(Digest, Option<Digest>)>> {
     let stored = at_point(connection, id, at, Text::Left, |row, _| {
-        let digest = |bytes: Option<&[u8]>| bytes.and_then(|bytes| super::row::hex(bytes).parse().ok());
+        let digest = |bytes: Option<&[u8]>| bytes.and_then(Digest::from_bytes);
         Ok((digest(row.content_hash), digest(row.source_hash)))
     })?;
     match stored {
@@ -245,7 +245,7 @@ pub(super) fn latest_form(connection: &Connection, id: &ObjectId) -> Result<Opti
             shape.nested = serde_json::from_str(nested).map_err(|_| row.damaged())?;
         }
         shape.has_text = row.text_hash.is_some();
-        let key = row.text_hash.map(super::row::hex).and_then(|hex| hex.parse().ok());
+        let key = row.text_hash.and_then(Digest::from_bytes);
         let content: Option<i64> = sql.get(CONTENT)?;
         Ok(Form {
             seq: row.seq,

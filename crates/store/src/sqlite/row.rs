@@ -130,7 +130,8 @@ impl<'a> Row<'a> {
     pub fn fields(&self) -> Result<Map<String, Value>> {
         let mut fields: Map<String, Value> = serde_json::from_str(self.body).map_err(|_| self.damaged())?;
         if let Some(hash) = self.source_hash {
-            fields.insert("source_hash".into(), hex(hash).into());
+            let hash = Digest::from_bytes(hash).ok_or_else(|| self.damaged())?;
+            fields.insert("source_hash".into(), hash.to_string().into());
         }
         Ok(fields)
     }
@@ -167,15 +168,6 @@ impl<'a> Row<'a> {
     pub fn damaged(&self) -> StoreError {
         StoreError::Corrupt(format!("version {} of object {:?} fails its check", self.tx_id, self.object_id))
     }
-}
-
-/// A digest's bytes in hex.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 pub(super) fn text<'a>(row: &'a rusqlite::Row<'_>, index: usize) -> Result<&'a str> {
