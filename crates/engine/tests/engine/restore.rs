@@ -139,11 +139,7 @@ async fn points_that_are_none_are_refused() {
     let nobody = SessionId::new("nobody").unwrap();
     let point = turn(&engine, "one").await;
     let later = bench.open("later").await;
-    for (session, tx) in [
-        (&session, TxId(point.0 + 1_000)),
-        (&nobody, point),
-        (later.session_id(), point),
-    ] {
+    for (session, tx) in [(&session, TxId(point.0 + 1_000)), (&nobody, point), (later.session_id(), point)] {
         refused(&bench, &engine, ErrorCode::UnknownObject, engine.restore(session, tx, None)).await;
     }
 }
