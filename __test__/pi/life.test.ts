@@ -17,7 +17,6 @@ import {
   put,
   reference,
   sessionIdOf,
-  setsOf,
   setUp,
   TOOLS_AT_ONCE,
 } from './support.ts'
@@ -366,92 +365,5 @@ describe('other tools', () => {
     const results = resultsById(server.requests[2]!)
     expect(results.get('call_r')).toBe('new text')
     expect(results.get('call_s')).toMatch(/^newer text$/)
-  })
-})
-
-describe('compaction', () => {
-  const settings = { compaction: { keepRecentTokens: 2000 } }
-
-  test('by hand: the summary is made from texts, not from references; the rest stays and can be had', async () => {
-    const { server, home, store, load } = await setUp(
-      (request, n) => {
-        if (request.kind === 'summary') return 'SUMMARY'
-        if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_a'])
-        if (lastOf(request, 'user')!.text === 'back' && request.messages.at(-1)!.role === 'user') {
-          return calls(
-            ['search_context', { query: 'lorem' }, 'call_search'],
-            ['activate', { id: 'call_a' }, 'call_back'],
-          )
-        }
-        return lines(`answer ${n}`, 150)
-      },
-      { context: TOOLS_AT_ONCE, settings },
-    )
-    put(home, 'a.txt', lines('a', 60))
-    const rpc = await startRpc(load)
-    for (const prompt of ['look', 'two', 'three', 'four']) await rpc.prompt(prompt)
-    await command(rpc, '/context roll')
-    await rpc.command({ type: 'compact' })
-    const summaries = server.requests.filter((request) => request.kind === 'summary')
-    expect(summaries.length).toBeGreaterThan(0)
-    expect(summaries[0]!.prompt).toContain('a line 3: lorem')
-    const from = server.requests.length
-    await rpc.prompt('five')
-    await rpc.prompt('back')
-    const { sessionId } = await rpc.state()
-    await rpc.close()
-    server.check()
-    const after = server.requests.slice(from)
-    checkAllToolPairs(after)
-    checkAppendOnly(after)
-    expect(after[0]!.prompt).toContain('SUMMARY')
-    expect(resultsById(after.at(-1)!).get('call_back')).toContain(lines('a', 60))
-    const hits = resultsById(after.at(-1)!).get('call_search')!.split('\n')
-    expect(hits.filter((line) => /^id=\w+ tool=read line=\d+: .*lorem/.test(line))).toHaveLength(1)
-    expect(hits.filter((line) => /^id=\w+ path=\S+a\.txt line=\d+: .*lorem/.test(line))).toHaveLength(1)
-    expect(notices(rpc.events).filter((text) => !text.startsWith('Rolled'))).toEqual([])
-    expect((await setsOf(store, sessionId, home.cwd)).session_index).toContain('call_a')
-  })
-
-  test('at the threshold: a roll makes the room, and nothing is summarized', async () => {
-    const { server, home, load } = await setUp(
-      (request, n) => {
-        if (request.kind === 'summary') return 'SUMMARY'
-        return n % 2 === 0 ? calls(['read', { path: `f${n}.txt` }, `call_${n}`]) : `answer ${n}`
-      },
-      { contextWindow: 32_000, settings },
-    )
-    for (let n = 0; n < 30; n += 2) put(home, `f${n}.txt`, lines(`f${n}`, 100))
-    const rpc = await startRpc(load)
-    for (let round = 0; round < 15; round += 1) await rpc.prompt(`round ${round}`)
-    await rpc.close()
-    server.check()
-    checkAllToolPairs(server.requests)
-    expect(server.requests.filter((request) => request.kind === 'summary')).toEqual([])
-    expect(notices(rpc.events)).toEqual([])
-  })
-
-  test('at an overflow: Pi compacts and goes on', async () => {
-    const sentence = 'prompt is too long: 210000 tokens > 200000 maximum'
-    const { server, home, load } = await setUp(
-      (request, n) => {
-        if (request.kind === 'summary') return 'SUMMARY'
-        if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_a'])
-        if (n === 3) return { status: 400, error: sentence }
-        return lines(`answer ${n}`, 150)
-      },
-      { settings },
-    )
-    put(home, 'a.txt', lines('a', 60))
-    const rpc = await startRpc(load)
-    for (const prompt of ['look', 'two', 'three', 'four']) await rpc.prompt(prompt)
-    expect(await rpc.close()).toEqual({ code: 0, signal: null })
-    server.check()
-    expect(server.requests.some((request) => request.kind === 'summary')).toBe(true)
-    const last = server.agentRequests.at(-1)!
-    expect(last.prompt).toContain('SUMMARY')
-    checkUserMessages(last, ['three', 'four'])
-    checkAllToolPairs(server.agentRequests)
-    expect(notices(rpc.events)).toEqual([])
   })
 })

@@ -1,0 +1,212 @@
+/** Pi's compaction: by hand, at the threshold, at an overflow, between two prompts and in the middle of a turn. */
+import { afterEach, describe, expect, test } from 'vitest'
+import { checkAllToolPairs, checkAppendOnly, checkToolPairs, checkUserMessages } from '../rig/checks.ts'
+import { cleanUp, readSession, startRpc } from '../rig/pi.ts'
+import { calls } from '../rig/reply.ts'
+import { lastOf, resultsById } from '../rig/request.ts'
+import type { Api, ModelRequest } from '../rig/request.ts'
+import { command, isExcerpt, lines, notices, put, setsOf, setUp, TOOLS_AT_ONCE } from './support.ts'
+
+afterEach(cleanUp)
+
+describe('between prompts', () => {
+  const settings = { compaction: { keepRecentTokens: 2000 } }
+
+  test('by hand: the summary is made from texts, not from references; the rest stays and can be had', async () => {
+    const { server, home, store, load } = await setUp(
+      (request, n) => {
+        if (request.kind === 'summary') return 'SUMMARY'
+        if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_a'])
+        if (lastOf(request, 'user')!.text === 'back' && request.messages.at(-1)!.role === 'user') {
+          return calls(
+            ['search_context', { query: 'lorem' }, 'call_search'],
+            ['activate', { id: 'call_a' }, 'call_back'],
+          )
+        }
+        return lines(`answer ${n}`, 150)
+      },
+      { context: TOOLS_AT_ONCE, settings },
+    )
+    put(home, 'a.txt', lines('a', 60))
+    const rpc = await startRpc(load)
+    for (const prompt of ['look', 'two', 'three', 'four']) await rpc.prompt(prompt)
+    await command(rpc, '/context roll')
+    await rpc.command({ type: 'compact' })
+    const summaries = server.requests.filter((request) => request.kind === 'summary')
+    expect(summaries.length).toBeGreaterThan(0)
+    expect(summaries[0]!.prompt).toContain('a line 3: lorem')
+    const from = server.requests.length
+    await rpc.prompt('five')
+    await rpc.prompt('back')
+    const { sessionId } = await rpc.state()
+    await rpc.close()
+    server.check()
+    const after = server.requests.slice(from)
+    checkAllToolPairs(after)
+    checkAppendOnly(after)
+    expect(after[0]!.prompt).toContain('SUMMARY')
+    expect(resultsById(after.at(-1)!).get('call_back')).toContain(lines('a', 60))
+    const hits = resultsById(after.at(-1)!).get('call_search')!.split('\n')
+    expect(hits.filter((line) => /^id=\w+ tool=read line=\d+: .*lorem/.test(line))).toHaveLength(1)
+    expect(hits.filter((line) => /^id=\w+ path=\S+a\.txt line=\d+: .*lorem/.test(line))).toHaveLength(1)
+    expect(notices(rpc.events).filter((text) => !text.startsWith('Rolled'))).toEqual([])
+    expect((await setsOf(store, sessionId, home.cwd)).session_index).toContain('call_a')
+  })
+
+  test('at the threshold: a roll makes the room, and nothing is summarized', async () => {
+    const { server, home, load } = await setUp(
+      (request, n) => {
+        if (request.kind === 'summary') return 'SUMMARY'
+        return n % 2 === 0 ? calls(['read', { path: `f${n}.txt` }, `call_${n}`]) : `answer ${n}`
+      },
+      { contextWindow: 32_000, settings },
+    )
+    for (let n = 0; n < 30; n += 2) put(home, `f${n}.txt`, lines(`f${n}`, 100))
+    const rpc = await startRpc(load)
+    for (let round = 0; round < 15; round += 1) await rpc.prompt(`round ${round}`)
+    await rpc.close()
+    server.check()
+    checkAllToolPairs(server.requests)
+    expect(server.requests.filter((request) => request.kind === 'summary')).toEqual([])
+    expect(notices(rpc.events)).toEqual([])
+  })
+
+  test('at an overflow: Pi compacts and goes on', async () => {
+    const sentence = 'prompt is too long: 210000 tokens > 200000 maximum'
+    const { server, home, load } = await setUp(
+      (request, n) => {
+        if (request.kind === 'summary') return 'SUMMARY'
+        if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_a'])
+        if (n === 3) return { status: 400, error: sentence }
+        return lines(`answer ${n}`, 150)
+      },
+      { settings },
+    )
+    put(home, 'a.txt', lines('a', 60))
+    const rpc = await startRpc(load)
+    for (const prompt of ['look', 'two', 'three', 'four']) await rpc.prompt(prompt)
+    expect(await rpc.close()).toEqual({ code: 0, signal: null })
+    server.check()
+    expect(server.requests.some((request) => request.kind === 'summary')).toBe(true)
+    const last = server.agentRequests.at(-1)!
+    expect(last.prompt).toContain('SUMMARY')
+    checkUserMessages(last, ['three', 'four'])
+    checkAllToolPairs(server.agentRequests)
+    expect(notices(rpc.events)).toEqual([])
+  })
+})
+
+/** Outputs of the turn that Pi compacts. */
+const STEPS = 24
+
+/** Of them, those that are so large that five of them leave too little room: Pi compacts, and later once more. */
+const isLarge = (n: number): boolean => n < 6 || n >= STEPS - 6
+
+describe('in the middle of a turn', () => {
+  test.each<['threshold' | 'overflow', Api]>([
+    ['threshold', 'openai-completions'],
+    ['threshold', 'anthropic-messages'],
+    ['overflow', 'openai-completions'],
+    ['overflow', 'openai-responses'],
+  ])('%s, %s: the prefix holds, rolls go on, and every output can be had back', async (reason, api) => {
+    const byThreshold = reason === 'threshold'
+    const texts = Array.from({ length: STEPS }, (_, n) => lines(`f${n}`, byThreshold && isLarge(n) ? 230 : 60))
+    const ids = new Map<string, string>()
+    let step = 0
+    let overflowed = byThreshold
+    const { server, home, load } = await setUp(
+      (request) => {
+        if (request.kind === 'summary') return 'SUMMARY'
+        for (const [call, text] of resultsById(request)) {
+          const id = /^id=(\w+)\n/.exec(text)?.[1]
+          if (id !== undefined) ids.set(call, id)
+        }
+        const asked = /^back (\d+)/.exec(lastOf(request, 'user')!.text)?.[1]
+        if (asked !== undefined) {
+          if (request.messages.at(-1)!.role === 'tool') return 'There it is.'
+          return calls(['read', { path: `id=${ids.get(`call_${asked}`)}` }, `back_${asked}`])
+        }
+        if (!overflowed && step === STEPS / 2) {
+          overflowed = true
+          return { status: 400, error: 'prompt is too long: 210000 tokens > 200000 maximum' }
+        }
+        if (step === STEPS) return 'done'
+        const [path, call] = [`f${step}.txt`, `call_${step}`]
+        step += 1
+        return calls(isLarge(step - 1) ? ['read', { path }, call] : ['bash', { command: `cat ${path}` }, call])
+      },
+      {
+        api,
+        contextWindow: byThreshold ? 36_000 : 200_000,
+        settings: { compaction: { keepRecentTokens: 6000 } },
+      },
+    )
+    for (const [n, text] of texts.entries()) put(home, `f${n}.txt`, text)
+    const rpc = await startRpc(load)
+    const events = await rpc.prompt('look at everything')
+    const turn = server.requests.slice()
+    for (let n = 0; n < STEPS; n += 1) await rpc.prompt(`back ${n}`)
+    const { sessionFile } = await rpc.state()
+    expect(await rpc.close()).toEqual({ code: 0, signal: null })
+    server.check()
+
+    // Pi has compacted inside of the turn, without an error, and the agent went on calling tools.
+    const first = turn.findIndex((request) => request.kind === 'summary')
+    expect(first).toBeGreaterThan(0)
+    expect(turn.slice(first).filter((request) => request.messages.at(-1)!.role === 'tool').length).toBeGreaterThan(5)
+    expect(events.filter((event) => event.type === 'compaction_end' && event['result'] != null)).not.toEqual([])
+    expect(rpc.events.filter((event) => event['errorMessage'] !== undefined)).toEqual([])
+    expect(rpc.events.filter((event) => event.type === 'extension_error' || event.type === 'not_json')).toEqual([])
+    expect(notices(rpc.events)).toEqual([])
+    expect(rpc.process.stderr).toBe('')
+
+    // A summary is made from texts, those of rolled outputs included.
+    const summaries = server.requests.filter((request) => request.kind === 'summary')
+    expect(summaries[0]!.prompt).toContain('f0 line 1: lorem')
+    for (const summary of summaries) expect(summary.prompt).not.toContain('toolcall_ref')
+
+    // From one request to the next outputs become shorter, in few of them, and nothing else changes.
+    const rolls: number[] = []
+    for (const request of server.agentRequests) {
+      checkToolPairs(request)
+      const before = server.requests[request.n - 1]
+      if (before === undefined || before.kind === 'summary') continue
+      expect(withoutOutputs(request).slice(0, before.messages.length)).toEqual(withoutOutputs(before))
+      const now = resultsById(request)
+      const changed = [...resultsById(before)].filter(([call, text]) => now.get(call) !== text)
+      for (const [call, text] of changed) expect(isShorter(now.get(call)!, text, ids.get(call))).toBe(true)
+      if (changed.length > 0) rolls.push(request.n)
+      else checkAppendOnly([before, request])
+    }
+    expect(rolls.filter((n) => n > first && n < turn.length)).not.toEqual([])
+    expect(rolls.filter((n) => n < turn.length).length).toBeLessThan(STEPS / 4)
+
+    // Nothing that a compaction removed is edited after it.
+    const { entries } = readSession(sessionFile)
+    const at = (id: string): number => entries.findIndex((entry) => entry.id === id)
+    for (const compaction of entries.filter((entry) => entry.type === 'compaction')) {
+      const edits = entries.slice(at(compaction.id)).filter((entry) => entry.type === 'context_edit')
+      expect(edits.filter((edit) => at(edit['targetId']) < at(compaction['firstKeptEntryId']))).toEqual([])
+    }
+
+    for (const [n, text] of texts.entries()) {
+      const shown = server.agentRequests.map((request) => resultsById(request).get(`back_${n}`))
+      expect(shown.find((one) => one !== undefined)).toBe(`id=${ids.get(`back_${n}`)}\n${text}`)
+    }
+  })
+})
+
+/** What a request says apart from the outputs of tools. */
+function withoutOutputs(request: ModelRequest): string[] {
+  return request.messages.map((message) =>
+    message.role === 'tool' ? message.results.map((result) => result.id).join(' ') : message.json,
+  )
+}
+
+/** Whether `now` is what a roll makes of an output that was shown as `before`. */
+function isShorter(now: string, before: string, id: string | undefined): boolean {
+  if (now.length >= before.length || id === undefined) return false
+  const head = `id=${id}\n`
+  if (now.startsWith(head)) return before.startsWith(head) && isExcerpt(now.slice(head.length), before.slice(head.length))
+  return new RegExp(`^toolcall_ref id=${id} tool=(read|bash) status=ok$`).test(now)
+}
