@@ -102,6 +102,11 @@ export class Host {
     })
   }
 
+  /** Gives the model the tools where the branch that Pi is on declares them: without them its prompt would be another. */
+  bringDeclaredTools(ctx: ExtensionContext): void {
+    if (!this.#recall.tools && declaresTools(ctx)) this.#recall.bringTools()
+  }
+
   /** The open engine; throws a sentence for the model or the person where there is none. */
   manager(): ContextManager {
     if (this.boundary === undefined)
@@ -157,8 +162,9 @@ export class Host {
       this.#recall.reads = overrideTools(this.pi, ctx, this.#observer(ctx)).includes('read')
     }
     this.#recall.inSections = settings.layout === 'sections'
-    const early = settings.modelTools === 'start' || this.#recall.inSections || !this.#recall.possible || declaresTools(ctx)
+    const early = settings.modelTools === 'start' || this.#recall.inSections || !this.#recall.possible
     if (early && !this.#recall.tools) this.#recall.bringTools()
+    this.bringDeclaredTools(ctx)
   }
 
   #observer(ctx: ExtensionContext): FileObserver {

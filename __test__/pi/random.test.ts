@@ -10,8 +10,8 @@ import type { PiRpc } from '../rig/pi.ts'
 import { random } from '../rig/random.ts'
 import { calls } from '../rig/reply.ts'
 import { resultsById } from '../rig/request.ts'
-import type { Api, ModelRequest } from '../rig/request.ts'
-import { command, header, isExcerpt, lines, notices, put, reference, setUp } from './support.ts'
+import type { Api } from '../rig/request.ts'
+import { command, header, isExcerpt, lines, notices, put, reference, setUp, withoutOutputs } from './support.ts'
 import type { Setting } from './support.ts'
 
 afterEach(cleanUp)
@@ -42,14 +42,6 @@ async function world(api: Api, rng: () => number): Promise<Setting & { texts: Ma
     { api },
   )
   return { ...setting, texts }
-}
-
-/** What a request says apart from the outputs: these alone may change. */
-function withoutOutputs(request: ModelRequest): string[] {
-  return request.messages.map((message) => {
-    if (message.role !== 'tool') return message.json
-    return `tool ${message.results.map((result) => result.id).join(' ')}`
-  })
 }
 
 test.each<[Api, number]>([

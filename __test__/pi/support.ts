@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Settings } from '../../extension/settings.ts'
 import { ContextManager } from '../../lib/index.ts'
 import type { SessionSets, StoreOptions } from '../../lib/index.ts'
@@ -12,6 +12,8 @@ import type { ModelServer } from '../rig/model-server.ts'
 import { createPiHome, onCleanUp, readSession } from '../rig/pi.ts'
 import type { PiHome, PiHomeOptions, PiRpc, RpcEvent } from '../rig/pi.ts'
 import type { Script } from '../rig/reply.ts'
+import { resultsById } from '../rig/request.ts'
+import type { ModelRequest } from '../rig/request.ts'
 import { freshNode } from '../rig/xtdb.ts'
 
 /** Whether the suites run on XTDB (CONTEXT_STORE=xtdb), each test with a node of its own, instead of on SQLite. */
@@ -102,6 +104,32 @@ export function isExcerpt(shown: string, whole: string): boolean {
     at = gap === null ? at + 1 : Number(gap[2])
   }
   return at === all.length
+}
+
+/** What a request says apart from the outputs of tools: these alone may change. */
+export function withoutOutputs(request: ModelRequest): string[] {
+  return request.messages.map((message) => {
+    if (message.role !== 'tool') return message.json
+    return `tool ${message.results.map((result) => result.id).join(' ')}`
+  })
+}
+
+/**
+ * The calls whose outputs a later request has made shorter, to references or excerpts. Throws where anything else of
+ * the earlier request is not as it was.
+ */
+export function shortened(before: ModelRequest, now: ModelRequest): string[] {
+  expect(withoutOutputs(now).slice(0, before.messages.length)).toEqual(withoutOutputs(before))
+  const later = resultsById(now)
+  const changed = [...resultsById(before)].filter(([call, text]) => later.get(call) !== text)
+  for (const [call, was] of changed) {
+    const [head, id] = /^id=(\w+)\n/.exec(was)!
+    const is = later.get(call)!
+    expect(is.length).toBeLessThan(was.length)
+    if (is.startsWith(head)) expect(isExcerpt(is.slice(head.length), was.slice(head.length))).toBe(true)
+    else expect(is).toMatch(new RegExp(`^toolcall_ref id=${id} tool=\\w+ status=(ok|fail)$`))
+  }
+  return changed.map(([call]) => call)
 }
 
 /** Opens a session of a store in this process, as any other client would; closed at the test's end. */

@@ -32,11 +32,14 @@ export interface ModelRequest {
   body: any
   /** The messages, the system prompt first. */
   messages: SentMessage[]
-  /** Names of the declared tools. */
+  /** Names of the tools that the model may call, those included that the conversation adds on the way. */
   tools: string[]
   /** `summary` for a compaction or branch summary: no tools, and Pi's summarizing system prompt. */
   kind: 'agent' | 'summary'
-  /** What a prefix cache sees: tools, then the messages, as JSON, one a line. */
+  /**
+   * What a prefix cache sees: tools, then the messages, as JSON, one a line. Tools that are declared for later
+   * (`defer_loading`) are no part of it; the message that adds them is.
+   */
   prompt: string
   /** Where each message's line ends in `prompt`, in UTF-16 units; the first entry is the end of the tools. */
   ends: number[]
@@ -68,8 +71,8 @@ export function readRequest(
       : api === 'anthropic-messages'
         ? anthropicMessages(body)
         : responseMessages(body)
-  const declared: any[] = body.tools ?? []
-  const tools = declared.map((tool) => tool.function?.name ?? tool.name ?? tool.type)
+  const declared = ((body.tools ?? []) as any[]).filter((tool) => tool.defer_loading !== true)
+  const tools = toolsAfter(declared.map(nameOf), body.messages ?? body.input)
   const system = messages.find((message) => message.role === 'system')?.text ?? ''
   const kind = tools.length === 0 && /summarization assistant/i.test(system) ? 'summary' : 'agent'
   const lines = [serialize(declared), ...messages.map((message) => message.json)]
@@ -93,6 +96,27 @@ export function resultsById(request: Pick<ModelRequest, 'messages'>): Map<string
 export function lastOf(request: Pick<ModelRequest, 'messages'>, role: SentMessage['role']): SentMessage | undefined {
   return request.messages.findLast((message) => message.role === role)
 }
+
+/** The tools at the end of a conversation that may add and remove some. */
+function toolsAfter(first: string[], sent: any[]): string[] {
+  const tools = new Set(first)
+  for (const entry of sent) {
+    const added = entry.role === 'system' || ADDING.has(entry.type) ? (entry.tools ?? []) : []
+    for (const tool of added) tools.add(nameOf(tool))
+    for (const block of Array.isArray(entry.content) ? entry.content : []) {
+      if (block.type === 'tool_addition') tools.add(block.tool.name)
+      if (block.type === 'tool_removal') tools.delete(block.tool.name)
+    }
+  }
+  return [...tools]
+}
+
+function nameOf(tool: any): string {
+  return tool.function?.name ?? tool.name ?? tool.type
+}
+
+/** Items of the responses format that add tools. */
+const ADDING = new Set(['additional_tools', 'tool_search_output'])
 
 /** JSON without the cache markers that providers accept anywhere and do not count as prompt. */
 function serialize(value: unknown): string {
@@ -153,7 +177,8 @@ function responseMessages(body: any): SentMessage[] {
     }
     const answered = item.type === 'function_call' || item.type === 'reasoning' || item.role === 'assistant'
     if (!answered) {
-      list.push(message(item.role === 'developer' ? 'system' : item.role, textOf(item.content), item))
+      const role = item.role === 'developer' || item.role === undefined ? 'system' : item.role
+      list.push(message(role, textOf(item.content), item))
       continue
     }
     const open = list.at(-1)
