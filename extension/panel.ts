@@ -2,6 +2,7 @@
 import type { ExtensionCommandContext, Theme } from '@earendil-works/pi-coding-agent'
 import { Key, matchesKey, truncateToWidth } from '@earendil-works/pi-tui'
 import type { Component, TUI } from '@earendil-works/pi-tui'
+import type { SetChange } from '../index.js'
 import { NOTICE } from './boundary.ts'
 import { keep } from './commands.ts'
 import { sentence, tell } from './guard.ts'
@@ -17,8 +18,9 @@ const FEWEST_ROWS = 3
 /** Rows that Pi's own footer takes. */
 const PI_ROWS = 4
 
-/** Receipts that are shown; the newest. */
+/** Receipts that are shown, the newest; fewer where so many outputs would not be seen for them. */
 const RECEIPTS = 3
+const ROWS_BEFORE_RECEIPTS = 6
 
 /** Shows the panel until the person closes it. */
 export async function showPanel(host: Host, ctx: ExtensionCommandContext, report: Report): Promise<void> {
@@ -82,7 +84,7 @@ class Panel implements Component {
     const { contextTokens, contextWindow, staleTokens, collapsed, off } = this.#report
     const of = contextWindow > 0 ? ` of ${short(contextWindow)}` : ''
     const title = `Context  ${short(contextTokens)}${of} tokens${off ? ' · off' : ''}`
-    const stale = staleTokens > 0 ? `, ${short(staleTokens)} tokens stale` : ''
+    const stale = staleTokens > 0 ? `, ${short(staleTokens)} tokens wait for a roll` : ''
     const above = [
       theme.fg('accent', theme.bold(title)),
       '',
@@ -93,20 +95,19 @@ class Panel implements Component {
         `Outputs: ${this.#rows.length - collapsed.length} in sight, ${collapsed.length} collapsed${stale}`,
       ),
     ]
-    const below = [
-      '',
-      ...costLines(this.#report),
-      ...this.#report.receipts
-        .slice(-RECEIPTS)
-        .map((receipt) => theme.fg('muted', `  ${receiptLine(receipt)}`)),
+    const costs = ['', ...costLines(this.#report)]
+    const end = [
       theme.fg('muted', `Store: ${this.#report.store}`),
       '',
       this.#message === ''
         ? theme.fg('dim', '↑↓ choose · p pin · d drop · b bring back · esc close')
         : this.#message,
     ]
-    const free = this.#tui.terminal.rows - above.length - below.length - PI_ROWS
-    const shown = Math.max(FEWEST_ROWS, Math.min(ROWS, free))
+    const free = this.#tui.terminal.rows - above.length - costs.length - end.length - PI_ROWS
+    const most = Math.max(0, Math.min(RECEIPTS, free - ROWS_BEFORE_RECEIPTS))
+    const receipts = most === 0 ? [] : this.#report.receipts.slice(-most)
+    const below = [...costs, ...receipts.map((receipt) => theme.fg('muted', `  ${receiptLine(receipt)}`)), ...end]
+    const shown = Math.max(FEWEST_ROWS, Math.min(ROWS, free - receipts.length))
     const first = Math.max(0, Math.min(this.#selected - shown + 1, this.#rows.length - shown))
     const rows = this.#rows.slice(first, first + shown).map((row, index) => this.#row(row, first + index))
     return [...above, ...rows, ...below].map((line) => truncateToWidth(line, width))
@@ -144,36 +145,47 @@ class Panel implements Component {
 
   async #pin(row: Row): Promise<string> {
     const manager = this.#host.manager()
-    return (row.pinned ? await manager.unpin(row.id) : await manager.pin(row.id)).message
+    const change = row.pinned ? await manager.unpin(row.id) : await manager.pin(row.id)
+    return told(change, row.pinned ? `${row.id} is not pinned any more.` : `${row.id} is pinned: it does not collapse.`)
   }
 
   async #drop(row: Row): Promise<string> {
-    return (await this.#host.manager().deactivate(row.id)).message
+    const change = await this.#host.manager().deactivate(row.id)
+    const then = row.pinned ? 'it stays as long as it is pinned' : 'it collapses where that pays'
+    return told(change, `${row.id} is dropped: ${then}.`)
   }
 
   /** At the end of the conversation, where it costs its own tokens and nothing that is cached. */
   async #bringBack(row: Row): Promise<string> {
     const change = await this.#host.manager().activate(row.id)
-    if (!change.ok || change.content === undefined) return change.message
+    if (!change.ok) return change.message
+    if (change.content === undefined) return `${row.id} is active; its text is in the conversation.`
     const message = { customType: NOTICE, content: `id=${row.id}\n${change.content}`, display: false }
     this.#host.pi.sendMessage(message, { deliverAs: 'nextTurn' })
     tell(this.#ctx, `${row.id} goes to the model with your next message.`, 'info')
-    return change.message
+    return `${row.id} goes to the model with your next message.`
   }
 }
 
+/** What a key did, by the name that the list shows; where it was refused, why. */
+function told(change: SetChange, done: string): string {
+  return change.ok ? done : change.message
+}
+
 function rowsOf(report: Report): Row[] {
+  const tools = [...report.visible, ...report.collapsed].map((one) => one.tool.length)
+  const width = Math.max(0, ...tools)
+  const anyStale = report.visible.some((one) => one.stale)
+  const line = (size: string, one: { id: string; tool: string; about: string }, stale = false): string => {
+    const mark = anyStale ? `${stale ? 'stale' : '     '}  ` : ''
+    return `${size.padStart(5)}  ${one.id}  ${mark}${one.tool.padEnd(width)}  ${one.about}`
+  }
   const visible = report.visible.map((one) => ({
     id: one.id,
-    text: `${short(one.tokens).padStart(5)}  ${one.id}  ${one.stale ? 'stale  ' : ''}${one.tool} ${one.about}`,
+    text: line(short(one.tokens), one, one.stale),
     pinned: one.pinned,
     collapsed: false,
   }))
-  const collapsed = report.collapsed.map((one) => ({
-    id: one.id,
-    text: `    -  ${one.id}  ${one.tool} ${one.about}`,
-    pinned: false,
-    collapsed: true,
-  }))
+  const collapsed = report.collapsed.map((one) => ({ id: one.id, text: line('-', one), pinned: false, collapsed: true }))
   return [...visible, ...collapsed]
 }

@@ -75,7 +75,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
   const active = new Set(sets.active_set)
   const pinned = new Set(sets.pinned_set)
   const stateOf = (id: string) => ({ stale: !active.has(id) && !pinned.has(id), pinned: pinned.has(id) })
-  const messages = ctx.sessionManager.buildSessionProjection().messages
+  const projection = ctx.sessionManager.buildSessionProjection().entries
   const sums = new Map<string, number>(KINDS.map((kind) => [kind, 0]))
   const add = (kind: Kind, characters: number): void =>
     void sums.set(kind, (sums.get(kind) ?? 0) + characters)
@@ -86,15 +86,19 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
   const named = new Set<string>()
   const visible: Visible[] = []
   const collapsed: Collapsed[] = []
-  for (const message of messages) {
+  for (const { message, source } of projection.flatMap((entry) =>
+    entry.messages.map((message) => ({ message, source: entry.sourceEntry })),
+  )) {
     if (message.role === 'assistant') {
+      // As the model wrote them: arguments that have collapsed tell a person little.
+      const written = source.type === 'message' && source.message.role === 'assistant' ? source.message : message
+      for (const block of written.content) {
+        if (block.type === 'toolCall') calls.set(block.id, about(block.arguments))
+      }
       for (const block of message.content) {
         if (block.type === 'text') add("the model's words", block.text.length)
         else if (block.type === 'thinking') add("the model's words", block.thinking.length)
-        else {
-          calls.set(block.id, about(block.arguments))
-          add('tool calls', block.name.length + JSON.stringify(block.arguments).length)
-        }
+        else add('tool calls', block.name.length + JSON.stringify(block.arguments).length)
       }
     } else if (message.role === 'toolResult') {
       const text = message.content.map((block) => (block.type === 'text' ? block.text : '')).join('\n')

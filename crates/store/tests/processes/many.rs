@@ -15,7 +15,8 @@ fn together(processes: usize, count: usize, kills: usize) {
     for run in 0..kills {
         let mut worker = Worker::start(worker::command(&path, "victim", 1_000_000));
         for _ in 0..1 + run % 5 {
-            assert!(matches!(worker.next(), Some(Said::Ack(_))));
+            let said = worker.next();
+            assert!(matches!(said, Some(Said::Ack(_))), "{said:?}");
         }
         victim = acknowledged(&worker.kill()).max(victim);
     }

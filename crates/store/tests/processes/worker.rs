@@ -99,6 +99,14 @@ impl Worker {
     }
 }
 
+impl Drop for Worker {
+    /// A test that fails leaves no process behind.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// The newest acknowledged step among the lines.
 pub fn acknowledged(said: &[Said]) -> usize {
     said.iter().map(|s| if let Said::Ack(n) = s { *n } else { 0 }).max().unwrap_or(0)
