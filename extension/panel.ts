@@ -1,11 +1,11 @@
 /** The report as a screen in the terminal, with keys to pin, drop and bring back. */
 import type { ExtensionCommandContext, Theme } from '@earendil-works/pi-coding-agent'
-import { Key, matchesKey, truncateToWidth } from '@earendil-works/pi-tui'
+import { Key, matchesKey, stripTerminalSequences, truncateToWidth, visibleWidth } from '@earendil-works/pi-tui'
 import type { Component, TUI } from '@earendil-works/pi-tui'
 import type { SetChange } from '../index.js'
 import { NOTICE } from './boundary.ts'
 import { keep } from './commands.ts'
-import { sentence, tell } from './guard.ts'
+import { sentence } from './guard.ts'
 import type { Host } from './host.ts'
 import { makeReport } from './report.ts'
 import type { Report } from './report.ts'
@@ -27,10 +27,23 @@ export async function showPanel(host: Host, ctx: ExtensionCommandContext, report
   await ctx.ui.custom<void>((tui, theme, _keys, done) => new Panel(host, ctx, report, tui, theme, done))
 }
 
+/** A text in at most `width` columns: paths differ at their ends. */
+export function cutInside(text: string, width: number): string {
+  if (visibleWidth(text) <= width || width < 12) return text
+  const characters = [...text]
+  let tail = ''
+  while (visibleWidth(tail) < Math.floor(width / 2)) tail = `${characters.pop() ?? ''}${tail}`
+  // Without the codes around the mark, which would end the row's colour there.
+  return `${stripTerminalSequences(truncateToWidth(text, width - visibleWidth(tail), '…'))}${tail}`
+}
+
 /** An output in the list. */
 interface Row {
   id: string
-  text: string
+  /** Size, name and tool. */
+  head: string
+  /** What it is about; cut in the middle where it is too long. */
+  about: string
   pinned: boolean
   collapsed: boolean
 }
@@ -109,13 +122,14 @@ class Panel implements Component {
     const below = [...costs, ...receipts.map((receipt) => theme.fg('muted', `  ${receiptLine(receipt)}`)), ...end]
     const shown = Math.max(FEWEST_ROWS, Math.min(ROWS, free - receipts.length))
     const first = Math.max(0, Math.min(this.#selected - shown + 1, this.#rows.length - shown))
-    const rows = this.#rows.slice(first, first + shown).map((row, index) => this.#row(row, first + index))
+    const rows = this.#rows.slice(first, first + shown).map((row, index) => this.#row(row, first + index, width))
     return [...above, ...rows, ...below].map((line) => truncateToWidth(line, width))
   }
 
-  #row(row: Row, index: number): string {
+  #row(row: Row, index: number, width: number): string {
     const chosen = index === this.#selected
-    const text = `${chosen ? '>' : ' '} ${row.pinned ? '*' : ' '} ${row.text}`
+    const head = `${chosen ? '>' : ' '} ${row.pinned ? '*' : ' '} ${row.head}`
+    const text = head + cutInside(row.about, width - visibleWidth(head))
     if (chosen) return this.#theme.fg('accent', text)
     return row.collapsed ? this.#theme.fg('dim', text) : text
   }
@@ -162,7 +176,6 @@ class Panel implements Component {
     if (change.content === undefined) return `${row.id} is active; its text is in the conversation.`
     const message = { customType: NOTICE, content: `id=${row.id}\n${change.content}`, display: false }
     this.#host.pi.sendMessage(message, { deliverAs: 'nextTurn' })
-    tell(this.#ctx, `${row.id} goes to the model with your next message.`, 'info')
     return `${row.id} goes to the model with your next message.`
   }
 }
@@ -176,16 +189,23 @@ function rowsOf(report: Report): Row[] {
   const tools = [...report.visible, ...report.collapsed].map((one) => one.tool.length)
   const width = Math.max(0, ...tools)
   const anyStale = report.visible.some((one) => one.stale)
-  const line = (size: string, one: { id: string; tool: string; about: string }, stale = false): string => {
+  const head = (size: string, one: { id: string; tool: string }, stale = false): string => {
     const mark = anyStale ? `${stale ? 'stale' : '     '}  ` : ''
-    return `${size.padStart(5)}  ${one.id}  ${mark}${one.tool.padEnd(width)}  ${one.about}`
+    return `${size.padStart(5)}  ${one.id}  ${mark}${one.tool.padEnd(width)}  `
   }
   const visible = report.visible.map((one) => ({
     id: one.id,
-    text: line(short(one.tokens), one, one.stale),
+    head: head(short(one.tokens), one, one.stale),
+    about: one.about,
     pinned: one.pinned,
     collapsed: false,
   }))
-  const collapsed = report.collapsed.map((one) => ({ id: one.id, text: line('-', one), pinned: false, collapsed: true }))
+  const collapsed = report.collapsed.map((one) => ({
+    id: one.id,
+    head: head('-', one),
+    about: one.about,
+    pinned: false,
+    collapsed: true,
+  }))
   return [...visible, ...collapsed]
 }

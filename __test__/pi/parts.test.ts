@@ -10,6 +10,7 @@ import type { Branch } from '../../extension/messages.ts'
 import { longWait, placeOf, storeLine } from '../../extension/place.ts'
 import type { XtdbPlace } from '../../extension/place.ts'
 import { lastPoint, POINT } from '../../extension/point.ts'
+import { cutInside } from '../../extension/panel.ts'
 import { appendsTools, objectIn, Recall } from '../../extension/recall.ts'
 import { isReference, readHeader } from '../../extension/reference.ts'
 import { MAX_OUTPUT_BYTES, toolcallOf, withHeader } from '../../extension/results.ts'
@@ -466,4 +467,13 @@ describe('texts for the person', () => {
       'Store: /data/context.db',
     ])
   })
+})
+
+describe('the panel', () => {
+  test.each([
+    ['short enough', 'src/a.ts', 20, 'src/a.ts'],
+    ['a path, of which both ends tell', 'src/some/long/folder/file-17.txt', 20, 'src/some/…ile-17.txt'],
+    ['wide letters', '日本語日本語日本語日本語', 13, '日本語…日本語'],
+    ['no room', 'src/some/long/folder/file-17.txt', 5, 'src/some/long/folder/file-17.txt'],
+  ])('cuts inside: %s', (_name, text, width, cut) => expect(cutInside(text, width)).toBe(cut))
 })
