@@ -17,7 +17,7 @@ use crate::{Result, StoreError};
 pub(super) const APPLICATION_ID: i32 = 0x6374_7873; // "ctxs"
 
 /// How long a lock of another process is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A fixed size: half the pages of a commit, and long texts in fewer pieces, than with SQLite's 4 KiB.
 const PAGE_SIZE: u32 = 16 * 1024;

@@ -8,6 +8,14 @@ use crate::StoreError;
 /// could not be enlarged.
 const FULL: [i32; 1] = [ffi::SQLITE_IOERR_SHMSIZE];
 
+/// What [`HELD_CODES`] mean after all patience.
+const HELD: &str = "another process has held the store's lock for too long; end it or try again";
+
+/// Another connection holds a lock. With the last one SQLite has given up a race for the log's index after some
+/// seconds, in which its busy handler is not asked.
+const HELD_CODES: [ErrorCode; 3] =
+    [ErrorCode::DatabaseBusy, ErrorCode::DatabaseLocked, ErrorCode::FileLockingProtocolFailed];
+
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         let rusqlite::Error::SqliteFailure(code, message) = &error else {
@@ -29,9 +37,7 @@ impl From<rusqlite::Error> for StoreError {
             ErrorCode::NotADatabase => {
                 Self::Corrupt("the file is not a context store, or its first page is damaged".into())
             }
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Unavailable(
-                "another process has held the store's lock for too long; end it or try again".into(),
-            ),
+            code if HELD_CODES.contains(&code) => Self::Unavailable(HELD.into()),
             ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen => {
                 Self::Unavailable(format!("the file or its directory can't be written or opened: {text}"))
             }
@@ -43,5 +49,29 @@ impl From<rusqlite::Error> for StoreError {
 
 /// Whether an error means that another connection holds a lock.
 pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    error.sqlite_error_code().is_some_and(|code| HELD_CODES.contains(&code))
+}
+
+/// The same of an error that is in the store's words already.
+pub(super) fn is_held(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable(why) if why == HELD)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::busy(ffi::SQLITE_BUSY, true)]
+    #[case::busy_while_the_log_is_recovered(ffi::SQLITE_BUSY_RECOVERY, true)]
+    #[case::busy_with_an_old_view(ffi::SQLITE_BUSY_SNAPSHOT, true)]
+    #[case::lost_race_for_the_log(ffi::SQLITE_PROTOCOL, true)]
+    #[case::io(ffi::SQLITE_IOERR, false)]
+    #[case::full(ffi::SQLITE_FULL, false)]
+    fn locks_of_others(#[case] code: i32, #[case] held: bool) {
+        let error = || rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+        assert_eq!((is_busy(&error()), is_held(&error().into())), (held, held));
+    }
 }

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::connect;
+use super::error::is_held;
 use crate::{Result, StoreError};
 
 /// Threads for long reads.
@@ -50,7 +52,7 @@ impl Pool {
 
     /// A short read, on the caller's own thread: a row that is in memory is there sooner than another thread
     /// would have woken up.
-    pub fn here<T>(&self, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    pub fn here<T>(&self, read: impl Fn(&Connection) -> Result<T>) -> Result<T> {
         if self.jobs.read().unwrap_or_else(PoisonError::into_inner).is_none() {
             return Err(StoreError::Closed);
         }
@@ -60,7 +62,7 @@ impl Pool {
     /// A read that may take long, on a thread of the pool.
     pub async fn away<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+        read: impl Fn(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         let idle = Arc::clone(&self.idle);
@@ -87,10 +89,14 @@ impl Pool {
 }
 
 impl Idle {
-    fn with<T>(&self, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    fn with<T>(&self, read: impl Fn(&Connection) -> Result<T>) -> Result<T> {
         let pop = || self.connections.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = pop().map_or_else(|| connect::reader(&self.path), Ok)?;
-        let result = read(&connection);
+        let start = Instant::now();
+        let mut result = read(&connection);
+        while result.as_ref().is_err_and(is_held) && start.elapsed() < connect::PATIENCE {
+            result = read(&connection);
+        }
         let mut idle = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         // A connection that saw damage keeps nothing of it, so that a repaired file is read anew.
         if idle.len() < 2 * THREADS && !matches!(result, Err(StoreError::Corrupt(_))) {
