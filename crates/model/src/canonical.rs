@@ -52,7 +52,7 @@ pub fn write(value: &Value, out: &mut impl Write) -> std::io::Result<()> {
 /// Writes the canonical form of an object of these members.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_object<'a>(
     members: impl Iterator<Item = (&'a String, &'a Value)>,
     out: &mut impl Write,
