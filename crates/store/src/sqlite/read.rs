@@ -97,7 +97,7 @@ fn outline(connection: &Connection, id: &ObjectId) -> Result<Option<Outline>> {
     at_point(connection, id, AsOf::default(), Text::Left, |row, _| {
         let mut payload = row.fields()?;
         payload.remove("content");
-        if let Some(hash) = row.content_hash.and_then(Digest::from_bytes) {
+        if let Some(hash) = row.digest(row.content_hash)? {
             payload.insert("content_hash".into(), hash.to_string().into());
         }
         Ok(Outline {
@@ -216,8 +216,7 @@ pub(super) fn hashes(
     at: AsOf,
 ) -> Result<Option<(Digest, Option<Digest>)>> {
     let stored = at_point(connection, id, at, Text::Left, |row, _| {
-        let digest = |bytes: Option<&[u8]>| bytes.and_then(Digest::from_bytes);
-        Ok((digest(row.content_hash), digest(row.source_hash)))
+        Ok((row.digest(row.content_hash)?, row.digest(row.source_hash)?))
     })?;
     match stored {
         None => Ok(None),
@@ -245,7 +244,7 @@ pub(super) fn latest_form(connection: &Connection, id: &ObjectId) -> Result<Opti
             shape.nested = serde_json::from_str(nested).map_err(|_| row.damaged())?;
         }
         shape.has_text = row.text_hash.is_some();
-        let key = row.text_hash.and_then(Digest::from_bytes);
+        let key = row.digest(row.text_hash)?;
         let content: Option<i64> = sql.get(CONTENT)?;
         Ok(Form {
             seq: row.seq,

@@ -123,14 +123,21 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// The digest in one of the row's columns.
+    ///
+    /// # Errors
+    /// `STORE_CORRUPT`.
+    pub fn digest(&self, column: Option<&[u8]>) -> Result<Option<Digest>> {
+        column.map(|bytes| Digest::from_bytes(bytes).ok_or_else(|| self.damaged())).transpose()
+    }
+
     /// The payload as far as the row has it: without the content, and of a patch only the scalar fields.
     ///
     /// # Errors
     /// `STORE_CORRUPT`.
     pub fn fields(&self) -> Result<Map<String, Value>> {
         let mut fields: Map<String, Value> = serde_json::from_str(self.body).map_err(|_| self.damaged())?;
-        if let Some(hash) = self.source_hash {
-            let hash = Digest::from_bytes(hash).ok_or_else(|| self.damaged())?;
+        if let Some(hash) = self.digest(self.source_hash)? {
             fields.insert("source_hash".into(), hash.to_string().into());
         }
         Ok(fields)
