@@ -70,17 +70,16 @@ export function lookAgain(plain: readonly Block[], need: Need, files: Files): Ag
   if (text === undefined) return undefined
   const content = files.content(path)
   const whole = content !== undefined && withoutLineNumbers(text).trimEnd() === content.trimEnd()
+  const file: FileEvent | undefined = whole ? { kind: 'read', path, content } : undefined
   const part = text.length < LARGE_UNITS ? undefined : partOf(text, need.texts)
-  if (part === undefined) return { text, ...(whole && { file: { kind: 'read', path, content } }) }
+  if (part === undefined) return { text, ...(file && { file }) }
   const { first, last, place } = part
-  const lines = text.split('\n').slice(first, last)
-  const file: FileEvent | undefined = whole
-    ? { kind: 'read', path, content, offset: first + 1, limit: lines.length }
-    : undefined
+  const lines = text.split('\n')
+  const shown = lines.slice(first, last)
   return {
-    text: lines.join('\n'),
-    found: { line: place + 1, text: text.split('\n')[place] ?? '' },
-    ...(file !== undefined && { file }),
+    text: shown.join('\n'),
+    found: { line: place + 1, text: lines[place] ?? '' },
+    ...(file && { file: { ...file, offset: first + 1, limit: shown.length } }),
   }
 }
 

@@ -245,18 +245,23 @@ class Run {
     this.#again += 1
     const name = basename(need.path)
     if (again.found !== undefined && !this.#latest.some((calls) => calls.includes(name))) {
-      await this.#insert(lane, searchAgain(need.path, again.found, this.#again, moment.at), undefined)
-      lane.tally.sendAgain(await lane.policy.request(moment), moment, ASKING_TOKENS)
+      await this.#ask(lane, searchAgain(need.path, again.found, this.#again, moment.at), undefined, moment)
     }
-    await this.#insert(lane, readAgain(need.path, again, this.#again, moment.at), again.file)
-    lane.tally.sendAgain(await lane.policy.request(moment), moment, ASKING_TOKENS)
+    await this.#ask(lane, readAgain(need.path, again, this.#again, moment.at), again.file, moment)
     lane.tally.rereads += 1
   }
 
-  async #insert(lane: Lane, [answer, result]: readonly [Entry, Entry], file: FileEvent | undefined): Promise<void> {
+  /** A call that the recording does not have: an answer asks for something, and gets it. */
+  async #ask(
+    lane: Lane,
+    [answer, result]: readonly [Entry, Entry],
+    file: FileEvent | undefined,
+    moment: Moment,
+  ): Promise<void> {
     this.#cache.of(answer)
     await lane.policy.add(answer, undefined)
     await lane.policy.add(result, file)
+    lane.tally.sendAgain(await lane.policy.request(moment), moment, ASKING_TOKENS)
   }
 
   #tokens(blocks: readonly Block[]): number {
