@@ -68,6 +68,11 @@ impl Bench {
         self.outside().join("work")
     }
 
+    /// The file of the SQLite store.
+    pub fn database(&self) -> PathBuf {
+        database(self.directory.path())
+    }
+
     pub fn path(&self, name: &str) -> String {
         self.root().join(name).into_os_string().into_string().unwrap()
     }
@@ -116,10 +121,12 @@ impl Bench {
 fn open(backend: Backend, directory: &Path) -> Arc<dyn Store> {
     match backend {
         Backend::Memory => MemoryStore::new(),
-        Backend::Sqlite => {
-            SqliteStore::open(directory.join("store/context.db"), Durability::Process).unwrap()
-        }
+        Backend::Sqlite => SqliteStore::open(database(directory), Durability::Process).unwrap(),
     }
+}
+
+fn database(directory: &Path) -> PathBuf {
+    directory.join("store/context.db")
 }
 
 /// A tool call of a tool that the engine does not look into.

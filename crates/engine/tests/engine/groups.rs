@@ -32,7 +32,15 @@ async fn twenty_calls_at_once_wait_for_two_writes() {
     let engine = bench.open("s").await;
     let before = bench.latest_tx().await;
     let names: Vec<String> = (0..20).map(|n| format!("call_{n}")).collect();
-    let results = at_once(&engine, names.iter().map(|name| call(name, &format!("output of {name}")))).await;
+    // Another client's lock keeps the first write from ending before the last call has begun.
+    let other = rusqlite::Connection::open(bench.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let recording = at_once(&engine, names.iter().map(|name| call(name, &format!("output of {name}"))));
+    let (results, ()) = tokio::join!(recording, async {
+        // The calls were spawned when this is polled first, and each has begun when it is polled again.
+        tokio::task::yield_now().await;
+        other.execute_batch("ROLLBACK").unwrap();
+    });
     let ids: Vec<ObjectId> = results.into_iter().map(Result::unwrap).collect();
     assert_eq!(ids, names.iter().map(|name| ObjectId::new(name.as_str())).collect::<Vec<_>>());
     assert_eq!(bench.latest_tx().await - before, 2, "the first one alone, the others together");
