@@ -67,15 +67,15 @@ pub fn session_sets(sets: SessionSets) -> js::SessionSets {
     }
 }
 
-pub fn assembled(view: Assembled) -> js::Assembled {
-    let block = |b: Block| js::Block { id: b.id.to_string(), content: b.content };
+pub fn assembled(view: &Assembled) -> js::Assembled {
+    let block = |b: Block<'_>| js::Block { id: b.id.to_string(), content: b.content.to_owned() };
     js::Assembled {
-        system_prompt: view.system_prompt,
-        metadata_pool: view.metadata_pool,
-        chat: view.chat,
-        active_content: view.active_content,
-        text: view.text,
-        blocks: view.blocks.into_iter().map(block).collect(),
+        system_prompt: view.system_prompt().to_owned(),
+        metadata_pool: view.metadata_pool().to_owned(),
+        chat: view.chat().cloned().collect(),
+        active_content: view.active_content().to_owned(),
+        blocks: view.blocks().map(block).collect(),
+        text: view.text().to_owned(),
     }
 }
 

@@ -230,7 +230,9 @@ impl ContextManager {
     /// same state. Its cost follows the length of the conversation.
     #[napi]
     pub fn assemble<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::Assembled>> {
-        self.call(env, |open| async move { Ok(open.engine.assemble().await?) }, convert::assembled)
+        // Copied here and not where JavaScript waits.
+        let work = |open: Open| async move { Ok(convert::assembled(&open.engine.assemble().await?)) };
+        self.call(env, work, |view| view)
     }
 
     /// The latest version of an object, or null.

@@ -197,7 +197,7 @@ fn assembled(runtime: &Runtime) {
             engine.append_turn(json!({ "role": "assistant", "content": content })).await.unwrap();
         }
     });
-    let text = runtime.block_on(engine.assemble()).unwrap().text;
+    let text = runtime.block_on(engine.assemble()).unwrap().text().to_owned();
     let (mut ours, mut peer, mut again) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..100 {
         peer.push(timed(|| black_box(text.clone())).1);

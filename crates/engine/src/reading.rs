@@ -93,8 +93,8 @@ impl Engine {
         let shown = state.sight.tokens();
         let estimate = |text: &str| context_model::tokens::estimate(text) as u64;
         Ok(Stats {
-            context_tokens: if shown > 0 { shown } else { estimate(&view.text) },
-            active_tokens: view.blocks.iter().map(|block| estimate(&block.content)).sum(),
+            context_tokens: if shown > 0 { shown } else { estimate(view.text()) },
+            active_tokens: view.blocks().map(|block| estimate(block.content)).sum(),
             objects: state.sets.index().len(),
             rolls: state.rolled.count(),
         })

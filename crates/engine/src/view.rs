@@ -2,14 +2,18 @@
 //! is new. Nothing is kept before somebody asks for a view.
 
 use std::collections::{BTreeMap, HashMap};
+use std::iter;
+use std::ops::Range;
+use std::sync::Arc;
 
 use context_model::id::ObjectId;
+use context_model::object::Document;
 use context_model::render;
 use context_model::time::TxId;
 use context_store::AsOf;
 use serde_json::{Map, Value};
 
-use crate::assemble::{Assembled, Block, chat_text, render_turn};
+use crate::assemble::{Assembled, chat_text, render_turn};
 use crate::catalog::Catalog;
 use crate::engine::Inner;
 use crate::error::Result;
@@ -39,7 +43,7 @@ struct Conversation {
 }
 
 struct Turn {
-    messages: Vec<Value>,
+    messages: Arc<[Value]>,
     text: String,
 }
 
@@ -47,7 +51,8 @@ struct Turn {
 struct Active {
     catalog: u64,
     text: String,
-    blocks: Vec<Block>,
+    /// The objects, and where their contents stand in the text.
+    blocks: Arc<[(ObjectId, Range<usize>)]>,
     /// The versions that the blocks show.
     versions: Vec<Option<TxId>>,
 }
@@ -99,24 +104,57 @@ impl View {
         let prompt = self.prompt.as_deref().unwrap_or_default();
         let pool = self.pool.as_ref().map_or("", |pool| pool.text.as_str());
         let turns = self.chat.as_ref().map_or(&[][..], |conversation| &conversation.turns);
-        let (active, blocks) = self.active.as_ref().map_or(("", &[][..]), |a| (a.text.as_str(), &a.blocks));
+        let active = self.active.as_ref().map_or("", |active| active.text.as_str());
         let spoken: Vec<&str> =
             turns.iter().filter(|turn| !turn.messages.is_empty()).map(|turn| turn.text.as_str()).collect();
-        let mut parts: Vec<&str> = [prompt, pool].into_iter().filter(|part| !part.is_empty()).collect();
         // Within the section an empty paragraph is one, too.
-        if spoken.len() > 1 || spoken.iter().any(|text| !text.is_empty()) {
-            parts.extend(spoken);
+        let is_silent = spoken.len() < 2 && spoken.iter().all(|text| text.is_empty());
+        let size =
+            spoken.iter().chain([&prompt, &pool, &active]).map(|part| part.len() + SEPARATOR.len()).sum();
+        let mut text = Paragraphs { text: String::with_capacity(size), ..Paragraphs::default() };
+        let prompt = text.section(prompt);
+        let pool = text.section(pool);
+        if !is_silent {
+            for part in spoken {
+                text.push(part);
+            }
         }
-        parts.extend(Some(active).filter(|part| !part.is_empty()));
-        let text = parts.join("\n\n");
+        let active = text.section(active);
         Assembled {
-            system_prompt: prompt.to_owned(),
-            metadata_pool: pool.to_owned(),
-            chat: turns.iter().flat_map(|turn| turn.messages.iter().cloned()).collect(),
-            active_content: active.to_owned(),
-            blocks: blocks.to_vec(),
-            text,
+            text: text.text,
+            prompt,
+            pool,
+            active,
+            turns: turns.iter().map(|turn| Arc::clone(&turn.messages)).collect(),
+            blocks: self.active.as_ref().map(|active| Arc::clone(&active.blocks)).unwrap_or_default(),
         }
+    }
+}
+
+/// Between paragraphs.
+const SEPARATOR: &str = "\n\n";
+
+/// A text in the making.
+#[derive(Default)]
+struct Paragraphs {
+    text: String,
+    begun: bool,
+}
+
+impl Paragraphs {
+    /// Adds a paragraph. Returns where it stands.
+    fn push(&mut self, part: &str) -> Range<usize> {
+        if std::mem::replace(&mut self.begun, true) {
+            self.text.push_str(SEPARATOR);
+        }
+        let start = self.text.len();
+        self.text.push_str(part);
+        start..self.text.len()
+    }
+
+    /// As [`Paragraphs::push`] for a section, which is left out where it is empty.
+    fn section(&mut self, part: &str) -> Range<usize> {
+        if part.is_empty() { 0..0 } else { self.push(part) }
     }
 }
 
@@ -164,26 +202,29 @@ impl Inner {
 
     /// The fourth section; of the one before it, blocks are taken over whose version is still the latest one.
     async fn active(&self, state: &State, before: Option<Active>) -> Result<Active> {
-        let mut known: HashMap<ObjectId, (Option<TxId>, Block)> = before
-            .into_iter()
-            .flat_map(|active| active.blocks.into_iter().zip(active.versions))
-            .map(|(block, version)| (block.id.clone(), (version, block)))
-            .collect();
         let version = |id: &ObjectId| state.catalog.get(id).map(|meta| meta.tx);
-        known.retain(|id, (shown, _)| shown.is_some() && *shown == version(id));
+        let shown = before
+            .iter()
+            .flat_map(|active| active.blocks.iter().zip(&active.versions).zip(iter::repeat(&active.text)));
+        let known: HashMap<&ObjectId, &str> = shown
+            .filter(|(((id, _), shown), _)| shown.is_some() && **shown == version(id))
+            .map(|(((id, place), _), text)| (id, &text[place.clone()]))
+            .collect();
         let ids = state.sets.active().iter();
         let missing: Vec<ObjectId> = ids.filter(|id| !known.contains_key(*id)).cloned().collect();
         let found = self.store().get_many(&missing, AsOf::default()).await?;
-        for document in found.into_iter().flatten().map(|version| version.document) {
-            let Some(content) = document.content() else { continue };
-            let id = document.id().clone();
-            known.insert(id.clone(), (version(&id), Block { id, content: content.to_owned() }));
+        let found: HashMap<ObjectId, Document> =
+            found.into_iter().flatten().map(|v| (v.document.id().clone(), v.document)).collect();
+        let mut text = Paragraphs::default();
+        let (mut blocks, mut versions) = (Vec::new(), Vec::new());
+        for id in state.sets.active() {
+            let read = || found.get(id).and_then(Document::content);
+            let Some(content) = known.get(id).copied().or_else(read) else { continue };
+            let end = text.push(&render::active_block(id, content)).end;
+            blocks.push((id.clone(), end - content.len()..end));
+            versions.push(version(id));
         }
-        let (versions, blocks): (Vec<_>, Vec<_>) =
-            state.sets.active().iter().filter_map(|id| known.remove(id)).unzip();
-        let texts: Vec<String> =
-            blocks.iter().map(|block| render::active_block(&block.id, &block.content)).collect();
-        Ok(Active { catalog: state.catalog.changes(), text: texts.join("\n\n"), blocks, versions })
+        Ok(Active { catalog: state.catalog.changes(), text: text.text, blocks: blocks.into(), versions })
     }
 }
 
@@ -195,7 +236,7 @@ impl Conversation {
             let mut messages = Vec::new();
             render_turn(turn, |id| catalog.get(id).map(|meta| meta.kind.clone()), &mut messages);
             let text = chat_text(&messages);
-            self.turns.push(Turn { messages, text });
+            self.turns.push(Turn { messages: messages.into(), text });
         }
     }
 }

@@ -32,7 +32,7 @@ async fn sessions_share_objects_and_nothing_else(
 
     let sets = two.session_sets().await.unwrap();
     assert!(sets.session_index.is_empty() && sets.pinned_set.is_empty());
-    assert_eq!(two.assemble().await.unwrap().text, "");
+    assert_eq!(two.assemble().await.unwrap().text(), "");
     let result = two.index_file(&path, None).await.unwrap();
     assert_eq!((result.action, &result.id), (Action::Unchanged, &id), "the same object, the same version");
     two.deactivate(id.as_str()).await.unwrap();
@@ -99,8 +99,8 @@ async fn each_sees_the_others_writes_at_its_next_turn(
     one.index_file(&path, None).await.unwrap();
     two.append_turn(user("next")).await.unwrap();
     let view = two.assemble().await.unwrap();
-    assert!(view.metadata_pool.contains("char_count=14"), "{}", view.metadata_pool);
-    assert_eq!(view.blocks[0].content, "changed by one");
+    assert!(view.metadata_pool().contains("char_count=14"), "{}", view.metadata_pool());
+    assert_eq!(view.blocks().next().unwrap().content, "changed by one");
     assert_eq!(two.index_file(&path, None).await.unwrap().action, Action::Unchanged);
 }
 
@@ -194,7 +194,7 @@ async fn a_new_session_opened_by_many_at_once_is_one_session(
         }
         for task in tasks {
             let engine = task.await.unwrap().unwrap();
-            assert_eq!(engine.assemble().await.unwrap().text, "You help.");
+            assert_eq!(engine.assemble().await.unwrap().text(), "You help.");
         }
         for (id, versions) in [(format!("session:{session}"), 1), (format!("chat:{session}"), 1)] {
             assert_eq!(bench.versions(&ObjectId::new(id)).await.len(), versions);

@@ -48,10 +48,13 @@ async fn a_chat_is_one_document_with_a_version_for_each_step(
 
     // Outputs are in the chat as references only.
     let view = engine.assemble().await.unwrap();
-    let roles: Vec<&str> = view.chat.iter().map(|m| m["role"].as_str().unwrap()).collect();
+    let roles: Vec<&str> = view.chat().map(|m| m["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["user", "assistant", "toolResult", "assistant", "user"]);
-    assert_eq!(view.chat[2]["content"][0]["text"], "toolcall_ref id=call_1 tool=custom status=ok");
-    assert_eq!(view.chat[2]["toolCallId"], "call_1");
+    assert_eq!(
+        view.chat().nth(2).unwrap()["content"][0]["text"],
+        "toolcall_ref id=call_1 tool=custom status=ok"
+    );
+    assert_eq!(view.chat().nth(2).unwrap()["toolCallId"], "call_1");
 }
 
 #[rstest]
@@ -74,7 +77,7 @@ async fn answers_and_calls_before_any_user_message_have_a_turn_of_their_own() {
     assert_eq!(engine.append_turn(answer("Hello.")).await.unwrap(), 1);
     assert_eq!(engine.append_turn(user("Hi")).await.unwrap(), 2);
     let view = engine.assemble().await.unwrap();
-    let roles: Vec<&str> = view.chat.iter().map(|m| m["role"].as_str().unwrap()).collect();
+    let roles: Vec<&str> = view.chat().map(|m| m["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["assistant", "toolResult", "user"]);
 }
 
@@ -121,7 +124,7 @@ async fn the_sixth_call_of_a_turn_lets_the_first_go_at_once(
     assert_eq!(active(&engine).await, ids(["b", "c", "d", "e", "f"]));
     let sets = engine.session_sets().await.unwrap();
     assert_eq!(sets.metadata_pool, ids(["a", "b", "c", "d", "e", "f"]), "its metadata stays");
-    assert!(!engine.assemble().await.unwrap().active_content.contains("output of a"));
+    assert!(!engine.assemble().await.unwrap().active_content().contains("output of a"));
 }
 
 #[rstest]

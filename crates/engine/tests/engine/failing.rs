@@ -241,7 +241,7 @@ async fn a_failed_write_leaves_everything_as_it_was(
 
 /// The canonical view without what differs between two directories: their paths, and so the files' IDs.
 async fn shown(bench: &Bench, engine: &Engine) -> String {
-    let text = engine.assemble().await.unwrap().text.replace(bench.root().to_str().unwrap(), "");
+    let text = engine.assemble().await.unwrap().text().replace(bench.root().to_str().unwrap(), "");
     let sets = engine.session_sets().await.unwrap();
     let files = sets.session_index.iter().filter(|id| id.as_str().len() == 64);
     files.enumerate().fold(text, |text, (n, id)| text.replace(id.as_str(), &format!("file-{n}")))
@@ -284,7 +284,8 @@ async fn opening_that_fails_can_be_repeated(#[values(false, true)] known: bool) 
                 Engine::open(options).await.unwrap()
             }
         };
-        let text = engine.assemble().await.unwrap().text;
+        let view = engine.assemble().await.unwrap();
+        let text = view.text();
         assert!(text.starts_with("You help."), "{text}");
         assert_eq!(text.contains("ACTIVE_CONTENT"), known);
         assert!(!known || text.ends_with("\n2"), "reconciled: {text}");

@@ -60,7 +60,7 @@ async fn on_a_shared_file_system_a_link_and_its_target_are_one_object() {
     for path in ["by-directory/a.rs", "by-file", "by-link"] {
         let result = engine.index_file(path, None).await.unwrap();
         assert_eq!((&result.id, result.action), (&id, Action::Unchanged), "{path}");
-        let pool = engine.assemble().await.unwrap().metadata_pool;
+        let pool = engine.assemble().await.unwrap().metadata_pool().to_owned();
         assert!(pool.contains(&format!(" path={} ", bench.path(path))), "as the agent named it last: {pool}");
     }
     // A file that does not exist yet takes the real path of its directory.

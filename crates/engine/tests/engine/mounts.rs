@@ -34,7 +34,7 @@ async fn source_of(bench: &Bench, id: &ObjectId) -> (String, String) {
 }
 
 async fn lines(engine: &Engine) -> String {
-    engine.assemble().await.unwrap().metadata_pool
+    engine.assemble().await.unwrap().metadata_pool().to_owned()
 }
 
 #[rstest]

@@ -28,7 +28,7 @@ async fn infrastructure_is_rendered_in_its_place_and_is_in_no_set(
     assert_eq!(sets.active_set, [file.clone(), toolcall.clone()]);
 
     let view = engine.assemble().await.unwrap();
-    assert_eq!(view.system_prompt, "You help.");
+    assert_eq!(view.system_prompt(), "You help.");
     let expected = format!(
         "You help.\n\nid={file} type=file path={} file_type=text char_count=9\n\
          id=call_1 type=toolcall tool=custom status=ok\n\n\
@@ -36,8 +36,8 @@ async fn infrastructure_is_rendered_in_its_place_and_is_in_no_set(
          ACTIVE_CONTENT id={file}\ntext of a\n\nACTIVE_CONTENT id=call_1\noutput",
         bench.path("a")
     );
-    assert_eq!(view.text, expected);
-    let blocks: Vec<_> = view.blocks.iter().map(|b| (b.id.as_str(), b.content.as_str())).collect();
+    assert_eq!(view.text(), expected);
+    let blocks: Vec<_> = view.blocks().map(|b| (b.id.as_str(), b.content)).collect();
     assert_eq!(blocks, [(file.as_str(), "text of a"), ("call_1", "output")]);
 }
 
@@ -170,10 +170,10 @@ async fn strange_call_ids_are_ids_like_others(#[case] call_id: &str, #[case] exp
     assert_eq!((shown.ok, shown.content.as_deref()), (true, Some("text")), "{}", shown.message);
 
     let view = engine.assemble().await.unwrap();
-    assert_eq!(view.metadata_pool.lines().count(), 1, "one object, one line");
-    assert_eq!(view.chat.len(), 1);
+    assert_eq!(view.metadata_pool().lines().count(), 1, "one object, one line");
+    assert_eq!(view.chat().count(), 1);
     // What the line shows can be used as the ID, too.
-    let shown_id = view.metadata_pool.strip_prefix("id=").unwrap().split(' ').next().unwrap();
+    let shown_id = view.metadata_pool().strip_prefix("id=").unwrap().split(' ').next().unwrap();
     assert!(engine.pin(shown_id).await.unwrap().ok, "{shown_id}");
 }
 
@@ -203,6 +203,6 @@ async fn what_is_nested_to_the_limit_is_stored_and_read_again() {
     bench.restart().await;
     let engine = bench.open("s").await;
     assert!(engine.get(id.as_str()).await.unwrap().is_some());
-    assert_eq!(engine.assemble().await.unwrap().chat.len(), 2);
+    assert_eq!(engine.assemble().await.unwrap().chat().count(), 2);
     assert_eq!(bench.store.verify().await.unwrap(), []);
 }

@@ -160,15 +160,15 @@ async fn in_a_sandbox_mounted_files_are_read_and_others_are_only_known() {
     engine.record_toolcall(tool("guess", "bash", guess, "")).await.unwrap();
     let view = engine.assemble().await.unwrap();
     assert!(
-        view.metadata_pool.contains(" path=/workspace/a.ts file_type=ts char_count=16"),
+        view.metadata_pool().contains(" path=/workspace/a.ts file_type=ts char_count=16"),
         "{}",
-        view.metadata_pool
+        view.metadata_pool()
     );
     assert!(
-        view.metadata_pool.contains(" path=/etc/hostname file_type=text char_count=0"),
+        view.metadata_pool().contains(" path=/etc/hostname file_type=text char_count=0"),
         "{}",
-        view.metadata_pool
+        view.metadata_pool()
     );
-    assert!(!view.metadata_pool.contains("passwd"), "a guess of a shell's words is not enough");
-    assert!(!view.text.contains("root:"));
+    assert!(!view.metadata_pool().contains("passwd"), "a guess of a shell's words is not enough");
+    assert!(!view.text().contains("root:"));
 }

@@ -17,7 +17,7 @@ async fn turn(engine: &Engine, name: &str) -> TxId {
 }
 
 fn questions(view: &context_engine::Assembled) -> Vec<&str> {
-    view.chat.iter().filter(|m| m["role"] == "user").map(|m| m["content"].as_str().unwrap()).collect()
+    view.chat().filter(|m| m["role"] == "user").map(|m| m["content"].as_str().unwrap()).collect()
 }
 
 #[rstest]
@@ -40,12 +40,12 @@ async fn a_branch_change_restores_sets_and_chat_and_keeps_the_index(
     assert_eq!(sets.session_index, ids(["one", "two"]), "the union: it never shrinks");
     assert_eq!((&sets.metadata_pool, &sets.active_set), (&at_one.0.metadata_pool, &at_one.0.active_set));
     assert!(sets.pinned_set.is_empty());
-    assert_eq!(engine.assemble().await.unwrap().text, at_one.1.text, "the same state, the same bytes");
+    assert_eq!(engine.assemble().await.unwrap().text(), at_one.1.text(), "the same state, the same bytes");
 
     let three = turn(&engine, "three").await;
     assert_eq!(questions(&engine.assemble().await.unwrap()), ["about one", "about three"]);
     engine.restore(&session, two, None).await.unwrap();
-    assert_eq!(engine.assemble().await.unwrap().text, at_two.1.text);
+    assert_eq!(engine.assemble().await.unwrap().text(), at_two.1.text());
     engine.restore(&session, three, None).await.unwrap();
     assert_eq!(engine.session_sets().await.unwrap().session_index, ids(["one", "two", "three"]));
     assert_eq!(questions(&engine.assemble().await.unwrap()), ["about one", "about three"]);
@@ -77,10 +77,9 @@ async fn a_fork_takes_over_its_parents_state_and_goes_its_own_way(
     let fork = bench.watching("fork").await;
     fork.restore(parent.session_id(), point, None).await.unwrap();
     let forked = fork.assemble().await.unwrap();
-    assert_eq!(
-        (&forked.metadata_pool, &forked.chat, &forked.blocks),
-        (&view.metadata_pool, &view.chat, &view.blocks)
-    );
+    assert_eq!(forked.metadata_pool(), view.metadata_pool());
+    assert!(forked.chat().eq(view.chat()));
+    assert!(forked.blocks().eq(view.blocks()));
     let chat = bench.latest(&ObjectId::chat(fork.session_id())).await.unwrap();
     assert_eq!(chat.text("session_ref"), Some("session:fork"));
     assert_eq!(bench.versions(&ObjectId::new("one")).await.len(), 1, "the tool call is shared, not copied");
@@ -111,7 +110,7 @@ async fn a_file_that_changed_since_the_point_is_reconciled_when_a_fork_learns_of
     let fork = bench.open("fork").await;
     fork.restore(parent.session_id(), point, None).await.unwrap();
     assert_eq!(bench.latest(&file).await.unwrap().content(), Some("2"));
-    assert_eq!(fork.assemble().await.unwrap().blocks[0].content, "2");
+    assert_eq!(fork.assemble().await.unwrap().blocks().next().unwrap().content, "2");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -128,7 +127,7 @@ async fn before_everything_nothing_was_said_and_nothing_active() {
     assert!(sets.metadata_pool.is_empty() && sets.active_set.is_empty() && sets.pinned_set.is_empty());
     let chat = bench.latest(&ObjectId::new("chat:s")).await.unwrap();
     assert_eq!(chat.field("turn_count"), Some(&json!(0)));
-    assert_eq!(engine.assemble().await.unwrap().blocks, []);
+    assert_eq!(engine.assemble().await.unwrap().blocks().count(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -46,7 +46,7 @@ async fn a_resumed_session_has_the_same_sets_and_renders_the_same_bytes(
         engine.assemble().await.unwrap(),
         engine.point().await.unwrap(),
     );
-    assert!(view.metadata_pool.contains(&format!(" path={} ", bench.path("alias/a.rs"))));
+    assert!(view.metadata_pool().contains(&format!(" path={} ", bench.path("alias/a.rs"))));
     for _ in 0..3 {
         bench.restart().await;
         let tx = bench.latest_tx().await;
@@ -163,9 +163,9 @@ async fn a_source_type_of_the_future_is_shown_and_left_alone() {
 
     let resumed = bench.open("s").await;
     let view = resumed.assemble().await.unwrap();
-    assert_eq!(view.metadata_pool.lines().count(), 1);
-    assert!(view.metadata_pool.contains("file_type=csv char_count=3"), "{}", view.metadata_pool);
-    assert_eq!(view.blocks[0].content, "a,b");
+    assert_eq!(view.metadata_pool().lines().count(), 1);
+    assert!(view.metadata_pool().contains("file_type=csv char_count=3"), "{}", view.metadata_pool());
+    assert_eq!(view.blocks().next().unwrap().content, "a,b");
     assert_eq!(bench.versions(&id).await.len(), 1);
     assert_eq!(bench.latest(&id).await.unwrap().to_json()["source"], binding);
 }

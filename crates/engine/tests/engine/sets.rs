@@ -37,7 +37,7 @@ async fn an_object_moves_between_the_three_levels(
     unchanged_by(&bench, &engine, engine.deactivate(name).await.unwrap(), ErrorCode::NotActive).await;
     assert!(engine.demote(name).await.unwrap().ok);
     assert_eq!(level().await, (0, 0));
-    assert_eq!(engine.assemble().await.unwrap().metadata_pool, "");
+    assert_eq!(engine.assemble().await.unwrap().metadata_pool(), "");
     assert!(engine.promote(name).await.unwrap().ok);
     assert_eq!(level().await, (1, 0));
     engine.demote(name).await.unwrap();
@@ -194,7 +194,7 @@ fn any_sequence_of_operations_keeps_the_invariants(
             let (sets, view) = (engine.session_sets().await.unwrap(), engine.assemble().await.unwrap());
             let reopened = bench.open("s").await;
             prop_assert_eq!(reopened.session_sets().await.unwrap(), sets);
-            prop_assert_eq!(reopened.assemble().await.unwrap().text, view.text);
+            prop_assert_eq!(reopened.assemble().await.unwrap(), view);
             prop_assert_eq!(bench.store.verify().await.unwrap(), []);
             Ok(())
         })
