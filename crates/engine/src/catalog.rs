@@ -55,38 +55,32 @@ impl Meta {
     #[must_use]
     pub fn of_document(document: &Document, tx: TxId) -> Option<Self> {
         let is_null = document.content().is_none();
-        Self::build(document.object_type(), document.source(), document.payload(), is_null, tx)
+        Self::build(document.object_type(), document.source().cloned(), document.payload(), is_null, tx)
     }
 
     /// From what the store says of the latest version; `None` for an infrastructure object.
     #[must_use]
-    pub fn of_outline(outline: &Outline) -> Option<Self> {
-        Self::build(
-            outline.object_type,
-            outline.source.as_ref(),
-            &outline.payload,
-            outline.is_null,
-            outline.tx_id,
-        )
+    pub fn of_outline(outline: Outline) -> Option<Self> {
+        Self::build(outline.object_type, outline.source, &outline.payload, outline.is_null, outline.tx_id)
     }
 
     fn build(
         object_type: ObjectType,
-        source: Option<&Source>,
+        source: Option<Source>,
         payload: &Map<String, Value>,
         is_null: bool,
         tx: TxId,
     ) -> Option<Self> {
-        let text = |name: &str| payload.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |name: &str| payload.get(name).and_then(Value::as_str).unwrap_or_default();
         let kind = match object_type {
             ObjectType::File => Kind::File {
-                source: source?.clone(),
-                file_type: text("file_type"),
+                source: source?,
+                file_type: text("file_type").to_owned(),
                 char_count: payload.get("char_count").and_then(Value::as_u64).unwrap_or(0),
                 source_hash: text("source_hash").parse().ok(),
             },
             ObjectType::Toolcall => Kind::Toolcall {
-                tool: text("tool"),
+                tool: text("tool").to_owned(),
                 status: if text("status") == "fail" { Status::Fail } else { Status::Ok },
             },
             _ => return None,

@@ -177,6 +177,8 @@ impl Inner {
 
     async fn load_or_start(&self) -> Result<()> {
         let mut state = self.state.lock().await;
+        // Before the rest, so that what another client writes meanwhile counts as news.
+        state.seen = self.store().latest_tx().await?;
         if !self.load(&mut state).await? {
             let session = &self.options.session_id;
             let documents = [
@@ -193,6 +195,7 @@ impl Inner {
                     state.session_tx = Some(receipt.tx_id);
                     state.chat_tx = Some(receipt.tx_id);
                     state.point = receipt.tx_id;
+                    state.saw_own(receipt.tx_id);
                 }
                 // Another process started the same session at the same moment.
                 Err(StoreError::Conflict(_)) => {
@@ -201,7 +204,6 @@ impl Inner {
                 Err(error) => return Err(error.into()),
             }
         }
-        state.seen = self.store().latest_tx().await?;
         Ok(())
     }
 
@@ -217,8 +219,11 @@ impl Inner {
         state.point = session.tx_id.max(state.point);
 
         let ids: Vec<ObjectId> = state.sets.index().iter().cloned().collect();
-        for outline in self.store().outlines(&ids).await?.into_iter().flatten() {
-            state.learn_outline(&outline);
+        let (first, second) = ids.split_at(ids.len() / 2);
+        // Two at once, as a store has several threads that read.
+        let (first, second) = tokio::try_join!(self.store().outlines(first), self.store().outlines(second))?;
+        for outline in first.into_iter().chain(second).flatten() {
+            state.learn_outline(outline);
         }
         state.catalog.forget_displays();
         let displays = session.document.field("display_paths").and_then(Value::as_object);

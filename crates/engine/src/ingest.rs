@@ -233,9 +233,10 @@ impl Inner {
             .map(|(id, _)| id)
             .collect();
         for outline in self.store().outlines(&known).await?.into_iter().flatten() {
-            state.learn_outline(&outline);
-            self.announce_foreign(state, &outline.id);
-            state.changed.insert(outline.id);
+            let id = outline.id.clone();
+            state.learn_outline(outline);
+            self.announce_foreign(state, &id);
+            state.changed.insert(id);
         }
         state.seen = latest;
         Ok(())
@@ -248,7 +249,7 @@ impl Inner {
             return Ok(());
         }
         for outline in self.store().outlines(&unknown).await?.into_iter().flatten() {
-            state.learn_outline(&outline);
+            state.learn_outline(outline);
         }
         Ok(())
     }
@@ -264,7 +265,7 @@ impl Inner {
             return self.reload(state).await;
         }
         for outline in self.store().outlines(std::slice::from_ref(id)).await?.into_iter().flatten() {
-            state.learn_outline(&outline);
+            state.learn_outline(outline);
         }
         Ok(())
     }

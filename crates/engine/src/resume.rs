@@ -11,7 +11,7 @@ use context_model::object::Document;
 use context_model::session::Sets;
 use context_model::source::FilesystemSource;
 use context_model::time::{Timestamp, TxId};
-use context_store::{AsOf, Known, StoreError, Version};
+use context_store::{AsOf, Known, Outline, StoreError, Version};
 use serde_json::Value;
 
 use crate::catalog::Meta;
@@ -19,7 +19,7 @@ use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, Result};
 use crate::files::{self, FileState, Stamp};
 use crate::ingest::{Entry, Seen, file_id};
-use crate::paths::{Disk, Place};
+use crate::paths::{Disk, Paths, Place};
 use crate::rolls::Rolled;
 use crate::state::{Chat, Work};
 
@@ -138,9 +138,7 @@ impl Inner {
                     if let Disk::At(path) = &disk {
                         tracking.track(path, &stored.source);
                     }
-                    let agent_path = paths.display(&stored.source);
-                    let place = Place { agent_path, source: stored.source.clone(), disk };
-                    compare(place, &stored, &stamps, limit)
+                    compare(&paths, disk, stored, &stamps, limit)
                 });
                 compared.collect::<Vec<_>>()
             }));
@@ -245,8 +243,8 @@ impl Inner {
 }
 
 /// What has changed at a place, if anything. A path that was only discovered stays so until it is read.
-fn compare(place: Place, stored: &Stored, stamps: &Stamps, limit: u64) -> Compared {
-    let Disk::At(path) = &place.disk else { return Compared::Same };
+fn compare(paths: &Paths, disk: Disk, stored: Stored, stamps: &Stamps, limit: u64) -> Compared {
+    let Disk::At(path) = &disk else { return Compared::Same };
     if stored.only_discovered {
         return Compared::Same;
     }
@@ -274,7 +272,10 @@ fn compare(place: Place, stored: &Stored, stamps: &Stamps, limit: u64) -> Compar
     }
     let reason = state.reason().map(str::to_owned);
     match state.observation() {
-        Some(observation) => Compared::Changed(Seen { place, observation, reason }),
+        Some(observation) => {
+            let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
+            Compared::Changed(Seen { place, observation, reason })
+        }
         None => Compared::Same,
     }
 }
@@ -297,9 +298,10 @@ impl crate::state::State {
     }
 
     /// Takes metadata of objects that another client wrote into the catalog.
-    pub fn learn_outline(&mut self, outline: &context_store::Outline) {
+    pub fn learn_outline(&mut self, outline: Outline) {
+        let id = outline.id.clone();
         if let Some(meta) = Meta::of_outline(outline) {
-            self.catalog.put(&outline.id, meta);
+            self.catalog.put(&id, meta);
         }
     }
 }

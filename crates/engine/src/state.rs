@@ -123,6 +123,13 @@ impl State {
         if self.closed { Err(EngineError::Closed) } else { Ok(()) }
     }
 
+    /// Goes on to a transaction of this client's own, unless another client wrote before it.
+    pub fn saw_own(&mut self, tx: TxId) {
+        if tx.0 == self.seen.0 + 1 {
+            self.seen = tx;
+        }
+    }
+
     /// Notes in which turn a tool call was made or last activated, as part of a transaction in the making.
     pub fn stay(&mut self, id: &ObjectId, turn: usize, work: &mut Work) {
         work.stays_before.push((id.clone(), self.stays.insert(id.clone(), turn)));
@@ -199,9 +206,7 @@ impl Inner {
                 if changes_chat {
                     state.chat_tx = Some(receipt.tx_id);
                 }
-                if receipt.tx_id.0 == state.seen.0 + 1 {
-                    state.seen = receipt.tx_id;
-                }
+                state.saw_own(receipt.tx_id);
                 for (document, written) in work.documents.iter().zip(&receipt.written) {
                     let known = state.catalog.get(document.id()).is_some();
                     if *written && document.object_type() == ObjectType::File {

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use context_engine::{Engine, Options};
 use context_model::id::ObjectId;
 use context_model::index::Action;
+use context_model::object::Document;
+use context_store::{Store, Transaction, Write};
 use rstest::rstest;
 use serde_json::Value;
 
 use crate::bench::{Backend, Bench, answer, call, check, user};
+use crate::stepped::{Incident, Stepped};
 
 /// Two clients with a session each.
 async fn two(bench: &Bench, sessions: [&str; 2], watch: bool) -> [Engine; 2] {
@@ -102,6 +105,38 @@ async fn each_sees_the_others_writes_at_its_next_turn(
     assert!(view.metadata_pool().contains("char_count=14"), "{}", view.metadata_pool());
     assert_eq!(view.blocks().next().unwrap().content, "changed by one");
     assert_eq!(two.index_file(&path, None).await.unwrap().action, Action::Unchanged);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_while_a_session_opens_is_seen_by_it() {
+    for place in 0.. {
+        let bench = Bench::new(Backend::Memory);
+        // A place without a file, so that only the store tells of it.
+        let path = "/elsewhere/a";
+        let id = {
+            let engine = bench.open("s").await;
+            engine.index_file(path, Some(b"old".to_vec())).await.unwrap().id
+        };
+        let newer = bench.latest(&id).await.unwrap();
+        let newer = Document::file(
+            newer.source().unwrap().as_filesystem().unwrap().clone(),
+            Some("newer".into()),
+            None,
+        );
+        let transaction = Transaction { writes: vec![Write::put(newer)], expected: Vec::new() };
+        let store = Stepped::new(Arc::clone(&bench.store), Incident::Write(transaction));
+        store.arm(place);
+        let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
+        let engine = Engine::open(options).await.unwrap();
+        if !store.disarm() {
+            assert!(place > 3, "{place}");
+            break;
+        }
+        engine.append_turn(user("next")).await.unwrap();
+        let view = engine.assemble().await.unwrap();
+        assert!(view.metadata_pool().ends_with("char_count=5"), "at {place}: {}", view.metadata_pool());
+        assert_eq!(view.blocks().next().unwrap().content, "newer");
+    }
 }
 
 #[rstest]

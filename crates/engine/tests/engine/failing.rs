@@ -1,111 +1,17 @@
 //! A store that fails in the middle: the state in memory is as before, and everything works again afterwards.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
-use async_trait::async_trait;
 use context_engine::{Engine, Options, caught};
 use context_model::error::ErrorCode;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
-use context_store::{
-    AsOf, Damage, Filter, Hit, Outline, Receipt, Search, Store, StoreError, Transaction, Version,
-};
+use context_store::Store;
 use rstest::rstest;
 use serde_json::json;
 
 use crate::bench::{Backend, Bench, answer, call, tool, user};
-
-/// A store of which one call, counted from the moment it is armed, fails as a full disk does.
-struct Failing {
-    inner: Arc<dyn Store>,
-    /// Calls until one fails; negative: none does.
-    left: AtomicI64,
-}
-
-impl Failing {
-    fn arm(&self, calls: i64) {
-        self.left.store(calls, Ordering::SeqCst);
-    }
-
-    /// Whether an armed failure has happened; takes back one that has not.
-    fn disarm(&self) -> bool {
-        self.left.swap(-1, Ordering::SeqCst) < 0
-    }
-
-    fn step(&self) -> context_store::Result<()> {
-        if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| (n >= 0).then(|| n - 1)) == Ok(0) {
-            return Err(StoreError::Full("a test".into()));
-        }
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl Store for Failing {
-    async fn transact(&self, transaction: Transaction) -> context_store::Result<Receipt> {
-        self.step()?;
-        self.inner.transact(transaction).await
-    }
-
-    async fn get(&self, id: &ObjectId, at: AsOf) -> context_store::Result<Option<Version>> {
-        self.step()?;
-        self.inner.get(id, at).await
-    }
-
-    async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> context_store::Result<Vec<Option<Version>>> {
-        self.step()?;
-        self.inner.get_many(ids, at).await
-    }
-
-    async fn outlines(&self, ids: &[ObjectId]) -> context_store::Result<Vec<Option<Outline>>> {
-        self.step()?;
-        self.inner.outlines(ids).await
-    }
-
-    async fn history(&self, id: &ObjectId) -> context_store::Result<Vec<Version>> {
-        self.step()?;
-        self.inner.history(id).await
-    }
-
-    async fn query(&self, filter: &Filter) -> context_store::Result<Vec<ObjectId>> {
-        self.step()?;
-        self.inner.query(filter).await
-    }
-
-    async fn latest_tx(&self) -> context_store::Result<TxId> {
-        self.step()?;
-        self.inner.latest_tx().await
-    }
-
-    async fn changes_since(&self, tx: TxId) -> context_store::Result<BTreeMap<ObjectId, TxId>> {
-        self.step()?;
-        self.inner.changes_since(tx).await
-    }
-
-    async fn search(&self, query: &Search) -> context_store::Result<Vec<Hit>> {
-        self.step()?;
-        self.inner.search(query).await
-    }
-
-    async fn local_value(&self, name: &str, default: &str) -> context_store::Result<String> {
-        self.step()?;
-        self.inner.local_value(name, default).await
-    }
-
-    async fn verify(&self) -> context_store::Result<Vec<Damage>> {
-        self.inner.verify().await
-    }
-
-    async fn flush(&self) -> context_store::Result<()> {
-        self.inner.flush().await
-    }
-
-    async fn close(&self) -> context_store::Result<()> {
-        self.inner.close().await
-    }
-}
+use crate::stepped::{Incident, Stepped};
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
@@ -161,13 +67,13 @@ async fn run(
     }
 }
 
-async fn prepared(backend: Backend) -> (Bench, Arc<Failing>, Engine, TxId) {
+async fn prepared(backend: Backend) -> (Bench, Arc<Stepped>, Engine, TxId) {
     let bench = Bench::new(backend);
     for name in ["a", "new", "x", "y", "found"] {
         bench.write(name, name);
     }
     std::os::unix::fs::symlink(bench.root(), bench.root().join("alias")).unwrap();
-    let store = Arc::new(Failing { inner: Arc::clone(&bench.store), left: AtomicI64::new(-1) });
+    let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
     let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
     let engine = Engine::open(options).await.unwrap();
     engine.append_turn(user("one")).await.unwrap();
@@ -253,7 +159,7 @@ async fn opening_that_fails_can_be_repeated(#[values(false, true)] known: bool) 
     let mut failed = 0;
     for place in 0.. {
         let bench = Bench::new(Backend::Memory);
-        let store = Arc::new(Failing { inner: Arc::clone(&bench.store), left: AtomicI64::new(-1) });
+        let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
         let options = Options {
             store: Arc::clone(&store) as Arc<dyn Store>,
             system_prompt: Some("You help.".into()),

@@ -18,5 +18,6 @@ mod restore;
 mod resume;
 mod sets;
 mod stamps;
+mod stepped;
 mod views;
 mod watching;
