@@ -392,7 +392,7 @@ async fn an_older_schema_is_brought_up_to_date() {
 
     let now = rusqlite::Connection::open(&path).unwrap();
     let version: i64 = now.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-    assert_eq!(version, 2);
+    assert_eq!(version, 3);
 }
 
 /// An older file with damage anywhere is brought up to date or refused; what can be read of it is what it held.

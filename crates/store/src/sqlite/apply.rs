@@ -233,7 +233,8 @@ impl Open<'_> {
         };
         let row_hash = row.hash(&columns.body.digest, chain.map(|c| &c.digest));
         let sql = "INSERT INTO versions (seq, tx_id, object, valid_from, ahead, body, content, content_hash, \
-                   source_hash, base, depth, patch, nested, row_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+                   source_hash, base, depth, patch, nested, row_hash, text_hash) \
+                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
         self.connection.prepare_cached(sql)?.execute(params![
             row.seq,
             row.tx_id,
@@ -249,6 +250,7 @@ impl Open<'_> {
             row.patch,
             row.nested,
             row_hash.as_bytes(),
+            row.text_hash,
         ])?;
         Ok(seq)
     }

@@ -6,8 +6,11 @@ use super::connect::{APPLICATION_ID, Trouble};
 use crate::StoreError;
 
 /// The migrations in their order; the schema's number is how many were applied.
-pub(super) const MIGRATIONS: [&str; 2] =
-    [include_str!("migrations/0001-history.sql"), include_str!("migrations/0002-search.sql")];
+pub(super) const MIGRATIONS: [&str; 3] = [
+    include_str!("migrations/0001-history.sql"),
+    include_str!("migrations/0002-search.sql"),
+    include_str!("migrations/0003-text-hash.sql"),
+];
 
 /// The newest schema number that this version reads.
 pub(super) const SCHEMA: i64 = MIGRATIONS.len() as i64;

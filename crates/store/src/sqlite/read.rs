@@ -10,37 +10,25 @@ use context_model::patch::{self, Patch};
 use context_model::time::{Timestamp, TxId};
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 
-use super::row::{COLUMNS, Row, TABLES, TEXT, optional};
+use super::row::{CONTENT, LENGTH, Row, TEXT, Text, optional, select};
 use crate::shape::Shape;
 use crate::{AsOf, Change, Entry, Filter, Known, Outline, Result, StoreError, Version};
 
 /// The order in which the first row is the version that holds.
 const NEWEST_FIRST: &str = "ORDER BY v.valid_from DESC, v.tx_id DESC, v.seq DESC LIMIT 1";
 
-/// A row with its text, the text's length, and the number of the text.
-const WITH_TEXT: &str = "c.text, octet_length(c.text), v.content";
-/// As [`WITH_TEXT`] without the text, so that SQLite does not fetch it.
-const WITHOUT_TEXT: &str = "NULL, NULL, v.content";
-const LENGTH: usize = TEXT + 1;
-const CONTENT: usize = TEXT + 2;
-
 static AT_VALID_TIME: LazyLock<[String; 2]> = LazyLock::new(|| {
-    [WITHOUT_TEXT, WITH_TEXT].map(|more| {
-        format!(
-            "SELECT {COLUMNS}, {more} FROM {TABLES} WHERE o.object_id = ? AND v.valid_from <= ? {NEWEST_FIRST}"
-        )
-    })
+    let rest = format!("WHERE o.object_id = ? AND v.valid_from <= ? {NEWEST_FIRST}");
+    [Text::Left, Text::Fetched].map(|text| select(text, &rest))
 });
-static AT_PLACE: LazyLock<[String; 2]> = LazyLock::new(|| {
-    [WITHOUT_TEXT, WITH_TEXT].map(|more| format!("SELECT {COLUMNS}, {more} FROM {TABLES} WHERE v.seq = ?"))
-});
+static AT_PLACE: LazyLock<[String; 2]> =
+    LazyLock::new(|| [Text::Left, Text::Fetched].map(|text| select(text, "WHERE v.seq = ?")));
 static CHAIN: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT {COLUMNS} FROM {TABLES}
-         WHERE v.object = (SELECT object FROM objects WHERE object_id = ?) AND v.valid_from BETWEEN ? AND ?
+    let rest =
+        "WHERE v.object = (SELECT object FROM objects WHERE object_id = ?) AND v.valid_from BETWEEN ? AND ?
            AND v.base = ? AND v.seq <= ?
-         ORDER BY v.valid_from, v.tx_id, v.seq"
-    )
+         ORDER BY v.valid_from, v.tx_id, v.seq";
+    select(Text::Left, rest)
 });
 static LATEST_TX: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -255,13 +243,6 @@ pub(super) fn latest_form(connection: &Connection, id: &ObjectId) -> Result<Opti
             valid_time: row.times().1,
         })
     })
-}
-
-/// Whether a row's text is fetched with it: it may be long, and most questions are not about it.
-#[derive(Clone, Copy)]
-enum Text {
-    Left,
-    Fetched,
 }
 
 /// Finds the row at a point of the two times and reads it.

@@ -11,16 +11,33 @@ use serde_json::{Map, Value};
 
 use crate::{Result, StoreError};
 
-/// The columns of a [`Row`], for a statement that joins `versions v`, `objects o`, `txs t` and `contents c`.
-pub(super) const COLUMNS: &str = "v.seq, v.tx_id, t.tx_time, v.valid_from, o.object_id, o.type, o.source, \
-     v.body, c.sha256, v.content_hash, v.source_hash, v.base, v.depth, v.patch, v.nested, v.row_hash";
+/// Whether a row's text is fetched with it: it may be long, and most questions are not about it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Text {
+    Left,
+    Fetched,
+}
 
-/// The tables of a [`Row`].
-pub(super) const TABLES: &str =
-    "versions v JOIN objects o USING (object) JOIN txs t USING (tx_id) LEFT JOIN contents c USING (content)";
-
-/// The index of the text in a statement that selects [`COLUMNS`] and then `c.text`.
+/// The index of the text in a statement of [`select`].
 pub(super) const TEXT: usize = 16;
+/// The index of the text's length.
+pub(super) const LENGTH: usize = 17;
+/// The index of the text's number.
+pub(super) const CONTENT: usize = 18;
+
+/// A statement for a [`Row`], with the rest of it from `WHERE` on; in it, `v` are the versions and `o` their objects.
+pub(super) fn select(text: Text, rest: &str) -> String {
+    // The table of the texts is not touched for a row without one: each of its pages has only a few of them.
+    let (hash, text, join) = match text {
+        Text::Fetched => ("c.sha256", "c.text, octet_length(c.text)", "LEFT JOIN contents c USING (content)"),
+        Text::Left => ("(SELECT c.sha256 FROM contents c WHERE c.content = v.content)", "NULL, NULL", ""),
+    };
+    format!(
+        "SELECT v.seq, v.tx_id, t.tx_time, v.valid_from, o.object_id, o.type, o.source, v.body,
+                coalesce(v.text_hash, {hash}), v.content_hash, v.source_hash, v.base, v.depth, v.patch, v.nested, v.row_hash, {text}, v.content
+         FROM versions v JOIN objects o USING (object) JOIN txs t USING (tx_id) {join} {rest}"
+    )
+}
 
 /// A row of `versions` with what belongs to it.
 #[derive(Clone, Copy, Debug)]

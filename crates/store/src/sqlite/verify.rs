@@ -7,7 +7,7 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 use rusqlite::Connection;
 
-use super::row::{COLUMNS, Row, TABLES, TEXT, optional};
+use super::row::{Row, TEXT, Text, optional, select};
 use crate::{Damage, Result, StoreError};
 
 /// Checks every version, and the file as a whole.
@@ -57,8 +57,7 @@ fn places(connection: &Connection, damages: &mut Vec<Damage>) -> BTreeMap<i64, (
 /// Reads one version and everything that it is made of. `chains` has the intact whole versions, each with the
 /// number of intact patches that follow it so far.
 fn one(connection: &Connection, seq: i64, chains: &mut HashMap<i64, i64>) -> Result<()> {
-    let sql = format!("SELECT {COLUMNS}, c.text FROM {TABLES} WHERE v.seq = ?");
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.prepare_cached(&select(Text::Fetched, "WHERE v.seq = ?"))?;
     let mut rows = statement.query([seq])?;
     let sql = rows
         .next()?
