@@ -229,7 +229,7 @@ impl Inner {
         let displays = session.document.field("display_paths").and_then(Value::as_object);
         state.has_displays = displays.is_some();
         for (id, path) in displays.into_iter().flatten() {
-            state.catalog.set_display(&ObjectId::new(id), path.as_str().unwrap_or_default());
+            state.catalog.set_display(&ObjectId::new(id.as_str()), path.as_str().unwrap_or_default());
         }
         if let Some(chat) = self.store().get(&self.chat_id, AsOf::default()).await? {
             let turns = chat.document.field("turns").and_then(Value::as_array).map_or(0, Vec::len);

@@ -57,7 +57,7 @@ impl Engine {
             let mut work = Work { documents: vec![chat.clone()], ..Work::default() };
             state.sets.restore(&sets, &mut work.change);
             for (id, path) in displays.into_iter().flatten() {
-                let id = ObjectId::new(id);
+                let id = ObjectId::new(id.as_str());
                 if state.catalog.display(&id).is_none() {
                     work.show_as(&state, &id, path.as_str().unwrap_or_default());
                 }

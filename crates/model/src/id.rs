@@ -1,6 +1,7 @@
 //! Identifiers: opaque newtypes, so that an object ID, a session ID and a digest can't be mixed up.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,40 +14,40 @@ pub const MAX_SESSION_ID: usize = 512;
 /// The ID of an object, `xt/id` in its document (SSOT 2.2).
 ///
 /// For a sourced object it is the identity hash in hex; for an unsourced one it was assigned at creation
-/// (`chat:{sessionId}`, the harness's tool call ID, …).
+/// (`chat:{sessionId}`, the harness's tool call ID, …). Copies share the text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct ObjectId(String);
+pub struct ObjectId(Arc<str>);
 
 impl ObjectId {
     /// Takes an ID as it stands.
     #[must_use]
-    pub fn new(id: impl Into<String>) -> Self {
+    pub fn new(id: impl Into<Arc<str>>) -> Self {
         Self(id.into())
     }
 
     /// The ID of a sourced object: its identity hash in hex (SSOT 2.4).
     #[must_use]
     pub fn sourced(identity: Digest) -> Self {
-        Self(identity.to_string())
+        Self::new(identity.to_string())
     }
 
     /// The ID of a session's chat object (SSOT 2.4).
     #[must_use]
     pub fn chat(session: &SessionId) -> Self {
-        Self(format!("chat:{session}"))
+        Self::new(format!("chat:{session}"))
     }
 
     /// The ID of a session's system prompt object (SSOT 2.4).
     #[must_use]
     pub fn system_prompt(session: &SessionId) -> Self {
-        Self(format!("system_prompt:{session}"))
+        Self::new(format!("system_prompt:{session}"))
     }
 
     /// The ID of a session's wrapper object (SSOT 2.4).
     #[must_use]
     pub fn session(session: &SessionId) -> Self {
-        Self(format!("session:{session}"))
+        Self::new(format!("session:{session}"))
     }
 
     /// The `n`-th candidate for the ID of a tool call, counted from 0.
@@ -61,7 +62,7 @@ impl ObjectId {
         } else {
             call_id.to_owned()
         };
-        Self(if n == 0 { base } else { format!("{base}~{}", n + 1) })
+        Self::new(if n == 0 { base } else { format!("{base}~{}", n + 1) })
     }
 
     /// Whether this is one of the candidates for a call ID; see [`ObjectId::toolcall`].

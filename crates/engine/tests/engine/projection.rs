@@ -226,7 +226,7 @@ impl Harness {
                     shown = format!("{header}\n{text}");
                 }
             }
-            self.outputs.push(Output { id: ObjectId::new(&id), text });
+            self.outputs.push(Output { id: ObjectId::new(id.as_str()), text });
             self.push(json!({
                 "role": "toolResult", "toolCallId": id, "toolName": tool, "isError": false,
                 "content": [{ "type": "text", "text": shown }], "timestamp": self.now,
