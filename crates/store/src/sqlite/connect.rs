@@ -22,6 +22,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// A fixed size: half the pages of a commit, and long texts in fewer pieces, than with SQLite's 4 KiB.
 const PAGE_SIZE: u32 = 16 * 1024;
 
+/// So many bytes the log keeps when it begins anew.
+const LOG_LIMIT: i64 = 32 << 20;
+
 /// Opens the connection that writes, and brings the schema up to date.
 ///
 /// # Errors
@@ -52,7 +55,7 @@ pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection> 
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     // The writer copies the log back itself, after it has answered.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    connection.pragma_update(None, "journal_size_limit", 32 << 20)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_LIMIT)?;
     Ok(connection)
 }
 
@@ -63,6 +66,17 @@ pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection> 
 pub(super) fn reader(path: &Path) -> Result<Connection> {
     let connection = open(path)?;
     connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// Opens a connection that copies the log back, and does so durably.
+///
+/// # Errors
+/// `STORE_UNAVAILABLE`, `STORE_CORRUPT`.
+pub(super) fn copier(path: &Path) -> Result<Connection> {
+    let connection = open(path)?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "journal_size_limit", LOG_LIMIT)?;
     Ok(connection)
 }
 

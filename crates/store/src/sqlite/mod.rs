@@ -19,6 +19,7 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 use tokio::sync::oneshot;
 
+use self::copier::Copier;
 use self::pool::Pool;
 use self::prepare::Prepared;
 use self::read::Quick;
@@ -32,6 +33,7 @@ use crate::{
 
 mod apply;
 mod connect;
+mod copier;
 mod error;
 mod migrate;
 mod pool;
@@ -87,7 +89,8 @@ impl SqliteStore {
         let connection = connect::writer(&path, durability)?;
         let pool = Pool::new(path.clone())?;
         let (sender, jobs) = mpsc::channel();
-        let writer = Writer { connection, clock, heads: RefCell::default(), unindexed: false };
+        let copier = Copier::new(&path);
+        let writer = Writer { connection, clock, heads: RefCell::default(), copier, unindexed: false };
         let thread = std::thread::Builder::new()
             .name("store-write".into())
             .spawn(move || writer.run(&jobs))

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::apply::{self, Newest};
 use super::connect::{Trouble, patiently};
+use super::copier::Copier;
 use super::prepare::Prepared;
 use super::search;
 use crate::clock::Clock;
@@ -39,6 +40,7 @@ pub(super) struct Writer {
     pub connection: Connection,
     pub clock: Clock,
     pub heads: RefCell<Heads>,
+    pub copier: Copier,
     /// Whether versions may wait for the search index.
     pub unindexed: bool,
 }
@@ -186,31 +188,25 @@ impl Writer {
         })
     }
 
-    /// Copies a long log back into the database. Nobody waits for it, and what fails is repeated later.
-    fn checkpoint(&self) {
-        let pages = |mode: &str| {
-            let sql = format!("PRAGMA wal_checkpoint({mode})");
-            let mut statement = self.connection.prepare_cached(&sql)?;
-            statement.query_row([], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))
+    /// Has a long log copied back into the database.
+    fn checkpoint(&mut self) {
+        let waiting = || {
+            let mut statement = self.connection.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?;
+            statement.query_row([], |row| Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?))
         };
-        let done = pages("NOOP").and_then(|(log, copied)| match log - copied {
-            waiting if waiting < CHECKPOINT => Ok((0, 0)),
-            // Under steady load of several processes the log never comes to its end by itself.
-            waiting if waiting < 4 * CHECKPOINT => pages("PASSIVE"),
-            _ => pages("RESTART"),
-        });
-        if let Err(error) = done {
-            tracing::warn!(code = ?error.sqlite_error_code(), "the log could not be copied back");
+        match waiting() {
+            Ok(pages) if pages < CHECKPOINT => {}
+            Ok(_) => self.copier.nudge(),
+            Err(error) => {
+                tracing::warn!(code = ?error.sqlite_error_code(), "the log's length could not be read");
+            }
         }
     }
 
     /// Copies everything back into the database, durable also where commits are not synced.
     pub fn flush(&mut self) -> Result<()> {
         self.index_all()?;
-        patiently(|| {
-            self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
-            Ok(())
-        })
+        self.copier.copy()
     }
 
     /// A value of the `local` table; the first default is kept.

@@ -1,0 +1,105 @@
+//! The thread that copies the log back into the database, so that no write waits for it.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+
+use super::connect::{self, patiently};
+use crate::{Result, StoreError};
+
+/// From this many pages in the log on it is made to begin anew: under steady load it never comes to its end by itself.
+const LONG: i64 = 2000;
+
+/// A request: to copy sometime, or to copy now and tell.
+type Ask = Option<mpsc::Sender<Result<()>>>;
+
+/// The thread, from the moment when there is something to copy.
+pub(super) struct Copier {
+    path: PathBuf,
+    running: Option<(SyncSender<Ask>, JoinHandle<()>)>,
+}
+
+impl Copier {
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), running: None }
+    }
+
+    /// Copies, soon. Nobody waits for it, and what fails is repeated later.
+    pub fn nudge(&mut self) {
+        match self.start() {
+            // Where a request waits already, it will do for this one, too.
+            Ok(asks) => drop(asks.try_send(None)),
+            Err(error) => tracing::warn!(code = %error.code(), "the log can't be copied back"),
+        }
+    }
+
+    /// Copies everything that was written before the call.
+    ///
+    /// # Errors
+    /// `STORE_FULL`, `STORE_UNAVAILABLE`.
+    pub fn copy(&mut self) -> Result<()> {
+        let (reply, answer) = mpsc::channel();
+        self.start()?.send(Some(reply)).map_err(|_| stopped())?;
+        answer.recv().map_err(|_| stopped())?
+    }
+
+    fn start(&mut self) -> Result<&SyncSender<Ask>> {
+        let (asks, _) = match self.running.take() {
+            Some(running) => self.running.insert(running),
+            None => {
+                let connection = connect::copier(&self.path)?;
+                let (sender, asks) = mpsc::sync_channel(1);
+                let thread = std::thread::Builder::new().name("store-copy".into());
+                let thread = thread
+                    .spawn(move || work(&connection, &asks))
+                    .map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))?;
+                self.running.insert((sender, thread))
+            }
+        };
+        Ok(asks)
+    }
+}
+
+impl Drop for Copier {
+    fn drop(&mut self) {
+        if let Some((asks, thread)) = self.running.take() {
+            drop(asks);
+            // It has told of its failures.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(connection: &Connection, asks: &Receiver<Ask>) {
+    while let Ok(ask) = asks.recv() {
+        let done = copy(connection);
+        match (ask, done) {
+            // Whoever has gone away needs no answer.
+            (Some(reply), done) => drop(reply.send(done)),
+            (None, Err(error)) => tracing::warn!(code = %error.code(), "the log could not be copied back"),
+            (None, Ok(())) => {}
+        }
+    }
+}
+
+fn copy(connection: &Connection) -> Result<()> {
+    let pages = |mode: &str| {
+        let sql = format!("PRAGMA wal_checkpoint({mode})");
+        patiently(|| {
+            let mut statement = connection.prepare_cached(&sql)?;
+            Ok(statement.query_row([], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))?)
+        })
+    };
+    let (log, copied) = pages("PASSIVE")?;
+    if log >= LONG && copied < log {
+        // This one holds up the writers, but only a little is left to copy.
+        pages("RESTART")?;
+    }
+    Ok(())
+}
+
+fn stopped() -> StoreError {
+    StoreError::Unavailable("the thread that copies the log back has stopped; open the store again".into())
+}
