@@ -283,7 +283,7 @@ fn tree(runtime: &Runtime) {
 async fn index_all(engine: &Engine, paths: &[String]) {
     let mut running = JoinSet::new();
     for path in paths {
-        if running.len() >= 64 {
+        if running.len() >= 256 {
             running.join_next().await.unwrap().unwrap();
         }
         let (engine, path) = (engine.clone(), path.clone());

@@ -19,7 +19,10 @@ use crate::record::ToolcallInput;
 use crate::state::{State, Work};
 
 /// As many jobs become durable by one write at most.
-const GROUP: usize = 64;
+const GROUP: usize = 256;
+
+/// And no more once they have so many bytes of text: a transaction is in memory as a whole.
+const BYTES: usize = 8 << 20;
 
 /// Something to record.
 pub(crate) enum Job {
@@ -44,6 +47,12 @@ pub(crate) struct Waiting {
 }
 
 impl Job {
+    /// The length of its texts.
+    fn bytes(&self) -> usize {
+        let content = if let Self::Toolcall(input, _) = self { input.content.len() } else { 0 };
+        content + self.seen().map(|seen| seen.observation.text().map_or(0, str::len)).sum::<usize>()
+    }
+
     fn seen(&self) -> impl Iterator<Item = &Seen> {
         let (observed, files): (&[_], &[_]) = match self {
             Self::Toolcall(_, observed) => (&observed.files, &[]),
@@ -81,8 +90,14 @@ impl Inner {
             }
             let group: Vec<Waiting> = {
                 let mut waiting = self.waiting();
-                let count = waiting.len().min(GROUP);
-                waiting.drain(..count).collect()
+                let mut bytes = 0;
+                let fits = |one: &&Waiting| {
+                    bytes += one.job.bytes();
+                    bytes <= BYTES
+                };
+                let count = waiting.iter().take(GROUP).take_while(fits).count();
+                let some = waiting.len().min(count.max(1));
+                waiting.drain(..some).collect()
             };
             let (jobs, replies): (Vec<Job>, Vec<_>) = group.into_iter().map(|w| (w.job, w.reply)).unzip();
             for (result, reply) in self.perform_all(&mut state, &jobs).await.into_iter().zip(replies) {

@@ -169,13 +169,19 @@ impl State {
 impl Inner {
     /// Writes a transaction and takes its documents into the catalog; on failure all is as before.
     /// `None` when there was nothing to write.
-    pub(crate) async fn save(&self, state: &mut State, work: Work) -> Result<Option<Receipt>> {
+    pub(crate) async fn save(&self, state: &mut State, mut work: Work) -> Result<Option<Receipt>> {
         let mut session_patch = work.change.patch().clone();
         session_patch.extend(work.session.clone());
         let changes_session = !session_patch.is_empty();
         let changes_chat = !work.chat.is_empty() || work.documents.iter().any(|d| *d.id() == self.chat_id);
         let mut expected = work.expected.clone();
-        let mut writes: Vec<Write> = work.documents.iter().cloned().map(Write::put).collect();
+        let new: Vec<(ObjectId, ObjectType, Option<Meta>)> = work
+            .documents
+            .iter()
+            .map(|d| (d.id().clone(), d.object_type(), Meta::of_document(d, TxId(0))))
+            .collect();
+        // Given away and not copied: their texts may be long.
+        let mut writes: Vec<Write> = work.documents.drain(..).map(Write::put).collect();
         if !work.chat.is_empty() {
             writes.push(Write::Patch {
                 id: self.chat_id.clone(),
@@ -207,15 +213,13 @@ impl Inner {
                     state.chat_tx = Some(receipt.tx_id);
                 }
                 state.saw_own(receipt.tx_id);
-                for (document, written) in work.documents.iter().zip(&receipt.written) {
-                    let known = state.catalog.get(document.id()).is_some();
-                    if *written && document.object_type() == ObjectType::File {
-                        state.changed.insert(document.id().clone());
+                state.view.after(&work, new.iter().map(|(id, ..)| id), &self.chat_id, &self.prompt_id);
+                for ((id, object_type, meta), written) in new.into_iter().zip(&receipt.written) {
+                    if *written && object_type == ObjectType::File {
+                        state.changed.insert(id.clone());
                     }
-                    if (*written || !known)
-                        && let Some(meta) = Meta::of_document(document, receipt.tx_id)
-                    {
-                        state.catalog.put(document.id(), meta);
+                    if let Some(meta) = meta.filter(|_| *written || state.catalog.get(&id).is_none()) {
+                        state.catalog.put(&id, Meta { tx: receipt.tx_id, ..meta });
                     }
                 }
                 for (id, path) in &work.displays {
@@ -229,7 +233,6 @@ impl Inner {
                         state.sight.start_turn(&state.sets);
                     }
                 }
-                state.view.after(&work, &self.chat_id, &self.prompt_id);
                 for id in work.change.touched() {
                     state.sight.touch(id, &state.sets);
                 }

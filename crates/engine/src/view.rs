@@ -59,9 +59,20 @@ struct Active {
 
 impl View {
     /// Follows a transaction of this client's that has become durable.
-    pub fn after(&mut self, work: &Work, chat: &ObjectId, prompt: &ObjectId) {
-        if work.documents.iter().any(|document| document.id() == prompt) {
-            self.prompt = None;
+    pub fn after<'a>(
+        &mut self,
+        work: &Work,
+        written: impl Iterator<Item = &'a ObjectId>,
+        chat: &ObjectId,
+        prompt: &ObjectId,
+    ) {
+        for id in written {
+            if id == prompt {
+                self.prompt = None;
+            }
+            if id == chat {
+                self.chat = None;
+            }
         }
         if !work.change.touched().is_empty() {
             self.pool = None;
@@ -69,9 +80,6 @@ impl View {
                 // The blocks may be of use, but not as they stand.
                 active.catalog = u64::MAX;
             }
-        }
-        if work.documents.iter().any(|document| document.id() == chat) {
-            self.chat = None;
         }
         if let Some(conversation) = &mut self.chat {
             if work.chat.change(&mut conversation.chat).is_ok() {

@@ -27,6 +27,14 @@ pub enum Observation {
     Deleted,
 }
 
+impl Observation {
+    /// The text that was read, where it is kept.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        if let Self::Read { text, .. } = self { text.as_deref() } else { None }
+    }
+}
+
 /// What indexing did to the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
