@@ -77,7 +77,7 @@ impl Engine {
             let reason = self.inner.read_first(&id).await?;
             state = self.inner.lock().await?;
             if state.catalog.get(&id).is_none_or(|meta| meta.is_null) {
-                let message = format!("{} has no text: {reason}", render::word(id.as_str()));
+                let message = format!("{} has no text: {reason}", render::word(name));
                 return Ok(refuse(id, ErrorCode::NullContent, message));
             }
         }
@@ -100,7 +100,7 @@ impl Engine {
         let visible = state.sight.shows_whole(&id);
         let arguments = version.document.field("args").and_then(Value::as_object);
         let arguments = arguments.filter(|_| state.hides_arguments(&id)).cloned();
-        Ok(SetChange { visible, arguments, ..done(id, "is active", Some(shown)) })
+        Ok(SetChange { visible, arguments, ..done(id, name, "is active", Some(shown)) })
     }
 
     /// Takes an object out of the active set; it stays in the pool (SSOT 3.3).
@@ -185,12 +185,12 @@ impl Engine {
             let outcome = match apply(&mut state, &id, &mut work) {
                 Ok(outcome) => outcome,
                 Err((code, why)) => {
-                    let message = format!("{} {why}", render::word(id.as_str()));
+                    let message = format!("{} {why}", render::word(name));
                     return Ok(refuse(id, code, message));
                 }
             };
             match self.inner.save(&mut state, work).await {
-                Ok(_) => return Ok(done(id, outcome, None)),
+                Ok(_) => return Ok(done(id, name, outcome, None)),
                 Err(error) => self.inner.retry(&mut state, attempt, error).await?,
             }
         }
@@ -274,7 +274,7 @@ impl Inner {
             Err(refusal) => return Ok(refusal),
         };
         let at = AsOf { known: Some(Known::Tx(tx)), valid_time: None };
-        let label = format!("{}@{tx}", render::word(id.as_str()));
+        let label = format!("{}@{tx}", render::word(name));
         let Some(version) = self.store().get(&id, at).await? else {
             let message = format!("{label} does not exist: the object's first version is newer");
             return Ok(refuse(id, ErrorCode::UnknownObject, message));
@@ -344,8 +344,9 @@ fn content_part(version: &Version, part: Option<&Part>) -> std::result::Result<S
     Ok(passage.text)
 }
 
-fn done(id: ObjectId, outcome: &str, content: Option<String>) -> SetChange {
-    let message = format!("{} {outcome}", render::word(id.as_str()));
+/// The sentence names the object as the caller did: a model that knows a handle need not read the ID.
+fn done(id: ObjectId, name: &str, outcome: &str, content: Option<String>) -> SetChange {
+    let message = format!("{} {outcome}", render::word(name));
     SetChange { ok: true, id, message, code: None, content, arguments: None, visible: false }
 }
 

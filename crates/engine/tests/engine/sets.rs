@@ -86,7 +86,13 @@ async fn a_handle_and_a_full_id_name_the_same_object() {
     let bench = Bench::new(Backend::Sqlite);
     let engine = bench.open("s").await;
     let birth = engine.receive(call("call_1", "text")).await.unwrap();
-    assert!(engine.deactivate(&birth.handle).await.unwrap().ok);
+    let change = engine.deactivate(&birth.handle).await.unwrap();
+    assert!(change.ok);
+    assert_eq!(
+        change.message,
+        format!("{} is inactive; its metadata stays", birth.handle),
+        "named as it was asked for"
+    );
     let shown = engine.activate(&birth.handle, None).await.unwrap();
     assert_eq!((shown.id.as_str(), shown.content.as_deref()), ("call_1", Some("text")));
     assert_eq!(engine.get(&birth.handle).await.unwrap(), engine.get("call_1").await.unwrap());
