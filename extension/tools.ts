@@ -115,7 +115,7 @@ function whole(change: SetChange): string {
 
 /** The same where active contents have a section of their own; an old version is in no set. */
 function below(change: SetChange): string {
-  return change.message.endsWith(' is active') ? `${change.message}; its content is below` : whole(change)
+  return change.message.endsWith(' is active') ? `${change.message}; its content is below, under its full id` : whole(change)
 }
 
 /** A refusal becomes a failed result with the engine's sentence. */

@@ -62,7 +62,7 @@ test.each<Api>(['openai-completions', 'anthropic-messages'])(
     expect(below(later)).toContain(edited)
     expect(resultsById(back).get('call_back')).toBe('toolcall_ref id=call_back tool=activate status=ok')
     expect(below(back)).toContain(`ACTIVE_CONTENT id=call_b\n${b}`)
-    expect(below(back)).toContain('call_b is active; its content is below')
+    expect(below(back)).toMatch(/^[0-9a-f]{8} is active; its content is below, under its full id$/m)
     // What is sent is what the canonical view has, and the person's session file has the texts.
     const stored = messagesOf(readSession(sessionFile).entries, 'toolResult')
     expect(stored[1]!['content'][0].text).toBe(b)
