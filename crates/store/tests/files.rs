@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use context_model::error::ErrorCode;
 use context_model::hash::Digest;
@@ -402,8 +403,8 @@ async fn a_damaged_older_schema_is_brought_up_to_date_or_refused() {
     let original = place.path().join("original.db");
     older(&original);
     let bytes = fs::read(&original).unwrap();
-    let limit = std::time::Duration::from_secs(if is_long() { 600 } else { 5 });
-    let start = std::time::Instant::now();
+    let limit = Duration::from_secs(if is_long() { 600 } else { 5 });
+    let start = Instant::now();
     let (mut next, mut opened, mut refused) = (numbers(), 0, 0);
     for n in 0..if is_long() { 1_000_000 } else { 200 } {
         if start.elapsed() > limit {
@@ -491,9 +492,9 @@ fn threads_end_with_the_store(#[case] close: bool) {
         assert!(!log.exists());
     }
     drop(store);
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(20);
     while log.exists() {
-        assert!(std::time::Instant::now() < deadline, "a connection is still open");
+        assert!(Instant::now() < deadline, "a connection is still open");
         std::thread::yield_now();
     }
     // Another store can be opened at once, and finds everything.
@@ -510,6 +511,35 @@ fn threads_end_with_the_store(#[case] close: bool) {
 }
 
 /// Errors name objects and causes, and never what documents hold.
+/// Somebody looks at one state for long, with `sqlite3` or by an export: the log grows, and no write waits for it. Once
+/// that has ended, the log is copied back and begins anew.
+#[tokio::test]
+async fn a_long_read_holds_up_no_write() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    let store = open(&path);
+    write(&store, vec![Write::put(chat())]).await;
+    let reader = rusqlite::Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT * FROM versions").unwrap();
+    let mut longest = Duration::ZERO;
+    for n in 0..70 {
+        let text = format!("{n} {}", "x".repeat(1 << 20));
+        let start = Instant::now();
+        write(&store, vec![Write::put(file(&format!("/{n}"), &text))]).await;
+        longest = longest.max(start.elapsed());
+    }
+    // A write that waits does so for the 30 seconds after which a lock is given up.
+    assert!(longest < Duration::from_secs(20), "{longest:?}");
+    let log = || fs::metadata(place.path().join("store.db-wal")).unwrap().len();
+    assert!(log() > 64 << 20, "{}", log());
+
+    reader.execute_batch("COMMIT").unwrap();
+    store.flush().await.unwrap();
+    write(&store, vec![turn(1)]).await;
+    assert!(log() <= 32 << 20, "{}", log());
+    store.close().await.unwrap();
+}
+
 #[tokio::test]
 async fn errors_hold_no_content() {
     let place = tempfile::tempdir().unwrap();

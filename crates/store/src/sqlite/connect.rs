@@ -69,12 +69,14 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Opens a connection that copies the log back, and does so durably.
+/// Opens a connection that copies the log back, and does so durably. It gives up soon where somebody else is at it or
+/// reads: while it waits, nobody can write.
 ///
 /// # Errors
 /// `STORE_UNAVAILABLE`, `STORE_CORRUPT`.
 pub(super) fn copier(path: &Path) -> Result<Connection> {
-    let connection = open(path)?;
+    let mut connection = open(path)?;
+    wait_for_locks(&mut connection, Duration::from_millis(10))?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "journal_size_limit", LOG_LIMIT)?;
     Ok(connection)
@@ -153,16 +155,7 @@ fn open(path: &Path) -> Result<Connection> {
     if connection.is_readonly("main")? {
         return Err(unusable("the file is read-only; make it writable or choose another path"));
     }
-    let begin = std::cell::Cell::new(Instant::now());
-    connection.busy_handler(Some(move |count| {
-        if count == 0 {
-            begin.set(Instant::now());
-        }
-        // Short pauses first: a commit takes a fraction of a millisecond, and SQLite's own steps of up to
-        // 100 ms make a second writer wait behind a busy one for seconds.
-        thread::sleep(Duration::from_micros(if count < 100 { 100 } else { 1000 }));
-        begin.get().elapsed() < PATIENCE
-    }))?;
+    wait_for_locks(&mut connection, PATIENCE)?;
     // The plans do not depend on what is asked for; without this SQLite makes a new one for each value it binds.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "mmap_size", 0)?;
@@ -173,6 +166,20 @@ fn open(path: &Path) -> Result<Connection> {
     connection.pragma_update(None, "cache_size", -8192)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
+}
+
+fn wait_for_locks(connection: &mut Connection, patience: Duration) -> Result<()> {
+    let begin = std::cell::Cell::new(Instant::now());
+    connection.busy_handler(Some(move |count| {
+        if count == 0 {
+            begin.set(Instant::now());
+        }
+        // Short pauses first: a commit takes a fraction of a millisecond, and SQLite's own steps of up to
+        // 100 ms make a second writer wait behind a busy one for seconds.
+        thread::sleep(Duration::from_micros(if count < 100 { 100 } else { 1000 }));
+        begin.get().elapsed() < patience
+    }))?;
+    Ok(())
 }
 
 /// Looks at what is at the path without SQLite, so that a file that is not a store stays as it is. Returns

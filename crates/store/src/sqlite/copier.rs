@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 
-use super::connect::{self, patiently};
+use super::connect::{self, Trouble, patiently};
 use crate::{Result, StoreError};
 
-/// From this many pages in the log on it is made to begin anew: under steady load it never comes to its end by itself.
+/// After this many pages the log is made to begin anew: under steady load it never comes to its end by itself.
 const LONG: i64 = 2000;
 
 /// A request: to copy sometime, or to copy now and tell.
@@ -73,8 +73,9 @@ impl Drop for Copier {
 }
 
 fn work(connection: &Connection, asks: &Receiver<Ask>) {
+    let mut limit = LONG;
     while let Ok(ask) = asks.recv() {
-        let done = copy(connection);
+        let done = patiently(|| copy(connection, &mut limit));
         match (ask, done) {
             // Whoever has gone away needs no answer.
             (Some(reply), done) => drop(reply.send(done)),
@@ -84,18 +85,21 @@ fn work(connection: &Connection, asks: &Receiver<Ask>) {
     }
 }
 
-fn copy(connection: &Connection) -> Result<()> {
+/// Copies what can be copied. A log of more than `limit` pages is made to begin anew, which `limit` keeps account of.
+fn copy(connection: &Connection, limit: &mut i64) -> std::result::Result<(), Trouble> {
     let pages = |mode: &str| {
-        let sql = format!("PRAGMA wal_checkpoint({mode})");
-        patiently(|| {
-            let mut statement = connection.prepare_cached(&sql)?;
-            Ok(statement.query_row([], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))?)
-        })
+        let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({mode})"))?;
+        statement
+            .query_row([], |row| Ok((row.get::<_, bool>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))
     };
-    let (log, copied) = pages("PASSIVE")?;
-    if log >= LONG && copied < log {
-        // This one holds up the writers, but only a little is left to copy.
-        pages("RESTART")?;
+    let (_, log, copied) = pages("PASSIVE")?;
+    if copied == log {
+        *limit = LONG;
+    } else if log >= *limit {
+        // Nobody can write meanwhile, but only a little is left to copy, unless somebody reads an old state: then the
+        // log grows until that has ended.
+        let (is_held, ..) = pages("RESTART")?;
+        *limit = if is_held { log + LONG } else { LONG };
     }
     Ok(())
 }
