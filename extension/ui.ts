@@ -18,7 +18,8 @@ export async function showStatus(host: Host, ctx: ExtensionContext): Promise<voi
   if (boundary === undefined) return
   try {
     const { figures, off } = boundary
-    const { active_set: active } = await boundary.manager.sessionSets()
+    const { manager } = boundary
+    const [{ active_set: active }, state] = await Promise.all([manager.sessionSets(), manager.storeState()])
     const window = ctx.model?.contextWindow ?? 0
     const parts = [
       `ctx ${short(figures.contextTokens)}${window > 0 ? `/${short(window)}` : ''}`,
@@ -27,7 +28,7 @@ export async function showStatus(host: Host, ctx: ExtensionContext): Promise<voi
     const saved = savings(figures.saved, ctx.model?.cost.input ?? 0)
     if (saved !== undefined) parts.push(`saved ${saved}`)
     if (off) parts.push('off')
-    const wait = longWait(await boundary.manager.storeState(), Date.now())
+    const wait = longWait(state, Date.now())
     if (wait !== undefined) parts.push(wait)
     ctx.ui.setStatus('context', parts.join(' · '))
   } catch {
