@@ -515,10 +515,10 @@ fn threads_end_with_the_store(#[case] close: bool) {
 /// that has ended, the log is copied back and begins anew.
 #[tokio::test]
 async fn a_long_read_holds_up_no_write() {
-    // In memory where there is such a place, so that no write waits for a busy disk either.
-    let place = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.db");
-    let store = open(&path);
+    // Without a sync for each, so that no write waits for a busy disk either.
+    let store = SqliteStore::open(&path, Durability::Process).unwrap();
     write(&store, vec![Write::put(chat())]).await;
     let reader = rusqlite::Connection::open(&path).unwrap();
     reader.execute_batch("BEGIN; SELECT * FROM versions").unwrap();
@@ -530,7 +530,7 @@ async fn a_long_read_holds_up_no_write() {
         longest = longest.max(start.elapsed());
     }
     // A write that waits does so for the 30 seconds after which a lock is given up.
-    assert!(longest < Duration::from_secs(20), "{longest:?}");
+    assert!(longest < Duration::from_secs(25), "{longest:?}");
     let log = || fs::metadata(place.path().join("store.db-wal")).unwrap().len();
     assert!(log() > 64 << 20, "{}", log());
 
