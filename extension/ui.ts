@@ -17,8 +17,7 @@ export async function showStatus(host: Host, ctx: ExtensionContext): Promise<voi
   const { boundary } = host
   if (boundary === undefined) return
   try {
-    const { figures, off } = boundary
-    const { manager } = boundary
+    const { figures, manager, off } = boundary
     const [{ active_set: active }, state] = await Promise.all([manager.sessionSets(), manager.storeState()])
     const window = ctx.model?.contextWindow ?? 0
     const parts = [

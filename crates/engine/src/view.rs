@@ -2,7 +2,6 @@
 //! is new. Nothing is kept before somebody asks for a view.
 
 use std::collections::{BTreeMap, HashMap};
-use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -211,13 +210,14 @@ impl Inner {
     /// The fourth section; of the one before it, blocks are taken over whose version is still the latest one.
     async fn active(&self, state: &State, before: Option<Active>) -> Result<Active> {
         let version = |id: &ObjectId| state.catalog.get(id).map(|meta| meta.tx);
-        let shown = before
-            .iter()
-            .flat_map(|active| active.blocks.iter().zip(&active.versions).zip(iter::repeat(&active.text)));
-        let known: HashMap<&ObjectId, &str> = shown
-            .filter(|(((id, _), shown), _)| shown.is_some() && **shown == version(id))
-            .map(|(((id, place), _), text)| (id, &text[place.clone()]))
-            .collect();
+        let mut known: HashMap<&ObjectId, &str> = HashMap::new();
+        if let Some(before) = &before {
+            for ((id, place), shown) in before.blocks.iter().zip(&before.versions) {
+                if shown.is_some() && *shown == version(id) {
+                    known.insert(id, &before.text[place.clone()]);
+                }
+            }
+        }
         let ids = state.sets.active().iter();
         let missing: Vec<ObjectId> = ids.filter(|id| !known.contains_key(*id)).cloned().collect();
         let found = self.store().get_many(&missing, AsOf::default()).await?;
