@@ -168,6 +168,8 @@ impl Attachments {
                 }
                 plan.needs_watch(path)
             };
+            let watched = matches!(before, Presence::Watched(_));
+            let needed = needed && (watched || !self.waits_for_nothing(path));
             let idle = matches!(before, Presence::Idle(_));
             let after = if same && !renew && idle != needed {
                 before
@@ -198,6 +200,13 @@ impl Attachments {
                 self.look(&child, cause.max(Cause::Touched), report);
             }
         }
+    }
+
+    /// Whether a quiet directory is to be watched only for directories that are there, and not looked at yet. One that
+    /// is gone when it is looked at starts the watch ([`Attachments::balance`]).
+    fn waits_for_nothing(&self, path: &Utf8Path) -> bool {
+        let awaited = self.listener.plan().awaited(path);
+        !awaited.is_empty() && awaited.iter().all(|child| identity::of(child).is_some())
     }
 
     /// Starts or ends the watch of a quiet directory, which depends on its children. True if it started.

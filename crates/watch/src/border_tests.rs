@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,17 +10,20 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rstest::rstest;
 
 use crate::listen::Listener;
-use crate::native::{Native, Notify, Refusal};
+use crate::native::{Native, Refusal, Watcher, notify};
 use crate::{Event, NotifyTracker, Options, Tracked, Tracker};
 
 const GENEROUS: Duration = Duration::from_secs(120);
 
-/// The real watcher, which refuses as told and counts what it watches.
+/// The real watcher, which refuses as told and remembers what it watches.
 struct Choosy {
-    inner: Notify,
+    inner: Box<dyn Native>,
     refusal: Arc<Mutex<Option<Refusal>>>,
-    watches: Arc<AtomicUsize>,
+    watches: Watches,
 }
+
+/// The directories that were watched, in their order.
+type Watches = Arc<Mutex<Vec<Utf8PathBuf>>>;
 
 impl Native for Choosy {
     fn watch(&mut self, path: &Utf8Path) -> Result<(), Refusal> {
@@ -30,7 +32,7 @@ impl Native for Choosy {
         if let Some(refusal) = refusal.filter(|_| path.file_name() != Some("markers")) {
             return Err(refusal);
         }
-        self.watches.fetch_add(1, Ordering::Relaxed);
+        self.watches.lock().unwrap().push(path.to_owned());
         self.inner.watch(path)
     }
 
@@ -43,14 +45,29 @@ struct Stage {
     tracker: NotifyTracker,
     events: Receiver<String>,
     refusal: Arc<Mutex<Option<Refusal>>>,
-    watches: Arc<AtomicUsize>,
+    watches: Watches,
     listener: Arc<Listener>,
     root: Utf8PathBuf,
     _directory: tempfile::TempDir,
 }
 
+type Open = fn(Arc<Listener>) -> Result<Box<dyn Native>, String>;
+
+fn own(listener: Arc<Listener>) -> Result<Box<dyn Native>, String> {
+    Watcher::open(listener).map(|watcher| Box::new(watcher) as Box<dyn Native>)
+}
+
+/// What other operating systems use.
+fn others(listener: Arc<Listener>) -> Result<Box<dyn Native>, String> {
+    notify::Watcher::open(listener).map(|watcher| Box::new(watcher) as Box<dyn Native>)
+}
+
 impl Stage {
     fn new(refusal: Option<Refusal>) -> Self {
+        Self::with(refusal, own)
+    }
+
+    fn with(refusal: Option<Refusal>, open: Open) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = Utf8PathBuf::from_path_buf(directory.path().canonicalize().unwrap()).unwrap();
         let options = Options {
@@ -59,7 +76,7 @@ impl Stage {
             ..Options::default()
         };
         let refusal = Arc::new(Mutex::new(refusal));
-        let watches = Arc::new(AtomicUsize::new(0));
+        let watches = Watches::default();
         let (tell, events) = channel();
         let sink = move |event: Event| {
             // Only a test that is over no longer listens.
@@ -69,7 +86,7 @@ impl Stage {
         let tracker = NotifyTracker::start_with(options, sink, |listener| {
             kept = Some(Arc::clone(&listener));
             let (refusal, watches) = (Arc::clone(&refusal), Arc::clone(&watches));
-            Ok(Box::new(Choosy { inner: Notify::open(listener)?, refusal, watches }))
+            Ok(Box::new(Choosy { inner: open(listener)?, refusal, watches }))
         })
         .unwrap();
         Self { tracker, events, refusal, watches, listener: kept.unwrap(), root, _directory: directory }
@@ -109,6 +126,65 @@ fn what_is_refused_is_polled_until_it_is_not(
     assert_eq!(status.polled_directories, 0, "{status:?}");
     fs::write(&path, "2").unwrap();
     stage.until("Changed");
+}
+
+#[rstest]
+#[case::own(own)]
+#[case::others(others)]
+fn every_watcher_tells_what_happens_to_a_file_and_its_directory(#[case] open: Open) {
+    let stage = Stage::with(None, open);
+    let directory = stage.root.join("d");
+    let (path, beside) = (directory.join("f"), directory.join("g"));
+    let changes: [(&str, &dyn Fn() -> std::io::Result<()>); 8] = [
+        ("the directory is made, with the file", &|| {
+            fs::create_dir(&directory).and_then(|()| fs::write(&path, "1"))
+        }),
+        ("overwritten", &|| fs::write(&path, "2")),
+        ("replaced", &|| fs::write(&beside, "3").and_then(|()| fs::rename(&beside, &path))),
+        ("renamed", &|| fs::rename(&path, &beside)),
+        ("renamed back", &|| fs::rename(&beside, &path)),
+        ("removed", &|| fs::remove_file(&path)),
+        ("the directory is exchanged", &|| {
+            fs::rename(&directory, stage.root.join("e"))?;
+            fs::create_dir(&directory).and_then(|()| fs::write(&path, "4"))
+        }),
+        ("overwritten there", &|| fs::write(&path, "5")),
+    ];
+    assert_eq!(stage.tracker.track(&path).unwrap(), Tracked::Waiting);
+    stage.flushed();
+    for (what, change) in changes {
+        change().unwrap();
+        let events = stage.flushed();
+        let told = format!("Changed([{path:?}");
+        assert!(events.iter().any(|event| event.starts_with(&told)), "{what}: {events:?}");
+        let moved = events.iter().any(|event| event.starts_with("Moved"));
+        assert_eq!(moved, what == "renamed", "{what}: {events:?}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_directory_of_everybody_is_watched_only_while_something_in_it_is_missing() {
+    use std::os::unix::fs::PermissionsExt;
+    let stage = Stage::new(None);
+    let (shared, directory) = (stage.root.join("shared"), stage.root.join("shared/d"));
+    fs::create_dir_all(&directory).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    let path = directory.join("f");
+    assert_eq!(stage.tracker.track(&path).unwrap(), Tracked::Watched);
+    let watched = |path: &Utf8Path| stage.watches.lock().unwrap().iter().any(|watched| watched == path);
+    // To watch it and let go of it again would be as dear: the system looks at all that is in it.
+    assert!(watched(&directory) && !watched(&shared) && !watched(Utf8Path::new("/")));
+    fs::remove_dir(&directory).unwrap();
+    stage.flushed();
+    assert!(watched(&shared));
+    fs::create_dir(&directory).and_then(|()| fs::write(&path, "1")).unwrap();
+    stage.until(&format!("Changed([{path:?}"));
+    stage.flushed();
+    let later = stage.root.join("shared/later/f");
+    assert_eq!(stage.tracker.track(&later).unwrap(), Tracked::Waiting);
+    fs::create_dir(later.parent().unwrap()).and_then(|()| fs::write(&later, "1")).unwrap();
+    stage.until(&format!("Changed([{later:?}"));
 }
 
 #[test]
@@ -151,7 +227,7 @@ fn the_kernels_queue_running_over_leads_to_a_rescan_and_new_watches() {
     let path = directory.join("f");
     stage.tracker.track(&path).unwrap();
     stage.flushed();
-    let watches = stage.watches.load(Ordering::Relaxed);
+    let watches = stage.watches.lock().unwrap().len();
     {
         // Holds up the thread that empties the kernel's queue.
         let _held = stage.listener.plan();
@@ -165,7 +241,7 @@ fn the_kernels_queue_running_over_leads_to_a_rescan_and_new_watches() {
     stage.until("Rescan");
     assert!(stage.tracker.status().rescans >= 1);
     stage.flushed();
-    assert!(stage.watches.load(Ordering::Relaxed) > watches, "attached again");
+    assert!(stage.watches.lock().unwrap().len() > watches, "attached again");
     fs::write(&path, "seen").unwrap();
     let events = stage.flushed();
     assert!(events.iter().any(|event| event.starts_with("Changed")), "{events:?}");

@@ -1,6 +1,6 @@
 //! What a tracker tells, and to whom.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::flush::Acknowledge;
 
@@ -39,7 +39,16 @@ pub enum Event {
 pub trait Sink: Send + 'static {
     /// Takes one event.
     fn deliver(&mut self, event: Event);
+
+    /// What to call as soon as the operating system tells of a tracked path, before its [`Event::Changed`] is due. It
+    /// runs on the thread that reads the system's events and must not wait. Asked for once, at the start.
+    fn touch(&self) -> Option<Touch> {
+        None
+    }
 }
+
+/// Takes a tracked path that was touched and not delivered yet. A file that is checked by polling is not told of.
+pub type Touch = Box<dyn Fn(&Utf8Path) + Send + Sync>;
 
 impl<F: FnMut(Event) + Send + 'static> Sink for F {
     fn deliver(&mut self, event: Event) {

@@ -72,18 +72,18 @@ impl Inbox {
         Self { state: Mutex::default(), filled: Condvar::new(), capacity: capacity.max(1), settle }
     }
 
-    /// A tracked path may have changed.
-    pub fn changed(&self, path: &Utf8Path, urgency: Urgency) {
+    /// A tracked path may have changed. True if it was not waiting before.
+    pub fn changed(&self, path: &Utf8Path, urgency: Urgency) -> bool {
         let mut state = self.lock();
         // A rescan that is still to be delivered covers whatever happened before it.
         if state.due.rescan || state.due.changed.contains(path) {
-            return;
+            return false;
         }
         let was_settling = state.settling.contains(path);
         if !was_settling && state.due.changed.len() + state.settling.len() >= self.capacity {
             state.drop_changes();
             self.filled.notify_one();
-            return;
+            return true;
         }
         match urgency {
             Urgency::Now => {
@@ -100,6 +100,7 @@ impl Inbox {
             }
             Urgency::Settle => {}
         }
+        !was_settling
     }
 
     /// A tracked path was renamed; both paths are reported by [`Inbox::changed`] besides.

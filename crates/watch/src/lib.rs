@@ -39,7 +39,7 @@ mod tracker;
 use camino::Utf8Path;
 
 pub use error::WatchError;
-pub use event::{Event, Sink};
+pub use event::{Event, Sink, Touch};
 pub use flush::{Acknowledge, Flush};
 pub use identity::Identity;
 pub use tracker::{NotifyTracker, Options};

@@ -175,6 +175,16 @@ impl Plan {
         })
     }
 
+    /// The absent directories for which alone a quiet directory would be watched; empty where there are other reasons.
+    #[must_use]
+    pub fn awaited(&self, path: &Utf8Path) -> Vec<Utf8PathBuf> {
+        let quiet =
+            |directory: &&Directory| directory.quiet && !directory.pinned && directory.names.is_empty();
+        let Some(directory) = self.directories.get(path.as_str()).filter(quiet) else { return Vec::new() };
+        let children = directory.children.iter().map(|name| path.join(&**name));
+        children.filter(|child| self.presence(child) == Some(Presence::Absent)).collect()
+    }
+
     /// Whether a directory must be observed even if that takes polling: it holds tracked names, or waits for
     /// an absent child.
     #[must_use]

@@ -1,4 +1,4 @@
-//! The tracker of local files: `notify`'s events, filtered, merged and delivered on one thread.
+//! The tracker of local files: the system's events, filtered, merged and delivered on one thread.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -13,7 +13,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::attach::{Attachments, Report};
 use crate::inbox::{Batch, Cause, Inbox, Urgency};
 use crate::listen::{Listener, Markers};
-use crate::native::{Native, Notify};
+use crate::native::{Native, Watcher};
 use crate::plan::Presence;
 use crate::{Acknowledge, Event, Flush, Sink, Status, Tracked, Tracker, WatchError, identity};
 
@@ -50,7 +50,7 @@ impl Default for Options {
     }
 }
 
-/// The [`Tracker`] of sources of type `filesystem`, over the `notify` crate.
+/// The [`Tracker`] of sources of type `filesystem`, over the operating system's file events.
 ///
 /// It watches the parent directories of tracked paths, never recursively, and their ancestors, so that a
 /// directory that is removed, made again, moved away or back, or replaced by a file is followed. Watching
@@ -68,7 +68,7 @@ impl NotifyTracker {
     /// # Errors
     /// [`WatchError::Thread`] if the thread can't be started.
     pub fn start(options: Options, sink: impl Sink) -> Result<Self, WatchError> {
-        let open = |listener| Notify::open(listener).map(|native| Box::new(native) as Box<dyn Native>);
+        let open = |listener| Watcher::open(listener).map(|native| Box::new(native) as Box<dyn Native>);
         Self::start_with(options, sink, open)
     }
 
@@ -82,7 +82,7 @@ impl NotifyTracker {
             Markers { directory, prefix: format!("flush-{:016x}-", RandomState::new().hash_one(0)) }
         });
         let inbox = Inbox::new(options.capacity, options.settle);
-        let listener = Arc::new(Listener::new(inbox, markers));
+        let listener = Arc::new(Listener::new(inbox, markers, sink.touch()));
         let native = if options.always_poll { None } else { open_or_warn(&listener, open) };
         let shared = Arc::new(Shared {
             attachments: Mutex::new(Attachments::new(Arc::clone(&listener), native)),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use common::{GENEROUS, Mirror, Scene};
-use context_watch::{Acknowledge, Event, NotifyTracker, Options, Tracker, WatchError};
+use context_watch::{Acknowledge, Event, NotifyTracker, Options, Sink, Touch, Tracker, WatchError};
 use rstest::rstest;
 
 /// A sink that stops at each event until it is let go.
@@ -79,6 +79,64 @@ fn a_busy_sink_gets_what_came_meanwhile_merged() {
     }
     assert!((1..=100).contains(&rounds), "{rounds} deliveries for 500 writes");
     flush.wait_timeout(GENEROUS).unwrap().unwrap();
+}
+
+/// A sink that is told of touches as well.
+struct Touchy<S> {
+    sink: S,
+    touched: Mutex<Option<Touch>>,
+}
+
+impl<S: FnMut(Event) + Send + 'static> Sink for Touchy<S> {
+    fn deliver(&mut self, event: Event) {
+        (self.sink)(event);
+    }
+
+    fn touch(&self) -> Option<Touch> {
+        self.touched.lock().unwrap().take()
+    }
+}
+
+#[test]
+fn a_touch_is_told_once_for_each_delivery_also_while_the_sink_is_busy_or_the_receiver_panics() {
+    let (tell, told) = channel();
+    let touch: Touch = Box::new(move |path| {
+        tell.send(path.to_owned()).unwrap();
+        assert!(path.file_name() != Some("f1"), "one of the receiver's own");
+    });
+    let delivered = Arc::new(Mutex::new(Vec::new()));
+    let deliveries = Arc::clone(&delivered);
+    let (gate, sink) = Gate::around(move |event| match event {
+        Event::Changed(paths) => deliveries.lock().unwrap().extend(paths),
+        Event::Flush(done) => done.done(),
+        other => panic!("{other:?}"),
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let root = Utf8PathBuf::from_path_buf(directory.path().canonicalize().unwrap()).unwrap();
+    let options = Options { marker_directory: Some(root.join("markers")), ..Options::default() };
+    let sink = Touchy { sink, touched: Mutex::new(Some(touch)) };
+    let tracker = NotifyTracker::start(options, sink).unwrap();
+    let paths = [root.join("f0"), root.join("f1")];
+    paths.iter().for_each(|path| {
+        tracker.track(path).unwrap();
+    });
+    write_all(&paths[..1]);
+    assert_eq!(told.recv_timeout(GENEROUS).unwrap(), paths[0]);
+    assert!(gate.arrival().starts_with("Changed"));
+    // The sink is busy now.
+    for _ in 0..3 {
+        write_all(&paths);
+    }
+    let mut touched = vec![paths[0].clone()];
+    touched.extend([told.recv_timeout(GENEROUS).unwrap(), told.recv_timeout(GENEROUS).unwrap()]);
+    assert_eq!(touched[1..], paths);
+    drop(gate);
+    tracker.flush().wait_timeout(GENEROUS).expect("an answer").expect("an open tracker");
+    touched.extend(told.try_iter());
+    touched.sort();
+    let mut delivered = delivered.lock().unwrap().clone();
+    delivered.sort();
+    assert_eq!(touched, delivered);
 }
 
 #[test]

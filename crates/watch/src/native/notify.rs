@@ -1,0 +1,200 @@
+//! File events by the `notify` crate, for the operating systems other than Linux.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use camino::Utf8Path;
+use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+
+use super::{Native, Refusal};
+use crate::inbox::{Cause, Urgency};
+use crate::listen::Listener;
+
+/// `notify`'s watcher for this operating system.
+pub(crate) struct Watcher {
+    watcher: Option<RecommendedWatcher>,
+    /// Ends when `notify`'s thread has let go of the listener.
+    ended: Receiver<()>,
+}
+
+impl Watcher {
+    /// # Errors
+    /// Why there can't be one, as the operating system says it.
+    pub fn open(listener: Arc<Listener>) -> Result<Self, String> {
+        let (held, ended) = channel();
+        let handler = Handler { listener, _held: held };
+        // A link to a large tree must never be walked.
+        let config = notify::Config::default().with_follow_symlinks(false);
+        match RecommendedWatcher::new(handler, config) {
+            Ok(watcher) => Ok(Self { watcher: Some(watcher), ended }),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl Native for Watcher {
+    fn watch(&mut self, path: &Utf8Path) -> Result<(), Refusal> {
+        let Some(watcher) = &mut self.watcher else { return Err(Refusal::Gone) };
+        watcher.watch(path.as_std_path(), RecursiveMode::NonRecursive).map_err(refusal)
+    }
+
+    fn unwatch(&mut self, path: &Utf8Path) {
+        if let Some(watcher) = &mut self.watcher {
+            // It fails for a directory that is gone, whose watch the system has ended by itself.
+            let _ = watcher.unwatch(path.as_std_path());
+        }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.watcher = None;
+        // The thread ends at once unless the machine is overloaded; the process need not wait for it then.
+        let _ = self.ended.recv_timeout(Duration::from_secs(5));
+    }
+}
+
+/// Runs on `notify`'s thread, which also answers the calls that add and remove watches.
+struct Handler {
+    listener: Arc<Listener>,
+    _held: Sender<()>,
+}
+
+impl notify::EventHandler for Handler {
+    fn handle_event(&mut self, event: notify::Result<notify::Event>) {
+        hear(&self.listener, event);
+    }
+}
+
+/// Takes one event, or the news that some were lost.
+fn hear(listener: &Listener, event: notify::Result<notify::Event>) {
+    let event = match event {
+        Ok(event) if !event.need_rescan() => event,
+        Ok(_) => return listener.inbox.overflowed(),
+        Err(error) => {
+            tracing::warn!(%error, "file events may be lost");
+            return listener.inbox.overflowed();
+        }
+    };
+    // A name that is not UTF-8 can't be a tracked path.
+    let mut paths = event.paths.iter().filter_map(|path| Utf8Path::from_path(path));
+    if event.kind == EventKind::Modify(ModifyKind::Name(RenameMode::Both)) {
+        // Comes after the two events of the single paths.
+        if let (Some(from), Some(to)) = (paths.next(), paths.next()) {
+            listener.hear_rename(from, to);
+        }
+    } else if let Some((urgency, cause)) = weigh(event.kind) {
+        paths.for_each(|path| listener.hear(path, urgency, cause));
+    }
+}
+
+/// How soon a tracked path of such an event is due, and what it says about a directory of the plan. `None`
+/// for events that change nothing, such as our own reading.
+fn weigh(kind: EventKind) -> Option<(Urgency, Option<Cause>)> {
+    Some(match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => (Urgency::Now, None),
+        EventKind::Access(_) => return None,
+        EventKind::Create(_) => (Urgency::Settle, Some(Cause::Touched)),
+        EventKind::Remove(_) => (Urgency::Settle, Some(Cause::Lost)),
+        EventKind::Modify(ModifyKind::Name(mode)) => match mode {
+            RenameMode::From => (Urgency::Settle, Some(Cause::Lost)),
+            RenameMode::To => (Urgency::Now, Some(Cause::Touched)),
+            RenameMode::Any | RenameMode::Both | RenameMode::Other => (Urgency::Now, Some(Cause::Lost)),
+        },
+        EventKind::Modify(ModifyKind::Data(_)) => (Urgency::Settle, None),
+        EventKind::Modify(_) | EventKind::Any | EventKind::Other => (Urgency::Settle, Some(Cause::Touched)),
+    })
+}
+
+fn refusal(error: notify::Error) -> Refusal {
+    match error.kind {
+        notify::ErrorKind::MaxFilesWatch => Refusal::Limit,
+        notify::ErrorKind::PathNotFound | notify::ErrorKind::WatchNotFound => Refusal::Gone,
+        notify::ErrorKind::Io(io) => super::refusal(&io),
+        _ => Refusal::Other(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use notify::Event;
+    use notify::event::{CreateKind, DataChange, Flag, MetadataKind, RemoveKind};
+    use rstest::rstest;
+
+    use super::*;
+    use crate::listen::tests::listener;
+
+    const CLOSED: EventKind = EventKind::Access(AccessKind::Close(AccessMode::Write));
+    const OPENED: EventKind = EventKind::Access(AccessKind::Open(AccessMode::Any));
+    const WRITTEN: EventKind = EventKind::Modify(ModifyKind::Data(DataChange::Any));
+    const MODE: EventKind = EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any));
+    const CREATED: EventKind = EventKind::Create(CreateKind::File);
+    const REMOVED: EventKind = EventKind::Remove(RemoveKind::File);
+    const FROM: EventKind = EventKind::Modify(ModifyKind::Name(RenameMode::From));
+    const TO: EventKind = EventKind::Modify(ModifyKind::Name(RenameMode::To));
+    const BOTH: EventKind = EventKind::Modify(ModifyKind::Name(RenameMode::Both));
+
+    fn event(kind: EventKind, paths: &[&str]) -> notify::Result<Event> {
+        Ok(paths.iter().fold(Event::new(kind), |event, path| event.add_path(path.into())))
+    }
+
+    #[rstest]
+    #[case::closed(CLOSED, true, None)]
+    #[case::opened(OPENED, false, None)]
+    #[case::written(WRITTEN, false, None)]
+    #[case::mode(MODE, false, Some(Cause::Touched))]
+    #[case::created(CREATED, false, Some(Cause::Touched))]
+    #[case::removed(REMOVED, false, Some(Cause::Lost))]
+    #[case::from(FROM, false, Some(Cause::Lost))]
+    #[case::to(TO, true, Some(Cause::Touched))]
+    fn kinds_decide_what_is_due(
+        #[case] kind: EventKind,
+        #[case] at_once: bool,
+        #[case] cause: Option<Cause>,
+    ) {
+        let listener = listener();
+        for path in ["/a/b/f", "/a/b/store.db", "/a/b"] {
+            hear(&listener, event(kind, &[path]));
+        }
+        listener.inbox.warn("so that something is due".into());
+        let batch = listener.inbox.take().unwrap();
+        assert_eq!(batch.changed.contains(Utf8Path::new("/a/b/f")), at_once);
+        assert!(batch.changed.len() <= 1, "only the tracked name counts");
+        assert_eq!(batch.directories.get(Utf8Path::new("/a/b")).copied(), cause);
+    }
+
+    #[test]
+    fn a_rename_of_a_tracked_path_is_named_once_complete() {
+        let listener = listener();
+        hear(&listener, event(FROM, &["/a/b/f"]));
+        hear(&listener, event(TO, &["/a/b/g"]));
+        hear(&listener, event(BOTH, &["/a/b/f", "/a/b/g"]));
+        hear(&listener, event(BOTH, &["/a/b/temp", "/a/b/f"]));
+        let batch = listener.inbox.take().unwrap();
+        assert_eq!(batch.moves, vec![("/a/b/f".into(), "/a/b/g".into())]);
+        assert!(batch.changed.contains(Utf8Path::new("/a/b/f")));
+    }
+
+    #[rstest]
+    #[case::flag(Ok(Event::new(EventKind::Other).set_flag(Flag::Rescan)))]
+    #[case::error(Err(notify::Error::generic("read")))]
+    fn lost_events_lead_to_a_rescan(#[case] event: notify::Result<Event>) {
+        let listener = listener();
+        hear(&listener, event);
+        let batch = listener.inbox.take().unwrap();
+        assert!(batch.rescan && batch.lost);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_name_that_is_not_utf8_is_skipped() {
+        use std::os::unix::ffi::OsStringExt;
+        let listener = listener();
+        let name = std::ffi::OsString::from_vec(b"/a/b/\xff".to_vec());
+        hear(&listener, Ok(Event::new(CLOSED).add_path(name.into())));
+        hear(&listener, event(CLOSED, &["/a/b/f"]));
+        assert_eq!(listener.inbox.take().unwrap().changed.len(), 1);
+    }
+}
