@@ -274,9 +274,22 @@ fn together(processes: usize, count: usize) -> (f64, Duration) {
 }
 
 fn processes(_: &Runtime) {
-    let (alone, wait) = together(1, 3_000);
-    for count in [2, 4] {
-        let (rate, longest) = together(count, 3_000 / count);
+    const COUNTS: [usize; 3] = [1, 2, 4];
+    let mut rates = COUNTS.map(|_| Vec::new());
+    let mut longest = COUNTS.map(|_| Duration::ZERO);
+    // In turns, for the disk is not equally quick at all times.
+    for _ in 0..7 {
+        for (n, count) in COUNTS.into_iter().enumerate() {
+            let (rate, wait) = together(count, 800 / count);
+            rates[n].push(rate);
+            longest[n] = longest[n].max(wait);
+        }
+    }
+    let [alone, rest @ ..] = rates.map(|mut rates| {
+        rates.sort_by(f64::total_cmp);
+        rates[rates.len() / 2]
+    });
+    for ((count, rate), wait) in COUNTS[1..].iter().zip(rest).zip(&longest[1..]) {
         Figure {
             name: "G6",
             what: &format!("puts of {count} processes together"),
@@ -286,7 +299,7 @@ fn processes(_: &Runtime) {
             unit: "puts/s",
             good: 0.8,
             stretch: 0.95,
-            note: format!("no error; longest wait {longest:.0?}, alone {wait:.0?}"),
+            note: format!("no error; longest wait {wait:.0?}, alone {:.0?}", longest[0]),
         }
         .print();
     }

@@ -65,6 +65,7 @@ pub const CHECKS: &[Check] = checks![
     writing::a_whole_write_after_patches_is_compared_with_the_result,
     writing::deep_patches_are_checked,
     writing::a_deletion_is_a_version,
+    writing::what_is_written_soon_is_there_at_once,
     reading::an_unknown_object_is_none,
     reading::as_of_a_transaction,
     reading::as_of_a_valid_time,

@@ -48,6 +48,23 @@ pub trait Store: Send + Sync {
     /// latest version on; `STORE_FULL`, `STORE_UNAVAILABLE`, `CLOSED`.
     async fn transact(&self, transaction: Transaction) -> Result<Receipt>;
 
+    /// As [`Store::transact`], acknowledged as soon as it survives the end of the process; a store that can't do that
+    /// earlier does not. What it takes to survive a loss of power is left to the next [`Store::settle`].
+    ///
+    /// # Errors
+    /// As [`Store::transact`].
+    async fn transact_soon(&self, transaction: Transaction) -> Result<Receipt> {
+        self.transact(transaction).await
+    }
+
+    /// Waits until everything that was acknowledged survives what [`Store::transact`] promises to survive.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`; nothing can be written any more then until the store is opened again.
+    async fn settle(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// The version of an object at a point of the two times; `None` where there was none.
     ///
     /// # Errors

@@ -276,3 +276,25 @@ pub async fn a_deletion_is_a_version(store: Arc<dyn Store>) {
     let id = file(&filesystem, "/x", None).id().clone();
     assert_eq!(contents(&store, &id).await, [Some("text".to_owned()), None, Some("text".to_owned())]);
 }
+
+pub async fn what_is_written_soon_is_there_at_once(store: Arc<dyn Store>) {
+    let filesystem = unique("f");
+    let document = |text: &str| file(&filesystem, "/x", Some(text));
+    let mut before = store.latest_tx().await.unwrap();
+    for n in 0..20 {
+        let text = format!("{n}");
+        let transaction = Transaction { writes: vec![Write::put(document(&text))], expected: Vec::new() };
+        let receipt = match n % 3 {
+            0 => store.transact(transaction).await.unwrap(),
+            _ => store.transact_soon(transaction).await.unwrap(),
+        };
+        assert!(receipt.written == [true] && receipt.tx_id > before);
+        before = receipt.tx_id;
+        assert_eq!(latest(&store, document(&text).id()).await, Some(document(&text)));
+        if n % 4 == 0 {
+            store.settle().await.unwrap();
+        }
+    }
+    store.settle().await.unwrap();
+    assert_eq!(store.history(document("").id()).await.unwrap().len(), 20);
+}

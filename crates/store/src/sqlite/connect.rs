@@ -232,7 +232,7 @@ fn create_directory(directory: &Path) -> std::io::Result<()> {
 }
 
 /// The write-ahead log of a database.
-fn log(path: &Path) -> PathBuf {
+pub(super) fn log(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
     PathBuf::from(name)

@@ -2,29 +2,33 @@
 //!
 //! Architecture invariants:
 //! - Several processes share the file; no lock of another one reaches a caller as an error.
-//! - One thread writes. What waits while it commits is committed together the next time.
+//! - One connection writes, on the caller's thread while nobody waits. What waits is committed together the next time.
 //! - No row of the history is updated or deleted; triggers refuse it.
 //! - Nothing is returned that does not have the hash it was stored with.
 //! - The file is never opened but through SQLite: closing it elsewhere in the process would drop its locks.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
+use rusqlite::Connection;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
 use self::copier::Copier;
 use self::pool::Pool;
 use self::prepare::Prepared;
 use self::read::Quick;
+use self::settle::Settled;
 pub use self::size::Size;
-use self::writer::{Job, Writer};
+use self::writer::{Desk, Job, Writer};
 use crate::clock::{self, Clock};
 use crate::{
     AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
@@ -41,6 +45,7 @@ mod prepare;
 mod read;
 mod row;
 mod search;
+mod settle;
 mod size;
 mod verify;
 mod writer;
@@ -64,8 +69,11 @@ const FEW: usize = 8;
 /// A store in a file.
 pub struct SqliteStore {
     jobs: RwLock<Option<Sender<Job>>>,
+    desk: Arc<Desk>,
     thread: Mutex<Option<JoinHandle<()>>>,
     pool: Pool,
+    /// None where nothing is synced anyway.
+    settled: Option<Settled>,
     path: PathBuf,
 }
 
@@ -90,12 +98,19 @@ impl SqliteStore {
         let pool = Pool::new(path.clone())?;
         let (sender, jobs) = mpsc::channel();
         let copier = Copier::new(&path);
-        let writer = Writer { connection, clock, heads: RefCell::default(), copier, unindexed: false };
+        let heads = RefCell::default();
+        let synced = (durability == Durability::Power).then(|| Cell::new(true));
+        let writer =
+            Writer { connection, clock, heads, copier, unindexed: false, worked: Instant::now(), synced };
+        let desk = Arc::new(Desk::new(writer));
+        let working = Arc::clone(&desk);
         let thread = std::thread::Builder::new()
             .name("store-write".into())
-            .spawn(move || writer.run(&jobs))
+            .spawn(move || working.work(&jobs))
             .map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))?;
-        Ok(Arc::new(Self { jobs: RwLock::new(Some(sender)), thread: Mutex::new(Some(thread)), pool, path }))
+        let (jobs, thread) = (RwLock::new(Some(sender)), Mutex::new(Some(thread)));
+        let settled = (durability == Durability::Power).then(|| Settled::new(connect::log(&path)));
+        Ok(Arc::new(Self { jobs, desk, thread, pool, settled, path }))
     }
 
     /// What the file holds, and how its bytes are divided.
@@ -119,12 +134,39 @@ impl SqliteStore {
     /// When the first transaction after this one was made. A read of one row on the caller's thread.
     #[cfg(feature = "xtdb")]
     pub(crate) fn time_after(&self, tx: TxId) -> Result<Option<context_model::time::Timestamp>> {
-        self.pool.here(|connection| read::time_after(connection, tx))
+        self.here(|connection| read::time_after(connection, tx))
     }
 
     fn send(&self, job: Job) -> Result<()> {
         let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
-        jobs.as_ref().ok_or(StoreError::Closed)?.send(job).map_err(|_| stopped())
+        let jobs = jobs.as_ref().ok_or(StoreError::Closed)?;
+        if self.desk.send(jobs, job) { Ok(()) } else { Err(stopped()) }
+    }
+
+    async fn write(&self, work: Prepared) -> Result<Receipt> {
+        self.settled.as_ref().map_or(Ok(()), Settled::check)?;
+        if let Some(result) = self.write_here(&work) {
+            return result;
+        }
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Transact(work, reply))?;
+        answer.await.map_err(|_| stopped())?
+    }
+
+    /// Writes on this thread, if that can be done at once.
+    fn write_here(&self, work: &Prepared) -> Option<Result<Receipt>> {
+        if !may_wait() {
+            return None;
+        }
+        // Held until it is done, so that closing waits for it.
+        let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
+        jobs.as_ref().map_or(Some(Err(StoreError::Closed)), |jobs| self.desk.try_transact(jobs, work))
+    }
+
+    /// A short read on the caller's own thread. The writing connection is asked first: it still has the pages that it
+    /// wrote, while each commit makes the others forget theirs.
+    fn here<T>(&self, read: impl Fn(&Connection) -> Result<T>) -> Result<T> {
+        self.desk.try_read(&read).map_or_else(|| self.pool.here(&read), Ok)
     }
 
     async fn call<T: Send + 'static>(
@@ -142,14 +184,25 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
-        let prepared = Prepared::new(transaction)?;
-        let (reply, answer) = oneshot::channel();
-        self.send(Job::Transact(prepared, reply))?;
-        answer.await.map_err(|_| stopped())?
+        self.write(Prepared::new(transaction)?).await
+    }
+
+    async fn transact_soon(&self, transaction: Transaction) -> Result<Receipt> {
+        let Some(settled) = &self.settled else { return self.transact(transaction).await };
+        let receipt = self.write(Prepared { soon: true, ..Prepared::new(transaction)? }).await?;
+        settled.owe();
+        Ok(receipt)
+    }
+
+    async fn settle(&self) -> Result<()> {
+        match &self.settled {
+            Some(settled) => settled.settle().await,
+            None => Ok(()),
+        }
     }
 
     async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
-        match self.pool.here(|connection| read::get_quick(connection, id, at))? {
+        match self.here(|connection| read::get_quick(connection, id, at))? {
             Quick::Done(version) => Ok(version),
             Quick::Long => {
                 let id = id.clone();
@@ -170,7 +223,7 @@ impl Store for SqliteStore {
 
     async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
         if ids.len() <= FEW {
-            return self.pool.here(|connection| read::outlines(connection, ids));
+            return self.here(|connection| read::outlines(connection, ids));
         }
         let ids = ids.to_vec();
         self.pool.away(move |connection| read::outlines(connection, &ids)).await
@@ -192,7 +245,7 @@ impl Store for SqliteStore {
     }
 
     async fn latest_tx(&self) -> Result<TxId> {
-        self.pool.here(read::latest_tx)
+        self.here(read::latest_tx)
     }
 
     async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
@@ -257,6 +310,12 @@ impl Drop for SqliteStore {
         // The writer finishes what was sent and ends by itself; so do the readers.
         drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
     }
+}
+
+/// Whether this thread may be kept for a while: the other tasks of a runtime with one thread could not go on meanwhile.
+fn may_wait() -> bool {
+    let runtime = Handle::try_current().map(|runtime| runtime.runtime_flavor());
+    runtime.map_or(true, |flavor| flavor == RuntimeFlavor::MultiThread)
 }
 
 fn stopped() -> StoreError {

@@ -12,6 +12,8 @@ use crate::{Result, StoreError, Transaction, Write};
 pub(super) struct Prepared {
     pub writes: Vec<PreparedWrite>,
     pub expected: Vec<(ObjectId, Option<TxId>)>,
+    /// Whether the commit need not be synced.
+    pub soon: bool,
 }
 
 pub(super) enum PreparedWrite {
@@ -57,7 +59,7 @@ impl Prepared {
     /// `INVALID_ARGUMENT` for what can't be written as JSON.
     pub fn new(transaction: Transaction) -> Result<Self> {
         let writes = transaction.writes.into_iter().map(PreparedWrite::new).collect::<Result<_>>()?;
-        Ok(Self { writes, expected: transaction.expected })
+        Ok(Self { writes, expected: transaction.expected, soon: false })
     }
 }
 

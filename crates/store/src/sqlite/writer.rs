@@ -1,8 +1,13 @@
-//! The thread that writes. Transactions that wait are carried out together and become durable by one commit.
+//! The one connection that writes. A transaction that finds it free is carried out by its caller, because a commit
+//! takes no longer than to wake another thread and be woken by it. What comes meanwhile waits for the writer's own
+//! thread, which carries it out together, durable by one commit.
 
-use std::cell::RefCell;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
-use std::time::Duration;
+use std::cell::{Cell, RefCell};
+use std::slice;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::{Mutex, TryLockError};
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
@@ -12,6 +17,7 @@ use super::connect::{Trouble, patiently};
 use super::copier::Copier;
 use super::prepare::Prepared;
 use super::search;
+use super::stopped;
 use crate::clock::Clock;
 use crate::heads::Heads;
 use crate::{Receipt, Result, StoreError};
@@ -43,47 +49,117 @@ pub(super) struct Writer {
     pub copier: Copier,
     /// Whether versions may wait for the search index.
     pub unindexed: bool,
+    /// When the last work ended.
+    pub worked: Instant,
+    /// Whether commits are synced now; None where they never are.
+    pub synced: Option<Cell<bool>>,
 }
 
-impl Writer {
-    /// Works until every sender is gone and everything that was sent is done.
-    pub fn run(mut self, jobs: &Receiver<Job>) {
-        let mut next = None;
+/// Where the writer is found: by its own thread, and by callers while nothing waits for it.
+pub(super) struct Desk {
+    /// None once the thread has ended.
+    writer: Mutex<Option<Writer>>,
+    /// How many jobs were sent and not begun.
+    waiting: AtomicUsize,
+}
+
+impl Desk {
+    pub fn new(writer: Writer) -> Self {
+        Self { writer: Mutex::new(Some(writer)), waiting: AtomicUsize::new(0) }
+    }
+
+    /// Leaves a job for the thread. False if the thread has ended.
+    pub fn send(&self, jobs: &Sender<Job>, job: Job) -> bool {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        jobs.send(job).is_ok()
+    }
+
+    /// Carries a transaction out on this thread, unless something else is at it or before it.
+    pub fn try_transact(&self, jobs: &Sender<Job>, work: &Prepared) -> Option<Result<Receipt>> {
+        if self.waiting.load(Ordering::Acquire) > 0 {
+            return None;
+        }
+        let mut held = match self.writer.try_lock() {
+            Ok(held) => held,
+            Err(TryLockError::WouldBlock) => return None,
+            Err(TryLockError::Poisoned(_)) => return Some(Err(stopped())),
+        };
+        let Some(writer) = held.as_mut() else { return Some(Err(stopped())) };
+        let slept = !writer.unindexed;
+        // The other tasks of this thread go on elsewhere.
+        let result = tokio::task::block_in_place(|| writer.commit(slice::from_ref(work)).pop());
+        drop(held);
+        if slept {
+            // The thread has to wake once the store is idle.
+            self.send(jobs, Job::Call(Box::new(|_| {})));
+        }
+        result
+    }
+
+    /// A short read through the writing connection, unless somebody else is at it. `None` also where it fails: then one of
+    /// the reading connections tells why.
+    pub fn try_read<T>(&self, read: impl Fn(&Connection) -> Result<T>) -> Option<T> {
+        let held = self.writer.try_lock().ok()?;
+        read(&held.as_ref()?.connection).ok()
+    }
+
+    /// The thread's life: works until every sender is gone and everything that was sent is done.
+    pub fn work(&self, jobs: &Receiver<Job>) {
+        let mut pause = None;
         loop {
-            let job = match next.take() {
-                Some(job) => job,
-                None if self.unindexed => match jobs.recv_timeout(IDLE) {
-                    Ok(job) => job,
-                    Err(RecvTimeoutError::Timeout) => {
-                        self.index_some();
-                        continue;
-                    }
-                    Err(RecvTimeoutError::Disconnected) => break,
-                },
-                None => match jobs.recv() {
-                    Ok(job) => job,
-                    Err(_) => break,
-                },
+            let job = match pause {
+                Some(pause) => jobs.recv_timeout(pause),
+                None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
+            // A poisoned lock means that a transaction panicked on its caller's thread.
+            let Ok(mut held) = self.writer.lock() else { return };
+            let Some(writer) = held.as_mut() else { return };
             match job {
-                Job::Call(call) => call(&mut self),
+                Ok(job) => self.perform(writer, job, jobs),
+                Err(RecvTimeoutError::Timeout) if writer.worked.elapsed() >= IDLE => writer.index_some(),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    *held = None;
+                    return;
+                }
+            }
+            pause = writer.unindexed.then(|| IDLE.saturating_sub(writer.worked.elapsed()));
+        }
+    }
+
+    fn perform(&self, writer: &mut Writer, job: Job, jobs: &Receiver<Job>) {
+        let mut next = Some(job);
+        while let Some(job) = next.take() {
+            self.waiting.fetch_sub(1, Ordering::AcqRel);
+            match job {
+                Job::Call(call) => call(writer),
                 Job::Transact(work, reply) => {
-                    let mut group = vec![(work, reply)];
+                    let (mut group, mut replies) = (vec![work], vec![reply]);
                     while group.len() < GROUP && next.is_none() {
                         match jobs.try_recv() {
-                            Ok(Job::Transact(work, reply)) => group.push((work, reply)),
+                            Ok(Job::Transact(work, reply)) => {
+                                self.waiting.fetch_sub(1, Ordering::AcqRel);
+                                group.push(work);
+                                replies.push(reply);
+                            }
                             Ok(call) => next = Some(call),
                             Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
                         }
                     }
-                    self.commit(group);
+                    for (reply, result) in replies.into_iter().zip(writer.commit(&group)) {
+                        // A caller that has gone away needs no answer.
+                        let _ = reply.send(result);
+                    }
                 }
             }
         }
     }
+}
 
+impl Writer {
     /// Runs a write transaction of its own.
     pub fn write<T>(&self, mut work: impl FnMut(&Connection) -> Result<T>) -> Result<T> {
+        self.sync_commits(true)?;
         patiently(|| {
             let begin = TransactionBehavior::Immediate;
             let transaction = rusqlite::Transaction::new_unchecked(&self.connection, begin)?;
@@ -93,30 +169,36 @@ impl Writer {
         })
     }
 
-    fn commit(&mut self, group: Vec<(Prepared, Reply<Receipt>)>) {
+    /// Carries out transactions, together where that is possible: one result for each.
+    fn commit(&mut self, group: &[Prepared]) -> Vec<Result<Receipt>> {
         self.unindexed = true;
-        match self.attempt(&group) {
-            Ok(results) => answer(group, results),
-            Err(error) if group.len() == 1 => answer(group, vec![Err(error)]),
-            Err(_) => {
-                // One of them may have been too large for the disk; the others shall not suffer for it.
-                for one in group {
-                    let one = vec![one];
-                    let result = self.attempt(&one).unwrap_or_else(|error| vec![Err(error)]);
-                    answer(one, result);
-                }
-            }
-        }
+        let results = match self.attempt(group) {
+            Ok(results) => results,
+            Err(error) if group.len() == 1 => vec![Err(error)],
+            // One of them may have been too large for the disk; the others shall not suffer for it.
+            Err(_) => group.chunks(1).map(|one| self.attempt(one)?.remove(0)).collect(),
+        };
         self.checkpoint();
+        self.worked = Instant::now();
+        results
     }
 
-    fn attempt(&self, group: &[(Prepared, Reply<Receipt>)]) -> Result<Vec<Result<Receipt>>> {
+    fn sync_commits(&self, wanted: bool) -> Result<()> {
+        if let Some(synced) = self.synced.as_ref().filter(|synced| synced.get() != wanted) {
+            self.connection.pragma_update(None, "synchronous", if wanted { "full" } else { "normal" })?;
+            synced.set(wanted);
+        }
+        Ok(())
+    }
+
+    fn attempt(&self, group: &[Prepared]) -> Result<Vec<Result<Receipt>>> {
+        self.sync_commits(!group.iter().all(|work| work.soon))?;
         let results = patiently(|| {
             let begin = TransactionBehavior::Immediate;
             let transaction = rusqlite::Transaction::new_unchecked(&self.connection, begin)?;
             let mut newest = Newest::read(&transaction)?;
             let mut results = Vec::with_capacity(group.len());
-            for (work, _) in group {
+            for work in group {
                 results.push(self.one(&transaction, &mut newest, work, group.len() > 1)?);
             }
             transaction.commit()?;
@@ -169,6 +251,7 @@ impl Writer {
             }
         }
         self.checkpoint();
+        self.worked = Instant::now();
     }
 
     /// Brings the search index up to date.
@@ -224,12 +307,5 @@ impl Writer {
             connection.execute(set, [name, value])?;
             Ok(())
         })
-    }
-}
-
-fn answer(group: Vec<(Prepared, Reply<Receipt>)>, results: Vec<Result<Receipt>>) {
-    for ((_, reply), result) in group.into_iter().zip(results) {
-        // A caller that has gone away needs no answer.
-        let _ = reply.send(result);
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use super::worker::{self, Said, Worker, acknowledged, failures};
+use super::worker::{self, SETTLED, Said, Worker, acknowledged, failures};
 use super::{check, file, not_run, runtime, sized, step, steps, works};
 use context_model::error::ErrorCode;
 use context_store::sqlite::{Durability, SqliteStore};
@@ -108,14 +108,15 @@ fn calls_that_fail_with_an_io_error() {
             let inject = format!("inject={call}:error={errno}:when={n}");
             let trace = format!("trace={call}");
             let arguments = ["-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
-            let said = Worker::start(worker::below("strace", &arguments, &path, "w", 8)).finish();
+            let name = if n % 2 == 0 { SETTLED } else { "w" };
+            let said = Worker::start(worker::below("strace", &arguments, &path, name, 8)).finish();
             let codes = failures(&said);
             seen += codes.len();
             assert!(said.last().is_some(), "the process died: {call} {n}");
             for code in codes {
                 assert!(["STORE_UNAVAILABLE", "STORE_FULL"].contains(&code), "{call} {n}: {code}");
             }
-            check(&path, "w", acknowledged(&said));
+            check(&path, name, acknowledged(&said));
         }
     }
     eprintln!("calls that fail with an I/O error: {seen} reported, none lost");

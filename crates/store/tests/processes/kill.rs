@@ -1,6 +1,6 @@
 //! A process that is killed loses nothing that it acknowledged and leaves nothing by half.
 
-use super::worker::{self, Worker, acknowledged};
+use super::worker::{self, SOON, Worker, acknowledged};
 use super::{check, not_run, sized, works};
 
 /// Kills after a number of acknowledgements that differs from run to run; the kill then falls anywhere into
@@ -8,7 +8,7 @@ use super::{check, not_run, sized, works};
 #[test]
 fn killed_at_random() {
     let place = tempfile::tempdir().unwrap();
-    let runs = sized(25, 100, 200);
+    let runs = sized(50, 100, 200);
     let (mut done, mut total) = (0, 0);
     for run in 0..runs {
         let path = place.path().join(format!("{}.db", run / 25));
@@ -16,13 +16,14 @@ fn killed_at_random() {
             total += done;
             done = 0;
         }
-        let mut worker = Worker::start(worker::command(&path, "w", 10_000));
+        let name = if run / 25 % 2 == 0 { "w" } else { SOON };
+        let mut worker = Worker::start(worker::command(&path, name, 10_000));
         // A number that jumps about, so that kills fall at different points of opening and writing.
         for _ in 0..run * 7 % 13 {
             assert!(worker.next().is_some());
         }
         let acks = acknowledged(&worker.kill()).max(done);
-        done = check(&path, "w", acks);
+        done = check(&path, name, acks);
     }
     eprintln!("killed at random: {runs} kills, {} transactions, none lost", total + done);
     assert!(done > 0);
@@ -45,13 +46,14 @@ fn killed_at_system_calls() {
             let inject = format!("inject={call}:signal=KILL:when={n}");
             let trace = format!("trace={call}");
             let arguments = ["-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
-            let worker = Worker::start(worker::below("strace", &arguments, &path, "w", 8));
+            let name = if n % 2 == 0 { "w" } else { SOON };
+            let worker = Worker::start(worker::below("strace", &arguments, &path, name, 8));
             let said = worker.finish();
             if said.last() == Some(&worker::Said::End) {
                 break;
             }
             kills += 1;
-            check(&path, "w", acknowledged(&said));
+            check(&path, name, acknowledged(&said));
         }
     }
     eprintln!("killed at system calls: {kills} points, none lost");

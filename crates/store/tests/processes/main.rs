@@ -46,7 +46,7 @@ fn works(program: &str, arguments: &[&str]) -> bool {
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().build().unwrap()
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap()
 }
 
 fn file(name: &str, path: &str, text: &str) -> Document {

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use context_model::time::TxId;
 use context_store::sqlite::{Durability, SqliteStore};
-use context_store::{AsOf, Store, Transaction, Write};
+use context_store::{AsOf, Store, Write};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::{file, runtime, step, steps};
 
@@ -27,6 +28,11 @@ pub enum Said {
     /// All was done.
     End,
 }
+
+/// The names of workers that acknowledge a transaction once it is committed, and once it is settled as well. Others
+/// have each commit synced.
+pub const SOON: &str = "soon";
+pub const SETTLED: &str = "settled";
 
 /// A started worker.
 pub struct Worker {
@@ -90,6 +96,14 @@ impl Worker {
         }
         self.child.wait().unwrap();
         all
+    }
+
+    /// Stops it where it is, with all of its threads.
+    pub fn stop(&self) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::STOP).unwrap();
+        let status = waitpid(Some(pid), WaitOptions::UNTRACED).unwrap();
+        assert!(status.is_some_and(|(_, status)| status.stopped()), "{status:?}");
     }
 
     /// Ends it as a crash does, and gives what it said before.
@@ -172,8 +186,13 @@ async fn once(store: &SqliteStore, name: &str, n: usize, seen: &mut TxId) -> con
     let id = shared.id().clone();
     let mut transaction = step(name, n);
     transaction.writes.push(Write::put(shared));
-    let Transaction { writes, expected } = transaction;
-    let receipt = store.transact(Transaction { writes, expected }).await?;
+    let receipt = match name {
+        SOON | SETTLED => store.transact_soon(transaction).await?,
+        _ => store.transact(transaction).await?,
+    };
+    if name == SETTLED {
+        store.settle().await?;
+    }
     let read = store.get(&id, AsOf::default()).await?.unwrap();
     assert!(read.tx_id >= receipt.tx_id, "a read does not see the write before it");
     assert!(read.tx_id >= *seen, "a read went back in time");
