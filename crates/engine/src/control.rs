@@ -12,12 +12,14 @@ use context_model::time::TxId;
 use context_store::{AsOf, Known, Version};
 use serde_json::{Map, Value, json};
 
+use crate::blocking::blocking;
 use crate::catalog::{Kind, Meta};
 use crate::engine::{Engine, Inner};
 use crate::error::Result;
 use crate::files::FileState;
-use crate::ingest::{Entry, Seen};
+use crate::ingest::Entry;
 use crate::paths::{Disk, Place};
+use crate::seen::Seen;
 use crate::state::{State, Work};
 
 /// The most of a content that a part brings, in UTF-16 units; more is asked for in further parts.
@@ -244,22 +246,20 @@ impl Inner {
             return Ok("it is inside a sandbox, or on another machine; read it with a tool first".into());
         }
         let place = Place { agent_path: self.paths.display(&source), source, disk };
+        let since = self.newest();
         let file = self.look(&place, None).await?;
         let reason = file.reason().map_or_else(String::new, |reason| format!("the file {reason}"));
         let is_certain = file.is_file() || file == FileState::Gone;
-        if let Some(observation) = file.observation().filter(|_| is_certain) {
-            let seen = Seen { place, observation, reason: None };
+        if let Some(seen) = Seen::of(place, file, since).filter(|_| is_certain) {
             self.index(vec![seen], Entry::Tracked).await?;
         }
         Ok(reason)
     }
 
-    /// Looks for a file's place off the async threads.
+    /// Looks for a file's place.
     pub(crate) async fn locate(&self, source: context_model::source::FilesystemSource) -> Result<Disk> {
         let paths = self.paths.clone();
-        tokio::task::spawn_blocking(move || paths.locate(&source))
-            .await
-            .map_err(|e| crate::error::EngineError::Io { path: "a source".into(), reason: e.to_string() })
+        blocking("a source", move || paths.locate(&source)).await
     }
 
     async fn show_version(

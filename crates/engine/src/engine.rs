@@ -1,11 +1,13 @@
 //! One session of one client: opening, and what every use case shares.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
 use context_model::session::Sets;
+use context_model::time::TxId;
 use context_store::{AsOf, Store, StoreError, Transaction, Write};
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
@@ -14,6 +16,7 @@ use crate::error::{EngineError, Result};
 use crate::group::Waiting;
 use crate::options::Options;
 use crate::paths::Paths;
+use crate::resume::Stamps;
 use crate::state::{Chat, State};
 use crate::tracking::Tracking;
 use crate::view::View;
@@ -37,6 +40,10 @@ pub(crate) struct Inner {
     /// What is recorded with the next write.
     waiting: std::sync::Mutex<Vec<Waiting>>,
     pub tracking: Arc<Tracking>,
+    /// The newest transaction that this client has made or heard of.
+    newest: AtomicU64,
+    /// None until the files are compared with the disk for the first time.
+    pub stamps: std::sync::Mutex<Option<Arc<Stamps>>>,
 }
 
 /// The four sets of a session, as lists of IDs in the order in which they entered.
@@ -80,6 +87,8 @@ impl Engine {
             state: Mutex::new(State::default()),
             waiting: std::sync::Mutex::default(),
             tracking: Arc::new(Tracking::new(options.watch)),
+            newest: AtomicU64::new(0),
+            stamps: std::sync::Mutex::default(),
             options,
         });
         inner.load_or_start().await?;
@@ -124,6 +133,15 @@ impl Engine {
         Ok(self.inner.options.store.flush().await?)
     }
 
+    /// Waits until everything that [`Engine::receive`] and [`Engine::advance`] have recorded survives a loss of power,
+    /// as all else does when it is acknowledged.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn settle(&self) -> Result<()> {
+        Ok(self.inner.store().settle().await?)
+    }
+
     /// Ends the trackers; the instance can still be asked (SSOT 3.6, paused).
     ///
     /// # Errors
@@ -139,7 +157,7 @@ impl Engine {
     /// which is what waits for the store.
     ///
     /// # Errors
-    /// None now; the trackers end in any case.
+    /// What [`Engine::settle`] reports; the trackers end in any case.
     pub async fn close(&self) -> Result<()> {
         {
             let mut state = self.inner.state.lock().await;
@@ -149,15 +167,16 @@ impl Engine {
             state.closed = true;
         }
         self.inner.tracking.close().await;
-        Ok(())
+        self.settle().await
     }
 }
 
 impl Inner {
     /// The state, unless the instance is closed.
     pub async fn lock(&self) -> Result<MutexGuard<'_, State>> {
-        let state = self.state.lock().await;
+        let mut state = self.state.lock().await;
         state.open()?;
+        state.soon = false;
         Ok(state)
     }
 
@@ -171,6 +190,17 @@ impl Inner {
         self.waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// The newest transaction that this client has made or heard of. Who looks at a file asks before: a version that is
+    /// newer than this may be newer than what was seen.
+    pub fn newest(&self) -> TxId {
+        TxId(self.newest.load(Ordering::Acquire))
+    }
+
+    /// Takes note of a transaction that this client has made or heard of.
+    pub fn heard_of(&self, tx: TxId) {
+        self.newest.fetch_max(tx.0, Ordering::AcqRel);
+    }
+
     pub fn store(&self) -> &dyn Store {
         &*self.options.store
     }
@@ -179,6 +209,7 @@ impl Inner {
         let mut state = self.state.lock().await;
         // Before the rest, so that what another client writes meanwhile counts as news.
         state.seen = self.store().latest_tx().await?;
+        self.heard_of(state.seen);
         if !self.load(&mut state).await? {
             let session = &self.options.session_id;
             let documents = [

@@ -71,15 +71,16 @@ impl FileState {
         }
     }
 
-    /// What the index decision is told; `None` where nothing is known, so nothing may be concluded.
+    /// What the index decision is told, and the text where it is kept; `None` where nothing is known, so nothing may be
+    /// concluded.
     #[must_use]
-    pub fn observation(self) -> Option<Observation> {
+    pub fn observation(self) -> Option<(Observation, Option<String>)> {
         match self {
-            Self::Text { text, hash } => Some(Observation::Read { source_hash: hash, text: Some(text) }),
-            Self::NoText { hash, .. } => Some(Observation::Read { source_hash: hash, text: None }),
-            Self::Oversized { .. } => Some(Observation::Oversized),
-            Self::Gone => Some(Observation::Deleted),
-            Self::Unreadable { .. } => Some(Observation::Unreadable),
+            Self::Text { text, hash } => Some((Observation::Read(hash), Some(text))),
+            Self::NoText { hash, .. } => Some((Observation::Read(hash), None)),
+            Self::Oversized { .. } => Some((Observation::Oversized, None)),
+            Self::Gone => Some((Observation::Deleted, None)),
+            Self::Unreadable { .. } => Some((Observation::Unreadable, None)),
             Self::Unreachable => None,
         }
     }

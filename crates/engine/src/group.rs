@@ -13,9 +13,10 @@ use tokio::sync::oneshot;
 
 use crate::engine::Inner;
 use crate::error::Result;
-use crate::ingest::{Entry, IndexResult, Seen, file_id};
+use crate::ingest::{Entry, IndexResult};
 use crate::observed::Observed;
 use crate::record::ToolcallInput;
+use crate::seen::Seen;
 use crate::state::{State, Work};
 
 /// As many jobs become durable by one write at most.
@@ -43,6 +44,8 @@ pub(crate) enum Done {
 /// A job whose caller waits.
 pub(crate) struct Waiting {
     job: Job,
+    /// Whether its caller leaves the sync to [`crate::Engine::settle`].
+    soon: bool,
     reply: oneshot::Sender<Result<Done>>,
 }
 
@@ -50,7 +53,15 @@ impl Job {
     /// The length of its texts.
     fn bytes(&self) -> usize {
         let content = if let Self::Toolcall(input, _) = self { input.content.len() } else { 0 };
-        content + self.seen().map(|seen| seen.observation.text().map_or(0, str::len)).sum::<usize>()
+        content + self.seen().map(|seen| seen.bytes()).sum::<usize>()
+    }
+
+    fn seen_mut(&mut self) -> impl Iterator<Item = &mut Seen> {
+        let (observed, files): (&mut [_], &mut [_]) = match self {
+            Self::Toolcall(_, observed) => (&mut observed.files, &mut []),
+            Self::Files(seen, _) => (&mut [], seen),
+        };
+        observed.iter_mut().map(|(seen, _)| seen).chain(files)
     }
 
     fn seen(&self) -> impl Iterator<Item = &Seen> {
@@ -67,9 +78,9 @@ impl Inner {
     ///
     /// # Errors
     /// The job's own: `CLOSED`, `INVALID_ARGUMENT`, what the store reports.
-    pub async fn perform(&self, job: Job) -> Result<Done> {
+    pub async fn perform(&self, job: Job, soon: bool) -> Result<Done> {
         let (reply, mut answer) = oneshot::channel();
-        self.waiting().push(Waiting { job, reply });
+        self.waiting().push(Waiting { job, soon, reply });
         // Callers get the state in the order in which they came, and the first one works for those behind it.
         let mut state = match self.lock().await {
             Ok(state) => state,
@@ -99,15 +110,16 @@ impl Inner {
                 let some = waiting.len().min(count.max(1));
                 waiting.drain(..some).collect()
             };
-            let (jobs, replies): (Vec<Job>, Vec<_>) = group.into_iter().map(|w| (w.job, w.reply)).unzip();
-            for (result, reply) in self.perform_all(&mut state, &jobs).await.into_iter().zip(replies) {
+            state.soon = group.iter().all(|one| one.soon);
+            let (mut jobs, replies): (Vec<Job>, Vec<_>) = group.into_iter().map(|w| (w.job, w.reply)).unzip();
+            for (result, reply) in self.perform_all(&mut state, &mut jobs).await.into_iter().zip(replies) {
                 // A caller that has gone away needs no answer.
                 let _ = reply.send(result);
             }
         }
     }
 
-    async fn perform_all(&self, state: &mut State, jobs: &[Job]) -> Vec<Result<Done>> {
+    async fn perform_all(&self, state: &mut State, jobs: &mut [Job]) -> Vec<Result<Done>> {
         if jobs.len() > 1
             && let Ok(Some(done)) = self.carry_out(state, jobs).await
         {
@@ -124,15 +136,15 @@ impl Inner {
     ///
     /// # Errors
     /// As [`Inner::perform`].
-    pub async fn perform_now(&self, state: &mut State, job: &Job) -> Result<Done> {
-        let done = self.carry_out(state, std::slice::from_ref(job)).await?;
+    pub async fn perform_now(&self, state: &mut State, job: &mut Job) -> Result<Done> {
+        let done = self.carry_out(state, std::slice::from_mut(job)).await?;
         done.and_then(|mut done| done.pop())
             .ok_or_else(|| StoreError::Unavailable("a job has no outcome; repeat it".into()).into())
     }
 
     /// Carries out jobs in one transaction. `None` where they depend on each other; all is as before then, as it
     /// is after an error.
-    async fn carry_out(&self, state: &mut State, jobs: &[Job]) -> Result<Option<Vec<Done>>> {
+    async fn carry_out(&self, state: &mut State, jobs: &mut [Job]) -> Result<Option<Vec<Done>>> {
         for attempt in 0.. {
             let mut work = Work::default();
             let mut done = match self.prepare_jobs(state, jobs, &mut work).await {
@@ -150,7 +162,7 @@ impl Inner {
             match self.save(state, work).await {
                 Ok(receipt) => {
                     correct(&mut done, &documents, receipt);
-                    for job in jobs {
+                    for job in &*jobs {
                         self.track(job.seen());
                         if let Job::Toolcall(_, observed) = job {
                             state.know_written(observed);
@@ -164,18 +176,37 @@ impl Inner {
         unreachable!("the attempts are bounded by retry")
     }
 
-    async fn prepare_jobs(&self, state: &mut State, jobs: &[Job], work: &mut Work) -> Result<Vec<Done>> {
+    async fn prepare_jobs(&self, state: &mut State, jobs: &mut [Job], work: &mut Work) -> Result<Vec<Done>> {
+        if jobs.iter().any(|job| job.seen().next().is_some()) {
+            self.refresh(state).await?;
+            self.learn(state, jobs.iter().flat_map(Job::seen).map(|seen| seen.id.clone())).await?;
+            self.look_anew(state, jobs).await?;
+        }
         let mut done = Vec::with_capacity(jobs.len());
         for job in jobs {
             done.push(match job {
                 Job::Toolcall(input, observed) => {
-                    let file_refs = self.add_observed(state, observed, work).await?;
+                    let file_refs = self.add_observed(state, observed, work);
                     Done::Toolcall(self.add_toolcall(state, input, file_refs, work).await?)
                 }
-                Job::Files(seen, entry) => Done::Files(self.prepare(state, seen, *entry, work).await?),
+                Job::Files(seen, entry) => {
+                    Done::Files(seen.iter().map(|one| self.prepare(state, one, *entry, work)).collect())
+                }
             });
         }
         Ok(done)
+    }
+
+    /// Looks once more at files of which a version has been stored since they were looked at: that version may be the
+    /// newer one, and what was seen here would take its place for good.
+    async fn look_anew(&self, state: &State, jobs: &mut [Job]) -> Result<()> {
+        for seen in jobs.iter_mut().flat_map(Job::seen_mut) {
+            if state.catalog.get(&seen.id).is_some_and(|latest| seen.is_older_than(latest)) {
+                let since = self.newest();
+                *seen = seen.again(self.look(&seen.place, None).await?, since);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -184,7 +215,7 @@ fn depend(jobs: &[Job], done: &[Done], work: &Work) -> bool {
     let mut touched: HashMap<ObjectId, usize> = HashMap::new();
     for (number, (job, done)) in jobs.iter().zip(done).enumerate() {
         let call = if let Done::Toolcall(id) = done { Some(id.clone()) } else { None };
-        for id in job.seen().map(|seen| file_id(&seen.place.source)).chain(call) {
+        for id in job.seen().map(|seen| seen.id.clone()).chain(call) {
             // The number of jobs cannot be reached by one of them, so it says "several".
             touched
                 .entry(id)

@@ -1,17 +1,21 @@
 //! Indexing files: reads, discoveries and deletions (SSOT 5.6).
 
+use std::convert::identity;
+
+use camino::Utf8Path;
 use context_model::id::ObjectId;
 use context_model::index::{Action, Observation, decide};
-use context_model::source::FilesystemSource;
 use context_store::StoreError;
 use serde_json::json;
 
+use crate::blocking::blocking;
 use crate::catalog::Meta;
 use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, Result};
 use crate::files::{self, FileState};
 use crate::group::{Done, Job};
 use crate::paths::{Disk, Place};
+use crate::seen::{Seen, file_id};
 use crate::state::{State, Work};
 
 /// How often a write is repeated after a conflict.
@@ -45,13 +49,6 @@ pub(crate) enum Entry {
     Tracked,
 }
 
-/// A file that was looked at and is to be indexed.
-pub(crate) struct Seen {
-    pub place: Place,
-    pub observation: Observation,
-    pub reason: Option<String>,
-}
-
 impl Engine {
     /// Indexes a file that the agent has read, and activates it (SSOT 5.6).
     ///
@@ -62,6 +59,7 @@ impl Engine {
     /// was given; the state is as before. What the store reports.
     pub async fn index_file(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
         self.inner.check_open()?;
+        let since = content.is_none().then(|| self.inner.newest());
         let place = self.inner.paths.resolve(path)?;
         let state = self.inner.look(&place, content).await?;
         let is_gone = state == FileState::Gone;
@@ -69,9 +67,7 @@ impl Engine {
         if !is_known {
             return Err(refusal(path, &state));
         }
-        let reason = state.reason().map(str::to_owned);
-        let Some(observation) = state.observation() else { unreachable!("a file, or one that is gone") };
-        let seen = Seen { place, observation, reason };
+        let Some(seen) = Seen::of(place, state, since) else { unreachable!("a file, or one that is gone") };
         let entry = if is_gone { Entry::Gone } else { Entry::Read };
         let mut results = self.inner.index(vec![seen], entry).await?;
         Ok(results.remove(0))
@@ -83,14 +79,13 @@ impl Engine {
     /// As [`Engine::index_file`].
     pub async fn index_written(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
         self.inner.check_open()?;
+        let since = content.is_none().then(|| self.inner.newest());
         let place = self.inner.paths.resolve(path)?;
         let state = self.inner.look(&place, content).await?;
         if !state.is_file() {
             return Err(refusal(path, &state));
         }
-        let reason = state.reason().map(str::to_owned);
-        let Some(observation) = state.observation() else { unreachable!("a file that was looked at") };
-        let seen = Seen { place, observation, reason };
+        let Some(seen) = Seen::of(place, state, since) else { unreachable!("a file that was looked at") };
         let result = self.inner.index(vec![seen], Entry::Written).await?.remove(0);
         let mut state = self.inner.lock().await?;
         if let Some(hash) = state.hash_of(&result.id) {
@@ -106,8 +101,7 @@ impl Engine {
     pub async fn index_deletion(&self, path: &str) -> Result<IndexResult> {
         self.inner.check_open()?;
         let place = self.inner.paths.resolve(path)?;
-        let reason = Some("was deleted".to_owned());
-        let seen = Seen { place, observation: Observation::Deleted, reason };
+        let seen = Seen::deleted(place);
         let mut results = self.inner.index(vec![seen], Entry::Gone).await?;
         Ok(results.remove(0))
     }
@@ -120,37 +114,44 @@ impl Engine {
     pub async fn discover(&self, paths: &[String]) -> Result<Vec<IndexResult>> {
         self.inner.check_open()?;
         let places = paths.iter().map(|p| self.inner.paths.resolve(p)).collect::<Result<Vec<_>>>()?;
-        let seen = places
-            .into_iter()
-            .map(|place| Seen { place, observation: Observation::Discovered, reason: None })
-            .collect();
+        let seen = places.into_iter().map(Seen::discovered).collect();
         self.inner.index(seen, Entry::Discovered).await
     }
 }
 
 impl Inner {
-    /// Reads a file off the async threads, or sorts the bytes that a tool has read.
+    /// Reads a file, or sorts the bytes that a tool has read.
     pub async fn look(&self, place: &Place, content: Option<Vec<u8>>) -> Result<FileState> {
         let limit = self.options.max_text_bytes;
         if let Some(bytes) = content {
             return Ok(FileState::of_bytes(bytes, limit));
         }
-        let path = match &place.disk {
-            Disk::At(path) => path.clone(),
-            Disk::Inside => return Ok(FileState::Unreachable),
-            Disk::Escapes => {
-                let reason = "is behind a symbolic link that leaves its mount".into();
-                return Ok(FileState::Unreadable { reason });
+        match self.attach(place) {
+            Ok(path) => {
+                let path = path.to_owned();
+                blocking(&place.agent_path, move || files::read(&path, limit)).await
             }
-            Disk::Own => {
-                let reason = "belongs to the store itself".into();
-                return Ok(FileState::Unreadable { reason });
+            Err(state) => Ok(state),
+        }
+    }
+
+    /// Reads a file on this thread.
+    pub fn look_now(&self, place: &Place) -> FileState {
+        self.attach(place).map_or_else(identity, |path| files::read(path, self.options.max_text_bytes))
+    }
+
+    /// Tracks a file that is about to be read; what is known of one that can't be read without looking at it.
+    fn attach<'p>(&self, place: &'p Place) -> std::result::Result<&'p Utf8Path, FileState> {
+        let unreadable = |reason: &str| Err(FileState::Unreadable { reason: reason.into() });
+        match &place.disk {
+            Disk::At(path) => {
+                self.tracking.track(path, &place.source);
+                Ok(path)
             }
-        };
-        self.tracking.track(&path, &place.source);
-        tokio::task::spawn_blocking(move || files::read(&path, limit))
-            .await
-            .map_err(|e| EngineError::Io { path: place.agent_path.clone(), reason: e.to_string() })
+            Disk::Inside => Err(FileState::Unreachable),
+            Disk::Escapes => unreadable("is behind a symbolic link that leaves its mount"),
+            Disk::Own => unreadable("belongs to the store itself"),
+        }
     }
 
     async fn knows(&self, place: &Place) -> Result<bool> {
@@ -163,35 +164,24 @@ impl Inner {
 
     /// The indexing protocol for files that were looked at, all in one transaction.
     pub async fn index(&self, seen: Vec<Seen>, entry: Entry) -> Result<Vec<IndexResult>> {
-        match self.perform(Job::Files(seen, entry)).await? {
+        match self.perform(Job::Files(seen, entry), false).await? {
             Done::Files(results) => Ok(results),
             Done::Toolcall(_) => unreachable!("files were handed over"),
         }
     }
 
-    /// Decides what each observation means and adds it to a transaction in the making.
-    pub async fn prepare(
-        &self,
-        state: &mut State,
-        seen: &[Seen],
-        entry: Entry,
-        work: &mut Work,
-    ) -> Result<Vec<IndexResult>> {
-        self.refresh(state).await?;
-        self.learn(state, seen.iter().map(|s| file_id(&s.place.source))).await?;
-        Ok(seen.iter().map(|one| self.prepare_one(state, one, entry, work)).collect())
-    }
-
-    /// As [`Inner::prepare`] for one file of which the catalog has what the store knows.
-    pub fn prepare_one(&self, state: &mut State, one: &Seen, entry: Entry, work: &mut Work) -> IndexResult {
-        let id = file_id(&one.place.source);
+    /// Decides what an observation means and adds it to a transaction in the making. The catalog has what the store
+    /// knows of the file.
+    pub fn prepare(&self, state: &mut State, one: &Seen, entry: Entry, work: &mut Work) -> IndexResult {
+        let id = one.id.clone();
         if entry == Entry::Tracked && !state.sets.index().contains(&id) {
             return IndexResult { id, action: Action::Unchanged, reason: one.reason.clone() };
         }
         let current = state.catalog.get(&id).and_then(Meta::current);
-        let (action, document) = decide(current, &one.place.source, &one.observation);
+        let action = decide(current, one.observation);
         let result = IndexResult { id: id.clone(), action, reason: one.reason.clone() };
-        if let Some(document) = document {
+        if action != Action::Unchanged {
+            let document = one.version();
             if action == Action::Created && one.observation == Observation::Discovered {
                 // A discovery must not overwrite what another client read in this very moment.
                 work.expected.push((id.clone(), None));
@@ -239,6 +229,7 @@ impl Inner {
             state.changed.insert(id);
         }
         state.seen = latest;
+        self.heard_of(latest);
         Ok(())
     }
 
@@ -300,15 +291,8 @@ impl Work {
     }
 }
 
-/// The ID of the file object with this binding.
-pub(crate) fn file_id(source: &FilesystemSource) -> ObjectId {
-    use context_model::hash::identity_hash;
-    use context_model::object::ObjectType;
-    use context_model::source::Source;
-    ObjectId::sourced(identity_hash(ObjectType::File, Some(&Source::Filesystem(source.clone()))))
-}
-
-fn refusal(path: &str, state: &FileState) -> EngineError {
+/// The error of a path without a file that could be indexed.
+pub(crate) fn refusal(path: &str, state: &FileState) -> EngineError {
     let reason = state.reason().unwrap_or("can't be indexed");
     EngineError::Io { path: path.to_owned(), reason: format!("the file {reason}") }
 }

@@ -6,6 +6,7 @@
 //! - A call costs what is new, never the history, except `assemble` (a copy of it), `get` of a chat, and opening.
 
 mod assemble;
+mod blocking;
 mod catalog;
 mod control;
 mod engine;
@@ -23,10 +24,12 @@ mod reading;
 mod record;
 mod resume;
 mod rolls;
+mod seen;
 mod sight;
 mod state;
 mod taking;
 mod tracking;
+mod tree;
 mod usage;
 mod versions;
 mod view;
@@ -43,4 +46,5 @@ pub use project::{Birth, Call, Edit, Incoming, Plan};
 pub use reading::{Found, Query, Stats, Wanted};
 pub use record::ToolcallInput;
 pub use tracking::{FileEvent, FileEventKind};
+pub use tree::Indexed;
 pub use versions::Answer;

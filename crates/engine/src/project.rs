@@ -6,6 +6,7 @@
 
 use context_model::id::ObjectId;
 use context_model::pricing::{Prices, Receipt};
+use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
 use crate::engine::Engine;
@@ -72,6 +73,8 @@ pub struct Plan {
     pub rewrite_cost: f64,
     /// What this process's model calls have cost so far, in fresh input tokens, without the answers.
     pub spent: f64,
+    /// The point to come back to with [`Engine::restore`], and the times that it is known by; as `spent`.
+    pub point: Option<(TxId, [Timestamp; 2])>,
 }
 
 /// One message to replace.
@@ -108,14 +111,15 @@ pub struct Birth {
 }
 
 impl Engine {
-    /// Records a tool result before the harness stores it, and says what to put before it.
+    /// Records a tool result before the harness stores it, and says what to put before it. It survives the end of the
+    /// process then, and a loss of power after [`Engine::settle`].
     ///
     /// # Errors
     /// As [`Engine::record_toolcall`].
     pub async fn receive(&self, input: ToolcallInput) -> Result<Birth> {
         let excerpts = excerpts(&input.tool, &input.content);
         let length = input.content.len();
-        let id = self.record_toolcall(input).await?;
+        let id = self.record_as(input, true).await?;
         let mut state = self.inner.lock().await?;
         let handle = state.handle(&id);
         let header = (length > 2 * state.reference(&id).len()).then(|| state.header(&id));
@@ -124,13 +128,15 @@ impl Engine {
     }
 
     /// Takes in the messages that are new since the last call, records what is not recorded yet, and decides
-    /// what the next model call shall see.
+    /// what the next model call shall see. What it records survives the end of the process then, and a loss of power
+    /// after [`Engine::settle`].
     ///
     /// # Errors
     /// What the store reports. The harness's own messages then go out as they are.
     pub async fn advance(&self, incoming: Vec<Incoming>, call: &Call) -> Result<Plan> {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
+        state.soon = true;
         let policy = state.policy(call);
         state.sight.set_system_tokens(call.system_tokens);
         // After an answer without calls the next thing is a user's message, and what others write until then counts.
@@ -158,6 +164,7 @@ impl Engine {
         let policy = state.policy(call);
         plan.rewrite_cost = state.sight.rewrite_cost(&policy);
         plan.spent = state.spent;
+        plan.point = Some((state.point, self.inner.times().await?));
         state.finish(&mut plan);
         Ok(plan)
     }
@@ -173,6 +180,7 @@ impl Engine {
     pub async fn resync(&self, incoming: Vec<Incoming>, recorded: usize, call: &Call) -> Result<Plan> {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
+        state.soon = true;
         state.forget_sight();
         let policy = state.policy(call);
         state.sight.guess_system_tokens(call.system_tokens);

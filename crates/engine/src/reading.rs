@@ -114,11 +114,7 @@ impl Engine {
     /// `CLOSED`; what the store reports.
     pub async fn point_times(&self) -> Result<[Timestamp; 2]> {
         drop(self.inner.lock().await?);
-        let ids = [self.inner.session_object.clone(), self.inner.chat_id.clone()];
-        match &self.inner.store().outlines(&ids).await?[..] {
-            [Some(session), Some(chat)] => Ok([session.valid_time, chat.valid_time]),
-            _ => Err(EngineError::Unknown(ids[0].to_string())),
-        }
+        self.inner.times().await
     }
 
     /// The latest version of an object, by full ID or handle; `None` where there is none.
@@ -244,6 +240,15 @@ impl Engine {
 }
 
 impl Inner {
+    /// The valid times of the latest versions of the session's document and of its chat.
+    pub(crate) async fn times(&self) -> Result<[Timestamp; 2]> {
+        let ids = [self.session_object.clone(), self.chat_id.clone()];
+        match &self.store().outlines(&ids).await?[..] {
+            [Some(session), Some(chat)] => Ok([session.valid_time, chat.valid_time]),
+            _ => Err(EngineError::Unknown(ids[0].to_string())),
+        }
+    }
+
     /// A hit with what is known of its object.
     fn describe(&self, state: &State, hit: Hit, latest: &Outline) -> Found {
         let Hit { id, tx_id, line, snippet, score } = hit;

@@ -47,6 +47,11 @@ impl Engine {
     /// # Errors
     /// `INVALID_ARGUMENT` for a call without a tool name; what the store reports.
     pub async fn record_toolcall(&self, input: ToolcallInput) -> Result<ObjectId> {
+        self.record_as(input, false).await
+    }
+
+    /// As [`Engine::record_toolcall`]; `soon` leaves the sync to [`Engine::settle`].
+    pub(crate) async fn record_as(&self, input: ToolcallInput, soon: bool) -> Result<ObjectId> {
         self.inner.check_open()?;
         if input.tool.is_empty() {
             return Err(EngineError::Invalid("a tool call names its tool".into()));
@@ -56,7 +61,7 @@ impl Engine {
             return Err(EngineError::Invalid(wrong));
         }
         let observed = self.inner.observe(&input).await?;
-        recorded(self.inner.perform(Job::Toolcall(input, observed)).await?)
+        recorded(self.inner.perform(Job::Toolcall(input, observed), soon).await?)
     }
 
     /// Starts a turn with a user's message, or adds the assistant's answer to the current one. The message is
@@ -103,7 +108,7 @@ impl Inner {
         input: ToolcallInput,
         observed: Observed,
     ) -> Result<ObjectId> {
-        recorded(self.perform_now(state, &Job::Toolcall(input, observed)).await?)
+        recorded(self.perform_now(state, &mut Job::Toolcall(input, observed)).await?)
     }
 
     /// Adds a tool call to a transaction in the making, and what its arrival does to the sets.

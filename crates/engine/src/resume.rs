@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
+use context_model::index::Action;
 use context_model::object::Document;
 use context_model::session::Sets;
 use context_model::source::FilesystemSource;
@@ -18,9 +19,10 @@ use crate::catalog::Meta;
 use crate::engine::{Engine, Inner};
 use crate::error::{EngineError, Result};
 use crate::files::{self, FileState, Stamp};
-use crate::ingest::{Entry, Seen, file_id};
+use crate::ingest::{Entry, IndexResult};
 use crate::paths::{Disk, Paths, Place};
 use crate::rolls::Rolled;
+use crate::seen::{Seen, file_id};
 use crate::state::{Chat, Work};
 
 /// How many threads read files while a session is reconciled. More than there are cores, because most of the
@@ -28,6 +30,17 @@ use crate::state::{Chat, Work};
 const READERS: usize = 8;
 
 impl Engine {
+    /// Compares every file of the session with the disk, and indexes what has changed (SSOT 3.6): for clients that do
+    /// not watch. A file is only read where its size, times or inode number differ from what an earlier comparison saw.
+    ///
+    /// Returns what was written.
+    ///
+    /// # Errors
+    /// `CLOSED`; what the store reports.
+    pub async fn reconcile(&self) -> Result<Vec<IndexResult>> {
+        Ok(self.inner.reconcile(None).await?.indexed)
+    }
+
     /// Takes over metadata pool, active and pinned sets and the chat as they were after a transaction of this
     /// session, or of the session that it was forked from. The index becomes the union of both. Transaction 0
     /// is before any other: nothing has been encountered, and nothing said.
@@ -70,7 +83,8 @@ impl Engine {
         }
         state.note_chat(&chat);
         drop(state);
-        inner.reconcile(Some(&new)).await
+        inner.reconcile(Some(&new)).await?;
+        Ok(())
     }
 }
 
@@ -112,19 +126,21 @@ impl Inner {
     /// Compares every file of the index (or those of them that are in `only`) that the client can reach with
     /// what is stored, in one transaction; attaches trackers on the way. What can't be reached keeps its last
     /// version.
-    pub async fn reconcile(&self, only: Option<&HashSet<ObjectId>>) -> Result<()> {
+    pub async fn reconcile(&self, only: Option<&HashSet<ObjectId>>) -> Result<Reconciled> {
         let mut known: Vec<Stored> = {
             let state = self.lock().await?;
             let ids = state.sets.index().iter().filter(|id| only.is_none_or(|only| only.contains(*id)));
             ids.filter_map(|id| Stored::of(state.catalog.get(id)?)).collect()
         };
+        let mut found = Reconciled::default();
         if known.is_empty() {
-            return Ok(());
+            return Ok(found);
         }
         for stored in known.iter_mut().filter(|stored| stored.is_blank()) {
             stored.only_discovered = !self.was_more(stored).await?;
         }
-        let stamps = Arc::new(self.stamps().await?);
+        let stamps = self.stamps().await?;
+        let since = self.newest();
         let (paths, limit) = (self.paths.clone(), self.options.max_text_bytes);
         let shares = known.len().div_ceil(READERS).max(16);
         let mut readers = Vec::new();
@@ -138,7 +154,7 @@ impl Inner {
                     if let Disk::At(path) = &disk {
                         tracking.track(path, &stored.source);
                     }
-                    compare(&paths, disk, stored, &stamps, limit)
+                    compare(&paths, disk, stored, (&stamps, since), limit)
                 });
                 compared.collect::<Vec<_>>()
             }));
@@ -150,15 +166,17 @@ impl Inner {
                 match compared {
                     Compared::Changed(seen) => changed.push(seen),
                     Compared::Read(id, hash, stamp) => fresh.push((id, (hash, stamp))),
+                    Compared::Unreachable(place) => found.unreachable.push(place),
                     Compared::Same => {}
                 }
             }
         }
         self.note_stamps(&stamps, fresh).await?;
         if !changed.is_empty() {
-            self.index(changed, Entry::Tracked).await?;
+            found.indexed = self.index(changed, Entry::Tracked).await?;
+            found.indexed.retain(|result| result.action != Action::Unchanged);
         }
-        Ok(())
+        Ok(found)
     }
 
     /// Whether an object without content and hash had one in an earlier version: it was deleted, and not only
@@ -167,6 +185,15 @@ impl Inner {
         let before = AsOf { known: Some(Known::Tx(TxId(stored.tx.0.saturating_sub(1)))), valid_time: None };
         Ok(self.store().get(&file_id(&stored.source), before).await?.is_some())
     }
+}
+
+/// What a comparison of files with the disk brought to light.
+#[derive(Default)]
+pub(crate) struct Reconciled {
+    /// What was written.
+    pub indexed: Vec<IndexResult>,
+    /// Files of which nothing can be said, because their directory is missing or can't be read.
+    pub unreachable: Vec<Place>,
 }
 
 /// What is stored of a file, as far as a comparison needs it.
@@ -195,7 +222,7 @@ impl Stored {
 }
 
 /// Files by their object: the hash of their bytes, and the stamp that they had then.
-type Stamps = HashMap<ObjectId, (Digest, Stamp)>;
+pub(crate) type Stamps = HashMap<ObjectId, (Digest, Stamp)>;
 
 /// What a comparison of a file with what is stored has shown.
 enum Compared {
@@ -203,20 +230,31 @@ enum Compared {
     Changed(Seen),
     /// It is as it is stored; it had to be read for that, and need not be the next time.
     Read(ObjectId, Digest, Stamp),
-    /// It is as it is stored, or nothing can be said.
+    /// Nothing can be said.
+    Unreachable(Place),
+    /// It is as it is stored.
     Same,
 }
 
 impl Inner {
-    /// The stamps that an earlier resume of this session has left.
-    async fn stamps(&self) -> Result<Stamps> {
+    /// The stamps that earlier comparisons of this session's files have left.
+    async fn stamps(&self) -> Result<Arc<Stamps>> {
+        if let Some(known) = &*self.stamps.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(Arc::clone(known));
+        }
         let note = self.store().note(&self.stamps_name()).await?.unwrap_or_default();
         let line = |line: &str| {
             let (id, rest) = line.split_once(' ')?;
             let (hash, stamp) = rest.split_once(' ')?;
             Some((ObjectId::new(id), (hash.parse().ok()?, stamp.parse().ok()?)))
         };
-        Ok(note.lines().filter_map(line).collect())
+        let stamps = Arc::new(note.lines().filter_map(line).collect::<Stamps>());
+        self.keep_stamps(&stamps);
+        Ok(stamps)
+    }
+
+    fn keep_stamps(&self, stamps: &Arc<Stamps>) {
+        *self.stamps.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(stamps));
     }
 
     async fn note_stamps(&self, known: &Stamps, fresh: Vec<(ObjectId, (Digest, Stamp))>) -> Result<()> {
@@ -230,8 +268,9 @@ impl Inner {
             // Writing to a String can't fail.
             let _ = writeln!(text, "{id} {hash} {stamp}");
         }
+        self.keep_stamps(&Arc::new(all));
         match self.store().set_note(&self.stamps_name(), &text).await {
-            // The files are read once more the next time, which is no reason to refuse the session.
+            // The files are read once more at the next resume, which is no reason to refuse the session.
             Err(StoreError::Full(_)) => Ok(()),
             other => Ok(other?),
         }
@@ -243,7 +282,13 @@ impl Inner {
 }
 
 /// What has changed at a place, if anything. A path that was only discovered stays so until it is read.
-fn compare(paths: &Paths, disk: Disk, stored: Stored, stamps: &Stamps, limit: u64) -> Compared {
+fn compare(
+    paths: &Paths,
+    disk: Disk,
+    stored: Stored,
+    (stamps, since): (&Stamps, TxId),
+    limit: u64,
+) -> Compared {
     let Disk::At(path) = &disk else { return Compared::Same };
     if stored.only_discovered {
         return Compared::Same;
@@ -257,6 +302,10 @@ fn compare(paths: &Paths, disk: Disk, stored: Stored, stamps: &Stamps, limit: u6
         return Compared::Same;
     }
     let state = files::read(path, limit);
+    if state == FileState::Unreachable {
+        let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
+        return Compared::Unreachable(place);
+    }
     let same = match &state {
         FileState::Text { hash, .. } | FileState::NoText { hash, .. } => stored.hash == Some(*hash),
         FileState::Gone | FileState::Oversized { .. } => stored.is_blank(),
@@ -270,14 +319,8 @@ fn compare(paths: &Paths, disk: Disk, stored: Stored, stamps: &Stamps, limit: u6
             _ => Compared::Same,
         };
     }
-    let reason = state.reason().map(str::to_owned);
-    match state.observation() {
-        Some(observation) => {
-            let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
-            Compared::Changed(Seen { place, observation, reason })
-        }
-        None => Compared::Same,
-    }
+    let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
+    Seen::of(place, state, since).map_or(Compared::Same, |seen| Compared::Changed(seen.made()))
 }
 
 impl crate::state::State {

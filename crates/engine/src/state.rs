@@ -82,6 +82,8 @@ pub(crate) struct State {
     pub view: View,
     /// Whether the session document has a `display_paths` field.
     pub has_displays: bool,
+    /// Whether who has the state leaves the sync of what it writes to [`crate::Engine::settle`].
+    pub soon: bool,
     pub closed: bool,
 }
 
@@ -204,8 +206,14 @@ impl Inner {
         if writes.is_empty() {
             return Ok(None);
         }
-        match self.options.store.transact(Transaction { writes, expected }).await {
+        let transaction = Transaction { writes, expected };
+        let written = match state.soon {
+            true => self.store().transact_soon(transaction).await,
+            false => self.store().transact(transaction).await,
+        };
+        match written {
             Ok(receipt) => {
+                self.heard_of(receipt.tx_id);
                 if changes_session {
                     state.session_tx = Some(receipt.tx_id);
                 }

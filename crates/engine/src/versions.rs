@@ -13,9 +13,10 @@ use crate::catalog::Kind;
 use crate::engine::{Engine, Inner};
 use crate::error::Result;
 use crate::files::FileState;
-use crate::ingest::{Entry, Seen, file_id};
+use crate::ingest::Entry;
 use crate::piece::ShownLines;
 use crate::reading::unified;
+use crate::seen::{Seen, file_id};
 use crate::state::{State, Work};
 
 /// A diff is worth showing in place of the whole text up to this share of it.
@@ -106,10 +107,10 @@ impl Engine {
         if !self.inner.lock().await?.known.contains_key(&id) {
             return Ok(None);
         }
+        let since = self.inner.newest();
         let file = self.inner.look(&place, None).await?;
         let was_read = matches!(file, FileState::Text { .. } | FileState::NoText { .. });
-        if let Some(observation) = file.observation().filter(|_| was_read) {
-            let seen = Seen { place, observation, reason: None };
+        if let Some(seen) = Seen::of(place, file, since).filter(|_| was_read) {
             self.inner.index(vec![seen], Entry::Tracked).await?;
         }
         let mut state = self.inner.lock().await?;

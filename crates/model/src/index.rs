@@ -4,18 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::hash::Digest;
 use crate::object::Document;
-use crate::source::FilesystemSource;
 
 /// What a client has seen of a file.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observation {
-    /// The bytes were read: their hash, and the text where they are text that is kept.
-    Read {
-        /// SHA-256 of the raw bytes.
-        source_hash: Digest,
-        /// The text; `None` where the bytes are not text or too many.
-        text: Option<String>,
-    },
+    /// The bytes were read: their SHA-256.
+    Read(Digest),
     /// Only the path is known (ls, find, grep).
     Discovered,
     /// The file exists and can't be read (permission, not a regular file): its content is as it was, as far
@@ -28,10 +22,10 @@ pub enum Observation {
 }
 
 impl Observation {
-    /// The text that was read, where it is kept.
+    /// The `source_hash` of the version that it makes, if it makes one.
     #[must_use]
-    pub fn text(&self) -> Option<&str> {
-        if let Self::Read { text, .. } = self { text.as_deref() } else { None }
+    pub fn source_hash(self) -> Option<Digest> {
+        if let Self::Read(hash) = self { Some(hash) } else { None }
     }
 }
 
@@ -79,35 +73,25 @@ impl Current {
     }
 }
 
-/// Decides what an observation does to an object, and gives the document to write, if any.
+/// Decides what an observation does to an object. Whatever is not [`Action::Unchanged`] writes a version: with the
+/// text that was read, if any, and [`Observation::source_hash`].
 ///
 /// A discovery never overwrites. A deletion of an object that is null already, or that the store has never
 /// seen, writes nothing. Unequal bytes always make a version, so A, B, A makes three.
 #[must_use]
-pub fn decide(
-    current: Option<Current>,
-    source: &FilesystemSource,
-    observation: &Observation,
-) -> (Action, Option<Document>) {
-    let write = |text: Option<&String>, hash| Some(Document::file(source.clone(), text.cloned(), hash));
-    let known = current.map_or(Action::Created, |_| Action::Updated);
+pub fn decide(current: Option<Current>, observation: Observation) -> Action {
     match (observation, current) {
-        (Observation::Read { source_hash, .. }, Some(now)) if now.source_hash == Some(*source_hash) => {
-            (Action::Unchanged, None)
-        }
-        (Observation::Read { source_hash, text }, _) => (known, write(text.as_ref(), Some(*source_hash))),
-        (Observation::Discovered | Observation::Unreadable | Observation::Oversized, None) => {
-            (Action::Created, write(None, None))
-        }
-        (Observation::Discovered | Observation::Unreadable, Some(_)) => (Action::Unchanged, None),
-        (Observation::Deleted, None) => (Action::Unchanged, None),
+        (Observation::Deleted, None) => Action::Unchanged,
+        (_, None) => Action::Created,
+        (Observation::Discovered | Observation::Unreadable, Some(_)) => Action::Unchanged,
+        (Observation::Read(hash), Some(now)) if now.source_hash == Some(hash) => Action::Unchanged,
         (Observation::Deleted | Observation::Oversized, Some(now))
             if now.is_null && now.source_hash.is_none() =>
         {
-            (Action::Unchanged, None)
+            Action::Unchanged
         }
-        (Observation::Oversized, Some(_)) => (Action::Updated, write(None, None)),
-        (Observation::Deleted, Some(_)) => (Action::Deleted, write(None, None)),
+        (Observation::Read(_) | Observation::Oversized, Some(_)) => Action::Updated,
+        (Observation::Deleted, Some(_)) => Action::Deleted,
     }
 }
 
@@ -118,7 +102,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Observation {
-        Observation::Read { source_hash: Digest::of(text.as_bytes()), text: Some(text.into()) }
+        Observation::Read(Digest::of(text.as_bytes()))
     }
 
     fn at(text: &str) -> Option<Current> {
@@ -143,18 +127,6 @@ mod tests {
     #[case::grown_too_large(at("a"), Observation::Oversized, Action::Updated)]
     #[case::still_too_large(NULL, Observation::Oversized, Action::Unchanged)]
     fn decisions(#[case] current: Option<Current>, #[case] seen: Observation, #[case] action: Action) {
-        let source = FilesystemSource { filesystem_id: "f".into(), path: "/a".into() };
-        let (decided, document) = decide(current, &source, &seen);
-        assert_eq!(decided, action);
-        assert_eq!(document.is_some(), action != Action::Unchanged);
-    }
-
-    #[test]
-    fn a_deletion_has_null_content_no_characters_and_no_source_hash() {
-        let source = FilesystemSource { filesystem_id: "f".into(), path: "/a".into() };
-        let document = decide(at("a"), &source, &Observation::Deleted).1.unwrap();
-        assert_eq!(document.content(), None);
-        assert_eq!(document.source_hash(), None);
-        assert_eq!(document.field("char_count"), Some(&0.into()));
+        assert_eq!(decide(current, seen), action);
     }
 }

@@ -96,7 +96,7 @@ impl Document {
         id: ObjectId,
         object_type: ObjectType,
         source: Option<Source>,
-        mut payload: Map<String, Value>,
+        payload: Map<String, Value>,
     ) -> Result<Self, ModelError> {
         let identity = identity_hash(object_type, source.as_ref());
         if source.is_some() && id.as_str() != identity.to_string() {
@@ -105,8 +105,18 @@ impl Document {
         if let Some(name) = ENVELOPE.iter().find(|name| payload.contains_key(**name)) {
             return Err(ModelError::Invalid(format!("the payload can't have a field named {name}")));
         }
+        Ok(Self::hashed(id, object_type, source, identity, payload))
+    }
+
+    fn hashed(
+        id: ObjectId,
+        object_type: ObjectType,
+        source: Option<Source>,
+        identity_hash: Digest,
+        mut payload: Map<String, Value>,
+    ) -> Self {
         payload.insert("content_hash".into(), content_hash(&payload).to_string().into());
-        Ok(Self { id, object_type, source, identity_hash: identity, payload })
+        Self { id, object_type, source, identity_hash, payload }
     }
 
     /// A version of a file. `text` is null for a file that is deleted, not text, unreadable or only discovered;
@@ -121,8 +131,9 @@ impl Document {
         // Given away and not copied, which `json!` would do.
         payload.insert("content".into(), text.into());
         let source = Source::Filesystem(source);
-        let id = ObjectId::sourced(identity_hash(ObjectType::File, Some(&source)));
-        Self::built(id, ObjectType::File, Some(source), payload)
+        let identity = identity_hash(ObjectType::File, Some(&source));
+        let id = ObjectId::sourced(identity);
+        Self::hashed(id, ObjectType::File, Some(source), identity, payload)
     }
 
     /// The result of a tool execution (SSOT 2.5).

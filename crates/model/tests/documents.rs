@@ -164,17 +164,14 @@ proptest! {
 }
 
 /// Everything that can be seen of one file, one after the other.
-fn observations() -> impl Strategy<Value = Vec<Observation>> {
+fn observations() -> impl Strategy<Value = Vec<(Observation, Option<String>)>> {
     let one = prop_oneof![
-        4 => "[ab]{0,1}".prop_map(|text| Observation::Read {
-            source_hash: Digest::of(text.as_bytes()),
-            text: Some(text),
-        }),
-        1 => (0..2_u8).prop_map(|n| Observation::Read { source_hash: Digest::of(&[0, n]), text: None }),
-        1 => Just(Observation::Discovered),
-        1 => Just(Observation::Unreadable),
-        1 => Just(Observation::Deleted),
-        1 => Just(Observation::Oversized),
+        4 => "[ab]{0,1}".prop_map(|text| (Observation::Read(Digest::of(text.as_bytes())), Some(text))),
+        1 => (0..2_u8).prop_map(|n| (Observation::Read(Digest::of(&[0, n])), None)),
+        1 => Just((Observation::Discovered, None)),
+        1 => Just((Observation::Unreadable, None)),
+        1 => Just((Observation::Deleted, None)),
+        1 => Just((Observation::Oversized, None)),
     ];
     prop::collection::vec(one, 1..30)
 }
@@ -187,12 +184,13 @@ proptest! {
     fn the_latest_version_is_what_was_seen_last(seen in observations()) {
         let source = FilesystemSource { filesystem_id: "f".into(), path: "/a".into() };
         let mut versions: Vec<Document> = Vec::new();
-        for observation in seen {
+        for (observation, text) in seen {
             let current = versions.last().map(Current::of);
-            let (action, written) = decide(current, &source, &observation);
-            prop_assert_eq!(written.is_some(), action != Action::Unchanged);
-            prop_assert_eq!(action == Action::Created, versions.is_empty() && written.is_some());
-            if let Some(document) = written {
+            let action = decide(current, observation);
+            let is_written = action != Action::Unchanged;
+            prop_assert_eq!(action == Action::Created, versions.is_empty() && is_written);
+            if is_written {
+                let document = Document::file(source.clone(), text.clone(), observation.source_hash());
                 if let Some(last) = versions.last() {
                     prop_assert_eq!(last.id(), document.id());
                     prop_assert_eq!(last.identity_hash(), document.identity_hash());
@@ -202,7 +200,7 @@ proptest! {
             }
             let last = versions.last();
             match observation {
-                Observation::Read { source_hash, text } => {
+                Observation::Read(source_hash) => {
                     prop_assert_eq!(last.and_then(Document::source_hash), Some(source_hash));
                     prop_assert_eq!(last.and_then(Document::content), text.as_deref());
                 }

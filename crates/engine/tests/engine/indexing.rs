@@ -242,3 +242,66 @@ async fn a_line_of_ten_megabytes_is_text_like_any_other() {
     let found = engine.search(&search("0123456789abcdef", None)).await.unwrap();
     assert!(found[0].snippet.len() < 300, "{}", found[0].snippet.len());
 }
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn many_files_at_once(#[values(Backend::Memory, Backend::Sqlite)] backend: Backend) {
+    let bench = Bench::new(backend);
+    let engine = bench.open("s").await;
+    let mut paths: Vec<String> =
+        (0..1_300).map(|n| bench.write(&format!("d{}/f{n}", n % 7), format!("text {n}"))).collect();
+    let active = engine.index_file(&paths[3], None).await.unwrap().id;
+    let before = bench.latest_tx().await;
+
+    let indexed = engine.index_files(paths.clone()).await.unwrap();
+    assert!(indexed.refused.is_empty());
+    for (n, result) in indexed.results.iter().enumerate() {
+        assert_eq!(bench.latest(&result.id).await.unwrap().content(), Some(format!("text {n}").as_str()));
+        assert_eq!(result.action, if n == 3 { Action::Unchanged } else { Action::Created });
+    }
+    let sets = engine.session_sets().await.unwrap();
+    check(&sets);
+    assert_eq!(
+        (sets.metadata_pool.len(), sets.active_set),
+        (paths.len(), vec![active]),
+        "searched, not shown"
+    );
+    assert_eq!(engine.search(&search("1299", None)).await.unwrap().len(), 1);
+    assert!(bench.latest_tx().await <= before + 6, "few transactions");
+
+    // Once more: changed, gone, named twice, in another way, never there, and no path at all.
+    let tx = bench.latest_tx().await;
+    assert!(
+        engine
+            .index_files(paths.clone())
+            .await
+            .unwrap()
+            .results
+            .iter()
+            .all(|r| r.action == Action::Unchanged)
+    );
+    assert_eq!(bench.latest_tx().await, tx, "unchanged writes nothing");
+    bench.write("d0/f0", "changed");
+    std::fs::remove_file(&paths[1]).unwrap();
+    paths.truncate(3);
+    paths.extend([
+        "d0/f0".into(),
+        paths[0].clone(),
+        bench.path("none"),
+        bench.path(""),
+        "a\0b".into(),
+        "none".into(),
+    ]);
+    let indexed = engine.index_files(paths.clone()).await.unwrap();
+    let actions: Vec<_> = indexed.results.iter().map(|result| result.action).collect();
+    let changed = actions.iter().filter(|action| **action == Action::Updated).count();
+    assert_eq!((actions.len(), changed, actions[1]), (4, 1, Action::Unchanged));
+    let id = &indexed.results[0].id;
+    assert!(indexed.results[2..].iter().all(|result| result.id == *id));
+    assert_eq!(bench.contents(id).await, ["text 0", "changed"].map(|text| Some(text.to_owned())));
+    let refused: Vec<_> = indexed.refused.iter().map(|(path, error)| (path, error.code())).collect();
+    use ErrorCode::{InvalidArgument, Io};
+    let expected = [(1, Io), (5, Io), (6, Io), (7, InvalidArgument), (8, Io)];
+    assert_eq!(refused, expected.map(|(n, code)| (&paths[n], code)));
+    assert!(engine.index_files(Vec::new()).await.unwrap().results.is_empty());
+}

@@ -4,6 +4,7 @@ use camino::Utf8Path;
 use context_engine::files::Stamp;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
+use context_model::index::Action;
 use rstest::rstest;
 
 use crate::bench::{Backend, Bench};
@@ -94,4 +95,25 @@ fn a_file_is_settled_some_time_after_its_last_change(#[case] seconds: i64, #[cas
     let shift = std::time::Duration::from_secs(seconds.unsigned_abs());
     let now = if seconds < 0 { written - shift } else { written + shift };
     assert_eq!(Stamp::of(Utf8Path::new(&path)).unwrap().is_settled(now), settled);
+}
+
+#[tokio::test]
+async fn a_comparison_on_request_finds_what_has_changed_and_reads_nothing_else() {
+    let bench = Bench::new(Backend::Sqlite);
+    let (id, path) = read_and_changed(&bench).await;
+    note(&bench, &id, &path, "old text").await;
+    let engine = bench.open("s").await;
+    let compare = async || {
+        let results = engine.reconcile().await.unwrap();
+        results.into_iter().map(|result| (result.id, result.action)).collect::<Vec<_>>()
+    };
+    assert_eq!(compare().await, [], "the stamp says that it is as it was");
+    bench.write("a", "newer text");
+    assert_eq!(compare().await, [(id.clone(), Action::Updated)]);
+    assert_eq!(compare().await, []);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(compare().await, [(id.clone(), Action::Deleted)]);
+    assert_eq!(compare().await, []);
+    let contents = ["old text", "newer text"].map(|text| Some(text.to_owned()));
+    assert_eq!(bench.contents(&id).await, [contents.as_slice(), &[None]].concat());
 }

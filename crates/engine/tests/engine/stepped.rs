@@ -1,6 +1,7 @@
 //! A store in which something happens in the middle of what an engine does.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -25,6 +26,8 @@ pub enum Incident {
     Full,
     /// Another client writes this before it.
     Write(Transaction),
+    /// A file gets this text before it, and another client stores that.
+    Change(PathBuf, String, Transaction),
 }
 
 impl Stepped {
@@ -48,6 +51,10 @@ impl Stepped {
         match &self.incident {
             Incident::Full => Err(StoreError::Full("a test".into())),
             Incident::Write(transaction) => self.inner.transact(transaction.clone()).await.map(drop),
+            Incident::Change(path, text, transaction) => {
+                std::fs::write(path, text).unwrap();
+                self.inner.transact(transaction.clone()).await.map(drop)
+            }
         }
     }
 }

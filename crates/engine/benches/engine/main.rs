@@ -5,8 +5,7 @@
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -24,8 +23,9 @@ use tokio::task::JoinSet;
 
 use crate::figure::{Figure, Words, asked, median, timed};
 
-#[path = "../../../benches/figure.rs"]
+#[path = "../../../../benches/figure.rs"]
 mod figure;
+mod tree;
 
 /// Threads: as many as the machine has cores that the limits were measured on.
 const THREADS: usize = 2;
@@ -35,11 +35,12 @@ type Part = fn(&Runtime);
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
     let runtime = runtime.unwrap();
-    let parts: [(&str, Part); 6] = [
+    let parts: [(&str, Part); 7] = [
         ("G2", unchanged),
         ("G7", saved),
         ("G9", assembled),
-        ("G12 G13", tree),
+        ("G12", tree::first_index),
+        ("G12 G13", tree::texts),
         ("G14", resumed),
         ("group", at_once),
     ];
@@ -222,100 +223,6 @@ fn assembled(runtime: &Runtime) {
     .print();
 }
 
-/// G12 and G13: a tree of source files, indexed and indexed again, beside git and beside the bare work.
-fn tree(runtime: &Runtime) {
-    const FILES: usize = 5_000;
-    let place = Place::new(Durability::Process);
-    let mut words = Words(4);
-    let mut bytes = 0;
-    let paths: Vec<String> = (0..FILES)
-        .map(|n| {
-            let size = [500, 2_000, 4_000, 9_000, 40_000][words.next(5)];
-            bytes += size;
-            place.file(&format!("d{}/file_{n}.rs", n / 10), &words.text(size))
-        })
-        .collect();
-    let git = |args: &[&str]| {
-        let mut command = Command::new("git");
-        command.args(["-c", "core.safecrlf=false", "-C"]).arg(place.work()).args(args);
-        // The machine's own settings would decide about the figure.
-        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
-        let (done, time) = timed(|| command.stdout(Stdio::null()).stderr(Stdio::null()).status());
-        done.is_ok_and(|status| status.success()).then_some(time)
-    };
-    let bare = || timed(|| walk_and_hash(&place.work())).1;
-    let walked = median((0..5).map(|_| bare()).collect());
-    // Each index in a store of its own, for the second one would find everything known.
-    let mut firsts = Vec::new();
-    for n in 0..3 {
-        let store = SqliteStore::open(place.directory.path().join(format!("{n}.db")), Durability::Process);
-        let other = Place { directory: tempfile::tempdir().unwrap(), store: store.unwrap() };
-        fs::create_dir(other.work()).unwrap();
-        let engine = runtime.block_on(other.open("s", false));
-        firsts.push(timed(|| runtime.block_on(index_all(&engine, &paths))).1);
-        runtime.block_on(other.store.close()).unwrap();
-    }
-    let first = median(firsts);
-    let engine = runtime.block_on(place.open("s", false));
-    runtime.block_on(index_all(&engine, &paths));
-    runtime.block_on(engine.close()).unwrap();
-    let note = format!("{FILES} files, {:.0} MB", f64::from(u32::try_from(bytes).unwrap()) / 1e6);
-    let figure = |name, what, ours, peer, beside, good, stretch| {
-        Figure { name, what, ours, peer, beside, unit: "ms", good, stretch, note: note.clone() }.print();
-    };
-    figure("G12", "first index of a tree", first, "walk + read + SHA-256, 2 threads", walked, 5.0, 3.0);
-    let Some(added) = git(&["init", "-q"]).and_then(|_| git(&["add", "."])) else {
-        return not_run("G12 and G13 beside git: there is no git on this machine");
-    };
-    let added = median(vec![added]);
-    figure("G12", "first index of a tree", first, "git add", added, 1.0 / 3.0, f64::INFINITY);
-
-    let (mut ours, mut peer) = (Vec::new(), Vec::new());
-    for _ in 0..9 {
-        peer.push(git(&["status", "--porcelain"]).unwrap());
-        let (engine, time) = timed(|| runtime.block_on(place.open("s", false)));
-        ours.push(time);
-        runtime.block_on(engine.close()).unwrap();
-    }
-    figure("G13", "the same tree again, unchanged", median(ours), "git status", median(peer), 2.0, 1.0);
-}
-
-async fn index_all(engine: &Engine, paths: &[String]) {
-    let mut running = JoinSet::new();
-    for path in paths {
-        if running.len() >= 256 {
-            running.join_next().await.unwrap().unwrap();
-        }
-        let (engine, path) = (engine.clone(), path.clone());
-        running.spawn(async move { drop(engine.index_file(&path, None).await.unwrap()) });
-    }
-    running.join_all().await;
-}
-
-fn walk_and_hash(root: &Path) {
-    let mut paths = Vec::new();
-    let mut directories = vec![root.to_owned()];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(directory).unwrap() {
-            let entry = entry.unwrap();
-            match entry.file_type().unwrap().is_dir() {
-                true if entry.file_name() != ".git" => directories.push(entry.path()),
-                true => {}
-                false => paths.push(entry.path()),
-            }
-        }
-    }
-    std::thread::scope(|scope| {
-        for share in paths.chunks(paths.len().div_ceil(THREADS)) {
-            scope.spawn(move || {
-                for path in share {
-                    black_box(Digest::of(&fs::read(path).unwrap()));
-                }
-            });
-        }
-    });
-}
-
 /// G14: a session with 1,000 files is resumed.
 fn resumed(runtime: &Runtime) {
     let place = Place::new(Durability::Process);
@@ -323,7 +230,7 @@ fn resumed(runtime: &Runtime) {
     let paths: Vec<String> =
         (0..1_000).map(|n| place.file(&format!("d{}/file_{n}.rs", n / 20), &words.text(8_000))).collect();
     let engine = runtime.block_on(place.open("s", true));
-    runtime.block_on(index_all(&engine, &paths));
+    runtime.block_on(tree::index_singly(&engine, &paths));
     let ids: Vec<ObjectId> = runtime.block_on(engine.session_sets()).unwrap().session_index;
     runtime.block_on(engine.close()).unwrap();
     runtime.block_on(place.store.flush()).unwrap();
@@ -390,7 +297,7 @@ fn at_once(runtime: &Runtime) {
         let time = timed(|| {
             runtime.block_on(async {
                 for call in first {
-                    engine.receive(call).await.unwrap();
+                    engine.record_toolcall(call).await.unwrap();
                 }
             });
         });
@@ -400,7 +307,7 @@ fn at_once(runtime: &Runtime) {
                 let mut running = JoinSet::new();
                 for call in second {
                     let engine = engine.clone();
-                    running.spawn(async move { drop(engine.receive(call).await.unwrap()) });
+                    running.spawn(async move { drop(engine.record_toolcall(call).await.unwrap()) });
                 }
                 running.join_all().await;
             });
