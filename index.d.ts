@@ -56,7 +56,7 @@ export declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-was
  * A client's hold on one session: it indexes files, records tool calls and turns, keeps the session's sets,
  * renders the context, and answers questions about every version of every object.
  *
- * Every method but `sessionId`, `point` and `watch` returns a promise; a rejection is an `Error` with a `code`
+ * Every method but `watch` and `watchTouches` returns a promise; a rejection is an `Error` with a `code`
  * of `ErrorCode`. After `close()` every method rejects with `CLOSED`.
  */
 export declare class ContextManager {
@@ -93,6 +93,14 @@ export declare class ContextManager {
    * Rejects as `indexFile`.
    */
   indexWritten(path: string, content?: Content | undefined | null): Promise<IndexResult>
+  /**
+   * Indexes many files, for instance all of a project, so that they can be searched and are known to the model: they
+   * enter the metadata pool, and the active set stays as it is. Several threads read while another one writes.
+   *
+   * A file that can't be read is in `refused` and stops no other. Rejects with what the store reports; what was written
+   * before that stays, and a repetition goes on from there.
+   */
+  indexFiles(paths: Array<string>): Promise<IndexedFiles>
   /** Records that a file is confirmed to be deleted: a version with null content. The history stays. */
   indexFileDeletion(path: string): Promise<IndexResult>
   /** Takes in paths that were only seen (ls, find, grep): metadata without content. Never overwrites. */
@@ -155,6 +163,18 @@ export declare class ContextManager {
    * ends it. Watching does not keep the process alive. Throws `CLOSED`.
    */
   watch(listener: (event: WatchEvent) => void): () => void
+  /**
+   * Calls a listener as soon as a tracked file is touched, before it is read: for what need not know more, such as a
+   * mark in an editor. The action is `touched`; a version that comes of it is told to the listeners of `watch` once
+   * it is stored. Returns the function that ends it. Throws `CLOSED`.
+   */
+  watchTouches(listener: (event: WatchEvent) => void): () => void
+  /**
+   * Compares every file of the session with the disk, and indexes what has changed: for sessions that do not watch.
+   * Returns what was written. A file is only read where its size, times or inode number differ from what an earlier
+   * comparison saw.
+   */
+  reconcile(): Promise<Array<IndexResult>>
   /** Waits until what was written to disk before the call has been seen by the trackers and indexed. */
   flush(): Promise<undefined>
   /**
@@ -173,14 +193,21 @@ export declare class ContextManager {
   exportSession(path: string): Promise<TransferSummary>
   /**
    * Records a tool result before the harness stores it, and says what to put before it. `content` is the
-   * complete output, before any truncation.
+   * complete output, before any truncation. It survives the end of the process then, and a loss of power after
+   * `settle`.
    */
   receive(call: Toolcall): Promise<ReceivedResult>
   /**
    * Takes in the messages that are new since the last call, records what is not recorded yet, and decides
-   * what the next model call shall see. Between two rolls no message that was sent before is replaced.
+   * what the next model call shall see. Between two rolls no message that was sent before is replaced. What it
+   * records survives the end of the process then, and a loss of power after `settle`.
    */
   advance(messages: Array<IncomingMessage>, call: ModelCall): Promise<Plan>
+  /**
+   * Waits until what `receive`, `advance` and `resync` have recorded survives a loss of power too, as all else does
+   * once its promise is fulfilled. Meanwhile the harness can go on.
+   */
+  settle(): Promise<undefined>
   /**
    * Rebuilds what is visible from the messages of the branch that the harness is on now, with earlier edits
    * already in them. The first `recorded` messages are in the store already.
@@ -377,6 +404,14 @@ export interface IncomingMessage {
   message: object
 }
 
+/** What indexing many files did. */
+export interface IndexedFiles {
+  /** What happened to each file that could be indexed, in the order of their paths. */
+  indexed: Array<IndexResult>
+  /** The paths without a readable regular file, in their order. */
+  refused: Array<RefusedFile>
+}
+
 /** What indexing did. */
 export interface IndexResult {
   /** The object's ID. */
@@ -509,6 +544,10 @@ export interface Plan {
   rewriteCost: number
   /** What this process's model calls have cost so far, in fresh input tokens, without the answers. */
   spent: number
+  /** What `point` says now; of `advance` only. */
+  point?: number
+  /** What `pointTimes` says now; of `advance` only. */
+  pointTimes?: [string, string]
 }
 
 /** Which objects a query wants; absent fields do not restrict. */
@@ -531,6 +570,16 @@ export interface ReceivedResult {
   handle: string
   /** The line to put before the output; absent where a reference would not be shorter than the output. */
   header?: string
+}
+
+/** A path that could not be indexed. */
+export interface RefusedFile {
+  /** The path as it was given. */
+  path: string
+  /** `IO` or `INVALID_ARGUMENT`. */
+  code: ErrorCode
+  /** Why, as a sentence. */
+  message: string
 }
 
 /** What a roll removed, what it cost, and when it has paid for itself. Made for people, never for the chat. */
@@ -720,7 +769,7 @@ export interface WatchEvent {
   /** The path as the agent sees it; the text of a warning. */
   path: string
   /** What happened. */
-  action: 'created' | 'updated' | 'unchanged' | 'deleted' | 'orphaned' | 'warning'
+  action: 'created' | 'updated' | 'unchanged' | 'deleted' | 'orphaned' | 'warning' | 'touched'
 }
 
 /** How long tool outputs stay active without being pinned. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ContextManager, defaultStorePath } from '../lib/index.ts'
 import type { IndexResult, StoreOptions, Version } from '../lib/index.ts'
-import { expectedHashes, FILESYSTEM, folder, opened, sha256, sqlite, write } from './core/setup.ts'
+import { expectedHashes, FILESYSTEM, folder, modelCall, opened, sha256, sqlite, write } from './core/setup.ts'
 import { cleanUp } from './rig/cleanup.ts'
 
 afterEach(cleanUp)
@@ -16,7 +16,19 @@ const stores: [string, () => StoreOptions][] = [
 
 const call = (id: string, content: string) => ({ id, tool: 'custom', args: {}, content, status: 'ok' as const })
 
-describe.each(stores)('on %s', (_, store) => {
+describe.each(stores)('on %s', (kind, store) => {
+  test('what is received and taken in settles, and a plan has the point to come back to', async () => {
+    const manager = await opened({ cwd: folder(), store: { ...store(), ...(kind === 'sqlite' && { durability: 'power' }) } })
+    await manager.settle()
+    for (const n of [1, 2]) {
+      const { id } = await manager.receive(call(`c${n}`, `output ${n}`))
+      const plan = await manager.advance([{ key: `${n}`, message: { role: 'user', content: `${n}` } }], modelCall)
+      expect([plan.point, plan.pointTimes]).toEqual([await manager.point(), await manager.pointTimes()])
+      await Promise.all([manager.settle(), manager.settle()])
+      expect((await manager.get(id))?.content).toBe(`output ${n}`)
+    }
+  })
+
   test('a file is indexed, read again, changed and deleted', async () => {
     const cwd = folder()
     const manager = await opened({ cwd, store: store() })
@@ -63,6 +75,24 @@ describe.each(stores)('on %s', (_, store) => {
     expect(await content({ txTime: before })).toBeUndefined()
     expect(await manager.diff(id, one!, two!)).toContain('-beta\n+gamma\n')
     expect(await manager.diff(id, two!, two!)).toBe('')
+  })
+
+  test('many files at once', async () => {
+    const cwd = folder()
+    const manager = await opened({ cwd, store: store() })
+    for (const name of ['a.md', 'b.md']) write(cwd, name, `text of ${name}`)
+    const { indexed, refused } = await manager.indexFiles(['a.md', 'none.md', 'b.md', 'a\0'])
+    const ids = indexed.map(({ id }) => id)
+    expect(indexed.map(({ action }) => action)).toEqual(['created', 'created'])
+    expect(refused).toEqual([
+      { path: 'none.md', code: 'IO', message: expect.stringContaining('does not exist') },
+      { path: 'a\0', code: 'INVALID_ARGUMENT', message: expect.any(String) },
+    ])
+    const sets = await manager.sessionSets()
+    expect([...sets.metadata_pool].sort()).toEqual([...ids].sort())
+    expect(sets.active_set).toEqual([])
+    expect((await manager.get(ids[1]!))!.content).toBe('text of b.md')
+    expect(await manager.indexFiles([])).toEqual({ indexed: [], refused: [] })
   })
 
   test('discovery, levels and pins', async () => {

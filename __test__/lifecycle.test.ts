@@ -4,8 +4,7 @@ import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { ContextManager } from '../lib/index.ts'
-import type { ModelCall } from '../lib/index.ts'
-import { folder, opened, outcome, sqlite, write } from './core/setup.ts'
+import { folder, modelCall, opened, outcome, sqlite, write } from './core/setup.ts'
 import { cleanUp } from './rig/cleanup.ts'
 
 afterEach(cleanUp)
@@ -13,17 +12,6 @@ afterEach(cleanUp)
 const execute = promisify(execFile)
 const native = new URL('../index.js', import.meta.url).href
 
-const modelCall: ModelCall = {
-  model: 'm',
-  prices: { input: 1, cacheRead: 0.1, cacheWrite: 1.25 },
-  contextWindow: 200_000,
-  cacheTtlMs: 300_000,
-  nowMs: 0,
-  systemTokens: 0,
-  onlyAtUserTurn: false,
-  atUserTurn: true,
-  rolls: true,
-}
 const call = { id: 'c', tool: 't', args: {}, content: '', status: 'ok' as const }
 
 /** Every method, with arguments that would be fine. */
@@ -31,6 +19,7 @@ const calls: Record<string, (manager: ContextManager) => unknown> = {
   indexFile: (m) => m.indexFile('a', 'x'),
   indexWritten: (m) => m.indexWritten('a', 'x'),
   indexFileDeletion: (m) => m.indexFileDeletion('a'),
+  indexFiles: (m) => m.indexFiles(['a']),
   discover: (m) => m.discover(['a']),
   recordToolcall: (m) => m.recordToolcall(call),
   appendTurn: (m) => m.appendTurn({ role: 'user', content: 'x' }),
@@ -51,11 +40,14 @@ const calls: Record<string, (manager: ContextManager) => unknown> = {
   search: (m) => m.search('a'),
   stats: (m) => m.stats(),
   watch: (m) => m.watch(() => {}),
+  watchTouches: (m) => m.watchTouches(() => {}),
+  reconcile: (m) => m.reconcile(),
   flush: (m) => m.flush(),
   pause: (m) => m.pause(),
   exportSession: (m) => m.exportSession('/nowhere/x'),
   receive: (m) => m.receive(call),
   advance: (m) => m.advance([], modelCall),
+  settle: (m) => m.settle(),
   resync: (m) => m.resync([], 0, modelCall),
   answerRead: (m) => m.answerRead('a'),
   checkEdit: (m) => m.checkEdit('a'),
@@ -83,7 +75,7 @@ describe('after close', () => {
   test.each(Object.keys(calls).filter((name) => name in ContextManager.prototype))('%s is CLOSED', async (name) => {
     const manager = await opened({ cwd: folder() })
     await manager.close()
-    expect(await outcome(() => calls[name]!(manager))).toMatchObject({ code: 'CLOSED', threw: name === 'watch' })
+    expect(await outcome(() => calls[name]!(manager))).toMatchObject({ code: 'CLOSED', threw: name.startsWith('watch') })
   })
 
   test('closing again, at once or later, is fine', async () => {

@@ -57,6 +57,26 @@ test('a change, a deletion and a new beginning', async () => {
   expect((await manager.get(id))?.content).toBe('3')
 })
 
+test('a touch is told before the file is read, and ends when it is asked to', async () => {
+  const { manager, path, id } = await tracked()
+  const heard: string[] = []
+  const touched = new Promise<WatchEvent>((resolve) => {
+    const end = manager.watchTouches((event) => {
+      heard.push(event.action)
+      end()
+      resolve(event)
+    })
+  })
+  const { until } = listen(manager)
+  const updated = until('updated', id).then(() => heard.push('updated'))
+  writeFileSync(path, '2')
+  expect(await touched).toEqual({ id, path, action: 'touched' })
+  await updated
+  writeFileSync(path, '3')
+  await manager.flush()
+  expect(heard).toEqual(['touched', 'updated'])
+})
+
 test('flush waits until what is on disk is stored', async () => {
   const { manager, path, id } = await tracked()
   for (let n = 0; n < 20; n++) {
@@ -130,6 +150,19 @@ test('a sandboxed agent hears its own paths', async () => {
   const { until } = listen(manager)
   writeFileSync(path, '2')
   expect((await until('updated', id)).path).toBe('/workspace/a')
+})
+
+test('without watch a comparison finds what has changed', async () => {
+  const cwd = folder()
+  const manager = await opened({ cwd, watch: false })
+  const { id } = await manager.indexFile(write(cwd, 'a', '1'))
+  const { id: other } = await manager.indexFile(write(cwd, 'b', '1'))
+  expect(await manager.reconcile()).toEqual([])
+  write(cwd, 'a', '2')
+  rmSync(join(cwd, 'b'))
+  const results = await manager.reconcile()
+  expect(results.map(({ id, action }) => `${action} ${id}`).sort()).toEqual([`deleted ${other}`, `updated ${id}`])
+  expect((await manager.get(id))?.content).toBe('2')
 })
 
 test('without watch nothing is tracked', async () => {

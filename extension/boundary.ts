@@ -16,7 +16,7 @@ import type { ContextManager, IncomingMessage, ModelCall, Plan, RollReceipt } fr
 import type { Circumstances } from './circumstances.ts'
 import { entriesAfter, messageOf, messagesOf, replacementOf, sameReplacement } from './messages.ts'
 import type { PiMessage, Replacement } from './messages.ts'
-import { lastPoint, POINT } from './point.ts'
+import { POINT, points } from './point.ts'
 import type { Point } from './point.ts'
 import { sections } from '../lib/sections.ts'
 import type { Settings } from './settings.ts'
@@ -27,6 +27,9 @@ import { TOOLS_TOKENS } from './tools.ts'
 
 /** The type of the messages that carry notices to the model. */
 export const NOTICE = 'context-notice'
+
+/** So many points of a branch are looked for in the store. */
+const LOST_POINTS = 20
 
 /** What the person is shown of the last plan. */
 export interface Figures {
@@ -67,6 +70,8 @@ export class Boundary {
   #notices: string[] = []
   #prompt: string | undefined
   #queue: Promise<unknown> = Promise.resolve()
+  /** The sync of what was recorded last, which goes on while Pi does. */
+  #settled: Promise<void> = Promise.resolve()
 
   constructor(
     manager: ContextManager,
@@ -147,7 +152,7 @@ export class Boundary {
       if (notice !== undefined) {
         mine.push({ type: 'custom_message', customType: NOTICE, content: notice, display: true })
       }
-      mine.push({ type: 'custom', customType: POINT, data: await this.point() })
+      mine.push({ type: 'custom', customType: POINT, data: await this.point(plan) })
       return { entries: [...event.entries, ...mine] }
     })
   }
@@ -209,10 +214,13 @@ export class Boundary {
     })
   }
 
-  /** The point to come back to, as it is stored on the branch. */
-  async point(): Promise<Point> {
+  /** The point to come back to, as it is stored on the branch. A plan of just now has it. */
+  async point(plan?: Plan): Promise<Point> {
     const { saved, gain } = this.figures
-    const [tx, times] = await Promise.all([this.manager.point(), this.manager.pointTimes()])
+    const [tx, times] = await Promise.all([
+      plan?.point ?? this.manager.point(),
+      plan?.pointTimes ?? this.manager.pointTimes(),
+    ])
     const point: Point = { session: this.manager.sessionId, tx, times }
     if (saved !== 0 || gain !== 0) Object.assign(point, { saved: Math.round(saved), gain: Math.round(gain) })
     if (this.off) point.off = true
@@ -284,8 +292,12 @@ export class Boundary {
     const may = this.rolls && rolls(atUserTurn)
     if (messages?.length === 0 && !may && !always) return undefined
     this.#doubt = true
+    await this.#settled
     const plan = await this.manager.advance(messages ?? [], this.#call(ctx, atUserTurn, may))
     this.#doubt = false
+    // The disk works while Pi and the model do; a failure is told when the next messages are handed over.
+    this.#settled = this.manager.settle()
+    this.#settled.catch(() => {})
     this.#note(plan)
     return plan
   }
@@ -369,12 +381,22 @@ export class Boundary {
 
   async #restore(ctx: ExtensionContext): Promise<void> {
     const branch = ctx.sessionManager.getBranch()
-    const at = lastPoint(branch)
-    // A branch without a point has nothing recorded on it: the session's very beginning.
-    if (at === undefined) await this.manager.restore(this.manager.sessionId, 0)
-    const recorded = at === undefined || (await this.#comeBack(at.point))
-    const known = recorded ? branch.slice(0, (at?.index ?? -1) + 1) : []
+    const known = branch.slice(0, await this.#recorded(branch))
     await this.#resync(ctx, new Set(known.map((entry) => entry.id)))
+  }
+
+  /** Takes over the last state of a branch that the store knows. Returns how many of its entries that has recorded. */
+  async #recorded(branch: readonly SessionEntry[]): Promise<number> {
+    let tried = 0
+    for (const { index, point } of points(branch)) {
+      if (await this.#comeBack(point)) return index + 1
+      // A loss of power costs the last turns; where more is missing, so is the store, and each question takes time.
+      tried += 1
+      if (tried === LOST_POINTS) break
+    }
+    // Nothing of it is recorded: the session's very beginning.
+    await this.manager.restore(this.manager.sessionId, 0)
+    return 0
   }
 
   /** Whether the store knew the point. */
@@ -382,7 +404,7 @@ export class Boundary {
     try {
       await this.manager.restore(point.session, point.tx, point.times)
     } catch (error) {
-      // The session comes from another machine, or its store was removed: all of it is taken in anew.
+      // The session comes from another machine, its store was removed, or the store's last turns were lost.
       if ((error as { code?: string }).code !== 'UNKNOWN_OBJECT') throw error
       return false
     }

@@ -22,15 +22,14 @@ export interface Point {
   gain?: number
 }
 
-/** The last point of a branch, and where on it; undefined where there is none. */
-export function lastPoint(branch: readonly SessionEntry[]): { index: number; point: Point } | undefined {
+/** The points of a branch and where they are on it, the last one first. */
+export function* points(branch: readonly SessionEntry[]): Generator<{ index: number; point: Point }> {
   for (let index = branch.length - 1; index >= 0; index -= 1) {
     const entry = branch[index]
     if (entry?.type === 'custom' && entry.customType === POINT && isPoint(entry.data)) {
-      return { index, point: entry.data }
+      yield { index, point: entry.data }
     }
   }
-  return undefined
 }
 
 function isPoint(data: unknown): data is Point {

@@ -70,6 +70,7 @@ export class Projection {
   async #transform(messages: readonly Message[]): Promise<unknown[]> {
     if (!this.#synchronized || !this.#extendsSeen(messages)) await this.#synchronize(messages)
     else await this.#advance(messages.slice(this.#seen.length))
+    await this.#manager.settle()
     if (this.#options.layout === 'sections') return sections(messages, await this.#manager.assemble())
     return [...this.#out]
   }

@@ -2,7 +2,7 @@
  * The context manager for TypeScript harnesses.
  *
  * `ContextManager` is the native class, made comfortable: `open` has a default store, takes an `AbortSignal`,
- * `await using` closes it, and a `watch` listener that throws can't end the process.
+ * `await using` closes it, and a listener of `watch` or `watchTouches` that throws can't end the process.
  *
  * @module
  */
@@ -28,6 +28,7 @@ export type {
   FilesystemSource,
   IncomingMessage,
   IndexResult,
+  IndexedFiles,
   ModelCall,
   ModelPrices,
   MountMapping,
@@ -37,6 +38,7 @@ export type {
   Plan,
   QueryFilter,
   ReceivedResult,
+  RefusedFile,
   RollReceipt,
   SearchHit,
   SearchOptions,
@@ -121,7 +123,13 @@ function comfortable(): ContextManagerClass {
   const prototype = nativeClass.prototype as ContextManager
   // A second copy of this file finds the first one's work done.
   if (prototype[Symbol.asyncDispose] === undefined) {
-    const watch = prototype.watch
+    const { watch, watchTouches } = prototype
+    const guarding = (subscribe: typeof watch) => ({
+      value(this: Native, listener: (event: WatchEvent) => void): () => void {
+        if (typeof listener !== 'function') throw invalid('a listener is a function')
+        return subscribe.call(this, guarded(listener))
+      },
+    })
     coding(nativeClass.prototype)
     Object.defineProperties(prototype, {
       [Symbol.asyncDispose]: {
@@ -137,12 +145,8 @@ function comfortable(): ContextManagerClass {
           return projection.transform(messages)
         },
       },
-      watch: {
-        value(this: Native, listener: (event: WatchEvent) => void): () => void {
-          if (typeof listener !== 'function') throw invalid('a listener is a function')
-          return watch.call(this, guarded(listener))
-        },
-      },
+      watch: guarding(watch),
+      watchTouches: guarding(watchTouches),
     })
   }
   return {

@@ -15,22 +15,42 @@ pub fn subscribe<'env>(
     engine: Engine,
     listener: Function<'env, WatchEvent, ()>,
 ) -> napi::Result<Function<'env, (), ()>> {
-    let listener: Listener = listener
-        .build_threadsafe_function::<WatchEvent>()
-        .callee_handled::<false>()
-        .weak::<true>()
-        .build()?;
-    let number = engine.subscribe(move |event| {
-        listener.call(converted(event), ThreadsafeFunctionCallMode::NonBlocking);
-    });
+    let number = engine.subscribe(calling(listener)?);
     env.create_function_from_closure("unsubscribe", move |_| {
         engine.unsubscribe(number);
         Ok(())
     })
 }
 
+/// As [`subscribe`] for files that were touched and not read yet.
+pub fn subscribe_touches<'env>(
+    env: &'env Env,
+    engine: Engine,
+    listener: Function<'env, WatchEvent, ()>,
+) -> napi::Result<Function<'env, (), ()>> {
+    let number = engine.subscribe_touches(calling(listener)?);
+    env.create_function_from_closure("unsubscribe", move |_| {
+        engine.unsubscribe_touches(number);
+        Ok(())
+    })
+}
+
+fn calling(
+    listener: Function<'_, WatchEvent, ()>,
+) -> napi::Result<impl Fn(&FileEvent) + Send + Sync + 'static> {
+    let listener: Listener = listener
+        .build_threadsafe_function::<WatchEvent>()
+        .callee_handled::<false>()
+        .weak::<true>()
+        .build()?;
+    Ok(move |event: &FileEvent| {
+        listener.call(converted(event), ThreadsafeFunctionCallMode::NonBlocking);
+    })
+}
+
 fn converted(event: &FileEvent) -> WatchEvent {
     let action = match event.kind {
+        FileEventKind::Touched => "touched",
         FileEventKind::Indexed(action) => action.as_str(),
         FileEventKind::Orphaned => "orphaned",
         FileEventKind::Warning => "warning",

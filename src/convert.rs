@@ -1,7 +1,7 @@
 //! From JavaScript's shapes to the core's, and back.
 
 use context_engine::{
-    Assembled, Block, Found, IndexResult, Part, SessionSets, SetChange, ToolcallInput, Wanted,
+    Assembled, Block, Found, IndexResult, Indexed, Part, SessionSets, SetChange, ToolcallInput, Wanted,
 };
 use context_model::collapse::Window;
 use context_model::id::ObjectId;
@@ -42,6 +42,18 @@ pub fn index_result(result: IndexResult) -> js::IndexResult {
         id: result.id.to_string(),
         action: result.action.as_str().to_owned(),
         reason: result.reason,
+    }
+}
+
+pub fn indexed_files(indexed: Indexed) -> js::IndexedFiles {
+    let refused = indexed.refused.into_iter().map(|(path, error)| js::RefusedFile {
+        path,
+        code: error.code().as_str().to_owned(),
+        message: error.to_string(),
+    });
+    js::IndexedFiles {
+        indexed: indexed.results.into_iter().map(index_result).collect(),
+        refused: refused.collect(),
     }
 }
 

@@ -9,6 +9,7 @@ use context_store::transfer::TransferError;
 use napi::bindgen_prelude::{Env, JsObjectValue as _, PromiseRaw, ToNapiValue};
 use napi::{Error, JsValue as _};
 use std::future::Future;
+use std::task::{Context, Poll, Waker};
 
 /// A core error on its way to JavaScript.
 #[derive(Debug)]
@@ -94,13 +95,46 @@ where
     T: Send + 'static,
     U: ToNapiValue + 'static,
 {
-    let defect = || {
-        Coded::failed(
-            "a defect of pi-context-manager ended this call; what was acknowledged is stored: close this instance and \
-             open the session again",
-        )
-    };
-    env.spawn_future_with_callback(async move { Ok(caught(future, defect).await) }, move |env, outcome| {
+    spawned(env, caught(future, defect), convert)
+}
+
+/// As [`promise`], for a call that only looks at what is in memory. It begins on the event loop's thread, where it mostly
+/// ends too: to wake another thread and be woken by it would take a hundred times as long.
+pub fn prompt_promise<'env, T, U>(
+    env: &'env Env,
+    future: impl Future<Output = Result<T, Coded>> + Send + 'static,
+    convert: impl FnOnce(T) -> U + Send + 'static,
+) -> napi::Result<PromiseRaw<'env, U>>
+where
+    T: Send + 'static,
+    U: ToNapiValue + 'static,
+{
+    let mut future = Box::pin(caught(future, defect));
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(Ok(value)) => PromiseRaw::resolve(env, convert(value)),
+        Poll::Ready(Err(error)) => spawned(env, std::future::ready(Err(error)), convert),
+        // Somebody has the state; the runtime's own thread waits for it.
+        Poll::Pending => spawned(env, future, convert),
+    }
+}
+
+fn spawned<'env, T, U>(
+    env: &'env Env,
+    future: impl Future<Output = Result<T, Coded>> + Send + 'static,
+    convert: impl FnOnce(T) -> U + Send + 'static,
+) -> napi::Result<PromiseRaw<'env, U>>
+where
+    T: Send + 'static,
+    U: ToNapiValue + 'static,
+{
+    env.spawn_future_with_callback(async move { Ok(future.await) }, move |env, outcome| {
         outcome.map(convert).map_err(|error| error.into_napi(env))
     })
+}
+
+fn defect() -> Coded {
+    Coded::failed(
+        "a defect of pi-context-manager ended this call; what was acknowledged is stored: close this instance and \
+         open the session again",
+    )
 }

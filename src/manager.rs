@@ -34,7 +34,7 @@ impl Open {
 /// A client's hold on one session: it indexes files, records tool calls and turns, keeps the session's sets,
 /// renders the context, and answers questions about every version of every object.
 ///
-/// Every method but `sessionId`, `point` and `watch` returns a promise; a rejection is an `Error` with a `code`
+/// Every method but `watch` and `watchTouches` returns a promise; a rejection is an `Error` with a `code`
 /// of `ErrorCode`. After `close()` every method rejects with `CLOSED`.
 #[napi]
 pub struct ContextManager {
@@ -110,6 +110,24 @@ impl ContextManager {
             env,
             |open| async move { Ok(open.engine.index_written(&path, content).await?) },
             convert::index_result,
+        )
+    }
+
+    /// Indexes many files, for instance all of a project, so that they can be searched and are known to the model: they
+    /// enter the metadata pool, and the active set stays as it is. Several threads read while another one writes.
+    ///
+    /// A file that can't be read is in `refused` and stops no other. Rejects with what the store reports; what was written
+    /// before that stays, and a repetition goes on from there.
+    #[napi]
+    pub fn index_files<'env>(
+        &self,
+        env: &'env Env,
+        paths: Vec<String>,
+    ) -> napi::Result<PromiseRaw<'env, js::IndexedFiles>> {
+        self.call(
+            env,
+            |open| async move { Ok(open.engine.index_files(paths).await?) },
+            convert::indexed_files,
         )
     }
 
@@ -342,6 +360,32 @@ impl ContextManager {
     ) -> napi::Result<Function<'env, (), ()>> {
         let open = self.current().map_err(|error| error.into_napi(env))?;
         callback::subscribe(env, open.engine, listener)
+    }
+
+    /// Calls a listener as soon as a tracked file is touched, before it is read: for what need not know more, such as a
+    /// mark in an editor. The action is `touched`; a version that comes of it is told to the listeners of `watch` once
+    /// it is stored. Returns the function that ends it. Throws `CLOSED`.
+    #[napi(
+        ts_args_type = "listener: (event: WatchEvent) => void",
+        ts_return_type = "() => void",
+        catch_unwind
+    )]
+    pub fn watch_touches<'env>(
+        &self,
+        env: &'env Env,
+        listener: Function<'env, js::WatchEvent, ()>,
+    ) -> napi::Result<Function<'env, (), ()>> {
+        let open = self.current().map_err(|error| error.into_napi(env))?;
+        callback::subscribe_touches(env, open.engine, listener)
+    }
+
+    /// Compares every file of the session with the disk, and indexes what has changed: for sessions that do not watch.
+    /// Returns what was written. A file is only read where its size, times or inode number differ from what an earlier
+    /// comparison saw.
+    #[napi]
+    pub fn reconcile<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<js::IndexResult>>> {
+        let work = |open: Open| async move { Ok(open.engine.reconcile().await?) };
+        self.call(env, work, |results| results.into_iter().map(convert::index_result).collect())
     }
 
     /// Waits until what was written to disk before the call has been seen by the trackers and indexed.

@@ -9,7 +9,7 @@ use napi_derive::napi;
 use serde_json::Value;
 
 use crate::convert;
-use crate::error::Coded;
+use crate::error::{Coded, prompt_promise};
 use crate::manager::{ContextManager, Open};
 use crate::types as js;
 
@@ -92,6 +92,11 @@ pub struct Plan {
     pub rewrite_cost: f64,
     /// What this process's model calls have cost so far, in fresh input tokens, without the answers.
     pub spent: f64,
+    /// What `point` says now; of `advance` only.
+    pub point: Option<i64>,
+    /// What `pointTimes` says now; of `advance` only.
+    #[napi(ts_type = "[string, string]")]
+    pub point_times: Option<Vec<String>>,
 }
 
 /// What a roll removed, what it cost, and when it has paid for itself. Made for people, never for the chat.
@@ -115,7 +120,8 @@ pub struct RollReceipt {
 #[napi]
 impl ContextManager {
     /// Records a tool result before the harness stores it, and says what to put before it. `content` is the
-    /// complete output, before any truncation.
+    /// complete output, before any truncation. It survives the end of the process then, and a loss of power after
+    /// `settle`.
     #[napi]
     pub fn receive<'env>(
         &self,
@@ -131,7 +137,8 @@ impl ContextManager {
     }
 
     /// Takes in the messages that are new since the last call, records what is not recorded yet, and decides
-    /// what the next model call shall see. Between two rolls no message that was sent before is replaced.
+    /// what the next model call shall see. Between two rolls no message that was sent before is replaced. What it
+    /// records survives the end of the process then, and a loss of power after `settle`.
     #[napi]
     pub fn advance<'env>(
         &self,
@@ -143,6 +150,13 @@ impl ContextManager {
             Ok(open.engine.advance(incoming(messages), &circumstances(call)).await?)
         };
         self.call(env, work, plan)
+    }
+
+    /// Waits until what `receive`, `advance` and `resync` have recorded survives a loss of power too, as all else does
+    /// once its promise is fulfilled. Meanwhile the harness can go on.
+    #[napi]
+    pub fn settle<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
+        self.call(env, |open| async move { Ok(open.engine.settle().await?) }, |()| ())
     }
 
     /// Rebuilds what is visible from the messages of the branch that the harness is on now, with earlier edits
@@ -200,8 +214,9 @@ impl ContextManager {
         args: Value,
     ) -> napi::Result<PromiseRaw<'env, Option<String>>> {
         let args = js::object(args).unwrap_or_default();
-        let work = |open: Open| async move { Ok(open.engine.check_arguments(&args).await?) };
-        self.call(env, work, |refusal| refusal)
+        let open = self.current();
+        let work = async move { Ok(open?.engine.check_arguments(&args).await?) };
+        prompt_promise(env, work, |refusal| refusal)
     }
 
     /// Lines for the model about files that it knows in another version than they are in now, each version
@@ -306,6 +321,8 @@ fn plan(plan: context_engine::Plan) -> Plan {
         stale_tokens: plan.stale_tokens as f64,
         rewrite_cost: plan.rewrite_cost,
         spent: plan.spent,
+        point: plan.point.map(|(tx, _)| convert::number(tx)),
+        point_times: plan.point.map(|(_, times)| times.iter().map(ToString::to_string).collect()),
     }
 }
 

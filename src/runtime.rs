@@ -6,7 +6,7 @@ use napi::bindgen_prelude::create_custom_tokio_runtime;
 fn init() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
-        .max_blocking_threads(8)
+        .max_blocking_threads(32)
         .thread_name("context-manager")
         .enable_all()
         .build();

@@ -93,6 +93,27 @@ pub struct IndexResult {
     pub reason: Option<String>,
 }
 
+/// What indexing many files did.
+#[napi(object)]
+pub struct IndexedFiles {
+    /// What happened to each file that could be indexed, in the order of their paths.
+    pub indexed: Vec<IndexResult>,
+    /// The paths without a readable regular file, in their order.
+    pub refused: Vec<RefusedFile>,
+}
+
+/// A path that could not be indexed.
+#[napi(object)]
+pub struct RefusedFile {
+    /// The path as it was given.
+    pub path: String,
+    /// `IO` or `INVALID_ARGUMENT`.
+    #[napi(ts_type = "ErrorCode")]
+    pub code: String,
+    /// Why, as a sentence.
+    pub message: String,
+}
+
 /// A tool execution.
 #[napi(object)]
 pub struct Toolcall {
@@ -309,7 +330,7 @@ pub struct WatchEvent {
     /// The path as the agent sees it; the text of a warning.
     pub path: String,
     /// What happened.
-    #[napi(ts_type = "'created' | 'updated' | 'unchanged' | 'deleted' | 'orphaned' | 'warning'")]
+    #[napi(ts_type = "'created' | 'updated' | 'unchanged' | 'deleted' | 'orphaned' | 'warning' | 'touched'")]
     pub action: String,
 }
 

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { ContextManager } from '../../lib/index.ts'
-import type { ErrorCode, OpenOptions, StoreOptions } from '../../lib/index.ts'
+import type { ErrorCode, ModelCall, OpenOptions, StoreOptions } from '../../lib/index.ts'
 import { onCleanUp } from '../rig/cleanup.ts'
 
 /** The namespace of the files in tests, so that IDs do not depend on the machine. */
@@ -33,6 +33,19 @@ export async function opened(options: Partial<OpenOptions> & { cwd: string }): P
   })
   onCleanUp(() => manager.close())
   return manager
+}
+
+/** The circumstances of a model call of no particular kind. */
+export const modelCall: ModelCall = {
+  model: 'm',
+  prices: { input: 1, cacheRead: 0.1, cacheWrite: 1.25 },
+  contextWindow: 200_000,
+  cacheTtlMs: 300_000,
+  nowMs: 0,
+  systemTokens: 0,
+  onlyAtUserTurn: false,
+  atUserTurn: true,
+  rolls: true,
 }
 
 /** Writes a file below a folder and gives its path. */

@@ -241,7 +241,7 @@ describe('handlers that fail on purpose leave a working Pi and one notice', () =
     'answerRead',
     'checkEdit',
     'indexWritten',
-    'point',
+    'settle',
   ]
 
   test.each([...methods.map((name) => [name]), [methods.join(',')], ['close'], ['sessionSets']])(

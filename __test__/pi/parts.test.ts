@@ -9,7 +9,7 @@ import { entriesAfter, messageOf, messagesOf, replacementOf } from '../../extens
 import type { Branch } from '../../extension/messages.ts'
 import { longWait, placeOf, storeLine } from '../../extension/place.ts'
 import type { XtdbPlace } from '../../extension/place.ts'
-import { lastPoint, POINT } from '../../extension/point.ts'
+import { POINT, points } from '../../extension/point.ts'
 import { cutInside } from '../../extension/panel.ts'
 import { appendsTools, objectIn, Recall } from '../../extension/recall.ts'
 import { isReference, readHeader } from '../../extension/reference.ts'
@@ -358,13 +358,15 @@ describe('entries and messages', () => {
     expect(replacementOf({ kind: 'result', key: 'x', object: 'o' }, undefined)).toBeUndefined()
   })
 
-  test('the last point of a branch, past what only looks like one', () => {
+  test('the points of a branch, the last one first, past what only looks like one', () => {
     const point = (id: string, data: unknown) => entry(id, null, { type: 'custom', customType: POINT, data })
-    const good = { session: 's', tx: 7 }
-    expect(lastPoint([])).toBeUndefined()
-    expect(
-      lastPoint([point('a', good), point('b', { session: 's' }), point('c', null), user('d', 'c')]),
-    ).toEqual({ index: 0, point: good })
+    const [first, last] = [{ session: 's', tx: 3 }, { session: 's', tx: 7 }]
+    expect([...points([])]).toEqual([])
+    const branch = [point('a', first), point('b', { session: 's' }), point('c', last), point('d', null), user('e', 'd')]
+    expect([...points(branch)]).toEqual([
+      { index: 2, point: last },
+      { index: 0, point: first },
+    ])
   })
 
   test.each([

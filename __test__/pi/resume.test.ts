@@ -1,5 +1,6 @@
 /** A session that goes on: in a new process, after a kill, on another branch, as a copy, in another store. */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
 import { checkAllToolPairs, checkAppendOnly } from '../rig/checks.ts'
@@ -169,6 +170,32 @@ describe('a new process', () => {
     const manager = await openStore(store, sessionIdOf(first.sessionFile!), home.cwd)
     expect((await manager.get('call_a'))!.content).toContain(lines('a', 60))
     expect((await manager.sessionSets()).active_set).toEqual(expect.arrayContaining(['call_a', 'call_b']))
+  })
+
+  test('a store that lacks the last turns, as after a loss of power: they are taken in anew, and only they', async () => {
+    const { server, home, store, load } = await library()
+    const folder = dirname(store)
+    const first = await runPrint({ ...load, prompts: ['read a', 'read b'] })
+    cpSync(folder, `${folder}.old`, { recursive: true })
+    await runPrint({ ...load, prompts: ['read c', 'and on'], args: ['--continue'] })
+    rmSync(folder, { recursive: true })
+    renameSync(`${folder}.old`, folder)
+    const last = await runPrint({ ...load, prompts: ['go on'], args: ['--continue'] })
+    expect(last).toMatchObject({ exitCode: 0, stderr: '' })
+    server.check()
+    checkAppendOnly(server.requests)
+    const session = sessionIdOf(first.sessionFile!)
+    const manager = await openStore(store, session, home.cwd)
+    const turns = (await manager.get(`chat:${session}`))!['turns'] as { user: { text: string }[]; toolcall_ids: string[] }[]
+    expect(turns.map((turn) => JSON.stringify(turn.user).replace(/.*"text":"([^"]*)".*/, '$1'))).toEqual([
+      'read a',
+      'read b',
+      'read c',
+      'and on',
+      'go on',
+    ])
+    expect(turns.map((turn) => turn.toolcall_ids)).toEqual([['call_a'], ['call_b'], ['call_c'], [], []])
+    expect((await manager.get('call_c'))!.content).toContain(lines('c', 60))
   })
 
   test('a session from before the extension was there is taken in whole', async () => {

@@ -91,6 +91,12 @@ export class XtdbNode {
     return `http://127.0.0.1:${this.port}`
   }
 
+  /** Waits until it has read all that any node of its database took: it looks for that every 100 ms only. */
+  async caughtUp(): Promise<void> {
+    const answer = await fetch(`${this.url}/_xtdb/sync?timeout=60000`, { headers: { accept: 'application/json' } })
+    if (!answer.ok) throw new Error(`the node at ${this.url} does not catch up: ${answer.status} ${await answer.text()}`)
+  }
+
   /** Ends it as a crash does. */
   async kill9(): Promise<void> {
     const { guard, pid } = this.#running

@@ -143,11 +143,12 @@ function perCall(times: readonly Time[]): number[] {
   return sums
 }
 
-/** The medians of the handlers in the last half of the session. */
+/** The medians, and the 95th percentiles, of the handlers in the last half of the session. */
 function byEvent(times: readonly Time[]): string {
   const events = ['context', 'tool_call', 'tool_result', 'turn_end'].map((name) => {
     const own = times.filter(({ event }) => event === name).map(({ milliseconds }) => milliseconds)
-    return `${name} ${median(own.slice(own.length / 2)).toFixed(2)}`
+    const half = own.slice(own.length / 2)
+    return `${name} ${median(half).toFixed(2)} (${percentile(half, 0.95).toFixed(2)})`
   })
   return events.join(', ')
 }
