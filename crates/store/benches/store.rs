@@ -32,7 +32,8 @@ type Part = fn(&Runtime);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    // As the addon has it.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     if let Some(at) = arguments.iter().position(|a| a == "--worker") {
         return worker(&runtime, Path::new(&arguments[at + 1]), &arguments[at + 2], &arguments[at + 3]);
     }

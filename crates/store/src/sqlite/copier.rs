@@ -9,8 +9,9 @@ use rusqlite::Connection;
 use super::connect::{self, Trouble, patiently};
 use crate::{Result, StoreError};
 
-/// After this many pages the log is made to begin anew: under steady load it never comes to its end by itself.
-const LONG: i64 = 2000;
+/// The log is copied back from this many pages on, and then made to begin anew: under steady load it never comes to its
+/// end by itself. As long as SQLite's own default, in bytes. What overwrites a log is synced sooner than what extends it.
+pub(super) const LONG: i64 = 512;
 
 /// A request: to copy sometime, or to copy now and tell.
 type Ask = Option<mpsc::Sender<Result<()>>>;

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::apply::{self, Newest};
 use super::connect::{Trouble, patiently};
-use super::copier::Copier;
+use super::copier::{Copier, LONG};
 use super::prepare::Prepared;
 use super::search;
 use super::stopped;
@@ -38,9 +38,6 @@ const GROUP: usize = 256;
 /// So long without work, and the search index is brought forward: longer than the pauses within a turn's work, for
 /// what comes meanwhile has to wait for the portion that is being indexed.
 const IDLE: Duration = Duration::from_millis(250);
-
-/// The log is copied back to the database from this many pages on.
-const CHECKPOINT: i64 = 1000;
 
 pub(super) struct Writer {
     pub connection: Connection,
@@ -278,7 +275,7 @@ impl Writer {
             statement.query_row([], |row| Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?))
         };
         match waiting() {
-            Ok(pages) if pages < CHECKPOINT => {}
+            Ok(pages) if pages < LONG => {}
             Ok(_) => self.copier.nudge(),
             Err(error) => {
                 tracing::warn!(code = ?error.sqlite_error_code(), "the log's length could not be read");
