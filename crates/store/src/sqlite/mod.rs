@@ -7,13 +7,11 @@
 //! - Nothing is returned that does not have the hash it was stored with.
 //! - The file is never opened but through SQLite: closing it elsewhere in the process would drop its locks.
 
-use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
@@ -97,12 +95,7 @@ impl SqliteStore {
         let connection = connect::writer(&path, durability)?;
         let pool = Pool::new(path.clone())?;
         let (sender, jobs) = mpsc::channel();
-        let copier = Copier::new(&path);
-        let heads = RefCell::default();
-        let synced = (durability == Durability::Power).then(|| Cell::new(true));
-        let writer =
-            Writer { connection, clock, heads, copier, unindexed: false, worked: Instant::now(), synced };
-        let desk = Arc::new(Desk::new(writer));
+        let desk = Arc::new(Desk::new(Writer::new(connection, clock, Copier::new(&path), durability)?));
         let working = Arc::clone(&desk);
         let thread = std::thread::Builder::new()
             .name("store-write".into())

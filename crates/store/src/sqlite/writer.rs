@@ -3,12 +3,14 @@
 //! thread, which carries it out together, durable by one commit.
 
 use std::cell::{Cell, RefCell};
+use std::ffi::c_int;
 use std::slice;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
+use rusqlite::hooks::Wal;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
@@ -16,8 +18,7 @@ use super::apply::{self, Newest};
 use super::connect::{Trouble, patiently};
 use super::copier::{Copier, LONG};
 use super::prepare::Prepared;
-use super::search;
-use super::stopped;
+use super::{Durability, search, stopped};
 use crate::clock::Clock;
 use crate::heads::Heads;
 use crate::{Receipt, Result, StoreError};
@@ -40,16 +41,20 @@ const GROUP: usize = 256;
 const IDLE: Duration = Duration::from_millis(250);
 
 pub(super) struct Writer {
-    pub connection: Connection,
-    pub clock: Clock,
-    pub heads: RefCell<Heads>,
-    pub copier: Copier,
+    connection: Connection,
+    clock: Clock,
+    heads: RefCell<Heads>,
+    copier: Copier,
+    /// The length of the log in pages, as of this connection's last commit.
+    log: Arc<AtomicI64>,
+    /// How long it was when it was last to be copied back.
+    asked: i64,
     /// Whether versions may wait for the search index.
-    pub unindexed: bool,
+    unindexed: bool,
     /// When the last work ended.
-    pub worked: Instant,
+    worked: Instant,
     /// Whether commits are synced now; None where they never are.
-    pub synced: Option<Cell<bool>>,
+    synced: Option<Cell<bool>>,
 }
 
 /// Where the writer is found: by its own thread, and by callers while nothing waits for it.
@@ -154,6 +159,27 @@ impl Desk {
 }
 
 impl Writer {
+    /// Takes over the connection that writes.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`.
+    pub fn new(
+        mut connection: Connection,
+        clock: Clock,
+        copier: Copier,
+        durability: Durability,
+    ) -> Result<Self> {
+        let log = Arc::new(AtomicI64::new(0));
+        let length = Arc::clone(&log);
+        connection.wal_hook(Some(move |_: &mut Wal, pages: c_int| {
+            length.store(pages.into(), Ordering::Relaxed);
+            Ok(())
+        }))?;
+        let synced = (durability == Durability::Power).then(|| Cell::new(true));
+        let (heads, worked) = (RefCell::default(), Instant::now());
+        Ok(Self { connection, clock, heads, copier, log, asked: 0, unindexed: false, worked, synced })
+    }
+
     /// Runs a write transaction of its own.
     pub fn write<T>(&self, mut work: impl FnMut(&Connection) -> Result<T>) -> Result<T> {
         self.sync_commits(true)?;
@@ -270,16 +296,14 @@ impl Writer {
 
     /// Has a long log copied back into the database.
     fn checkpoint(&mut self) {
-        let waiting = || {
-            let mut statement = self.connection.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?;
-            statement.query_row([], |row| Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?))
-        };
-        match waiting() {
-            Ok(pages) if pages < LONG => {}
-            Ok(_) => self.copier.nudge(),
-            Err(error) => {
-                tracing::warn!(code = ?error.sqlite_error_code(), "the log's length could not be read");
-            }
+        let pages = self.log.load(Ordering::Relaxed);
+        if pages < self.asked {
+            // It has begun anew.
+            self.asked = 0;
+        }
+        if pages - self.asked >= LONG {
+            self.copier.nudge();
+            self.asked = pages;
         }
     }
 
