@@ -246,8 +246,7 @@ impl Inner {
             return Ok("it is inside a sandbox, or on another machine; read it with a tool first".into());
         }
         let place = Place { agent_path: self.paths.display(&source), source, disk };
-        let since = self.newest();
-        let file = self.look(&place, None).await?;
+        let (file, since) = self.look(&place, None).await?;
         let reason = file.reason().map_or_else(String::new, |reason| format!("the file {reason}"));
         let is_certain = file.is_file() || file == FileState::Gone;
         if let Some(seen) = Seen::of(place, file, since).filter(|_| is_certain) {

@@ -202,8 +202,8 @@ impl Inner {
     async fn look_anew(&self, state: &State, jobs: &mut [Job]) -> Result<()> {
         for seen in jobs.iter_mut().flat_map(Job::seen_mut) {
             if state.catalog.get(&seen.id).is_some_and(|latest| seen.is_older_than(latest)) {
-                let since = self.newest();
-                *seen = seen.again(self.look(&seen.place, None).await?, since);
+                let (state, since) = self.look(&seen.place, None).await?;
+                *seen = seen.again(state, since);
             }
         }
         Ok(())

@@ -5,6 +5,7 @@ use std::convert::identity;
 use camino::Utf8Path;
 use context_model::id::ObjectId;
 use context_model::index::{Action, Observation, decide};
+use context_model::time::TxId;
 use context_store::StoreError;
 use serde_json::json;
 
@@ -59,9 +60,8 @@ impl Engine {
     /// was given; the state is as before. What the store reports.
     pub async fn index_file(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
         self.inner.check_open()?;
-        let since = content.is_none().then(|| self.inner.newest());
         let place = self.inner.paths.resolve(path)?;
-        let state = self.inner.look(&place, content).await?;
+        let (state, since) = self.inner.look(&place, content).await?;
         let is_gone = state == FileState::Gone;
         let is_known = state.is_file() || (is_gone && self.inner.knows(&place).await?);
         if !is_known {
@@ -79,9 +79,8 @@ impl Engine {
     /// As [`Engine::index_file`].
     pub async fn index_written(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
         self.inner.check_open()?;
-        let since = content.is_none().then(|| self.inner.newest());
         let place = self.inner.paths.resolve(path)?;
-        let state = self.inner.look(&place, content).await?;
+        let (state, since) = self.inner.look(&place, content).await?;
         if !state.is_file() {
             return Err(refusal(path, &state));
         }
@@ -120,24 +119,30 @@ impl Engine {
 }
 
 impl Inner {
-    /// Reads a file, or sorts the bytes that a tool has read.
-    pub async fn look(&self, place: &Place, content: Option<Vec<u8>>) -> Result<FileState> {
+    /// Reads a file, or sorts the bytes that a tool has read. With it comes [`Inner::newest`] from before the look, as
+    /// [`Seen::of`] wants it; `None` for what a tool has read.
+    pub async fn look(&self, place: &Place, content: Option<Vec<u8>>) -> Result<(FileState, Option<TxId>)> {
         let limit = self.options.max_text_bytes;
         if let Some(bytes) = content {
-            return Ok(FileState::of_bytes(bytes, limit));
+            return Ok((FileState::of_bytes(bytes, limit), None));
         }
-        match self.attach(place) {
+        let since = self.newest();
+        let state = match self.attach(place) {
             Ok(path) => {
                 let path = path.to_owned();
-                blocking(&place.agent_path, move || files::read(&path, limit)).await
+                blocking(&place.agent_path, move || files::read(&path, limit)).await?
             }
-            Err(state) => Ok(state),
-        }
+            Err(state) => state,
+        };
+        Ok((state, Some(since)))
     }
 
-    /// Reads a file on this thread.
-    pub fn look_now(&self, place: &Place) -> FileState {
-        self.attach(place).map_or_else(identity, |path| files::read(path, self.options.max_text_bytes))
+    /// The same on this thread.
+    pub fn look_now(&self, place: &Place) -> (FileState, Option<TxId>) {
+        let since = self.newest();
+        let limit = self.options.max_text_bytes;
+        let state = self.attach(place).map_or_else(identity, |path| files::read(path, limit));
+        (state, Some(since))
     }
 
     /// Tracks a file that is about to be read; what is known of one that can't be read without looking at it.

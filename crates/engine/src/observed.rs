@@ -111,10 +111,10 @@ impl Look {
         }
         self.tracking.track(path, &place.source);
         match files::read(path, self.limit) {
-            state if state.is_file() => Some((Seen::of(place, state, self.since)?, entry)),
+            state if state.is_file() => Some((Seen::of(place, state, Some(self.since))?, entry)),
             // A command may have removed it: that matters where the file is known, and is decided there.
             FileState::Gone if entry != Entry::Read => {
-                Some((Seen::of(place, FileState::Gone, self.since)?, Entry::Tracked))
+                Some((Seen::of(place, FileState::Gone, Some(self.since))?, Entry::Tracked))
             }
             _ => None,
         }

@@ -320,7 +320,7 @@ fn compare(
         };
     }
     let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
-    Seen::of(place, state, since).map_or(Compared::Same, |seen| Compared::Changed(seen.made()))
+    Seen::of(place, state, Some(since)).map_or(Compared::Same, |seen| Compared::Changed(seen.made()))
 }
 
 impl crate::state::State {

@@ -35,14 +35,14 @@ enum Text {
 impl Seen {
     /// From what is at the file's place, and [`crate::engine::Inner::newest`] before this client looked at that; `None`
     /// where nothing is known.
-    pub fn of(place: Place, state: FileState, since: impl Into<Option<TxId>>) -> Option<Self> {
-        let (reason, since) = (state.reason().map(str::to_owned), since.into());
+    pub fn of(place: Place, state: FileState, since: Option<TxId>) -> Option<Self> {
+        let reason = state.reason().map(str::to_owned);
         let (observation, text) = state.observation()?;
         Some(Self { reason, since, text: Text::Read(text), ..Self::plain(place, observation) })
     }
 
     /// What is at the same place now.
-    pub fn again(&self, state: FileState, since: TxId) -> Self {
+    pub fn again(&self, state: FileState, since: Option<TxId>) -> Self {
         let place = || self.place.clone();
         Self::of(place(), state, since).unwrap_or_else(|| Self::plain(place(), Observation::Unreadable))
     }

@@ -222,10 +222,9 @@ impl Inner {
                 let Some(source) = source else { continue };
                 let agent_path = self.paths.display(&source);
                 let place = Place { agent_path, source, disk: Disk::At(path.clone()) };
-                let since = self.newest();
                 match self.look(&place, None).await? {
-                    FileState::Unreachable => self.orphaned(&place).await?,
-                    state => seen.extend(Seen::of(place, state, since)),
+                    (FileState::Unreachable, _) => self.orphaned(&place).await?,
+                    (state, since) => seen.extend(Seen::of(place, state, since)),
                 }
             }
             let results = self.index(seen, Entry::Tracked).await?;

@@ -149,13 +149,12 @@ impl Reader {
     }
 
     fn look(&self, path: &str) -> Result<Looked> {
-        let since = self.inner.newest();
         let place = self.inner.paths.resolve(path)?;
         let id = file_id(&place.source);
         if !self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone()) {
             return Ok(Looked::Before(id));
         }
-        let state = self.inner.look_now(&place);
+        let (state, since) = self.inner.look_now(&place);
         if !state.is_file() {
             return Err(refusal(path, &state));
         }

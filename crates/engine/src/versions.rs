@@ -107,8 +107,7 @@ impl Engine {
         if !self.inner.lock().await?.known.contains_key(&id) {
             return Ok(None);
         }
-        let since = self.inner.newest();
-        let file = self.inner.look(&place, None).await?;
+        let (file, since) = self.inner.look(&place, None).await?;
         let was_read = matches!(file, FileState::Text { .. } | FileState::NoText { .. });
         if let Some(seen) = Seen::of(place, file, since).filter(|_| was_read) {
             self.inner.index(vec![seen], Entry::Tracked).await?;
