@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::time::SystemTime;
 
 use camino::Utf8Path;
-use context_model::hash::{Digest, Hasher, source_hash};
+use context_model::hash::{Digest, HashedText, Hasher, source_hash};
 use context_model::index::Observation;
 use rustix::fs::{Mode, OFlags};
 
@@ -25,12 +25,7 @@ const ATTEMPTS: usize = 5;
 #[derive(Clone, Debug, PartialEq)]
 pub enum FileState {
     /// A text file, whole.
-    Text {
-        /// The text.
-        text: String,
-        /// SHA-256 of its bytes.
-        hash: Digest,
-    },
+    Text(HashedText),
     /// A regular file whose text is not kept.
     NoText {
         /// SHA-256 of its bytes.
@@ -58,25 +53,25 @@ impl FileState {
     /// Sorts bytes that somebody else has read already.
     #[must_use]
     pub fn of_bytes(bytes: Vec<u8>, max_text_bytes: u64) -> Self {
-        let hash = source_hash(&bytes);
+        let no_text = |bytes: &[u8], reason| Self::NoText { hash: source_hash(bytes), reason };
         if bytes.len() as u64 > max_text_bytes {
-            return Self::NoText { hash, reason: too_large(max_text_bytes) };
+            return no_text(&bytes, too_large(max_text_bytes));
         }
         if bytes.contains(&0) {
-            return Self::NoText { hash, reason: "is not text (it has NUL bytes)".into() };
+            return no_text(&bytes, "is not text (it has NUL bytes)".into());
         }
         match String::from_utf8(bytes) {
-            Ok(text) => Self::Text { text, hash },
-            Err(_) => Self::NoText { hash, reason: "is not text (it is not valid UTF-8)".into() },
+            Ok(text) => Self::Text(HashedText::new(text)),
+            Err(error) => no_text(error.as_bytes(), "is not text (it is not valid UTF-8)".into()),
         }
     }
 
     /// What the index decision is told, and the text where it is kept; `None` where nothing is known, so nothing may be
     /// concluded.
     #[must_use]
-    pub fn observation(self) -> Option<(Observation, Option<String>)> {
+    pub fn observation(self) -> Option<(Observation, Option<HashedText>)> {
         match self {
-            Self::Text { text, hash } => Some((Observation::Read(hash), Some(text))),
+            Self::Text(text) => Some((Observation::Read(text.hash()), Some(text))),
             Self::NoText { hash, .. } => Some((Observation::Read(hash), None)),
             Self::Oversized { .. } => Some((Observation::Oversized, None)),
             Self::Gone => Some((Observation::Deleted, None)),
@@ -88,14 +83,14 @@ impl FileState {
     /// Whether it is a regular file that could be looked at.
     #[must_use]
     pub fn is_file(&self) -> bool {
-        matches!(self, Self::Text { .. } | Self::NoText { .. } | Self::Oversized { .. })
+        matches!(self, Self::Text(_) | Self::NoText { .. } | Self::Oversized { .. })
     }
 
     /// Why there is no text, as the end of a sentence "the file …"; `None` where there is.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
-            Self::Text { .. } => None,
+            Self::Text(_) => None,
             Self::NoText { reason, .. } | Self::Oversized { reason } | Self::Unreadable { reason } => {
                 Some(reason)
             }

@@ -307,7 +307,8 @@ fn compare(
         return Compared::Unreachable(place);
     }
     let same = match &state {
-        FileState::Text { hash, .. } | FileState::NoText { hash, .. } => stored.hash == Some(*hash),
+        FileState::Text(text) => stored.hash == Some(text.hash()),
+        FileState::NoText { hash, .. } => stored.hash == Some(*hash),
         FileState::Gone | FileState::Oversized { .. } => stored.is_blank(),
         FileState::Unreachable | FileState::Unreadable { .. } => true,
     };

@@ -1,6 +1,6 @@
 //! A file that was looked at and is to be indexed.
 
-use context_model::hash::identity_hash;
+use context_model::hash::{HashedText, identity_hash};
 use context_model::id::ObjectId;
 use context_model::index::Observation;
 use context_model::object::{Document, ObjectType};
@@ -27,7 +27,7 @@ pub(crate) struct Seen {
 /// The text of a file that was read.
 enum Text {
     /// As it was read; `None` where there is none or none is kept.
-    Read(Option<String>),
+    Read(Option<HashedText>),
     /// In the version that it makes, if it makes one.
     Made(Box<Document>),
 }
@@ -71,8 +71,7 @@ impl Seen {
     #[must_use]
     pub fn made(mut self) -> Self {
         if let Text::Read(text) = self.text {
-            let version = Document::file(self.place.source.clone(), text, self.observation.source_hash());
-            self.text = Text::Made(Box::new(version));
+            self.text = Text::Made(Box::new(version(&self.place.source, text, self.observation)));
         }
         self
     }
@@ -81,9 +80,7 @@ impl Seen {
     pub fn version(&self) -> Document {
         match &self.text {
             Text::Made(version) => (**version).clone(),
-            Text::Read(text) => {
-                Document::file(self.place.source.clone(), text.clone(), self.observation.source_hash())
-            }
+            Text::Read(text) => version(&self.place.source, text.clone(), self.observation),
         }
     }
 
@@ -91,9 +88,16 @@ impl Seen {
     pub fn bytes(&self) -> usize {
         let text = match &self.text {
             Text::Made(version) => version.content(),
-            Text::Read(text) => text.as_deref(),
+            Text::Read(text) => text.as_ref().map(HashedText::text),
         };
         text.map_or(0, str::len)
+    }
+}
+
+fn version(source: &FilesystemSource, text: Option<HashedText>, observation: Observation) -> Document {
+    match text {
+        Some(text) => Document::text_file(source.clone(), text),
+        None => Document::file(source.clone(), None, observation.source_hash()),
     }
 }
 

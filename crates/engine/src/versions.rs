@@ -108,7 +108,7 @@ impl Engine {
             return Ok(None);
         }
         let (file, since) = self.inner.look(&place, None).await?;
-        let was_read = matches!(file, FileState::Text { .. } | FileState::NoText { .. });
+        let was_read = matches!(file, FileState::Text(_) | FileState::NoText { .. });
         if let Some(seen) = Seen::of(place, file, since).filter(|_| was_read) {
             self.inner.index(vec![seen], Entry::Tracked).await?;
         }

@@ -36,6 +36,39 @@ impl Digest {
     }
 }
 
+/// A text and its SHA-256, which is computed once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HashedText {
+    text: String,
+    hash: Digest,
+}
+
+impl HashedText {
+    /// Hashes a text.
+    #[must_use]
+    pub fn new(text: String) -> Self {
+        Self { hash: Digest::of(text.as_bytes()), text }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// SHA-256 of its UTF-8 bytes.
+    #[must_use]
+    pub fn hash(&self) -> Digest {
+        self.hash
+    }
+
+    /// The text, and SHA-256 of its UTF-8 bytes.
+    #[must_use]
+    pub fn into_parts(self) -> (String, Digest) {
+        (self.text, self.hash)
+    }
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const HEX: &[u8; 16] = b"0123456789abcdef";

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::error::ModelError;
-use crate::hash::{Digest, content_hash, identity_hash};
+use crate::hash::{Digest, HashedText, content_hash, identity_hash};
 use crate::id::{ObjectId, SessionId};
 use crate::source::{FilesystemSource, Source};
 use crate::tokens::utf16_len;
@@ -72,13 +72,15 @@ impl FromStr for ObjectType {
 ///
 /// The envelope (`xt/id`, `type`, `source`, `identity_hash`) never changes; everything else is payload and is
 /// covered by `content_hash`, which is kept in the payload beside `source_hash`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Document {
     id: ObjectId,
     object_type: ObjectType,
     source: Option<Source>,
     identity_hash: Digest,
     payload: Map<String, Value>,
+    /// SHA-256 of the content, where it was known already.
+    text_hash: Option<Digest>,
 }
 
 /// The fields of the envelope, which no payload may use.
@@ -116,7 +118,14 @@ impl Document {
         mut payload: Map<String, Value>,
     ) -> Self {
         payload.insert("content_hash".into(), content_hash(&payload).to_string().into());
-        Self { id, object_type, source, identity_hash, payload }
+        Self { id, object_type, source, identity_hash, payload, text_hash: None }
+    }
+
+    /// A version of a file whose bytes are this text.
+    #[must_use]
+    pub fn text_file(source: FilesystemSource, text: HashedText) -> Self {
+        let (text, hash) = text.into_parts();
+        Self { text_hash: Some(hash), ..Self::file(source, Some(text), Some(hash)) }
     }
 
     /// A version of a file. `text` is null for a file that is deleted, not text, unreadable or only discovered;
@@ -277,10 +286,27 @@ impl Document {
         self.text("content_hash").and_then(|t| t.parse().ok()).unwrap_or_else(|| content_hash(&self.payload))
     }
 
+    /// SHA-256 of the content, where it has one. Of a [`Document::text_file`] it is known, of others it is computed.
+    #[must_use]
+    pub fn text_hash(&self) -> Option<Digest> {
+        self.text_hash.or_else(|| self.content().map(|text| Digest::of(text.as_bytes())))
+    }
+
     /// Takes the document apart: ID, type, source, payload.
     #[must_use]
     pub fn into_parts(self) -> (ObjectId, ObjectType, Option<Source>, Map<String, Value>) {
         (self.id, self.object_type, self.source, self.payload)
+    }
+}
+
+/// The same envelope and the same payload.
+impl PartialEq for Document {
+    fn eq(&self, other: &Self) -> bool {
+        let envelope = |document: &Self| (document.object_type, document.identity_hash);
+        self.id == other.id
+            && envelope(self) == envelope(other)
+            && self.source == other.source
+            && self.payload == other.payload
     }
 }
 
@@ -378,6 +404,17 @@ mod tests {
         );
         assert_eq!(file.field("char_count"), Some(&json!(14)));
         assert_eq!(Document::from_json(Value::Object(file.to_json())).unwrap(), file);
+    }
+
+    #[test]
+    fn a_text_that_was_hashed_makes_the_same_document() {
+        let source = FilesystemSource { filesystem_id: "f".into(), path: "/a/b.rs".into() };
+        let (text, hash) = ("fn main() {}\u{1F600}", Digest::of("fn main() {}\u{1F600}".as_bytes()));
+        let hashed = Document::text_file(source.clone(), HashedText::new(text.into()));
+        let plain = Document::file(source.clone(), Some(text.into()), Some(hash));
+        assert_eq!(hashed, plain);
+        assert_eq!((hashed.text_hash(), plain.text_hash()), (Some(hash), Some(hash)));
+        assert_eq!(Document::file(source, None, Some(hash)).text_hash(), None);
     }
 
     #[test]

@@ -81,11 +81,13 @@ impl PreparedWrite {
 
 impl Put {
     fn new(document: Document, valid_time: Option<Timestamp>) -> Result<Self> {
-        let content_hash = document.content_hash();
+        let (content_hash, key) = (document.content_hash(), document.text_hash());
         let (id, object_type, source, mut payload) = document.into_parts();
         let source = source.map(|s| serde_json::to_string(&s)).transpose().map_err(unwritable)?;
         let text = match payload.remove("content") {
-            Some(Value::String(text)) => Some(Text::new(text)),
+            Some(Value::String(text)) => {
+                Some(Text { key: key.unwrap_or_else(|| Digest::of(text.as_bytes())), text })
+            }
             Some(other) => {
                 payload.insert("content".into(), other);
                 None
