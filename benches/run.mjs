@@ -1,7 +1,7 @@
 /**
  * All figures of the product in one table, each beside its limit or peer in the same run:
  *
- *     npm run bench                  everything, 5 to 8 minutes
+ *     npm run bench                  everything, 2 to 8 minutes
  *     npm run bench -- G5 G14        only these
  *     npm run bench -- --json        one JSON document instead of the table
  *
