@@ -37,12 +37,16 @@ test.runIf(existsSync('/proc/self/fd'))(
     const half = samples.slice(samples.length >> 1)
     const [third, fourth] = [half.slice(0, half.length >> 1), half.slice(half.length >> 1)]
     const growth = median(fourth.map((one) => one.rss)) / median(third.map((one) => one.rss)) - 1
-    const held = (part: Sample[]) => [median(part.map((s) => s.descriptors)), median(part.map((s) => s.threads))]
+    const descriptors = (part: Sample[]) => median(part.map((one) => one.descriptors))
+    const threads = (part: Sample[]) => median(part.map((one) => one.threads))
     say(
       `${SECONDS} s, ${samples.length} sessions: memory ${(growth * 100).toFixed(1)} % more at the end of the last ` +
-        `half than at its beginning (${Math.round(samples.at(-1)!.rss / 2 ** 20)} MiB), ${held(fourth)[0]} descriptors`,
+        `half than at its beginning (${Math.round(samples.at(-1)!.rss / 2 ** 20)} MiB), ${descriptors(fourth)} descriptors, ${threads(fourth)} threads`,
     )
-    expect(held(fourth), 'descriptors and threads').toEqual(held(third))
+    expect(descriptors(fourth), 'descriptors').toBe(descriptors(third))
+    // The runtime keeps a few threads for what may wait, as many as were busy at once in the last seconds. A session that
+    // left one behind would show as a hundred.
+    expect(threads(fourth), 'threads').toBeLessThanOrEqual(threads(third) + 3)
     // Memory warms up over the first 160 sessions, about two minutes, to what it then keeps.
     const bound = SECONDS >= 600 ? 0.05 : 0.25
     if (SECONDS >= 60) expect(growth).toBeLessThanOrEqual(bound)

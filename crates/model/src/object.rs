@@ -302,10 +302,8 @@ impl Document {
 /// The same envelope and the same payload.
 impl PartialEq for Document {
     fn eq(&self, other: &Self) -> bool {
-        let envelope = |document: &Self| (document.object_type, document.identity_hash);
-        self.id == other.id
-            && envelope(self) == envelope(other)
-            && self.source == other.source
+        let envelope = (&self.id, self.object_type, &self.source, self.identity_hash);
+        envelope == (&other.id, other.object_type, &other.source, other.identity_hash)
             && self.payload == other.payload
     }
 }

@@ -84,15 +84,13 @@ impl Put {
         let (content_hash, key) = (document.content_hash(), document.text_hash());
         let (id, object_type, source, mut payload) = document.into_parts();
         let source = source.map(|s| serde_json::to_string(&s)).transpose().map_err(unwritable)?;
-        let text = match payload.remove("content") {
-            Some(Value::String(text)) => {
-                Some(Text { key: key.unwrap_or_else(|| Digest::of(text.as_bytes())), text })
-            }
-            Some(other) => {
+        let text = match (payload.remove("content"), key) {
+            (Some(Value::String(text)), Some(key)) => Some(Text { text, key }),
+            (Some(other), _) => {
                 payload.insert("content".into(), other);
                 None
             }
-            None => None,
+            (None, _) => None,
         };
         Ok(Self { id, object_type, source, body: Body::new(payload)?, text, content_hash, valid_time })
     }
