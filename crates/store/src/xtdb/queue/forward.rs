@@ -146,10 +146,14 @@ async fn send_all(shared: &Shared) -> Result<()> {
         if position.tx >= latest.0 {
             sent(shared, position)?;
             tokio::select! {
-                () = shared.work.notified() => turn_end(shared).await,
+                () = shared.work.notified() => {}
                 () = tokio::time::sleep(LOOK) => {}
             }
             probe(shared).await?;
+            // What it was woken for may have been sent already. A turn that begins now is not to be cut at its beginning.
+            if shared.journal.latest_tx().await? > latest {
+                turn_end(shared).await;
+            }
             continue;
         }
         let pending = pending(shared, position, latest).await?;
