@@ -39,9 +39,10 @@ test.skipIf(missing)('paused on SQLite, resumed on XTDB without its files, and b
   await manager.recordToolcall({ id: 'c1', tool: 'bash', args: { n: 1 }, content: 'out 1', status: 'ok' })
   await manager.pin('c1')
   const [point, times, early] = [await manager.point(), await manager.pointTimes(), await manager.sessionSets()]
-  // Until the clock has gone on: the point must not have the time of what follows.
-  do await manager.appendTurn({ role: 'user', content: 'second' })
-  while ((await manager.pointTimes())[1] === times[1])
+  // The clock goes on first: the point must not have the time of what follows.
+  const newest = Math.max(...times.map((time) => Date.parse(time)))
+  while (Date.now() <= newest);
+  await manager.appendTurn({ role: 'user', content: 'second' })
   await manager.recordToolcall({ id: 'c2', tool: 'bash', args: { n: 2 }, content: 'out 2', status: 'fail' })
   await manager.unpin('c1')
   const [sets, view, turns] = [
