@@ -197,3 +197,8 @@ function firstEphemeral(): number {
     return 32_768
   }
 }
+
+/** Waits until the clock has gone on from a time in milliseconds, or from now. */
+export function tick(from = Date.now()): void {
+  while (Date.now() <= from);
+}

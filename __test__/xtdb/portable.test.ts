@@ -6,7 +6,7 @@ import { exportStore, importStore, verifyStore } from '../../index.js'
 import { ContextManager } from '../../lib/index.ts'
 import type { OpenOptions, StoreOptions } from '../../lib/index.ts'
 import { cleanUp, onCleanUp, temporaryFolder } from '../rig/pi.ts'
-import { freshNode, withoutXtdb } from '../rig/xtdb.ts'
+import { freshNode, tick, withoutXtdb } from '../rig/xtdb.ts'
 
 afterEach(cleanUp)
 
@@ -40,8 +40,7 @@ test.skipIf(missing)('paused on SQLite, resumed on XTDB without its files, and b
   await manager.pin('c1')
   const [point, times, early] = [await manager.point(), await manager.pointTimes(), await manager.sessionSets()]
   // The clock goes on first: the point must not have the time of what follows.
-  const newest = Math.max(...times.map((time) => Date.parse(time)))
-  while (Date.now() <= newest);
+  tick(Math.max(...times.map((time) => Date.parse(time))))
   await manager.appendTurn({ role: 'user', content: 'second' })
   await manager.recordToolcall({ id: 'c2', tool: 'bash', args: { n: 2 }, content: 'out 2', status: 'fail' })
   await manager.unpin('c1')

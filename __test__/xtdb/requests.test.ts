@@ -8,7 +8,7 @@ import { afterEach, expect, test } from 'vitest'
 import { ContextManager } from '../../lib/index.ts'
 import type { ModelCall } from '../../lib/index.ts'
 import { cleanUp, onCleanUp, temporaryFolder } from '../rig/pi.ts'
-import { freshNode, withoutXtdb } from '../rig/xtdb.ts'
+import { freshNode, tick, withoutXtdb } from '../rig/xtdb.ts'
 
 afterEach(cleanUp)
 
@@ -50,12 +50,6 @@ const call = (nowMs: number): ModelCall => ({
   rolls: true,
 })
 
-/** Waits until the clock shows the next millisecond: what is written in one about one object can't be in one transaction. */
-function tick(): void {
-  const now = Date.now()
-  while (Date.now() === now);
-}
-
 const TURNS = 6
 const CALLS = 5
 
@@ -81,6 +75,7 @@ test.skipIf(missing)('a turn reads once, whatever it calls, and is one transacti
     const user = { role: 'user', content: `turn ${turn}`, timestamp: nowMs }
     // As Pi does: before the prompt, before the call, each tool's result, and at the end of the turn.
     await manager.advance([], call(nowMs))
+    // What is written in one millisecond about one object can't be in one transaction.
     tick()
     await manager.advance([{ key: `k${(key += 1)}`, message: user }], call(nowMs + 10))
     const ids = Array.from({ length: CALLS }, (_, n) => `call_${turn}_${n}`)

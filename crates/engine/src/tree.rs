@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;
+use context_model::source::FilesystemSource;
 use context_store::StoreError;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -113,7 +114,7 @@ struct Reader {
     /// The files that the session knows. Of these, only changed ones make a version.
     known: HashMap<ObjectId, Digest>,
     /// The files that were taken already.
-    taken: Mutex<HashSet<ObjectId>>,
+    taken: Mutex<HashSet<FilesystemSource>>,
 }
 
 /// A path that was looked at.
@@ -150,9 +151,8 @@ impl Reader {
 
     fn look(&self, path: &str) -> Result<Looked> {
         let place = self.inner.paths.resolve(path)?;
-        let id = file_id(&place.source);
-        if !self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone()) {
-            return Ok(Looked::Before(id));
+        if !self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(place.source.clone()) {
+            return Ok(Looked::Before(file_id(&place.source)));
         }
         let (state, since) = self.inner.look_now(&place);
         if !state.is_file() {
