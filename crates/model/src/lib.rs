@@ -5,6 +5,7 @@
 //! is decided here, so that it can be tested by tables and properties.
 
 pub mod canonical;
+pub mod chat;
 pub mod collapse;
 pub mod error;
 pub mod excerpt;
