@@ -137,6 +137,7 @@ pub fn toolcall(call: js::Toolcall) -> Result<ToolcallInput, Coded> {
         content: call.content,
         status,
         file_refs: call.file_refs.unwrap_or_default().into_iter().map(ObjectId::new).collect(),
+        parent: call.parent,
     })
 }
 

@@ -133,6 +133,9 @@ pub struct Toolcall {
     pub status: String,
     /// IDs of file objects that the call concerns; those that the engine finds itself are added.
     pub file_refs: Option<Vec<String>>,
+    /// The ID of the call whose program made this one. Such a call's output goes to the program and not to the model: it is
+    /// recorded and found by search, and takes no place in pool, window and chat.
+    pub parent: Option<String>,
 }
 
 /// The answer to a change of the session's sets. A refusal is an answer, not an error: it is made for the model.

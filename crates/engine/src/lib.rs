@@ -1,50 +1,35 @@
 //! The use cases of the context manager: open, resume, index, record, activate, assemble, project, close.
 //!
+//! The rooms, each above the one before it: [`ground`] (what never changes), [`session`] (sets, catalog, chat, and the one
+//! way to change them), [`files`] (looking at files and knowing what the model knows of them), [`sight`] (what the model's
+//! request shows), [`view`] (the canonical rendering) and [`engine`] (the use cases, and the only room with the store's
+//! and the disk's delays in its calls).
+//!
 //! Architecture invariants:
 //! - The engine decides nothing that the model crate can decide; it reads, asks, and writes in one transaction.
+//! - `session::commit` is the only way to change a session, and holds the only loop that tries again.
 //! - The library prints nothing and reads no environment or home directory.
 //! - A call costs what is new, never the history, except `assemble` (a copy of it), `get` of a chat, and opening.
 
-mod assemble;
-mod blocking;
-mod catalog;
-mod control;
 mod engine;
-mod error;
-pub mod files;
-mod group;
-mod ingest;
-mod messages;
-mod observed;
-mod options;
-mod paths;
-mod piece;
-mod project;
-mod reading;
-mod record;
-mod resume;
-mod rolls;
-mod seen;
+mod files;
+mod ground;
+mod session;
 mod sight;
-mod state;
-mod taking;
-mod tracking;
-mod tree;
-mod usage;
-mod versions;
 mod view;
 
-pub use assemble::{Assembled, Block};
-pub use control::{Part, SetChange};
+pub use engine::control::{Part, SetChange};
+pub use engine::index::Indexed;
+pub use engine::look::{Found, Query, Stats, Wanted};
+pub use engine::record::ToolcallInput;
+pub use engine::truth::Answer;
 pub use engine::{Engine, SessionSets};
-pub use error::{EngineError, Result, caught};
-pub use ingest::IndexResult;
-pub use options::{DEFAULT_MAX_TEXT_BYTES, Options};
-pub use paths::{Disk, Paths, Place};
-pub use piece::CollapsedCall;
-pub use project::{Birth, Call, Edit, Incoming, Plan};
-pub use reading::{Found, Query, Stats, Wanted};
-pub use record::ToolcallInput;
-pub use tracking::{FileEvent, FileEventKind};
-pub use tree::Indexed;
-pub use versions::Answer;
+pub use files::index::IndexResult;
+pub use files::stamps::Stamp;
+pub use files::tracking::{FileEvent, FileEventKind};
+pub use ground::error::{EngineError, Result, caught};
+pub use ground::options::{DEFAULT_MAX_TEXT_BYTES, DEFAULT_PACE, Options, TrackerStart};
+pub use ground::paths::{Disk, Paths, Place};
+pub use sight::piece::CollapsedCall;
+pub use sight::plan::{Birth, Call, Edit, Incoming, Plan};
+pub use view::assembled::{Assembled, Block};

@@ -21,6 +21,19 @@ pub fn is_deeper_than(value: &Value, limit: usize) -> bool {
     }
 }
 
+/// The value, with what is nested deeper than `limit` replaced by its JSON text: nothing is lost, and it can be stored.
+#[must_use]
+pub fn flattened(value: &Value, limit: usize) -> Value {
+    match value {
+        Value::Array(_) | Value::Object(_) if limit == 0 => Value::String(value.to_string()),
+        Value::Array(items) => items.iter().map(|item| flattened(item, limit - 1)).collect(),
+        Value::Object(map) => {
+            map.iter().map(|(name, item)| (name.clone(), flattened(item, limit - 1))).collect()
+        }
+        _ => value.clone(),
+    }
+}
+
 /// So many bytes of a string are made ready before the writer gets them.
 const PIECE: usize = 512;
 

@@ -8,7 +8,8 @@
 //!     "assistant": [{ "content": [], "meta": { "model": "m" } }],
 //!     "toolcall_ids": ["call_1"],
 //!     "activated_ids": ["call_0"],
-//!     "rolls": [{ "results": ["call_0"], "excerpts": [], "arguments": [], "receipt": {} }]
+//!     "rolls": [{ "results": ["call_0"], "excerpts": [], "arguments": [], "receipt": {} },
+//!               { "notices": [{ "file": "ab12…", "source_hash": "cd34…" }] }]
 //!   }],
 //!   "turn_count": 1, "toolcall_refs": ["call_1"] }
 //! ```
@@ -23,7 +24,8 @@ use serde_json::{Map, Value, json};
 
 use crate::canonical::{MAX_DEPTH, is_deeper_than};
 use crate::error::ModelError;
-use crate::id::{ObjectId, SessionId};
+use crate::hash::Digest;
+use crate::id::{ObjectId, SessionId, unmarked};
 use crate::object::Document;
 use crate::patch::Patch;
 use crate::pricing::Receipt;
@@ -36,6 +38,7 @@ const ASSISTANT: &str = "assistant";
 const TOOLCALL_IDS: &str = "toolcall_ids";
 const ACTIVATED_IDS: &str = "activated_ids";
 const ROLLS: &str = "rolls";
+const NOTICES: &str = "notices";
 
 /// What is added to a chat: a patch of its document in the making.
 ///
@@ -103,6 +106,18 @@ impl ChatPatch {
         let has_turn = self.turns > 0;
         if has_turn {
             self.append(ROLLS, roll.to_json());
+        }
+        has_turn
+    }
+
+    /// Notes with the current turn that the model is told of versions of files, each by its `source_hash`; `None` for a
+    /// file that is gone. It stands among the rolls, which are what else has changed in the model's sight. Returns
+    /// whether there is a turn to note it with; nothing is added otherwise.
+    pub fn notices(&mut self, told: &[(ObjectId, Option<Digest>)]) -> bool {
+        let has_turn = self.turns > 0;
+        if has_turn {
+            let told = told.iter().map(|(file, hash)| json!({ "file": file, "source_hash": hash }));
+            self.append(ROLLS, json!({ NOTICES: told.collect::<Vec<_>>() }));
         }
         has_turn
     }
@@ -257,6 +272,16 @@ impl<'a> Chat<'a> {
         })
     }
 
+    /// The versions of files that the model was told of, oldest first; `None` for a file that was gone.
+    pub fn notices(self) -> impl Iterator<Item = (ObjectId, Option<Digest>)> {
+        self.turns().flat_map(Turn::notices)
+    }
+
+    /// The tool calls and files that a turn activated.
+    pub fn activated(self) -> impl Iterator<Item = ObjectId> {
+        self.turns().flat_map(Turn::activated).map(ObjectId::new)
+    }
+
     /// The rolls of all turns, oldest first.
     pub fn rolls(self) -> impl Iterator<Item = RollEntry> {
         self.turns().flat_map(Turn::rolls)
@@ -291,7 +316,15 @@ impl<'a> Turn<'a> {
 
     /// The rolls that happened in this turn, oldest first.
     pub fn rolls(self) -> impl Iterator<Item = RollEntry> {
-        list(self.0, ROLLS).map(RollEntry::of)
+        list(self.0, ROLLS).filter(|entry| entry.get(NOTICES).is_none()).map(RollEntry::of)
+    }
+
+    /// The versions of files that the model was told of in this turn; `None` for a file that was gone.
+    pub fn notices(self) -> impl Iterator<Item = (ObjectId, Option<Digest>)> {
+        list(self.0, ROLLS).flat_map(|entry| list(entry, NOTICES)).filter_map(|notice| {
+            let hash = text(notice, "source_hash").and_then(|hash| hash.parse().ok());
+            Some((ObjectId::new(text(notice, "file")?), hash))
+        })
     }
 
     /// What was said, in the order of a conversation: the user's message, each answer and after it one reference
@@ -309,7 +342,7 @@ impl<'a> Turn<'a> {
         for answer in self.answers() {
             said.push(Said::Assistant(answer));
             for call_id in answer.calls() {
-                let base = ObjectId::toolcall(call_id, 0);
+                let base = ObjectId::toolcall(call_id);
                 let Some(id) = recorded.get_mut(base.as_str()).and_then(Vec::pop) else { continue };
                 answered.insert(id);
                 said.push(Said::Toolcall { id, call_id });
@@ -377,14 +410,6 @@ fn meta(message: &Value) -> Map<String, Value> {
     let fields = message.as_object().into_iter().flatten();
     let kept = fields.filter(|(name, _)| !matches!(name.as_str(), "role" | "content"));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
-}
-
-/// The object ID without the mark that tells it apart from others of the same call ID.
-fn unmarked(id: &str) -> &str {
-    match id.rsplit_once('~') {
-        Some((base, n)) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => base,
-        _ => id,
-    }
 }
 
 fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> + use<'a> {

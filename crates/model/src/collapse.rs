@@ -19,6 +19,13 @@ impl Default for Window {
     }
 }
 
+/// Whether a tool steers the context itself. Its calls take no place in the window: five answers of `unpin` would
+/// otherwise end the stay of five outputs (design change against SSOT 4.3, which knows no such tools).
+#[must_use]
+pub fn is_control(tool: &str) -> bool {
+    matches!(tool, "activate" | "deactivate" | "pin" | "unpin")
+}
+
 /// A tool call in the active set, and the turn in which it was made or last activated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stay {

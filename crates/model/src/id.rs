@@ -11,6 +11,9 @@ use crate::hash::Digest;
 /// The longest session ID that is accepted, in bytes.
 pub const MAX_SESSION_ID: usize = 512;
 
+/// Hexadecimal digits of the mark of [`ObjectId::repeated_toolcall`].
+const MARK: usize = 16;
+
 /// The ID of an object, `xt/id` in its document (SSOT 2.2).
 ///
 /// For a sourced object it is the identity hash in hex; for an unsourced one it was assigned at creation
@@ -50,30 +53,35 @@ impl ObjectId {
         Self::new(format!("session:{session}"))
     }
 
-    /// The `n`-th candidate for the ID of a tool call, counted from 0.
+    /// The ID of a tool call: the harness's call ID verbatim (SSOT 2.4).
     ///
-    /// Candidate 0 is the harness's call ID verbatim. Providers repeat call IDs (`call_0`), send empty ones,
-    /// and could send one that looks like ours; then a deterministic mark keeps the objects apart
-    /// (a design change against SSOT 2.4, which takes call IDs for unique).
+    /// Only an ID that is empty or looks like one of ours gets a prefix, because providers send such IDs too.
     #[must_use]
-    pub fn toolcall(call_id: &str, n: usize) -> Self {
-        let base = if call_id.is_empty() || is_reserved(call_id) {
-            format!("toolcall:{call_id}")
+    pub fn toolcall(call_id: &str) -> Self {
+        if call_id.is_empty() || is_reserved(call_id) {
+            Self::new(format!("toolcall:{call_id}"))
         } else {
-            call_id.to_owned()
-        };
-        Self::new(if n == 0 { base } else { format!("{base}~{}", n + 1) })
+            Self::new(call_id)
+        }
     }
 
-    /// Whether this is one of the candidates for a call ID; see [`ObjectId::toolcall`].
+    /// The ID of a tool call whose call ID already names another call. `call` is the digest of what the call is.
+    ///
+    /// Providers repeat call IDs (`call_0`), where SSOT 2.4 takes them for unique (design change). The mark follows from
+    /// the call alone, so that equal calls are one object in every session, and finding it takes one look however often
+    /// the call ID was used before.
+    #[must_use]
+    pub fn repeated_toolcall(call_id: &str, call: &Digest) -> Self {
+        let base = Self::toolcall(call_id);
+        Self::new(format!("{base}~{}", &call.to_string()[..MARK]))
+    }
+
+    /// Whether this is the object of a call with this call ID.
     #[must_use]
     pub fn is_toolcall(&self, call_id: &str) -> bool {
-        let first = Self::toolcall(call_id, 0);
-        match self.0.strip_prefix(first.as_str()) {
-            Some("") => true,
-            Some(mark) => mark.strip_prefix('~').and_then(|n| n.parse().ok()).is_some_and(|n: usize| n >= 2),
-            None => false,
-        }
+        let first = Self::toolcall(call_id);
+        // A call ID may itself end like a mark.
+        *self == first || unmarked(&self.0) == first.as_str()
     }
 
     /// The ID as text.
@@ -81,6 +89,15 @@ impl ObjectId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// An object's ID without the mark that tells calls with the same call ID apart: the [`ObjectId::toolcall`] of that call
+/// ID. A number from 2 on is a mark, too: earlier versions counted.
+pub(crate) fn unmarked(id: &str) -> &str {
+    let Some((base, mark)) = id.rsplit_once('~') else { return id };
+    let is_digest = mark.len() == MARK && mark.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let is_count = !mark.starts_with(['0', '+']) && mark.parse().is_ok_and(|n: u64| n >= 2);
+    if is_digest || is_count { base } else { id }
 }
 
 fn is_reserved(id: &str) -> bool {
@@ -140,20 +157,39 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case("call_1", 0, "call_1")]
-    #[case("call_1", 1, "call_1~2")]
-    #[case("", 0, "toolcall:")]
-    #[case("", 2, "toolcall:~3")]
-    #[case("chat:x", 0, "toolcall:chat:x")]
-    #[case("toolcall:chat:x", 0, "toolcall:toolcall:chat:x")]
-    fn toolcall_ids_are_verbatim_unless_they_collide(#[case] call: &str, #[case] n: usize, #[case] id: &str) {
-        assert_eq!(ObjectId::toolcall(call, n).as_str(), id);
+    #[case("call_1", "call_1")]
+    #[case("", "toolcall:")]
+    #[case("chat:x", "toolcall:chat:x")]
+    #[case("toolcall:chat:x", "toolcall:toolcall:chat:x")]
+    fn toolcall_ids_are_verbatim_unless_they_collide(#[case] call: &str, #[case] id: &str) {
+        assert_eq!(ObjectId::toolcall(call).as_str(), id);
+        let marked = ObjectId::repeated_toolcall(call, &Digest::of(b"a call"));
+        assert_eq!(marked.as_str(), format!("{id}~{}", &Digest::of(b"a call").to_string()[..16]));
+        assert!(marked.is_toolcall(call) && ObjectId::toolcall(call).is_toolcall(call));
+    }
+
+    #[rstest]
+    #[case("call_1~2", true)]
+    #[case("call_1~123", true)]
+    #[case("call_1~0123456789abcdef", true)]
+    #[case("call_1~1", false)]
+    #[case("call_1~0", false)]
+    #[case("call_1~02", false)]
+    #[case("call_1~+2", false)]
+    #[case("call_1~", false)]
+    #[case("call_1~0123456789abcdeF", false)]
+    #[case("call_1~0123456789abcde", false)]
+    #[case("call_12", false)]
+    #[case("call_", false)]
+    fn only_a_mark_makes_another_object_of_a_call(#[case] id: &str, #[case] is: bool) {
+        assert_eq!(ObjectId::new(id).is_toolcall("call_1"), is);
+        assert!(ObjectId::new(id).is_toolcall(id));
     }
 
     #[test]
     fn a_call_id_of_64_hex_digits_can_not_pose_as_a_file() {
         let hex = "0a".repeat(32);
-        assert_eq!(ObjectId::toolcall(&hex, 0).as_str(), format!("toolcall:{hex}"));
+        assert_eq!(ObjectId::toolcall(&hex).as_str(), format!("toolcall:{hex}"));
     }
 
     #[rstest]

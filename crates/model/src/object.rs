@@ -161,6 +161,9 @@ impl Document {
         if !call.file_refs.is_empty() {
             payload.insert("file_refs".into(), json!(call.file_refs));
         }
+        if let Some(parent) = call.parent {
+            payload.insert("parent_ref".into(), json!(parent));
+        }
         Self::built(id, ObjectType::Toolcall, None, payload)
     }
 
@@ -337,6 +340,8 @@ pub struct Toolcall {
     pub chat_ref: ObjectId,
     /// The file objects that the call read, wrote or named.
     pub file_refs: Vec<ObjectId>,
+    /// The call that made this one, where a program did and not the model (field `parent_ref`).
+    pub parent: Option<ObjectId>,
 }
 
 /// How a tool execution ended.

@@ -75,6 +75,7 @@ proptest! {
             status: Status::Fail,
             chat_ref: ObjectId::new("chat:s"),
             file_refs: vec![ObjectId::new("a")],
+            parent: None,
         };
         let document = Document::toolcall(ObjectId::new("call_1"), call);
         let back: Document = serde_json::from_str(&serde_json::to_string(&document).unwrap()).unwrap();

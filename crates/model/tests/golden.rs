@@ -133,5 +133,6 @@ fn toolcall(make: &Value, session: &SessionId) -> Toolcall {
         status: serde_json::from_value(make["status"].clone()).unwrap(),
         chat_ref: ObjectId::chat(session),
         file_refs: refs.into_iter().flatten().map(|id| ObjectId::new(id.as_str().unwrap())).collect(),
+        parent: None,
     }
 }

@@ -327,6 +327,7 @@ fn turn(words: &mut Words, session: &SessionId, n: usize) -> (Vec<Write>, usize)
                 status: Status::Ok,
                 chat_ref: ObjectId::chat(session),
                 file_refs: Vec::new(),
+                parent: None,
             },
         )));
         chat.append(&["toolcall_refs"], json!(id));

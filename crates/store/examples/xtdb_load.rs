@@ -141,6 +141,7 @@ async fn session(store: &dyn Store, name: &str, turns: usize, until: Instant) ->
             status: Status::Ok,
             chat_ref: chat.clone(),
             file_refs: Vec::new(),
+            parent: None,
         };
         let source = FilesystemSource { filesystem_id: name.to_owned(), path: format!("/src/{}.rs", n % 20) };
         let content: String = text.repeat(3).chars().take(4_000).collect();

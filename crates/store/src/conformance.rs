@@ -135,6 +135,7 @@ fn toolcall(id: &str, session: &SessionId, content: &str) -> Document {
             status: Status::Ok,
             chat_ref: ObjectId::chat(session),
             file_refs: Vec::new(),
+            parent: None,
         },
     )
 }

@@ -69,8 +69,9 @@ impl Acknowledge {
         self.0.finish(Ok(()));
     }
 
-    /// The two ends of a new flush.
-    pub(crate) fn pair() -> (Flush, Self) {
+    /// The two ends of a new flush, for trackers of one's own.
+    #[must_use]
+    pub fn pair() -> (Flush, Self) {
         let shared = Arc::new(Shared::default());
         (Flush(Arc::clone(&shared)), Self(shared))
     }

@@ -139,6 +139,7 @@ pub fn call(id: &str, content: &str) -> ToolcallInput {
         content: content.into(),
         status: Status::Ok,
         file_refs: Vec::new(),
+        parent: None,
     }
 }
 

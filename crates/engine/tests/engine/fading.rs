@@ -146,7 +146,7 @@ async fn what_is_pinned_stays_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_used_in_this_turn_stays_whole() {
+async fn what_was_activated_stays_whole_as_long_as_it_is_active() {
     let bench = Bench::new(Backend::Memory);
     let mut chat = first_turn(&bench).await;
     chat.user("two");
@@ -154,9 +154,15 @@ async fn what_is_used_in_this_turn_stays_whole() {
     let again = chat.engine.activate("call_1", None).await.unwrap();
     assert!(again.visible, "it is in sight");
     chat.done();
-    assert_eq!(text_of(&chat.advance_after_a_pause().await, "call_1"), None);
-    chat.user("three");
-    assert!(text_of(&chat.advance_after_a_pause().await, "call_1").is_some());
+    for turn in ["three", "four"] {
+        assert_eq!(text_of(&chat.advance_after_a_pause().await, "call_1"), None, "{turn}");
+        chat.user(turn);
+        assert_eq!(text_of(&chat.advance_after_a_pause().await, "call_1"), None, "{turn}");
+        chat.done();
+    }
+    chat.user("five");
+    let text = text_of(&chat.advance_after_a_pause().await, "call_1");
+    assert!(text.flatten().is_some_and(|text| text.starts_with("toolcall_ref ")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -219,6 +219,7 @@ impl Harness {
                         content: text.clone(),
                         status: Status::Ok,
                         file_refs: Vec::new(),
+                        parent: None,
                     })
                     .await
                     .unwrap();

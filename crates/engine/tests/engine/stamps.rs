@@ -1,7 +1,7 @@
 //! A file whose stamp is as it was is not read again when its session is resumed, and only then.
 
 use camino::Utf8Path;
-use context_engine::files::Stamp;
+use context_engine::Stamp;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;

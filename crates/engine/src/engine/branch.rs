@@ -1,0 +1,129 @@
+//! Moving to another point of a session, and comparing its files with the disk (SSOT 3.6).
+
+use std::collections::HashSet;
+
+use context_model::chat::{Chat, adopt};
+use context_model::id::{ObjectId, SessionId};
+use context_model::index::Action;
+use context_model::object::Document;
+use context_model::session::Sets;
+use context_model::time::{Timestamp, TxId};
+use context_store::{AsOf, Known, StoreError, Version};
+use serde_json::Value;
+
+use super::{Engine, Inner};
+use crate::files::index::{Entry, IndexResult};
+use crate::files::reconcile::{compare_all, stored_files};
+use crate::ground::error::{EngineError, Result};
+use crate::ground::paths::Place;
+use crate::session::Session;
+use crate::session::commit::Work;
+use crate::session::news;
+
+impl Engine {
+    /// Compares every file of the session with the disk, and indexes what has changed (SSOT 3.6): for clients that do
+    /// not watch. A file is only read where its size, times or inode number differ from what an earlier comparison saw.
+    ///
+    /// Returns what was written.
+    ///
+    /// # Errors
+    /// `CLOSED`; what the store reports.
+    pub async fn reconcile(&self) -> Result<Vec<IndexResult>> {
+        Ok(self.inner.reconcile(None).await?.indexed)
+    }
+
+    /// Takes over metadata pool, active and pinned sets and the chat as they were after a transaction of this
+    /// session, or of the session that it was forked from. The index becomes the union of both. Transaction 0
+    /// is before any other: nothing has been encountered, and nothing said.
+    ///
+    /// Transaction numbers are a store's own, and valid times move with a session. `times`, as
+    /// [`Engine::point_times`] gave them, tell whether the transaction is the one that is meant, and find the
+    /// point in a store that the session was moved to.
+    ///
+    /// # Errors
+    /// `UNKNOWN_OBJECT` where the session did not exist at that point; what the store reports.
+    pub async fn restore(&self, session: &SessionId, tx: TxId, times: Option<[Timestamp; 2]>) -> Result<()> {
+        let inner = &self.inner;
+        let mut state = inner.lock().await?;
+        let own = inner.ground.session_id();
+        let (point, chat) = if tx == TxId(0) {
+            (Sets::default().document(own), Document::chat(own))
+        } else {
+            let (point, chat) = inner.point_of(session, tx, times).await?;
+            (point.document, adopt(own, &chat.document)?)
+        };
+        let sets = Sets::from_document(&point).map_err(|e| StoreError::Corrupt(e.to_string()))?;
+        let new: HashSet<ObjectId> = sets.index().difference(state.session.sets.index()).cloned().collect();
+        news::learn(&inner.ground, &mut state.session, new.iter().cloned()).await?;
+        let displays = point.field("display_paths").and_then(Value::as_object);
+        let restore = |session: &mut Session, work: &mut Work| {
+            work.documents.push(chat.clone());
+            work.turns = Some(Chat::of(&chat).len());
+            session.sets.restore(&sets, &mut work.change);
+            for (id, path) in displays.into_iter().flatten() {
+                let id = ObjectId::new(id.as_str());
+                if session.catalog.display(&id).is_none() {
+                    work.show_as(session, &id, path.as_str().unwrap_or_default());
+                }
+            }
+            Ok(())
+        };
+        inner.commit(&mut state, restore).await?;
+        state.session.read_chat(&chat);
+        state.read_chat(Some(&chat));
+        drop(state);
+        inner.reconcile(Some(&new)).await?;
+        Ok(())
+    }
+}
+
+/// What comparing files with the disk has led to.
+#[derive(Default)]
+pub(crate) struct Reconciled {
+    /// What was written.
+    pub indexed: Vec<IndexResult>,
+    /// Files of which nothing can be said.
+    pub unreachable: Vec<Place>,
+}
+
+impl Inner {
+    /// Compares every file of the index (or those of them that are in `only`) that the client can reach with
+    /// what is stored, in one transaction; attaches trackers on the way. What can't be reached keeps its last
+    /// version.
+    pub async fn reconcile(&self, only: Option<&HashSet<ObjectId>>) -> Result<Reconciled> {
+        let files = stored_files(&self.lock().await?.session, only);
+        let compared = compare_all(&self.eye(), &self.stamps, files).await?;
+        let mut indexed = Vec::new();
+        if !compared.changed.is_empty() {
+            indexed = self.index(compared.changed, Entry::Tracked).await?;
+            indexed.retain(|result| result.action != Action::Unchanged);
+        }
+        Ok(Reconciled { indexed, unreachable: compared.unreachable })
+    }
+
+    /// The session's document and its chat at a point.
+    async fn point_of(
+        &self,
+        session: &SessionId,
+        tx: TxId,
+        times: Option<[Timestamp; 2]>,
+    ) -> Result<(Version, Version)> {
+        let ids = [ObjectId::session(session), ObjectId::chat(session)];
+        let mut places = Vec::new();
+        // A later transaction than the newest is one of another store, for instance of one that was removed.
+        if tx <= self.store().latest_tx().await? {
+            places.push(AsOf { known: Some(Known::Tx(tx)), valid_time: None });
+        }
+        let newest = times.and_then(|times| times.into_iter().max());
+        places.extend(newest.map(|time| AsOf { known: None, valid_time: Some(time) }));
+        for at in places {
+            let mut found = self.store().get_many(&ids, at).await?.into_iter().flatten();
+            if let (Some(point), Some(chat)) = (found.next(), found.next())
+                && times.is_none_or(|times| times == [point.valid_time, chat.valid_time])
+            {
+                return Ok((point, chat));
+            }
+        }
+        Err(EngineError::Unknown(format!("{}@{tx}", ids[0])))
+    }
+}

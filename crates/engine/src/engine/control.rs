@@ -1,0 +1,335 @@
+//! What the agent controls: activation, pins and pool membership (SSOT 3.2 to 3.5).
+//!
+//! A refusal that the model should read (unknown, infrastructure, nothing to show, not active) is an answer
+//! with `ok: false`; only a failing store is an error.
+
+use context_model::error::ErrorCode;
+use context_model::excerpt;
+use context_model::id::ObjectId;
+use context_model::object::ObjectType;
+use context_model::render;
+use context_model::time::TxId;
+use context_store::{AsOf, Known, Version};
+use serde_json::{Map, Value};
+
+use super::{Engine, Inner, State};
+use crate::files::index::Entry;
+use crate::files::reading::FileState;
+use crate::files::seen::Seen;
+use crate::ground::blocking::blocking;
+use crate::ground::error::Result;
+use crate::ground::paths::{Disk, Place};
+use crate::session::Session;
+use crate::session::catalog::Meta;
+use crate::session::commit::Work;
+
+/// The most of a content that a part brings, in UTF-16 units; more is asked for in further parts.
+const MAX_PART_CHARS: usize = 64 * 1024;
+
+/// The answer to a change of the sets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetChange {
+    /// Whether it was done.
+    pub ok: bool,
+    /// The object; what the caller gave, where there is none.
+    pub id: ObjectId,
+    /// A sentence for the model.
+    pub message: String,
+    /// Why not, where it was not done.
+    pub code: Option<ErrorCode>,
+    /// The content or the part of it, after an activation.
+    pub content: Option<String>,
+    /// After an activation of a tool call whose arguments are collapsed in what was projected last: the full
+    /// ones.
+    pub arguments: Option<Map<String, Value>>,
+    /// After an activation: whether the whole content is still visible in what was projected last, so that
+    /// there is no need to show it again.
+    pub visible: bool,
+}
+
+/// A part of a content, for `activate`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Lines, counted from 1, both included.
+    Lines(usize, usize),
+    /// The lines that match a regular expression.
+    Grep(String),
+}
+
+impl Engine {
+    /// Puts an object into the active set and gives its content (SSOT 3.3). One that is only indexed is
+    /// promoted first; a file that was only discovered is read first.
+    ///
+    /// `name` is a full ID, a handle, or either followed by `@` and a transaction number: then the content of
+    /// that version is given (a static reference), and the sets stay as they are.
+    ///
+    /// # Errors
+    /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`, `NULL_CONTENT`) are answers.
+    pub async fn activate(&self, name: &str, part: Option<Part>) -> Result<SetChange> {
+        let mut state = self.inner.lock().await?;
+        let is_id = state.session.catalog.find(name).is_some_and(|id| state.session.sets.index().contains(&id));
+        if let Some((name, tx)) = static_reference(name).filter(|_| !is_id) {
+            return self.inner.show_version(&mut state, name, tx, part.as_ref()).await;
+        }
+        let id = match self.inner.content_object(&state, name).await? {
+            Ok(id) => id,
+            Err(refusal) => return Ok(refusal),
+        };
+        if state.session.catalog.get(&id).is_some_and(|meta| meta.is_null) {
+            drop(state);
+            let reason = self.inner.read_first(&id).await?;
+            state = self.inner.lock().await?;
+            if state.session.catalog.get(&id).is_none_or(|meta| meta.is_null) {
+                let message = format!("{} has no text: {reason}", render::word(name));
+                return Ok(refuse(id, ErrorCode::NullContent, message));
+            }
+        }
+        let Some(version) = self.inner.store().get(&id, AsOf::default()).await? else {
+            return Ok(unknown(name));
+        };
+        let shown = match content_part(&version, part.as_ref()) {
+            Ok(shown) => shown,
+            Err(message) => return Ok(refuse(id, ErrorCode::InvalidArgument, message)),
+        };
+        let activate = |session: &mut Session, work: &mut Work| {
+            session.activate(&id, work);
+            Ok(())
+        };
+        self.inner.commit(&mut state, activate).await?;
+        let visible = state.sight.pieces.shows_whole(&id);
+        let arguments = version.document.field("args").and_then(Value::as_object);
+        let arguments = arguments.filter(|_| state.sight.hides_arguments(&id)).cloned();
+        Ok(SetChange { visible, arguments, ..done(id, name, "is active", Some(shown)) })
+    }
+
+    /// Takes an object out of the active set; it stays in the pool (SSOT 3.3).
+    ///
+    /// # Errors
+    /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`, `NOT_ACTIVE`) are answers.
+    pub async fn deactivate(&self, name: &str) -> Result<SetChange> {
+        self.change(name, |session, id, work| {
+            if session.sets.deactivate(id, &mut work.change) {
+                Ok("is inactive; its metadata stays")
+            } else {
+                Err((ErrorCode::NotActive, "is not active"))
+            }
+        })
+        .await
+    }
+
+    /// Exempts an object from auto-collapse (SSOT 4.3).
+    ///
+    /// # Errors
+    /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`) are answers.
+    pub async fn pin(&self, name: &str) -> Result<SetChange> {
+        self.change(name, |session, id, work| {
+            session.sets.pin(id, &mut work.change);
+            Ok("is pinned")
+        })
+        .await
+    }
+
+    /// Takes back a pin. One that is not pinned stays so.
+    ///
+    /// # Errors
+    /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`) are answers.
+    pub async fn unpin(&self, name: &str) -> Result<SetChange> {
+        self.change(name, |session, id, work| {
+            session.sets.unpin(id, &mut work.change);
+            Ok("is not pinned")
+        })
+        .await
+    }
+
+    /// Puts an object of the index into the metadata pool (SSOT 3.2, 3.4).
+    ///
+    /// # Errors
+    /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`) are answers.
+    pub async fn promote(&self, name: &str) -> Result<SetChange> {
+        self.change(name, |session, id, work| {
+            session.sets.promote(id, &mut work.change);
+            Ok("is in the metadata pool")
+        })
+        .await
+    }
+
+    /// Takes an object out of the metadata pool and the active set; the index keeps it (SSOT 3.2, 3.4).
+    ///
+    /// # Errors
+    /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`) are answers.
+    pub async fn demote(&self, name: &str) -> Result<SetChange> {
+        self.change(name, |session, id, work| {
+            session.sets.demote(id, &mut work.change);
+            Ok("is indexed only")
+        })
+        .await
+    }
+
+    async fn change(
+        &self,
+        name: &str,
+        apply: impl Fn(
+            &mut Session,
+            &ObjectId,
+            &mut Work,
+        ) -> std::result::Result<&'static str, (ErrorCode, &'static str)>
+        + Send
+        + Sync,
+    ) -> Result<SetChange> {
+        let mut state = self.inner.lock().await?;
+        let id = match self.inner.content_object(&state, name).await? {
+            Ok(id) => id,
+            Err(refusal) => return Ok(refusal),
+        };
+        let decide = |session: &mut Session, work: &mut Work| Ok(apply(session, &id, work));
+        Ok(match self.inner.commit(&mut state, decide).await? {
+            Ok(outcome) => done(id, name, outcome, None),
+            Err((code, why)) => refuse(id, code, format!("{} {why}", render::word(name))),
+        })
+    }
+}
+
+impl Inner {
+    /// The content object of this session with this ID or handle, or the refusal to answer with.
+    async fn content_object(
+        &self,
+        state: &State,
+        name: &str,
+    ) -> Result<std::result::Result<ObjectId, SetChange>> {
+        if let Some(id) = state.session.catalog.find(name)
+            && state.session.sets.index().contains(&id)
+        {
+            return Ok(Ok(id));
+        }
+        let id = ObjectId::new(name);
+        let infrastructure = [&self.ground.chat_id, &self.ground.prompt_id, &self.ground.session_object].contains(&&id)
+            || self
+                .store()
+                .outlines(std::slice::from_ref(&id))
+                .await?
+                .into_iter()
+                .flatten()
+                .any(|o| !o.object_type.is_content());
+        if infrastructure {
+            let message = format!(
+                "{} is part of the session itself and is always in context; only files and tool calls can be \
+                 activated, deactivated or pinned",
+                render::word(name)
+            );
+            return Ok(Err(refuse(id, ErrorCode::NotContent, message)));
+        }
+        Ok(Err(unknown(name)))
+    }
+
+    /// Reads a file that has no text so far. Returns why it still has none, if so.
+    async fn read_first(&self, id: &ObjectId) -> Result<String> {
+        let source = {
+            let state = self.lock().await?;
+            let Some(source) = state.session.catalog.get(id).and_then(Meta::file) else {
+                return Ok("its source can't be read here".into());
+            };
+            source.clone()
+        };
+        let disk = self.locate(source.clone()).await?;
+        if disk == Disk::Inside {
+            return Ok("it is inside a sandbox, or on another machine; read it with a tool first".into());
+        }
+        let place = Place { agent_path: self.ground.paths.display(&source), source, disk };
+        let (file, since) = self.eye().look(&place, None).await?;
+        let reason = file.reason().map_or_else(String::new, |reason| format!("the file {reason}"));
+        let is_certain = file.is_file() || file == FileState::Gone;
+        if let Some(seen) = Seen::of(place, file, since).filter(|_| is_certain) {
+            self.index(vec![seen], Entry::Tracked).await?;
+        }
+        Ok(reason)
+    }
+
+    /// Looks for a file's place.
+    pub(crate) async fn locate(&self, source: context_model::source::FilesystemSource) -> Result<Disk> {
+        let paths = self.ground.paths.clone();
+        blocking("a source", move || paths.locate(&source)).await
+    }
+
+    async fn show_version(
+        &self,
+        state: &mut State,
+        name: &str,
+        tx: TxId,
+        part: Option<&Part>,
+    ) -> Result<SetChange> {
+        let id = match self.content_object(state, name).await? {
+            Ok(id) => id,
+            Err(refusal) => return Ok(refusal),
+        };
+        let at = AsOf { known: Some(Known::Tx(tx)), valid_time: None };
+        let label = format!("{}@{tx}", render::word(name));
+        let Some(version) = self.store().get(&id, at).await? else {
+            let message = format!("{label} does not exist: the object's first version is newer");
+            return Ok(refuse(id, ErrorCode::UnknownObject, message));
+        };
+        match content_part(&version, part) {
+            Ok(content) => {
+                let message =
+                    format!("{label} is the version of transaction {}, not the latest one", version.tx_id);
+                Ok(SetChange {
+                    ok: true,
+                    id,
+                    message,
+                    code: None,
+                    content: Some(content),
+                    arguments: None,
+                    visible: false,
+                })
+            }
+            Err(message) => {
+                let code = if version.document.content().is_none() {
+                    ErrorCode::NullContent
+                } else {
+                    ErrorCode::InvalidArgument
+                };
+                Ok(refuse(id, code, message))
+            }
+        }
+    }
+}
+
+/// Splits `id@tx`. An ID may itself hold an `@`, so only digits after the last one make a static reference.
+fn static_reference(name: &str) -> Option<(&str, TxId)> {
+    let (name, tx) = name.rsplit_once('@')?;
+    if name.is_empty() || tx.is_empty() || !tx.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    tx.parse().ok().map(|tx| (name, TxId(tx)))
+}
+
+fn content_part(version: &Version, part: Option<&Part>) -> std::result::Result<String, String> {
+    debug_assert!(version.document.object_type() != ObjectType::Session);
+    let Some(content) = version.document.content() else {
+        return Err("this version has no text".into());
+    };
+    let part = match part {
+        None => return Ok(content.to_owned()),
+        Some(Part::Lines(first, last)) => excerpt::Part::Lines(*first, *last),
+        Some(Part::Grep(pattern)) => excerpt::Part::Grep(pattern.clone()),
+    };
+    let passage = excerpt::part(content, &part, MAX_PART_CHARS).map_err(|e| e.to_string())?;
+    Ok(passage.text)
+}
+
+/// The sentence names the object as the caller did: a model that knows a handle need not read the ID.
+fn done(id: ObjectId, name: &str, outcome: &str, content: Option<String>) -> SetChange {
+    let message = format!("{} {outcome}", render::word(name));
+    SetChange { ok: true, id, message, code: None, content, arguments: None, visible: false }
+}
+
+fn refuse(id: ObjectId, code: ErrorCode, message: String) -> SetChange {
+    SetChange { ok: false, id, message, code: Some(code), content: None, arguments: None, visible: false }
+}
+
+fn unknown(name: &str) -> SetChange {
+    let message = format!(
+        "no object of this session has the id {}; use an id from a header, a toolcall_ref line or a search",
+        render::word(name)
+    );
+    refuse(ObjectId::new(name), ErrorCode::UnknownObject, message)
+}

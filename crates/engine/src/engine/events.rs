@@ -1,0 +1,287 @@
+//! Events of trackers (SSOT 5.8, 5.9): from an event to a version, by the same protocol as a read.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use context_model::id::ObjectId;
+use context_model::index::Action;
+use context_watch::{Event, Sink, Touch};
+use tokio::runtime::Handle;
+
+use super::{Engine, Inner};
+use crate::files::due::Ticket;
+use crate::files::index::{Entry, IndexResult, display_of};
+use crate::files::reading::FileState;
+use crate::files::seen::{Seen, file_id};
+use crate::files::tracking::{FileEvent, FileEventKind};
+use crate::ground::blocking::blocking;
+use crate::ground::error::{EngineError, Result};
+use crate::ground::paths::{Disk, Place};
+use crate::session::Session;
+use crate::session::catalog::Meta;
+
+/// How many files are indexed in one transaction when many change at once.
+const BATCH: usize = 128;
+
+impl Engine {
+    /// Calls a listener for each event, on the tracker's thread. Returns the number to unsubscribe with.
+    pub fn subscribe(&self, listener: impl Fn(&FileEvent) + Send + Sync + 'static) -> u64 {
+        self.inner.tracking.listen(Arc::new(listener))
+    }
+
+    /// Calls a listener as soon as a tracked file is touched, before it is read and its version stored: for what need
+    /// not know more, such as a mark in an editor. Returns the number to unsubscribe with.
+    pub fn subscribe_touches(&self, listener: impl Fn(&FileEvent) + Send + Sync + 'static) -> u64 {
+        self.inner.tracking.touch_listeners().add(Arc::new(listener))
+    }
+
+    /// Ends a subscription of [`Engine::subscribe`]. An unknown number is no error.
+    pub fn unsubscribe(&self, number: u64) {
+        self.inner.tracking.listeners.remove(number);
+    }
+
+    /// Ends a subscription of [`Engine::subscribe_touches`]. An unknown number is no error.
+    pub fn unsubscribe_touches(&self, number: u64) {
+        self.inner.tracking.touch_listeners().remove(number);
+    }
+}
+
+/// What the tracker tells goes to the session, as long as there is one.
+pub(crate) struct Receiver {
+    inner: Weak<Inner>,
+    runtime: Handle,
+}
+
+impl Receiver {
+    /// Must be called within a tokio runtime.
+    pub fn new(inner: &Arc<Inner>) -> Self {
+        Self { inner: Arc::downgrade(inner), runtime: Handle::current() }
+    }
+}
+
+impl Sink for Receiver {
+    fn deliver(&mut self, event: Event) {
+        if let Some(inner) = self.inner.upgrade() {
+            // On the tracker's own thread: while this runs, the tracker merges what comes.
+            self.runtime.block_on(inner.on_event(event));
+            inner.wake_for_due(&self.runtime);
+        }
+    }
+
+    fn touch(&self) -> Option<Touch> {
+        let inner = self.inner.upgrade()?;
+        Some(inner.tracking.touch(inner.ground.paths.clone()))
+    }
+}
+
+impl Inner {
+    async fn on_event(&self, event: Event) {
+        let outcome = match event {
+            Event::Changed(paths) => {
+                let now = Instant::now();
+                paths.iter().for_each(|path| self.tracking.due().touch(path, now));
+                self.look_at_due(false).await
+            }
+            Event::Rescan => {
+                self.tracking.due().touch_all();
+                self.look_at_due(false).await
+            }
+            Event::Moved { from: _, to } => self.found(&to).await,
+            Event::Warning(text) => {
+                self.tracking.warn(text);
+                Ok(())
+            }
+            Event::Flush(done) => {
+                done.done();
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = outcome
+            && error != EngineError::Closed
+        {
+            self.tracking.warn(format!("a changed file could not be indexed yet, and will be: {error}"));
+        }
+    }
+
+    /// Looks at the files that wait for it; with `all` also at those that rest. What fails goes on waiting.
+    ///
+    /// # Errors
+    /// What the store reports, after everything that could be done.
+    pub async fn look_at_due(&self, all: bool) -> Result<()> {
+        let mut outcome = Ok(());
+        if self.tracking.due().take_rescan() {
+            outcome = self.rescan().await;
+            if outcome.is_err() {
+                self.tracking.due().touch_all();
+            }
+        }
+        let tickets = self.tracking.due().ready(Instant::now(), all);
+        outcome.and(self.look_at(tickets).await)
+    }
+
+    /// The same for files of which the model sees text, and no others.
+    ///
+    /// # Errors
+    /// As [`Inner::look_at_due`].
+    pub async fn look_at_visible(&self) -> Result<()> {
+        let mut tickets = self.tracking.due().ready(Instant::now(), true);
+        if !tickets.is_empty() {
+            let state = self.lock().await?;
+            tickets.retain(|ticket| {
+                let source = self.tracking.source_at(&ticket.path);
+                source.is_some_and(|source| state.sight.pieces.held(&file_id(&source)).next().is_some())
+            });
+        }
+        self.look_at(tickets).await
+    }
+
+    async fn look_at(&self, tickets: Vec<Ticket>) -> Result<()> {
+        let mut outcome = Ok(());
+        for batch in tickets.chunks(BATCH) {
+            let done = self.look_at_some(batch).await;
+            if done.is_err() {
+                let now = Instant::now();
+                batch.iter().for_each(|ticket| self.tracking.due().failed(ticket, now));
+            }
+            outcome = outcome.and(done);
+        }
+        self.tracking.due().tidy(Instant::now());
+        outcome
+    }
+
+    async fn look_at_some(&self, tickets: &[Ticket]) -> Result<()> {
+        let (mut seen, mut looked) = (Vec::with_capacity(tickets.len()), Vec::with_capacity(tickets.len()));
+        for ticket in tickets {
+            let Some(source) = self.tracking.source_at(&ticket.path) else {
+                self.tracking.due().seen(&ticket.path);
+                continue;
+            };
+            let agent_path = self.ground.paths.display(&source);
+            let place = Place { agent_path, source, disk: Disk::At(ticket.path.clone()) };
+            let found = match self.eye().look(&place, None).await? {
+                (FileState::Unreachable, _) => {
+                    self.orphaned(&place).await?;
+                    None
+                }
+                (state, since) => Seen::of(place, state, since),
+            };
+            match found {
+                Some(one) => {
+                    looked.push((ticket, self.tracking.rest(one.bytes())));
+                    seen.push(one);
+                }
+                None => self.tracking.due().looked(ticket, false, Duration::ZERO, Instant::now()),
+            }
+        }
+        if seen.is_empty() {
+            return Ok(());
+        }
+        let results = self.index(seen, Entry::Tracked).await?;
+        let now = Instant::now();
+        for ((ticket, rest), result) in looked.into_iter().zip(&results) {
+            self.tracking.due().looked(ticket, result.action != Action::Unchanged, rest, now);
+        }
+        for result in &results {
+            self.announce(result).await?;
+        }
+        Ok(())
+    }
+
+    /// Sees to it that files which rest are looked at when their rest is over.
+    fn wake_for_due(self: &Arc<Self>, runtime: &Handle) {
+        let Some(at) = self.tracking.wake_at() else { return };
+        let (inner, on) = (Arc::downgrade(self), runtime.clone());
+        runtime.spawn(async move {
+            tokio::time::sleep_until(at.into()).await;
+            let Some(inner) = inner.upgrade() else { return };
+            inner.tracking.woke(at);
+            // What fails goes on waiting; a person was told when it failed first.
+            if let Err(error) = inner.look_at_due(false).await {
+                tracing::debug!(%error, "a changed file is looked at again later");
+                if error == EngineError::Closed {
+                    return;
+                }
+            }
+            inner.wake_for_due(&on);
+        });
+    }
+
+    /// Events were lost: all tracked files are compared with what is stored, and read where they may differ from it.
+    async fn rescan(&self) -> Result<()> {
+        let mut read = HashSet::new();
+        {
+            let state = self.lock().await?;
+            let now = Instant::now();
+            for (path, source) in self.tracking.files() {
+                let id = file_id(&source);
+                let current = state.session.catalog.get(&id).and_then(Meta::current);
+                if current.is_some_and(|current| current.source_hash.is_some()) {
+                    read.insert(id);
+                } else {
+                    self.tracking.due().touch(&path, now);
+                }
+            }
+        }
+        let found = self.reconcile(Some(&read)).await?;
+        for place in &found.unreachable {
+            self.orphaned(place).await?;
+        }
+        for result in &found.indexed {
+            self.announce(result).await?;
+        }
+        Ok(())
+    }
+
+    /// A tracked file was renamed to a path that is not known: it enters the pool like a discovery, because a
+    /// source binding is immutable and the new path is a new object (SSOT 5.5).
+    async fn found(&self, path: &Utf8Path) -> Result<()> {
+        if self.tracking.source_at(path).is_some() {
+            return Ok(());
+        }
+        let paths = self.ground.paths.clone();
+        let from: Utf8PathBuf = path.to_owned();
+        let place = blocking(path.as_str(), move || paths.reached(&from)).await?;
+        let Some(place) = place.filter(|place| matches!(place.disk, Disk::At(_))) else { return Ok(()) };
+        for result in self.index(vec![Seen::discovered(place)], Entry::Discovered).await? {
+            self.announce(&result).await?;
+        }
+        Ok(())
+    }
+
+    async fn announce(&self, result: &IndexResult) -> Result<()> {
+        if result.action == Action::Unchanged {
+            return Ok(());
+        }
+        let path = display_of(&self.ground, &self.lock().await?.session, &result.id);
+        let kind = FileEventKind::Indexed(result.action);
+        self.tracking.listeners.tell(&FileEvent { id: Some(result.id.clone()), path, kind });
+        Ok(())
+    }
+
+    /// Tells the listeners that another client has written a version of a file.
+    pub fn announce_foreign(&self, session: &Session, id: &ObjectId) {
+        let Some(current) = session.catalog.get(id).and_then(Meta::current) else { return };
+        let gone = current.is_null && current.source_hash.is_none();
+        let kind = FileEventKind::Indexed(if gone { Action::Deleted } else { Action::Updated });
+        if session.sets.index().contains(id) {
+            let path = display_of(&self.ground, session, id);
+            self.tracking.listeners.tell(&FileEvent { id: Some(id.clone()), path, kind });
+        }
+    }
+
+    async fn orphaned(&self, place: &Place) -> Result<()> {
+        let id = file_id(&place.source);
+        let path = {
+            let session = &self.lock().await?.session;
+            if !session.sets.index().contains(&id) {
+                return Ok(());
+            }
+            display_of(&self.ground, session, &id)
+        };
+        self.tracking.listeners.tell(&FileEvent { id: Some(id), path, kind: FileEventKind::Orphaned });
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! Indexing files: reads, writes, discoveries, deletions, and whole trees (SSOT 5.6).
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::index::Action;
+
+use super::{Engine, Inner};
+use crate::files::index::{Entry, IndexResult, refusal};
+use crate::files::many::{Portion, Readers};
+use crate::files::reading::FileState;
+use crate::files::seen::{Seen, file_id};
+use crate::ground::error::{EngineError, Result};
+use crate::ground::paths::Place;
+use crate::session::catalog::Meta;
+
+/// What indexing many files did.
+#[derive(Debug, Default)]
+pub struct Indexed {
+    /// What happened to each file that could be indexed, in the order of their paths.
+    pub results: Vec<IndexResult>,
+    /// The paths without a readable regular file, and why. In the order of the paths.
+    pub refused: Vec<(String, EngineError)>,
+}
+
+impl Engine {
+    /// Indexes a file that the agent has read, and activates it (SSOT 5.6).
+    ///
+    /// `content` is what the tool read, whole; without it the client reads the file itself.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for an impossible path, `IO` when there is no readable regular file and no content
+    /// was given; the state is as before. What the store reports.
+    pub async fn index_file(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
+        self.inner.check_open()?;
+        let place = self.inner.ground.paths.resolve(path)?;
+        let (state, since) = self.inner.eye().look(&place, content).await?;
+        let is_gone = state == FileState::Gone;
+        let is_known = state.is_file() || (is_gone && self.inner.knows(&place).await?);
+        if !is_known {
+            return Err(refusal(path, &state));
+        }
+        let Some(seen) = Seen::of(place, state, since) else { unreachable!("a file, or one that is gone") };
+        let entry = if is_gone { Entry::Gone } else { Entry::Read };
+        let mut results = self.inner.index(vec![seen], entry).await?;
+        Ok(results.remove(0))
+    }
+
+    /// Indexes a file that the agent has written: the pool knows it, and it is not activated by that.
+    ///
+    /// # Errors
+    /// As [`Engine::index_file`].
+    pub async fn index_written(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
+        self.inner.check_open()?;
+        let place = self.inner.ground.paths.resolve(path)?;
+        let (state, since) = self.inner.eye().look(&place, content).await?;
+        if !state.is_file() {
+            return Err(refusal(path, &state));
+        }
+        let Some(seen) = Seen::of(place, state, since) else { unreachable!("a file that was looked at") };
+        let result = self.inner.index(vec![seen], Entry::Written).await?.remove(0);
+        self.inner.lock().await?.wrote(&result.id);
+        Ok(result)
+    }
+
+    /// Records that a file is confirmed to be deleted: a version with null content (SSOT 5.9).
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
+    pub async fn index_deletion(&self, path: &str) -> Result<IndexResult> {
+        self.inner.check_open()?;
+        let place = self.inner.ground.paths.resolve(path)?;
+        let seen = Seen::deleted(place);
+        let mut results = self.inner.index(vec![seen], Entry::Gone).await?;
+        Ok(results.remove(0))
+    }
+
+    /// Takes in paths that were only seen (ls, find, grep): they enter the metadata pool without content, and
+    /// never overwrite what is known (SSOT 5.6).
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for an impossible path, and nothing is taken in; what the store reports.
+    pub async fn discover(&self, paths: &[String]) -> Result<Vec<IndexResult>> {
+        self.inner.check_open()?;
+        let places = paths.iter().map(|p| self.inner.ground.paths.resolve(p)).collect::<Result<Vec<_>>>()?;
+        let seen = places.into_iter().map(Seen::discovered).collect();
+        self.inner.index(seen, Entry::Discovered).await
+    }
+
+    /// Indexes many files, for instance all of a project, so that they can be searched and are known to the model: they
+    /// enter the metadata pool, and the active set stays as it is. Each file is read by this client.
+    ///
+    /// They are written in several transactions. When one of them fails, those before it stay, and a repetition goes on
+    /// from there: a file that is stored already writes nothing.
+    ///
+    /// # Errors
+    /// What the store reports. A file's own error is in [`Indexed::refused`]: `INVALID_ARGUMENT` for an impossible path,
+    /// `IO` where there is no readable regular file.
+    pub async fn index_files(&self, paths: Vec<String>) -> Result<Indexed> {
+        let known = self.inner.hashes().await?;
+        let paths: Arc<[String]> = paths.into();
+        let mut readers = Readers::start(self.inner.eye(), Arc::clone(&paths), known);
+        let (mut results, mut refused) = (Vec::with_capacity(paths.len()), Vec::new());
+        let mut repeated = Vec::new();
+        while let Some(Portion { seen, again, refused: some, .. }) = readers.next().await? {
+            refused.extend(some);
+            repeated.extend(again);
+            let (numbers, seen): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
+            if !seen.is_empty() {
+                results.extend(numbers.into_iter().zip(self.inner.index(seen, Entry::Touched).await?));
+            }
+        }
+        let indexed: HashSet<ObjectId> = results.iter().map(|(_, result)| result.id.clone()).collect();
+        for (number, id) in repeated {
+            if indexed.contains(&id) {
+                results.push((number, IndexResult { id, action: Action::Unchanged, reason: None }));
+            } else {
+                let reason = "the file was refused under the name by which it came first".into();
+                refused.push((number, EngineError::Io { path: paths[number].clone(), reason }));
+            }
+        }
+        results.sort_unstable_by_key(|(number, _)| *number);
+        refused.sort_unstable_by_key(|(number, _)| *number);
+        Ok(Indexed {
+            results: results.into_iter().map(|(_, result)| result).collect(),
+            refused: refused.into_iter().map(|(n, error)| (paths[n].clone(), error)).collect(),
+        })
+    }
+}
+
+impl Inner {
+    async fn knows(&self, place: &Place) -> Result<bool> {
+        let id = file_id(&place.source);
+        if self.lock().await?.session.catalog.get(&id).is_some() {
+            return Ok(true);
+        }
+        Ok(self.store().outlines(&[id]).await?.into_iter().flatten().next().is_some())
+    }
+
+    /// The hashes of the session's files, as far as they are known.
+    async fn hashes(&self) -> Result<HashMap<ObjectId, Digest>> {
+        let state = self.lock().await?;
+        let hashes = state.session.sets.index().iter().filter_map(|id| {
+            let current = state.session.catalog.get(id).and_then(Meta::current)?;
+            Some((id.clone(), current.source_hash?))
+        });
+        Ok(hashes.collect())
+    }
+}

@@ -1,0 +1,266 @@
+//! One session of one client, and its use cases.
+
+pub mod branch;
+pub mod control;
+pub mod events;
+pub mod index;
+pub mod look;
+pub mod open;
+pub mod project;
+pub mod record;
+pub mod roll;
+pub mod truth;
+
+use std::sync::Arc;
+
+use context_model::id::{ObjectId, SessionId};
+use context_store::Store;
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::files::index::Eye;
+use crate::files::known::Known;
+use crate::files::stamps::StampNote;
+use crate::files::tracking::Tracking;
+use crate::ground::Ground;
+use crate::ground::error::Result;
+use crate::session::Session;
+use crate::session::commit::{self, Intent, Work};
+use crate::session::news::{self, News};
+use crate::session::queue::Queue;
+use crate::sight::Sight;
+use crate::sight::rolls::Rolled;
+use crate::view::assembled::Assembled;
+use crate::view::sections::View;
+use record::{Done, Job};
+
+/// A client's hold on one session: it indexes, tracks, records, activates, assembles and projects.
+///
+/// All methods may be called from many tasks at once; they act one after the other. Dropping the engine ends
+/// its trackers, and nothing that was acknowledged is lost by it.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub ground: Arc<Ground>,
+    pub tracking: Arc<Tracking>,
+    pub stamps: StampNote,
+    /// What is recorded with the next write.
+    pub queue: Queue<Job, Done>,
+    state: Mutex<State>,
+}
+
+/// What changes while a session is open, room by room.
+#[derive(Default)]
+pub(crate) struct State {
+    pub session: Session,
+    /// What the model knows of files.
+    pub known: Known,
+    /// What the model's request shows.
+    pub sight: Sight,
+    /// What was assembled last, as far as it still holds.
+    pub view: View,
+    /// Messages that a call has taken in before it failed.
+    pub taken: Vec<crate::sight::plan::Incoming>,
+    /// Lines for the model that no plan has carried yet.
+    pub unsaid: Vec<String>,
+}
+
+/// The four sets of a session, as lists of IDs in the order in which they entered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionSets {
+    /// Every content object encountered.
+    pub session_index: Vec<ObjectId>,
+    /// Visible as metadata.
+    pub metadata_pool: Vec<ObjectId>,
+    /// With content loaded.
+    pub active_set: Vec<ObjectId>,
+    /// Exempt from auto-collapse.
+    pub pinned_set: Vec<ObjectId>,
+}
+
+impl Engine {
+    /// The session's ID.
+    #[must_use]
+    pub fn session_id(&self) -> &SessionId {
+        self.inner.ground.session_id()
+    }
+
+    /// The session's sets as they are now.
+    ///
+    /// # Errors
+    /// `CLOSED`.
+    pub async fn session_sets(&self) -> Result<SessionSets> {
+        let state = self.inner.lock().await?;
+        let sets = &state.session.sets;
+        let list = |set: &indexmap::IndexSet<ObjectId>| set.iter().cloned().collect();
+        Ok(SessionSets {
+            session_index: list(sets.index()),
+            metadata_pool: list(sets.pool()),
+            active_set: list(sets.active()),
+            pinned_set: list(sets.pinned()),
+        })
+    }
+
+    /// Renders the session's state as SSOT 4.1 says, for conformance, audit, export, and models without a prefix
+    /// cache. Costs a copy of the view; only what has changed since the last time is read and rendered.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn assemble(&self) -> Result<Assembled> {
+        let inner = &self.inner;
+        let mut state = inner.lock().await?;
+        inner.refresh_at_turn(&mut state).await?;
+        let State { session, view, .. } = &mut *state;
+        view.complete(&inner.ground, session).await?;
+        Ok(view.assembled())
+    }
+
+    /// Waits until what was written to disk before the call has been seen by the trackers and indexed, and
+    /// until the store has nothing left to do.
+    ///
+    /// # Errors
+    /// `CLOSED`; what the store reports.
+    pub async fn flush(&self) -> Result<()> {
+        drop(self.inner.lock().await?);
+        self.inner.tracking.flush().await;
+        self.inner.look_at_due(true).await?;
+        Ok(self.inner.store().flush().await?)
+    }
+
+    /// Waits until everything that [`Engine::receive`] and [`Engine::advance`] have recorded survives a loss of power,
+    /// as all else does when it is acknowledged.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn settle(&self) -> Result<()> {
+        Ok(self.inner.store().settle().await?)
+    }
+
+    /// Ends the trackers; the instance can still be asked (SSOT 3.6, paused).
+    ///
+    /// # Errors
+    /// `CLOSED`; what the store reports. The trackers end in any case.
+    pub async fn pause(&self) -> Result<()> {
+        drop(self.inner.lock().await?);
+        let caught_up = self.inner.look_at_due(true).await;
+        self.inner.tracking.close().await;
+        caught_up?;
+        Ok(self.inner.store().flush().await?)
+    }
+
+    /// Ends the trackers. All state is in the store already, so a paused session is one that nobody has open
+    /// (SSOT 3.6). Idempotent; later calls fail with `CLOSED`. The store stays open: its owner closes it,
+    /// which is what waits for the store.
+    ///
+    /// # Errors
+    /// What [`Engine::settle`] reports, and what stood in the way of storing a file that had changed; the trackers end in
+    /// any case.
+    pub async fn close(&self) -> Result<()> {
+        if self.inner.state.lock().await.session.closed {
+            return Ok(());
+        }
+        let caught_up = self.inner.look_at_due(true).await;
+        {
+            let mut state = self.inner.state.lock().await;
+            if state.session.closed {
+                return Ok(());
+            }
+            state.session.closed = true;
+        }
+        self.inner.tracking.close().await;
+        self.settle().await?;
+        caught_up
+    }
+}
+
+impl Inner {
+    /// The state, unless the instance is closed.
+    pub async fn lock(&self) -> Result<MutexGuard<'_, State>> {
+        let mut state = self.state.lock().await;
+        state.session.open()?;
+        state.session.soon = false;
+        Ok(state)
+    }
+
+    /// Refuses a closed instance without waiting for what others do; where they are at it, the next lock tells.
+    pub fn check_open(&self) -> Result<()> {
+        self.state.try_lock().map_or(Ok(()), |state| state.session.open())
+    }
+
+    pub fn store(&self) -> &dyn Store {
+        self.ground.store()
+    }
+
+    /// What looks at files.
+    pub fn eye(&self) -> Eye {
+        Eye { ground: Arc::clone(&self.ground), tracking: Arc::clone(&self.tracking) }
+    }
+
+    /// Changes the session by one transaction; see [`commit::commit`]. All rooms follow.
+    pub async fn commit<T: Send>(
+        &self,
+        state: &mut State,
+        decide: impl FnMut(&mut Session, &mut Work) -> Result<T> + Send,
+    ) -> Result<T> {
+        let outcome = commit::commit(&self.ground, &mut state.session, decide).await;
+        self.follow(state);
+        outcome
+    }
+
+    /// The same for an intent that asks first; see [`commit::pursue`].
+    pub async fn pursue<I: Intent>(
+        &self,
+        state: &mut State,
+        intent: &mut I,
+    ) -> Result<std::result::Result<(I::Outcome, Vec<(ObjectId, bool)>), I::Refusal>> {
+        let outcome = commit::pursue(&self.ground, &mut state.session, intent).await;
+        self.follow(state);
+        outcome
+    }
+
+    /// Takes in what other clients wrote since the last time. One cheap question where nobody did.
+    pub async fn refresh(&self, state: &mut State) -> Result<()> {
+        let outcome = news::refresh(&self.ground, &mut state.session).await;
+        self.follow(state);
+        outcome
+    }
+
+    /// The same at a turn, the moment at which what other machines wrote is asked for as well.
+    pub async fn refresh_at_turn(&self, state: &mut State) -> Result<()> {
+        let outcome = news::refresh_at_turn(&self.ground, &mut state.session).await;
+        self.follow(state);
+        outcome
+    }
+
+    /// Tells all rooms what the session has done and heard.
+    fn follow(&self, state: &mut State) {
+        for news in std::mem::take(&mut state.session.news) {
+            match news {
+                News::Wrote(written) => {
+                    state.view.follow(&written, &self.ground);
+                    state.sight.follow(&written, &state.session);
+                }
+                News::Version(file) => state.known.changed(file),
+                News::Foreign(changes) => {
+                    state.view.foreign(&changes, &self.ground, &state.session);
+                    changes.keys().for_each(|id| self.announce_foreign(&state.session, id));
+                }
+                News::Loaded(chat) => {
+                    state.view = View::default();
+                    state.read_chat(chat.as_deref());
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    /// Reads from the chat what the model was shown and told.
+    pub fn read_chat(&mut self, document: Option<&context_model::object::Document>) {
+        let chat = document.map(context_model::chat::Chat::of).unwrap_or_default();
+        self.sight.rolled = Rolled::of(chat);
+        self.known.noted(chat.notices());
+    }
+}

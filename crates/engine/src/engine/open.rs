@@ -1,0 +1,84 @@
+//! Opening: a session is started, or resumed and reconciled where the store knows it (SSOT 3.6, 5.7).
+
+use std::sync::Arc;
+
+use context_model::object::Document;
+use context_model::session::Sets;
+use context_store::{StoreError, Transaction, Write};
+use tokio::sync::Mutex;
+
+use super::events::Receiver;
+use super::{Engine, Inner, State};
+use crate::files::stamps::StampNote;
+use crate::files::tracking::Tracking;
+use crate::ground::Ground;
+use crate::ground::error::Result;
+use crate::ground::options::Options;
+use crate::session::news;
+use crate::session::queue::Queue;
+
+impl Engine {
+    /// Starts a session, or resumes and reconciles it where the store knows it (SSOT 3.6, 5.7).
+    ///
+    /// Must be called within a tokio runtime whose timers are enabled.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for options that contradict themselves; what the store reports.
+    pub async fn open(options: Options) -> Result<Self> {
+        options.store.pull().await?;
+        let prompt = options.system_prompt.clone();
+        let tracking = Arc::new(Tracking::new(options.watch, options.pace));
+        let inner = Arc::new(Inner {
+            ground: Arc::new(Ground::new(options).await?),
+            tracking,
+            stamps: StampNote::default(),
+            queue: Queue::default(),
+            state: Mutex::new(State::default()),
+        });
+        inner.load_or_start().await?;
+        inner.tracking.start(&inner.ground, Box::new(Receiver::new(&inner)));
+        let engine = Self { inner };
+        engine.inner.reconcile(None).await?;
+        if let Some(prompt) = prompt {
+            engine.set_system_prompt(&prompt).await?;
+        }
+        Ok(engine)
+    }
+}
+
+impl Inner {
+    async fn load_or_start(&self) -> Result<()> {
+        let mut state = self.lock().await?;
+        // Before the rest, so that what another client writes meanwhile counts as news.
+        state.session.seen = self.store().latest_tx().await?;
+        self.ground.heard_of(state.session.seen);
+        if !news::load(&self.ground, &mut state.session).await? {
+            self.start(&mut state).await?;
+        }
+        self.follow(&mut state);
+        Ok(())
+    }
+
+    async fn start(&self, state: &mut State) -> Result<()> {
+        let session = self.ground.session_id();
+        let documents =
+            [Document::chat(session), Document::system_prompt(session, ""), Sets::default().document(session)];
+        let transaction = Transaction {
+            writes: documents.into_iter().map(Write::put).collect(),
+            expected: vec![(self.ground.session_object.clone(), None)],
+        };
+        match self.store().transact(transaction).await {
+            Ok(receipt) => {
+                state.session.started(receipt.tx_id);
+                self.ground.heard_of(receipt.tx_id);
+                Ok(())
+            }
+            // Another process started the same session at the same moment.
+            Err(StoreError::Conflict(_)) => {
+                news::load(&self.ground, &mut state.session).await?;
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! The projection: what a harness's messages become on their way to the provider.
+
+use std::collections::HashMap;
+
+use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
+use context_model::id::ObjectId;
+use context_model::object::Status;
+use context_model::pricing::Policy;
+use context_model::tokens;
+use context_store::{AsOf, Known as Bound};
+use serde_json::{Map, Value};
+
+use super::record::{ToolcallInput, fingerprint};
+use super::truth::tells_change;
+use super::{Engine, Inner, State};
+use crate::files::difference::{common_lines, differs_only_within};
+use crate::files::seen::file_id;
+use crate::ground::error::Result;
+use crate::sight::answers::{excerpts, named_object};
+use crate::sight::messages::{has_image, message_tokens, notices_in, result_text, text_of};
+use crate::sight::piece::{Carried, Excerpts, Form, Output, ShownLines};
+use crate::sight::plan::{Birth, Call, Edit, Incoming, Plan, is_as_sent};
+
+/// What other machines wrote is not asked for again before that many milliseconds are over.
+const PULL_AGE_MS: i64 = 1_000;
+
+/// The same at the start of a user's turn, at which a harness may call twice.
+const USER_TURN_PULL_AGE_MS: i64 = 100;
+
+impl Engine {
+    /// Records a tool result before the harness stores it, and says what to put before it. It survives the end of the
+    /// process then, and a loss of power after [`Engine::settle`].
+    ///
+    /// # Errors
+    /// As [`Engine::record_toolcall`], but for arguments that are nested too deeply: what is too deep of them is kept as
+    /// its JSON text.
+    pub async fn receive(&self, input: ToolcallInput) -> Result<Birth> {
+        let excerpts = excerpts(&input.tool, &input.content);
+        let (length, call_id) = (input.content.len(), input.call_id.clone());
+        let is_nested = input.parent.is_some();
+        let id = self.inner.record(input, true).await?;
+        let mut state = self.inner.lock().await?;
+        let handle = state.session.handle(&id);
+        if is_nested {
+            return Ok(Birth { id, handle, header: None });
+        }
+        let header = (length > 2 * state.session.reference(&id).len()).then(|| state.session.header(&id));
+        state.sight.gated.insert(id.clone(), excerpts);
+        state.sight.expect(&call_id, &id);
+        Ok(Birth { id, handle, header })
+    }
+
+    /// Takes in the messages that are new since the last call, records what is not recorded yet, and decides
+    /// what the next model call shall see. What it records survives the end of the process then, and a loss of power
+    /// after [`Engine::settle`].
+    ///
+    /// # Errors
+    /// What the store reports. The harness's own messages then go out as they are, and are handed over again, with
+    /// [`Engine::resync`] or once more: what was taken in before the failure is not taken in twice.
+    pub async fn advance(&self, incoming: Vec<Incoming>, call: &Call) -> Result<Plan> {
+        let begins = incoming.iter().any(|one| one.message["role"] == "user");
+        // A file that can't be stored now goes on waiting, and is told of once it can.
+        let looked = if begins { self.inner.look_at_due(true).await } else { self.inner.look_at_visible().await };
+        if let Err(error) = looked {
+            tracing::debug!(%error, "a changed file is looked at again later");
+        }
+        let mut plan = Plan::default();
+        let mut state = self.inner.lock().await?;
+        state.session.soon = true;
+        let policy = state.sight.policy(call);
+        state.sight.pieces.set_system_tokens(call.system_tokens);
+        // After an answer without calls the next thing is a user's message, and what others write until then counts.
+        let is_over = incoming.last().is_some_and(|one| one.message["role"] == "assistant");
+        for one in incoming {
+            if state.taken.contains(&one) {
+                continue;
+            }
+            let taking = Taking { record: true, excerpts: call.rolls };
+            self.inner.take_in(&mut state, &one, &policy, taking).await?;
+            state.taken.push(one);
+        }
+        let age = if begins { USER_TURN_PULL_AGE_MS } else { PULL_AGE_MS };
+        if is_over || (0..age).contains(&call.now_ms.saturating_sub(state.session.pulled_ms)) {
+            self.inner.refresh(&mut state).await?;
+        } else {
+            state.session.pulled_ms = call.now_ms;
+            self.inner.refresh_at_turn(&mut state).await?;
+        }
+        if call.rolls {
+            plan.edits.append(&mut state.sight.pending);
+            // An answer among the messages has warmed the cache again.
+            let policy = state.sight.policy(call);
+            if let Some(roll) = state.sight.pieces.decide(&policy) {
+                self.inner.execute(&mut state, &roll, &mut plan).await?;
+            }
+        }
+        self.inner.notices(&mut state).await?;
+        let policy = state.sight.policy(call);
+        plan.rewrite_cost = state.sight.pieces.rewrite_cost(&policy);
+        plan.spent = state.sight.spent;
+        plan.point = Some((state.session.point, self.inner.times().await?));
+        state.sight.finish(&mut plan);
+        // Nothing can fail any more.
+        state.taken.clear();
+        plan.notices = std::mem::take(&mut state.unsaid);
+        Ok(plan)
+    }
+
+    /// Rebuilds what is visible from the messages of the branch that the harness is on now, with earlier edits
+    /// already in them. The first `recorded` messages are part of the recorded session; later ones are taken
+    /// in as by [`Engine::advance`]. Messages that were replaced once and stand there in full again (the process
+    /// ended before the harness had stored the edit, or the harness stores none) are replaced by the next
+    /// [`Engine::advance`] that may.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn resync(&self, incoming: Vec<Incoming>, recorded: usize, call: &Call) -> Result<Plan> {
+        let mut plan = Plan::default();
+        let mut state = self.inner.lock().await?;
+        state.session.soon = true;
+        state.sight.forget();
+        state.known.forget();
+        let policy = state.sight.policy(call);
+        state.sight.pieces.guess_system_tokens(call.system_tokens);
+        let unchanged = is_as_sent(&incoming);
+        let mut notices: HashMap<ObjectId, usize> = HashMap::new();
+        for (number, one) in incoming.into_iter().enumerate() {
+            let record = number >= recorded && !state.taken.contains(&one);
+            self.inner.take_in(&mut state, &one, &policy, Taking { record, excerpts: false }).await?;
+            for handle in notices_in(&one.message) {
+                if let Some(file) = state.session.catalog.find(handle) {
+                    *notices.entry(file).or_default() += 1;
+                }
+            }
+            if record {
+                state.taken.push(one);
+            }
+        }
+        let State { known, session, .. } = &mut *state;
+        known.read_again(&notices, session);
+        let is_cached = unchanged && state.sight.pending.is_empty();
+        state.sight.pieces.assume_sent(is_cached);
+        state.sight.finish(&mut plan);
+        state.taken.clear();
+        Ok(plan)
+    }
+}
+
+/// How messages are taken in.
+#[derive(Clone, Copy)]
+struct Taking {
+    /// They are not part of the record yet.
+    record: bool,
+    /// Large outputs may be shown as excerpts. Where nothing may collapse nothing is cut at birth either.
+    excerpts: bool,
+}
+
+impl Inner {
+    async fn take_in(
+        &self,
+        state: &mut State,
+        incoming: &Incoming,
+        policy: &Policy,
+        taking: Taking,
+    ) -> Result<()> {
+        let Incoming { key, message } = incoming;
+        let flat = is_deeper_than(message, MAX_DEPTH).then(|| flattened(message, MAX_DEPTH));
+        let message = flat.as_ref().unwrap_or(message);
+        match text_of(message, "role") {
+            "user" => {
+                if taking.record {
+                    self.add_message(state, message).await?;
+                } else {
+                    let State { sight, session, .. } = state;
+                    sight.pieces.start_turn(session);
+                }
+                state.sight.pieces.push_fixed(key, message_tokens(message));
+            }
+            "assistant" => {
+                if taking.record {
+                    self.add_message(state, message).await?;
+                }
+                let sight = &mut state.sight;
+                // JavaScript's times arrive as floating-point numbers.
+                sight.last_call_ms = message.get("timestamp").and_then(Value::as_f64).map(|ms| ms as i64);
+                // The call that gave this answer was made with what was visible before it.
+                sight.accounting.learn(&sight.model, sight.pieces.tokens(), message);
+                let charge = sight.pieces.charge(policy);
+                if taking.record {
+                    sight.spent += charge.cost(&policy.prices);
+                }
+                sight.cached_model = sight.model.clone();
+                if matches!(text_of(message, "stopReason"), "error" | "aborted") {
+                    return Ok(());
+                }
+                sight.push_answer(key, message, &self.ground.options.cwd);
+            }
+            "toolResult" => self.take_in_result(state, key, message, taking).await?,
+            _ => state.sight.pieces.push_fixed(key, message_tokens(message)),
+        }
+        Ok(())
+    }
+
+    async fn take_in_result(
+        &self,
+        state: &mut State,
+        key: &str,
+        message: &Value,
+        taking: Taking,
+    ) -> Result<()> {
+        let call_id = text_of(message, "toolCallId");
+        let text = result_text(message);
+        let input = input_of(state, message, &text);
+        let object = match self.recorded_as(state, &input, taking).await? {
+            Some(object) => {
+                if taking.record && !state.session.stays.contains_key(&object) {
+                    self.rejoin(state, &object).await?;
+                }
+                object
+            }
+            None if taking.record => {
+                let excerpts = excerpts(&input.tool, &input.content);
+                let id = self.record_now(state, input.clone()).await?;
+                state.sight.gated.insert(id.clone(), excerpts);
+                id
+            }
+            None => {
+                state.sight.pieces.push_fixed(key, message_tokens(message));
+                return Ok(());
+            }
+        };
+        let handle = state.session.catalog.handle_of(&object);
+        state.sight.pieces.answer(call_id, &object, &handle, &self.ground.options.cwd);
+        let args = state.sight.open_calls.remove(call_id).unwrap_or_default();
+        let reference = state.session.reference(&object);
+        if text == reference || has_image(message) {
+            state.sight.pieces.push_fixed(key, message_tokens(message));
+            return Ok(());
+        }
+        let mut excerpts = match state.sight.gated.remove(&object) {
+            Some(excerpts) => excerpts,
+            None if taking.record => Excerpts::default(),
+            None => self.excerpts_of(&object).await?,
+        };
+        if taking.record && !taking.excerpts {
+            excerpts.born = None;
+        }
+        for excerpt in [&mut excerpts.born, &mut excerpts.faded].into_iter().flatten() {
+            *excerpt = state.session.headed(&object, excerpt);
+        }
+        let born_tokens = tokens::estimate(excerpts.born.as_ref().unwrap_or(&text)) as u64;
+        if let Some(excerpt) = &excerpts.born {
+            let is_born = taking.record || state.sight.rolled.form_of(&object) == Form::Born;
+            if is_born && *excerpt != text {
+                let text = Some(excerpt.clone());
+                let edit = Edit::Result { key: key.to_owned(), object: object.clone(), text };
+                // Those of new messages are a part of the next plan, also where nothing may roll.
+                state.sight.pending.push(edit);
+            }
+        }
+        let output = state.session.without_header(&object, &text).to_owned();
+        let carries = self.carried(state, &input.tool, &args, &output).await?;
+        let shown = match &carries {
+            Some(carried) => self.lines_carried(state, carried).await?,
+            None => self.note_file(state, &object, &input, &args, &output).await?,
+        };
+        let told = args.get("path").and_then(Value::as_str).filter(|path| tells_change(&output, path));
+        let tells = told.and_then(|path| Some(file_id(&self.ground.paths.resolve(path).ok()?.source)));
+        let piece =
+            Output { object: object.clone(), shown, carries, tells, excerpts, reference, born_tokens };
+        let State { sight, session, .. } = state;
+        sight.pieces.push_result(key, piece, session);
+        if !taking.record {
+            sight.repeat_rolls(&object, &text);
+        }
+        Ok(())
+    }
+
+    /// The object as which a result was recorded before it came as a message.
+    async fn recorded_as(
+        &self,
+        state: &mut State,
+        input: &ToolcallInput,
+        taking: Taking,
+    ) -> Result<Option<ObjectId>> {
+        let call_id = &input.call_id;
+        if let Some(object) = state.session.object_in(call_id, &input.content) {
+            let waiting = state.sight.received.get_mut(call_id);
+            if let Some(waiting) = waiting {
+                waiting.retain(|one| *one != object);
+            }
+            return Ok(Some(object));
+        }
+        if let Some(object) = state.sight.expected(call_id) {
+            return Ok(Some(object));
+        }
+        let is_free = |id: &ObjectId| state.session.sets.index().contains(id) && !state.sight.pieces.knows(id);
+        let marked = ObjectId::repeated_toolcall(call_id, &fingerprint(input));
+        if is_free(&marked) {
+            return Ok(Some(marked));
+        }
+        let plain = ObjectId::toolcall(call_id);
+        if !is_free(&plain) {
+            return Ok(None);
+        }
+        if !taking.record {
+            return Ok(Some(plain));
+        }
+        // A call ID that comes again is another call, unless it is this very one.
+        let stored = self.store().get(&plain, AsOf::default()).await?;
+        let is_same = stored.is_some_and(|stored| {
+            stored.document.content() == Some(&input.content) && stored.document.text("tool") == Some(&input.tool)
+        });
+        Ok(is_same.then_some(plain))
+    }
+
+    /// The excerpts of a recorded output.
+    async fn excerpts_of(&self, object: &ObjectId) -> Result<Excerpts> {
+        let version = self.store().get(object, AsOf::default()).await?;
+        let document = version.map(|version| version.document);
+        let tool = document.as_ref().and_then(|document| document.text("tool")).unwrap_or_default();
+        let content = document.as_ref().and_then(|document| document.content());
+        Ok(content.map(|content| excerpts(tool, content)).unwrap_or_default())
+    }
+
+    /// The object whose text an output brings back, if it does.
+    async fn carried(
+        &self,
+        state: &State,
+        tool: &str,
+        args: &Map<String, Value>,
+        output: &str,
+    ) -> Result<Option<Carried>> {
+        let Some(object) = named_object(&state.session, tool, args) else { return Ok(None) };
+        let Some(text) = self.text_at(&object, None).await? else { return Ok(None) };
+        let whole = output.starts_with(&text);
+        Ok(Some(Carried { object, whole }))
+    }
+
+    /// The lines of a file that an output shows which brings back a read of it, or the file itself.
+    async fn lines_carried(&self, state: &mut State, carried: &Carried) -> Result<Option<ShownLines>> {
+        let Carried { object, whole: true } = carried else { return Ok(None) };
+        if state.session.is_toolcall(object) {
+            let lines = state.sight.pieces.lines_of(object).cloned();
+            if let Some(ShownLines { file, hash, .. }) = &lines
+                && state.session.hash_of(file) != Some(*hash)
+            {
+                // What told of the change may have left the model's sight since.
+                state.known.untell(file, *hash);
+            }
+            return Ok(lines);
+        }
+        let (Some(hash), Some(text)) = (state.session.hash_of(object), self.text_at(object, None).await?) else {
+            return Ok(None);
+        };
+        state.wrote(object);
+        Ok(Some(ShownLines { file: object.clone(), hash, first: 1, last: text.split('\n').count() }))
+    }
+
+    /// What a result tells the model of a file: the lines that a read shows, by comparing them with the version of that
+    /// moment; what a write or an edit has left.
+    async fn note_file(
+        &self,
+        state: &mut State,
+        call: &ObjectId,
+        input: &ToolcallInput,
+        args: &Map<String, Value>,
+        output: &str,
+    ) -> Result<Option<ShownLines>> {
+        let tool = input.tool.as_str();
+        let path = args.get("path").and_then(Value::as_str);
+        let Some(path) = path.filter(|_| matches!(tool, "read" | "write" | "edit")) else { return Ok(None) };
+        let Ok(place) = self.ground.paths.resolve(path.strip_prefix('@').unwrap_or(path)) else {
+            return Ok(None);
+        };
+        let file = file_id(&place.source);
+        let Some(tx) = state.session.catalog.get(call).map(|meta| meta.tx) else { return Ok(None) };
+        let at = AsOf { known: Some(Bound::Tx(tx)), valid_time: None };
+        let Some(version) = self.store().get(&file, at).await? else { return Ok(None) };
+        let (Some(text), Some(hash)) = (version.document.content(), version.document.source_hash()) else {
+            return Ok(None);
+        };
+        let has_written = tool != "read" && input.status == Status::Ok;
+        if has_written || tells_change(output, path) {
+            state.known.saw(&file, Some(hash), tx);
+            return Ok(None);
+        }
+        if tool != "read" {
+            return Ok(None);
+        }
+        let offset = args.get("offset").and_then(Value::as_u64).map(|n| n as usize);
+        let first = offset.unwrap_or(1).max(1);
+        let Some(last) = common_lines(text, first, output) else { return Ok(None) };
+        let lines = ShownLines { file, hash, first, last };
+        if self.is_all_new(state, &lines, text).await? {
+            state.known.saw(&lines.file, Some(hash), tx);
+        } else {
+            state.known.saw_some(&lines.file);
+        }
+        Ok(Some(lines))
+    }
+
+    /// Whether the model knows a version of a file once it has seen these lines of it: it knew no other one, or sees all
+    /// that is new.
+    async fn is_all_new(&self, state: &State, lines: &ShownLines, text: &str) -> Result<bool> {
+        let Some(known) = state.known.get(&lines.file).copied() else { return Ok(true) };
+        let sees_other = state.sight.pieces.held(&lines.file).any(|(_, hash)| hash != lines.hash);
+        if known.hash == Some(lines.hash) || !sees_other {
+            return Ok(true);
+        }
+        let old = self.text_at(&lines.file, Some(known.tx)).await?.unwrap_or_default();
+        Ok(differs_only_within(&old, text, lines.first, lines.last))
+    }
+}
+
+/// A result as a tool call: its arguments are those of the call that it answers.
+fn input_of(state: &State, message: &Value, text: &str) -> ToolcallInput {
+    let call_id = text_of(message, "toolCallId");
+    ToolcallInput {
+        call_id: call_id.to_owned(),
+        tool: match text_of(message, "toolName") {
+            "" => "unknown".to_owned(),
+            name => name.to_owned(),
+        },
+        args: state.sight.open_calls.get(call_id).cloned().unwrap_or_default(),
+        args_display: None,
+        content: text.to_owned(),
+        status: if message.get("isError") == Some(&Value::Bool(true)) { Status::Fail } else { Status::Ok },
+        file_refs: Vec::new(),
+        parent: None,
+    }
+}

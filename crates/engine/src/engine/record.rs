@@ -1,0 +1,470 @@
+//! Recording what the agent does: tool calls, files, and the turns of the chat (SSOT 2.5, 5.6, 5.7).
+//!
+//! Architecture invariant: calls that share a write have the outcome that each would have had alone, in the order of
+//! arrival. Where one of a group writes what another one touches, or one of them fails, they are carried out one by
+//! one.
+
+use std::collections::HashMap;
+
+use context_model::canonical::{self, MAX_DEPTH, flattened, is_deeper_than};
+use context_model::collapse::is_control;
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::index::Action;
+use context_model::object::{Document, Status, Toolcall};
+use context_store::{AsOf, StoreError};
+use serde_json::{Map, Value, json};
+
+use super::{Engine, Inner, State};
+use crate::files::index::{Entry, Eye, IndexResult, prepare};
+use crate::files::observed::Observed;
+use crate::files::seen::Seen;
+use crate::ground::Ground;
+use crate::ground::error::{EngineError, Result};
+use crate::ground::paths::Disk;
+use crate::session::Session;
+use crate::session::catalog::{Kind, Meta};
+use crate::session::commit::{Intent, Work};
+use crate::session::news;
+use crate::session::queue::{self, answered};
+
+/// A tool execution as the harness reports it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolcallInput {
+    /// The harness's call ID, verbatim; may be empty or repeated.
+    pub call_id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// The arguments as the model gave them.
+    pub args: Map<String, Value>,
+    /// A short form of the arguments for people.
+    pub args_display: Option<String>,
+    /// The complete output text.
+    pub content: String,
+    /// Whether the tool succeeded.
+    pub status: Status,
+    /// File objects that the caller knows to be concerned; the engine adds those it finds itself.
+    pub file_refs: Vec<ObjectId>,
+    /// The call ID of the call whose program made this one. Such a call's output goes to the program and not to the model:
+    /// it is recorded and found by search, and takes no place in pool, window and chat.
+    pub parent: Option<String>,
+}
+
+/// Something to record.
+pub(crate) enum Job {
+    /// A tool call, and the files that it shows.
+    Toolcall(Box<ToolcallInput>, Observed),
+    /// Files that were looked at.
+    Files(Vec<Seen>, Entry),
+}
+
+/// What became of a job.
+pub(crate) enum Done {
+    /// The tool call's object.
+    Toolcall(ObjectId),
+    /// What indexing did, in the order of the files.
+    Files(Vec<IndexResult>),
+}
+
+impl Engine {
+    /// Records a tool call: a `toolcall` object in index, pool and active set, part of the current turn; what
+    /// the window lets go becomes inactive; files that it read, wrote or named are indexed (SSOT 5.6, 5.7).
+    ///
+    /// A call that was recorded before with equal tool, arguments, content and status is the same object.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a call without a tool name; what the store reports.
+    pub async fn record_toolcall(&self, input: ToolcallInput) -> Result<ObjectId> {
+        if input.args.values().any(|value| is_deeper_than(value, MAX_DEPTH)) {
+            let wrong = format!("a tool call's arguments are nested at most {MAX_DEPTH} levels deep");
+            return Err(EngineError::Invalid(wrong));
+        }
+        self.inner.record(input, false).await
+    }
+
+    /// Starts a turn with a user's message, or adds the assistant's answer to the current one. The message is
+    /// kept as it is: content, and for an answer provider, model, usage and stop reason.
+    ///
+    /// Returns the number of turns.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a message whose role is neither `user` nor `assistant`; what the store reports.
+    pub async fn append_turn(&self, message: Value) -> Result<usize> {
+        let mut state = self.inner.lock().await?;
+        if message.get("role").and_then(Value::as_str) == Some("user") {
+            self.inner.refresh_at_turn(&mut state).await?;
+        }
+        self.inner.add_message(&mut state, &message).await?;
+        Ok(state.session.turns)
+    }
+
+    /// Records the system prompt; the same text again writes nothing.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn set_system_prompt(&self, text: &str) -> Result<()> {
+        let mut state = self.inner.lock().await?;
+        let session = self.inner.ground.session_id();
+        let add = |_: &mut Session, work: &mut Work| {
+            work.documents.push(Document::system_prompt(session, text));
+            Ok(())
+        };
+        self.inner.commit(&mut state, add).await
+    }
+}
+
+impl Inner {
+    /// Records a tool call together with what waits beside it; `soon` leaves fsync to [`Engine::settle`].
+    ///
+    /// # Errors
+    /// As [`Engine::record_toolcall`].
+    pub async fn record(&self, input: ToolcallInput, soon: bool) -> Result<ObjectId> {
+        self.check_open()?;
+        let job = self.toolcall_job(input).await?;
+        recorded(self.perform(job, soon).await?)
+    }
+
+    /// The same for a caller that has the state already.
+    ///
+    /// # Errors
+    /// As [`Engine::record_toolcall`].
+    pub async fn record_now(&self, state: &mut State, input: ToolcallInput) -> Result<ObjectId> {
+        let mut job = self.toolcall_job(input).await?;
+        recorded(self.perform_now(state, &mut job).await?)
+    }
+
+    /// The indexing protocol for files that were looked at, all in one transaction.
+    ///
+    /// # Errors
+    /// `CLOSED`; what the store reports.
+    pub async fn index(&self, seen: Vec<Seen>, entry: Entry) -> Result<Vec<IndexResult>> {
+        match self.perform(Job::Files(seen, entry), false).await? {
+            Done::Files(results) => Ok(results),
+            Done::Toolcall(_) => unreachable!("files were handed over"),
+        }
+    }
+
+    /// Adds a user's or an assistant's message to the chat.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for one that is neither, or too deeply nested; what the store reports.
+    pub async fn add_message(&self, state: &mut State, message: &Value) -> Result<()> {
+        let window = self.ground.options.window;
+        let is_user = message.get("role").and_then(Value::as_str) == Some("user");
+        let add = |session: &mut Session, work: &mut Work| {
+            work.chat.message(message)?;
+            if is_user {
+                session.collapse(window, work.chat.current_turn(), work);
+            }
+            Ok(())
+        };
+        self.commit(state, add).await
+    }
+
+    /// Takes a recorded call into the current turn, where the state that was restored does not have it: the
+    /// process ended between the call's result and the end of its turn.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn rejoin(&self, state: &mut State, id: &ObjectId) -> Result<()> {
+        let window = self.ground.options.window;
+        let join = |session: &mut Session, work: &mut Work| {
+            let is_control = session.catalog.get(id).is_some_and(
+                |meta| matches!(&meta.kind, Kind::Toolcall { tool, .. } if is_control(tool)),
+            );
+            session.join_turn(id, is_control, window, work);
+            Ok(())
+        };
+        self.commit(state, join).await
+    }
+
+    async fn toolcall_job(&self, mut input: ToolcallInput) -> Result<Job> {
+        if input.tool.is_empty() {
+            return Err(EngineError::Invalid("a tool call names its tool".into()));
+        }
+        for value in input.args.values_mut().filter(|value| is_deeper_than(value, MAX_DEPTH)) {
+            *value = flattened(value, MAX_DEPTH);
+        }
+        let ToolcallInput { tool, args, content, status, .. } = &input;
+        let observed = self.eye().observe(tool, args, content, *status).await?;
+        Ok(Job::Toolcall(Box::new(input), observed))
+    }
+
+    /// Carries out a job together with those that wait beside it.
+    ///
+    /// # Errors
+    /// The job's own: `CLOSED`, `INVALID_ARGUMENT`, what the store reports.
+    async fn perform(&self, job: Job, soon: bool) -> Result<Done> {
+        let mut answer = self.queue.push(job, soon);
+        // Callers get the state in the order in which they came, and the first one works for those behind it.
+        let mut state = match self.lock().await {
+            Ok(state) => state,
+            Err(closed) => {
+                self.queue.clear();
+                // Where the instance was closed in between, the job may have been carried out before that.
+                return answer.try_recv().unwrap_or(Err(closed));
+            }
+        };
+        loop {
+            if let Some(result) = answered(&mut answer) {
+                return result;
+            }
+            let group = self.queue.take();
+            state.session.soon = group.iter().all(|one| one.soon);
+            let (mut jobs, replies): (Vec<Job>, Vec<_>) = group.into_iter().map(|w| (w.job, w.reply)).unzip();
+            for (result, reply) in self.perform_all(&mut state, &mut jobs).await.into_iter().zip(replies) {
+                // A caller that has gone away needs no answer.
+                let _ = reply.send(result);
+            }
+        }
+    }
+
+    async fn perform_all(&self, state: &mut State, jobs: &mut [Job]) -> Vec<Result<Done>> {
+        if jobs.len() > 1
+            && let Ok(Some(done)) = self.carry_out(state, jobs).await
+        {
+            return done.into_iter().map(Ok).collect();
+        }
+        let mut results = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            results.push(self.perform_now(state, job).await);
+        }
+        results
+    }
+
+    /// Carries out one job by a transaction of its own.
+    async fn perform_now(&self, state: &mut State, job: &mut Job) -> Result<Done> {
+        let done = self.carry_out(state, std::slice::from_mut(job)).await?;
+        done.and_then(|mut done| done.pop())
+            .ok_or_else(|| StoreError::Unavailable("a job has no outcome; repeat it".into()).into())
+    }
+
+    /// Carries out jobs in one transaction. `None` where they depend on each other; all is as before then, as it
+    /// is after an error.
+    async fn carry_out(&self, state: &mut State, jobs: &mut [Job]) -> Result<Option<Vec<Done>>> {
+        let eye = self.eye();
+        let mut recording = Recording { eye: &eye, calls: Vec::new(), jobs };
+        let Ok((mut done, written)) = self.pursue(state, &mut recording).await? else { return Ok(None) };
+        correct(&mut done, &written);
+        for job in &*jobs {
+            for seen in job.seen() {
+                if let Disk::At(path) = &seen.place.disk {
+                    self.tracking.track(path, &seen.place.source);
+                    if !job.is_tracked() {
+                        self.tracking.due().seen(path);
+                    }
+                }
+            }
+            if let Job::Toolcall(_, observed) = job {
+                let written = observed.files.iter().filter(|(_, entry)| *entry == Entry::Written);
+                written.for_each(|(seen, _)| state.wrote(&seen.id));
+            }
+        }
+        Ok(Some(done))
+    }
+}
+
+impl State {
+    /// The model knows what it has written itself.
+    pub fn wrote(&mut self, file: &ObjectId) {
+        if let Some(meta) = self.session.catalog.get(file) {
+            let tx = meta.tx;
+            self.known.saw(file, self.session.hash_of(file), tx);
+        }
+    }
+}
+
+/// Jobs on their way into one transaction.
+struct Recording<'a> {
+    eye: &'a Eye,
+    jobs: &'a mut [Job],
+    /// For each tool call the ID of its object, and whether it is to be created.
+    calls: Vec<(ObjectId, bool)>,
+}
+
+/// The jobs depend on each other.
+struct Dependent;
+
+impl Intent for Recording<'_> {
+    type Outcome = Vec<Done>;
+    type Refusal = Dependent;
+
+    async fn ask(&mut self, ground: &Ground, session: &mut Session) -> Result<()> {
+        if self.jobs.iter().any(|job| job.seen().next().is_some()) {
+            news::refresh(ground, session).await?;
+            let ids: Vec<ObjectId> = self.jobs.iter().flat_map(Job::seen).map(|seen| seen.id.clone()).collect();
+            news::learn(ground, session, ids).await?;
+            self.eye.look_anew(session, self.jobs.iter_mut().flat_map(Job::seen_mut)).await?;
+        }
+        self.calls.clear();
+        for job in &*self.jobs {
+            if let Job::Toolcall(input, _) = job {
+                self.calls.push(object_of(ground, session, input).await?);
+            }
+        }
+        Ok(())
+    }
+
+    fn decide(
+        &mut self,
+        ground: &Ground,
+        session: &mut Session,
+        work: &mut Work,
+    ) -> Result<std::result::Result<Vec<Done>, Dependent>> {
+        let mut calls = std::mem::take(&mut self.calls).into_iter();
+        let mut done = Vec::with_capacity(self.jobs.len());
+        for job in &*self.jobs {
+            done.push(match job {
+                Job::Toolcall(input, observed) => {
+                    let Some((id, is_new)) = calls.next() else { unreachable!("each call was asked about") };
+                    let file_refs = observed.add(ground, session, work);
+                    add_toolcall(ground, session, input, file_refs, (&id, is_new), work);
+                    Done::Toolcall(id)
+                }
+                Job::Files(seen, entry) => {
+                    Done::Files(seen.iter().map(|one| prepare(ground, session, one, *entry, work)).collect())
+                }
+            });
+        }
+        Ok(if self.jobs.len() > 1 && depend(self.jobs, &done, work) { Err(Dependent) } else { Ok(done) })
+    }
+}
+
+/// Adds a tool call to a transaction in the making, and what its arrival does to the sets.
+fn add_toolcall(
+    ground: &Ground,
+    session: &mut Session,
+    input: &ToolcallInput,
+    mut file_refs: Vec<ObjectId>,
+    (id, is_new): (&ObjectId, bool),
+    work: &mut Work,
+) {
+    for file in &input.file_refs {
+        if !file_refs.contains(file) {
+            file_refs.push(file.clone());
+        }
+    }
+    if is_new {
+        work.expected.push((id.clone(), None));
+        let call = Toolcall {
+            tool: input.tool.clone(),
+            args: input.args.clone(),
+            args_display: input.args_display.clone(),
+            content: input.content.clone(),
+            status: input.status,
+            chat_ref: ground.chat_id.clone(),
+            file_refs,
+            parent: input.parent.as_deref().map(ObjectId::toolcall),
+        };
+        work.documents.push(Document::toolcall(id.clone(), call));
+        // The window decides over this call too, so it must be known before it is saved.
+        let kind = Kind::Toolcall { tool: input.tool.clone(), status: input.status };
+        session.catalog.put(id, Meta { kind, is_null: false, tx: session.seen });
+        work.ahead.push(id.clone());
+    } else if session.sets.index().contains(id) {
+        return;
+    }
+    if input.parent.is_some() {
+        session.sets.encounter(id, &mut work.change);
+    } else {
+        session.join_turn(id, is_control(&input.tool), ground.options.window, work);
+    }
+}
+
+/// The object ID of a call, and whether it is to be created: the harness's ID verbatim, unless the store has another call
+/// under it.
+async fn object_of(ground: &Ground, session: &mut Session, input: &ToolcallInput) -> Result<(ObjectId, bool)> {
+    let id = ObjectId::toolcall(&input.call_id);
+    // The cheap question first: most calls are new.
+    if ground.store().outlines(std::slice::from_ref(&id)).await? == [None] {
+        return Ok((id, true));
+    }
+    let stored = ground.store().get(&id, AsOf::default()).await?;
+    let is_same = stored.as_ref().is_none_or(|stored| {
+        let document = &stored.document;
+        document.content() == Some(&input.content)
+            && document.text("tool") == Some(&input.tool)
+            && document.text("status") == Some(input.status.as_str())
+            && document.field("args").and_then(Value::as_object) == Some(&input.args)
+    });
+    let id = if is_same { id } else { ObjectId::repeated_toolcall(&input.call_id, &fingerprint(input)) };
+    news::learn(ground, session, [id.clone()]).await?;
+    let is_new = session.catalog.get(&id).is_none();
+    Ok((id, is_new))
+}
+
+/// What tells two calls with the same ID apart.
+pub(crate) fn fingerprint(input: &ToolcallInput) -> Digest {
+    let ToolcallInput { tool, args, content, status, .. } = input;
+    let what = json!({ "tool": tool, "args": args, "content": content, "status": status.as_str() });
+    Digest::of(canonical::to_string(&what).as_bytes())
+}
+
+impl Job {
+    fn seen_mut(&mut self) -> impl Iterator<Item = &mut Seen> {
+        let (observed, files): (&mut [_], &mut [_]) = match self {
+            Self::Toolcall(_, observed) => (&mut observed.files, &mut []),
+            Self::Files(seen, _) => (&mut [], seen),
+        };
+        observed.iter_mut().map(|(seen, _)| seen).chain(files)
+    }
+
+    fn seen(&self) -> impl Iterator<Item = &Seen> {
+        let (observed, files): (&[_], &[_]) = match self {
+            Self::Toolcall(_, observed) => (&observed.files, &[]),
+            Self::Files(seen, _) => (&[], seen),
+        };
+        observed.iter().map(|(seen, _)| seen).chain(files)
+    }
+
+    /// Whether it comes of an event and not of somebody's look.
+    fn is_tracked(&self) -> bool {
+        matches!(self, Self::Files(_, Entry::Tracked))
+    }
+}
+
+impl queue::Job for Job {
+    fn bytes(&self) -> usize {
+        let content = if let Self::Toolcall(input, _) = self { input.content.len() } else { 0 };
+        content + self.seen().map(Seen::bytes).sum::<usize>()
+    }
+}
+
+/// Whether one job of a group writes an object that another one touches.
+fn depend(jobs: &[Job], done: &[Done], work: &Work) -> bool {
+    let mut touched: HashMap<&ObjectId, usize> = HashMap::new();
+    for (number, (job, done)) in jobs.iter().zip(done).enumerate() {
+        let call = if let Done::Toolcall(id) = done { Some(id) } else { None };
+        for id in job.seen().map(|seen| &seen.id).chain(call) {
+            // The number of jobs cannot be reached by one of them, so it says "several".
+            touched
+                .entry(id)
+                .and_modify(|by| {
+                    if *by != number {
+                        *by = jobs.len();
+                    }
+                })
+                .or_insert(number);
+        }
+    }
+    work.documents.iter().any(|document| touched.get(document.id()) == Some(&jobs.len()))
+}
+
+/// Another client may have written the same in this very moment; then nothing was written here.
+fn correct(done: &mut [Done], written: &[(ObjectId, bool)]) {
+    for (id, _) in written.iter().filter(|(_, written)| !written) {
+        for one in done.iter_mut() {
+            let Done::Files(results) = one else { continue };
+            for result in results.iter_mut().filter(|result| result.id == *id) {
+                result.action = Action::Unchanged;
+            }
+        }
+    }
+}
+
+fn recorded(done: Done) -> Result<ObjectId> {
+    match done {
+        Done::Toolcall(id) => Ok(id),
+        Done::Files(_) => unreachable!("a tool call was handed over"),
+    }
+}

@@ -1,0 +1,93 @@
+//! What two texts of a file have in common, and how their difference is told.
+
+use similar::{ChangeTag, TextDiff};
+
+/// Texts above this many bytes are announced without counting their changed lines.
+const MAX_COUNTED: usize = 512 * 1024;
+
+/// A unified diff with three lines of context; empty where the texts are equal.
+pub(crate) fn unified(old: &str, new: &str, old_name: &str, new_name: &str) -> String {
+    if old == new {
+        return String::new();
+    }
+    TextDiff::from_lines(old, new).unified_diff().context_radius(3).header(old_name, new_name).to_string()
+}
+
+/// `+12 -4`: how many lines came and went.
+pub(crate) fn counted(old: &str, new: &str) -> String {
+    if old.len().max(new.len()) > MAX_COUNTED {
+        return "changed".to_owned();
+    }
+    let diff = TextDiff::from_lines(old, new);
+    let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
+    format!("+{} -{}", count(ChangeTag::Insert), count(ChangeTag::Delete))
+}
+
+/// The last line of a text, counted from 1, up to which an output shows it from line `first` on; `None` where
+/// it does not show even that one.
+pub(crate) fn common_lines(text: &str, first: usize, output: &str) -> Option<usize> {
+    let mut shown = output.split('\n');
+    let mut last = None;
+    for (number, line) in text.split('\n').enumerate().skip(first - 1) {
+        if shown.next() != Some(line) {
+            break;
+        }
+        last = Some(number + 1);
+    }
+    last
+}
+
+/// Whether all that differs between two texts lies within these lines of the new one, counted from 1 and both included.
+pub(crate) fn differs_only_within(old: &str, new: &str, first: usize, last: usize) -> bool {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());
+    let before = first.saturating_sub(1);
+    let after = new.len().saturating_sub(last);
+    before + after <= old.len()
+        && before + after <= new.len()
+        && old[..before] == new[..before]
+        && old[old.len() - after..] == new[new.len() - after..]
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[test]
+    fn what_an_output_shows_is_found_by_comparing_lines() {
+        let text = "a\nb\nc\nd\n";
+        assert_eq!(common_lines(text, 1, "a\nb\nc\nd\n"), Some(5));
+        assert_eq!(
+            common_lines(text, 1, "a\nb\n\n[2 more lines in file. Use offset=3 to continue.]"),
+            Some(2)
+        );
+        assert_eq!(common_lines(text, 2, "b\nc"), Some(3));
+        assert_eq!(common_lines(text, 1, "[Line 1 is 60KB]"), None);
+        assert_eq!(common_lines(text, 9, "x"), None);
+    }
+
+    #[test]
+    fn changed_lines_are_counted() {
+        assert_eq!(counted("a\nb\nc\n", "a\nx\ny\nc\n"), "+2 -1");
+    }
+
+    #[rstest]
+    #[case::within("a\nb\nc", "a\nx\nc", 2, 2, true)]
+    #[case::grown_within("a\nb\nc", "a\nx\ny\nc", 2, 3, true)]
+    #[case::shrunk_within("a\nb\nb\nc", "a\nb\nc", 2, 2, true)]
+    #[case::before("a\nb\nc", "x\nb\nc", 2, 3, false)]
+    #[case::after("a\nb\nc", "a\nb\nx", 1, 2, false)]
+    #[case::removed_behind("a\nb\nc", "a\nb", 1, 1, false)]
+    #[case::equal("a\nb", "a\nb", 1, 1, true)]
+    #[case::all_of_it("a", "b\nc", 1, 2, true)]
+    fn a_difference_within_lines(
+        #[case] old: &str,
+        #[case] new: &str,
+        #[case] first: usize,
+        #[case] last: usize,
+        #[case] within: bool,
+    ) {
+        assert_eq!(differs_only_within(old, new, first, last), within);
+    }
+}

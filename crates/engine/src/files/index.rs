@@ -1,0 +1,182 @@
+//! The indexing protocol (SSOT 5.6): from a look at a file to a version of its object and its place in the sets.
+
+use std::convert::identity;
+use std::sync::Arc;
+
+use camino::Utf8Path;
+use context_model::id::ObjectId;
+use context_model::index::{Action, Observation, decide};
+use context_model::time::TxId;
+
+use super::reading::{self, FileState};
+use super::seen::Seen;
+use super::tracking::Tracking;
+use crate::ground::Ground;
+use crate::ground::blocking::blocking;
+use crate::ground::error::{EngineError, Result};
+use crate::ground::paths::{Disk, Place};
+use crate::session::Session;
+use crate::session::catalog::Meta;
+use crate::session::commit::Work;
+
+/// What indexing did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexResult {
+    /// The object.
+    pub id: ObjectId,
+    /// What happened to it.
+    pub action: Action,
+    /// Why the object has no text, as the end of a sentence "the file …"; `None` where it has.
+    pub reason: Option<String>,
+}
+
+/// How an observed file enters the session (SSOT 5.6, step 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// The agent read it: pool and active set.
+    Read,
+    /// The agent wrote it: pool; an active one stays active.
+    Written,
+    /// A shell command read or wrote it: pool.
+    Touched,
+    /// Only its path was seen: pool.
+    Discovered,
+    /// The agent's harness says that it is gone: index.
+    Gone,
+    /// A tracker or a resume saw it: the sets stay, and what the session has not encountered is left alone.
+    Tracked,
+}
+
+/// What looks at files: the client's paths, its tracker, and how much text it keeps.
+#[derive(Clone)]
+pub(crate) struct Eye {
+    pub ground: Arc<Ground>,
+    pub tracking: Arc<Tracking>,
+}
+
+impl Eye {
+    /// Reads a file, or sorts the bytes that a tool has read. With it comes [`Ground::newest`] from before the look, as
+    /// [`Seen::of`] wants it; `None` for what a tool has read.
+    pub async fn look(&self, place: &Place, content: Option<Vec<u8>>) -> Result<(FileState, Option<TxId>)> {
+        let limit = self.ground.options.max_text_bytes;
+        if let Some(bytes) = content {
+            return Ok((FileState::of_bytes(bytes, limit), None));
+        }
+        let since = self.ground.newest();
+        let state = match self.attach(place) {
+            Ok(path) => {
+                let path = path.to_owned();
+                blocking(&place.agent_path, move || reading::read(&path, limit)).await?
+            }
+            Err(state) => state,
+        };
+        Ok((state, Some(since)))
+    }
+
+    /// The same on this thread.
+    pub fn look_now(&self, place: &Place) -> (FileState, Option<TxId>) {
+        let since = self.ground.newest();
+        let limit = self.ground.options.max_text_bytes;
+        let state = self.attach(place).map_or_else(identity, |path| reading::read(path, limit));
+        (state, Some(since))
+    }
+
+    /// Tracks a file that is about to be read; what is known of one that can't be read without looking at it.
+    fn attach<'p>(&self, place: &'p Place) -> std::result::Result<&'p Utf8Path, FileState> {
+        let unreadable = |reason: &str| Err(FileState::Unreadable { reason: reason.into() });
+        match &place.disk {
+            Disk::At(path) => {
+                self.tracking.track(path, &place.source);
+                Ok(path)
+            }
+            Disk::Inside => Err(FileState::Unreachable),
+            Disk::Escapes => unreadable("is behind a symbolic link that leaves its mount"),
+            Disk::Own => unreadable("belongs to the store itself"),
+        }
+    }
+
+    /// Looks once more at files of which a version has been stored since they were looked at: that version may be the
+    /// newer one, and what was seen here would take its place for good.
+    ///
+    /// # Errors
+    /// `IO` where a look panicked.
+    pub async fn look_anew<'a>(
+        &self,
+        session: &Session,
+        seen: impl Iterator<Item = &'a mut Seen>,
+    ) -> Result<()> {
+        for one in seen {
+            if session.catalog.get(&one.id).is_some_and(|latest| one.is_older_than(latest)) {
+                let (state, since) = self.look(&one.place, None).await?;
+                *one = one.again(state, since);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Decides what an observation means and adds it to a transaction in the making. The catalog has what the store
+/// knows of the file.
+pub(crate) fn prepare(
+    ground: &Ground,
+    session: &mut Session,
+    one: &Seen,
+    entry: Entry,
+    work: &mut Work,
+) -> IndexResult {
+    let id = one.id.clone();
+    if entry == Entry::Tracked && !session.sets.index().contains(&id) {
+        return IndexResult { id, action: Action::Unchanged, reason: one.reason.clone() };
+    }
+    let latest = session.catalog.get(&id);
+    let current = latest.and_then(Meta::current);
+    let action = decide(current, one.observation);
+    let result = IndexResult { id: id.clone(), action, reason: one.reason.clone() };
+    if action != Action::Unchanged {
+        let document = one.version();
+        let is_discovery = action == Action::Created && one.observation == Observation::Discovered;
+        // A discovery must not overwrite what another client read in this very moment, nor an older look a newer one.
+        if (is_discovery || one.is_look()) && !work.expected.iter().any(|(expected, _)| *expected == id) {
+            work.expected.push((id.clone(), latest.map(|meta| meta.tx)));
+        }
+        if !work.documents.contains(&document) {
+            work.documents.push(document);
+        }
+    } else if current.is_none() {
+        // Gone, and never known: there is no object to put into a set.
+        return result;
+    }
+    match entry {
+        Entry::Read => session.sets.activate(&id, &mut work.change),
+        Entry::Written | Entry::Touched | Entry::Discovered => session.sets.promote(&id, &mut work.change),
+        Entry::Gone => session.sets.encounter(&id, &mut work.change),
+        Entry::Tracked => return result,
+    }
+    note_display(ground, session, &id, &one.place, work);
+    result
+}
+
+/// The path of a file as the agent knows it.
+pub(crate) fn display_of(ground: &Ground, session: &Session, id: &ObjectId) -> String {
+    let source = session.catalog.get(id).and_then(Meta::file);
+    match (session.catalog.display(id), source) {
+        (Some(path), _) => path.to_owned(),
+        (None, Some(source)) => ground.paths.display(source),
+        (None, None) => id.to_string(),
+    }
+}
+
+/// The error of a path without a file that could be indexed.
+pub(crate) fn refusal(path: &str, state: &FileState) -> EngineError {
+    let reason = state.reason().unwrap_or("can't be indexed");
+    EngineError::Io { path: path.to_owned(), reason: format!("the file {reason}") }
+}
+
+/// Keeps the agent's own path of a file with the session, where it is not the one that would be shown.
+fn note_display(ground: &Ground, session: &Session, id: &ObjectId, place: &Place, work: &mut Work) {
+    let new = work.displays.iter().rev().find(|(of, _)| of == id).map(|(_, path)| path.as_str());
+    let by_default = ground.paths.display(&place.source);
+    if new.or(session.catalog.display(id)).unwrap_or(&by_default) != place.agent_path {
+        work.show_as(session, id, &place.agent_path);
+    }
+}

@@ -1,0 +1,131 @@
+//! Looking at many files at once (SSOT 5.6): some threads read and hash while another one writes.
+
+use std::collections::{HashMap, HashSet};
+use std::mem;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::source::FilesystemSource;
+use context_store::StoreError;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::index::{Eye, refusal};
+use super::seen::{Seen, file_id};
+use crate::ground::error::{EngineError, Result};
+
+/// How many threads read.
+const READERS: usize = 4;
+
+/// A thread hands over what it has read after so many files.
+const FILES: usize = 512;
+
+/// And after so many bytes of text: until it is written, all of it is in memory.
+const BYTES: usize = 4 << 20;
+
+/// Threads that read a list of files.
+pub(crate) struct Readers {
+    portions: mpsc::Receiver<Portion>,
+    running: JoinSet<()>,
+}
+
+impl Readers {
+    /// Starts to read. Of the files in `known`, by the hash of their bytes, only changed ones will make a version.
+    pub fn start(eye: Eye, paths: Arc<[String]>, known: HashMap<ObjectId, Digest>) -> Self {
+        let (sender, portions) = mpsc::channel(2);
+        let count = READERS.min(paths.len());
+        let reader =
+            Arc::new(Reader { eye, paths, next: AtomicUsize::new(0), known, taken: Mutex::default() });
+        let mut running = JoinSet::new();
+        for _ in 0..count {
+            let (reader, sender) = (Arc::clone(&reader), sender.clone());
+            running.spawn_blocking(move || reader.work(&sender));
+        }
+        Self { portions, running }
+    }
+
+    /// What one of the threads has read next; `None` once all is read.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE` where a thread has died.
+    pub async fn next(&mut self) -> Result<Option<Portion>> {
+        if let Some(portion) = self.portions.recv().await {
+            return Ok(Some(portion));
+        }
+        while let Some(ended) = self.running.join_next().await {
+            ended.map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        }
+        Ok(None)
+    }
+}
+
+/// What one thread has looked at, each with its path's place in the list.
+#[derive(Default)]
+pub(crate) struct Portion {
+    pub seen: Vec<(usize, Seen)>,
+    /// Files that the list names a second time: they are read once.
+    pub again: Vec<(usize, ObjectId)>,
+    pub refused: Vec<(usize, EngineError)>,
+    bytes: usize,
+}
+
+/// Reads files on several threads, each the next one that nobody has taken.
+struct Reader {
+    eye: Eye,
+    paths: Arc<[String]>,
+    next: AtomicUsize,
+    /// The files that the session knows. Of these, only changed ones make a version.
+    known: HashMap<ObjectId, Digest>,
+    /// The files that were taken already.
+    taken: Mutex<HashSet<FilesystemSource>>,
+}
+
+/// A path that was looked at.
+enum Looked {
+    Now(Box<Seen>),
+    /// Another one led to the same file.
+    Before(ObjectId),
+}
+
+impl Reader {
+    fn work(&self, portions: &mpsc::Sender<Portion>) {
+        let mut portion = Portion::default();
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(path) = self.paths.get(number) else { break };
+            match self.look(path) {
+                Ok(Looked::Now(seen)) => {
+                    portion.bytes += seen.bytes();
+                    portion.seen.push((number, *seen));
+                }
+                Ok(Looked::Before(id)) => portion.again.push((number, id)),
+                Err(error) => portion.refused.push((number, error)),
+            }
+            let count = portion.seen.len() + portion.again.len() + portion.refused.len();
+            if (count >= FILES || portion.bytes >= BYTES)
+                && portions.blocking_send(mem::take(&mut portion)).is_err()
+            {
+                // A write has failed, or nobody waits any more.
+                return;
+            }
+        }
+        let _ = portions.blocking_send(portion);
+    }
+
+    fn look(&self, path: &str) -> Result<Looked> {
+        let place = self.eye.ground.paths.resolve(path)?;
+        if !self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(place.source.clone()) {
+            return Ok(Looked::Before(file_id(&place.source)));
+        }
+        let (state, since) = self.eye.look_now(&place);
+        if !state.is_file() {
+            return Err(refusal(path, &state));
+        }
+        let Some(seen) = Seen::of(place, state, since) else { unreachable!("a file that was looked at") };
+        let hash = seen.observation.source_hash();
+        let is_known = hash.is_some() && self.known.get(&seen.id) == hash.as_ref();
+        Ok(Looked::Now(Box::new(if is_known { seen } else { seen.made() })))
+    }
+}

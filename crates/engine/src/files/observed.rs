@@ -1,0 +1,97 @@
+//! Files that a tool call read, wrote or named (SSOT 5.6): found by the engine, so that every harness gets it.
+
+use context_model::id::ObjectId;
+use context_model::observe::{self, Candidate, Kind};
+use context_model::object::Status;
+use serde_json::{Map, Value};
+
+use super::index::{Entry, Eye, prepare};
+use super::reading::FileState;
+use super::seen::Seen;
+use crate::ground::Ground;
+use crate::ground::blocking::blocking;
+use crate::ground::error::Result;
+use crate::ground::paths::Disk;
+use crate::session::Session;
+use crate::session::commit::Work;
+
+/// What a tool call shows of files, looked at on disk.
+#[derive(Default)]
+pub(crate) struct Observed {
+    pub files: Vec<(Seen, Entry)>,
+}
+
+impl Eye {
+    /// Looks at the files that a tool call concerns. What can't be looked at is left out: an observation is a
+    /// by-product and never makes a tool call fail.
+    pub async fn observe(
+        &self,
+        tool: &str,
+        args: &Map<String, Value>,
+        output: &str,
+        status: Status,
+    ) -> Result<Observed> {
+        let found = observe::observe(tool, args, output, status == Status::Ok);
+        if found.is_empty() {
+            return Ok(Observed::default());
+        }
+        // A shell command is not the agent's own read or write: it is looked at, and activates nothing.
+        let own = !tool.eq_ignore_ascii_case("bash");
+        let (read, written) =
+            if own { (Entry::Read, Entry::Written) } else { (Entry::Touched, Entry::Touched) };
+        let touched = [(found.reads, read), (found.writes, written), (found.discovered, Entry::Discovered)];
+        let eye = self.clone();
+        let files = blocking(tool, move || {
+            let candidates =
+                touched.into_iter().flat_map(|(list, entry)| list.into_iter().map(move |c| (c, entry)));
+            candidates.filter_map(|(candidate, entry)| eye.look_at(&candidate, entry)).collect::<Vec<_>>()
+        })
+        .await?;
+        Ok(Observed { files })
+    }
+
+    /// Looks at one candidate; `None` where there is no regular file that the client can see.
+    fn look_at(&self, candidate: &Candidate, entry: Entry) -> Option<(Seen, Entry)> {
+        let paths = &self.ground.paths;
+        let raw = candidate.path.strip_prefix('@').unwrap_or(&candidate.path);
+        let place = match &candidate.base {
+            Some(base) => paths.resolve_from(base, raw),
+            None => paths.resolve(raw),
+        }
+        .ok()?;
+        let Disk::At(path) = &place.disk else {
+            // Nothing of a sandbox can be looked at; a tool's own word for it is enough to know the path.
+            let certain = candidate.kind == Kind::Named && place.disk == Disk::Inside;
+            return certain.then(|| (Seen::discovered(place), Entry::Discovered));
+        };
+        if entry == Entry::Discovered {
+            let is_file = std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file());
+            return is_file.then(|| (Seen::discovered(place), entry));
+        }
+        let (state, since) = self.look_now(&place);
+        match state {
+            state if state.is_file() => Some((Seen::of(place, state, since)?, entry)),
+            // A command may have removed it: that matters where the file is known, and is decided there.
+            FileState::Gone if entry != Entry::Read => {
+                Some((Seen::of(place, FileState::Gone, since)?, Entry::Tracked))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Observed {
+    /// Adds what was observed to a transaction in the making, as [`prepare`] does. Returns the objects of the files.
+    pub fn add(&self, ground: &Ground, session: &mut Session, work: &mut Work) -> Vec<ObjectId> {
+        let mut ids = Vec::with_capacity(self.files.len());
+        for (seen, entry) in &self.files {
+            let result = prepare(ground, session, seen, *entry, work);
+            let exists = session.catalog.get(&result.id).is_some()
+                || work.documents.iter().any(|document| *document.id() == result.id);
+            if exists && !ids.contains(&result.id) {
+                ids.push(result.id);
+            }
+        }
+        ids
+    }
+}

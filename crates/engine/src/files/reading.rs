@@ -1,0 +1,201 @@
+//! Reading files that may be anything: pipes, devices, growing, replaced, endless, forbidden.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use camino::Utf8Path;
+use context_model::hash::{Digest, HashedText, Hasher, source_hash};
+use context_model::index::Observation;
+use rustix::fs::{Mode, OFlags};
+
+/// Files above this many bytes are not even hashed: reading them would hold up a turn.
+pub const MAX_HASHED_BYTES: u64 = 256 * 1024 * 1024;
+
+/// How often a file that changes while it is read is read again.
+const ATTEMPTS: usize = 5;
+
+/// What is at a path.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FileState {
+    /// A text file, whole.
+    Text(HashedText),
+    /// A regular file whose text is not kept.
+    NoText {
+        /// SHA-256 of its bytes.
+        hash: Digest,
+        /// Why, as the end of a sentence "the file …".
+        reason: String,
+    },
+    /// There is no such file, and its directory can be read: confirmed to be gone.
+    Gone,
+    /// There is no such file, and neither is its directory (or it can't be read): nothing is known.
+    Unreachable,
+    /// A regular file that is too large to take even its hash.
+    Oversized {
+        /// Why, as the end of a sentence "the file …".
+        reason: String,
+    },
+    /// Something is there that can't be read as a file.
+    Unreadable {
+        /// Why, as the end of a sentence "the file …".
+        reason: String,
+    },
+}
+
+impl FileState {
+    /// Sorts bytes that somebody else has read already.
+    #[must_use]
+    pub fn of_bytes(bytes: Vec<u8>, max_text_bytes: u64) -> Self {
+        let no_text = |bytes: &[u8], reason| Self::NoText { hash: source_hash(bytes), reason };
+        if bytes.len() as u64 > max_text_bytes {
+            return no_text(&bytes, too_large(max_text_bytes));
+        }
+        if bytes.contains(&0) {
+            return no_text(&bytes, "is not text (it has NUL bytes)".into());
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => Self::Text(HashedText::new(text)),
+            Err(error) => no_text(error.as_bytes(), "is not text (it is not valid UTF-8)".into()),
+        }
+    }
+
+    /// What the index decision is told, and the text where it is kept; `None` where nothing is known, so nothing may be
+    /// concluded.
+    #[must_use]
+    pub fn observation(self) -> Option<(Observation, Option<HashedText>)> {
+        match self {
+            Self::Text(text) => Some((Observation::Read(text.hash()), Some(text))),
+            Self::NoText { hash, .. } => Some((Observation::Read(hash), None)),
+            Self::Oversized { .. } => Some((Observation::Oversized, None)),
+            Self::Gone => Some((Observation::Deleted, None)),
+            Self::Unreadable { .. } => Some((Observation::Unreadable, None)),
+            Self::Unreachable => None,
+        }
+    }
+
+    /// Whether it is a regular file that could be looked at.
+    #[must_use]
+    pub fn is_file(&self) -> bool {
+        matches!(self, Self::Text(_) | Self::NoText { .. } | Self::Oversized { .. })
+    }
+
+    /// Why there is no text, as the end of a sentence "the file …"; `None` where there is.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Text(_) => None,
+            Self::NoText { reason, .. } | Self::Oversized { reason } | Self::Unreadable { reason } => {
+                Some(reason)
+            }
+            Self::Gone => Some("does not exist"),
+            Self::Unreachable => Some("can't be reached (its directory is missing or can't be read)"),
+        }
+    }
+}
+
+/// Reads a file whose path has no symbolic links left.
+///
+/// It is read again while it changes under the reader, so that hash and text belong to one state of it. A
+/// pipe, socket or device is never opened for reading in a way that could wait.
+#[must_use]
+pub fn read(path: &Utf8Path, max_text_bytes: u64) -> FileState {
+    for attempt in 1..=ATTEMPTS {
+        match read_once(path, max_text_bytes) {
+            Ok(Some(state)) => return state,
+            Ok(None) if attempt < ATTEMPTS => {}
+            Ok(None) => return FileState::Unreadable { reason: "changes faster than it can be read".into() },
+            Err(error) => return of_error(path, &error),
+        }
+    }
+    unreachable!("the last attempt returns")
+}
+
+/// `None` when the file moved on while it was read.
+fn read_once(path: &Utf8Path, max_text_bytes: u64) -> io::Result<Option<FileState>> {
+    let mut file = open(path)?;
+    let before = file.metadata()?;
+    if !before.is_file() {
+        return Ok(Some(FileState::Unreadable { reason: not_a_file(&before) }));
+    }
+    if before.len() > MAX_HASHED_BYTES {
+        return Ok(Some(FileState::Oversized { reason: too_large(MAX_HASHED_BYTES) }));
+    }
+    let state = if before.len() > max_text_bytes {
+        let mut hasher = Hasher::default();
+        io::copy(&mut (&mut file).take(MAX_HASHED_BYTES + 1), &mut hasher)?;
+        FileState::NoText { hash: hasher.finish(), reason: too_large(max_text_bytes) }
+    } else {
+        let mut bytes = Vec::with_capacity(usize::try_from(before.len()).unwrap_or(0).saturating_add(1));
+        (&mut file).take(max_text_bytes + 1).read_to_end(&mut bytes)?;
+        FileState::of_bytes(bytes, max_text_bytes)
+    };
+    let settled = stamp(&before) == stamp(&file.metadata()?) && is_still(path, &before);
+    Ok(settled.then_some(state))
+}
+
+/// Opens without waiting and without following any link, also none that was put into a directory's place since
+/// the path was resolved: in a sandbox that could lead to a file of the host.
+fn open(path: &Utf8Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, ResolveFlags, openat2};
+        use rustix::io::Errno;
+        match openat2(CWD, path.as_std_path(), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+            // An old kernel, or a container's filter that does not know the call.
+            Err(Errno::NOSYS | Errno::PERM) => {}
+            opened => return Ok(File::from(opened?)),
+        }
+    }
+    Ok(File::from(rustix::fs::open(path.as_std_path(), flags, Mode::empty())?))
+}
+
+fn stamp(metadata: &std::fs::Metadata) -> (u64, i64, i64, u64) {
+    use std::os::unix::fs::MetadataExt as _;
+    (metadata.len(), metadata.mtime(), metadata.mtime_nsec(), metadata.ino())
+}
+
+fn is_still(path: &Utf8Path, opened: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::symlink_metadata(path).is_ok_and(|now| now.ino() == opened.ino() && now.dev() == opened.dev())
+}
+
+fn of_error(path: &Utf8Path, error: &io::Error) -> FileState {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            let parent = path.parent().map_or(Path::new("/"), Utf8Path::as_std_path);
+            if std::fs::read_dir(parent).is_ok() { FileState::Gone } else { FileState::Unreachable }
+        }
+        io::ErrorKind::PermissionDenied => {
+            FileState::Unreadable { reason: "can't be read (permission denied)".into() }
+        }
+        _ if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            FileState::Unreadable { reason: "is behind a symbolic link that can't be followed".into() }
+        }
+        // A socket can't be opened at all.
+        _ if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
+            FileState::Unreadable { reason: "is not a regular file (a socket or device)".into() }
+        }
+        _ => FileState::Unreadable { reason: format!("can't be read ({error})") },
+    }
+}
+
+fn not_a_file(metadata: &std::fs::Metadata) -> String {
+    use std::os::unix::fs::FileTypeExt as _;
+    let kind = metadata.file_type();
+    let name = if kind.is_dir() {
+        "a directory"
+    } else if kind.is_fifo() {
+        "a named pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    };
+    format!("is not a regular file but {name}")
+}
+
+fn too_large(limit: u64) -> String {
+    format!("is larger than {} MiB", limit / 1024 / 1024)
+}

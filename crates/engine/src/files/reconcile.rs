@@ -1,0 +1,176 @@
+//! Comparing a session's files with the disk (SSOT 3.6): at a resume, where events were lost, and for clients that do not
+//! watch.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::source::FilesystemSource;
+use context_model::time::TxId;
+use context_store::{AsOf, Known, StoreError};
+
+use super::index::Eye;
+use super::reading::{self, FileState};
+use super::seen::{Seen, file_id};
+use super::stamps::{Stamp, StampNote, Stamps};
+use crate::ground::Ground;
+use crate::ground::error::Result;
+use crate::ground::paths::{Disk, Paths, Place};
+use crate::session::Session;
+use crate::session::catalog::Meta;
+
+/// How many threads read files while a session is reconciled. More than there are cores, because most of the
+/// time goes into waiting for a cold disk.
+const READERS: usize = 8;
+
+/// What a comparison of files with the disk brought to light.
+#[derive(Default)]
+pub(crate) struct Compared {
+    /// Files that are not as they are stored.
+    pub changed: Vec<Seen>,
+    /// Files of which nothing can be said, because their directory is missing or can't be read.
+    pub unreachable: Vec<Place>,
+}
+
+/// What is stored of the files of a session (or of those of them that are in `only`).
+pub(crate) fn stored_files(session: &Session, only: Option<&HashSet<ObjectId>>) -> Vec<Stored> {
+    let ids = session.sets.index().iter().filter(|id| only.is_none_or(|only| only.contains(*id)));
+    ids.filter_map(|id| Stored::of(session.catalog.get(id)?)).collect()
+}
+
+/// Compares files with the disk, and attaches trackers on the way. What can't be reached keeps its last version.
+///
+/// # Errors
+/// What the store reports.
+pub(crate) async fn compare_all(eye: &Eye, note: &StampNote, mut files: Vec<Stored>) -> Result<Compared> {
+    let mut found = Compared::default();
+    if files.is_empty() {
+        return Ok(found);
+    }
+    let ground = &eye.ground;
+    for stored in files.iter_mut().filter(|stored| stored.is_blank()) {
+        stored.only_discovered = !was_more(ground, stored).await?;
+    }
+    let stamps = note.read(ground).await?;
+    let since = ground.newest();
+    let shares = files.len().div_ceil(READERS).max(16);
+    let mut readers = Vec::new();
+    for share in files.chunks(shares) {
+        let (share, eye, stamps) = (share.to_vec(), eye.clone(), Arc::clone(&stamps));
+        readers.push(tokio::task::spawn_blocking(move || {
+            let paths = &eye.ground.paths;
+            let limit = eye.ground.options.max_text_bytes;
+            let compared = share.into_iter().map(|stored| {
+                let disk = paths.locate(&stored.source);
+                if let Disk::At(path) = &disk {
+                    eye.tracking.track(path, &stored.source);
+                }
+                compare(paths, disk, stored, (&stamps, since), limit)
+            });
+            compared.collect::<Vec<_>>()
+        }));
+    }
+    let mut fresh = Vec::new();
+    for reader in readers {
+        for outcome in reader.await.map_err(|e| StoreError::Unavailable(e.to_string()))? {
+            match outcome {
+                Outcome::Changed(seen) => found.changed.push(*seen),
+                Outcome::Read(id, hash, stamp) => fresh.push((id, (hash, stamp))),
+                Outcome::Unreachable(place) => found.unreachable.push(place),
+                Outcome::Same => {}
+            }
+        }
+    }
+    note.add(ground, &stamps, fresh).await?;
+    Ok(found)
+}
+
+/// Whether an object without content and hash had one in an earlier version: it was deleted, and not only
+/// discovered.
+async fn was_more(ground: &Ground, stored: &Stored) -> Result<bool> {
+    let before = AsOf { known: Some(Known::Tx(TxId(stored.tx.0.saturating_sub(1)))), valid_time: None };
+    Ok(ground.store().get(&file_id(&stored.source), before).await?.is_some())
+}
+
+/// What is stored of a file, as far as a comparison needs it.
+#[derive(Clone)]
+pub(crate) struct Stored {
+    source: FilesystemSource,
+    hash: Option<Digest>,
+    is_null: bool,
+    tx: TxId,
+    /// It has never been read.
+    only_discovered: bool,
+}
+
+impl Stored {
+    fn of(meta: &Meta) -> Option<Self> {
+        let current = meta.current()?;
+        let source = meta.file()?.clone();
+        let (hash, is_null) = (current.source_hash, current.is_null);
+        Some(Self { source, hash, is_null, tx: meta.tx, only_discovered: false })
+    }
+
+    /// Whether it is only discovered, or deleted, or too large.
+    fn is_blank(&self) -> bool {
+        self.is_null && self.hash.is_none()
+    }
+}
+
+/// What a comparison of a file with what is stored has shown.
+enum Outcome {
+    /// It is not as it is stored.
+    Changed(Box<Seen>),
+    /// It is as it is stored; it had to be read for that, and need not be the next time.
+    Read(ObjectId, Digest, Stamp),
+    /// Nothing can be said.
+    Unreachable(Place),
+    /// It is as it is stored.
+    Same,
+}
+
+/// What has changed at a place, if anything. A path that was only discovered stays so until it is read.
+fn compare(
+    paths: &Paths,
+    disk: Disk,
+    stored: Stored,
+    (stamps, since): (&Stamps, TxId),
+    limit: u64,
+) -> Outcome {
+    let Disk::At(path) = &disk else { return Outcome::Same };
+    if stored.only_discovered {
+        return Outcome::Same;
+    }
+    let id = file_id(&stored.source);
+    let stamp = Stamp::of(path);
+    if let (Some((hash, before)), Some(now)) = (stamps.get(&id), &stamp)
+        && stored.hash == Some(*hash)
+        && before == now
+    {
+        return Outcome::Same;
+    }
+    let state = reading::read(path, limit);
+    if state == FileState::Unreachable {
+        let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
+        return Outcome::Unreachable(place);
+    }
+    let same = match &state {
+        FileState::Text(text) => stored.hash == Some(text.hash()),
+        FileState::NoText { hash, .. } => stored.hash == Some(*hash),
+        FileState::Gone | FileState::Oversized { .. } => stored.is_blank(),
+        FileState::Unreachable | FileState::Unreadable { .. } => true,
+    };
+    if same {
+        let settled =
+            stamp.filter(|stamp| stamp.is_settled(SystemTime::now()) && Stamp::of(path) == Some(*stamp));
+        return match (stored.hash, settled) {
+            (Some(hash), Some(stamp)) if state.is_file() => Outcome::Read(id, hash, stamp),
+            _ => Outcome::Same,
+        };
+    }
+    let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
+    Seen::of(place, state, Some(since)).map_or(Outcome::Same, |seen| Outcome::Changed(Box::new(seen.made())))
+}
+

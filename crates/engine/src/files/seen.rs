@@ -1,0 +1,112 @@
+//! A file that was looked at and is to be indexed.
+
+use context_model::hash::{HashedText, identity_hash};
+use context_model::id::ObjectId;
+use context_model::index::Observation;
+use context_model::object::{Document, ObjectType};
+use context_model::source::{FilesystemSource, Source};
+use context_model::time::TxId;
+
+use super::reading::FileState;
+use crate::ground::paths::{Disk, Place};
+use crate::session::catalog::Meta;
+
+/// What was seen of a file.
+pub(crate) struct Seen {
+    /// The file's object.
+    pub id: ObjectId,
+    pub place: Place,
+    pub observation: Observation,
+    /// Why there is no text, as the end of a sentence "the file …"; `None` where there is.
+    pub reason: Option<String>,
+    /// The newest transaction that the client knew before it looked; `None` for what somebody else says.
+    since: Option<TxId>,
+    text: Text,
+}
+
+/// The text of a file that was read.
+enum Text {
+    /// As it was read; `None` where there is none or none is kept.
+    Read(Option<HashedText>),
+    /// In the version that it makes, if it makes one.
+    Made(Box<Document>),
+}
+
+impl Seen {
+    /// From what is at the file's place, and [`crate::ground::Ground::newest`] before this client looked at that; `None`
+    /// where nothing is known.
+    pub fn of(place: Place, state: FileState, since: Option<TxId>) -> Option<Self> {
+        let reason = state.reason().map(str::to_owned);
+        let (observation, text) = state.observation()?;
+        Some(Self { reason, since, text: Text::Read(text), ..Self::plain(place, observation) })
+    }
+
+    /// What is at the same place now.
+    pub fn again(&self, state: FileState, since: Option<TxId>) -> Self {
+        let place = || self.place.clone();
+        Self::of(place(), state, since).unwrap_or_else(|| Self::plain(place(), Observation::Unreadable))
+    }
+
+    /// Only the path was seen.
+    pub fn discovered(place: Place) -> Self {
+        Self::plain(place, Observation::Discovered)
+    }
+
+    /// The file is confirmed to be gone.
+    pub fn deleted(place: Place) -> Self {
+        Self { reason: Some("was deleted".to_owned()), ..Self::plain(place, Observation::Deleted) }
+    }
+
+    fn plain(place: Place, observation: Observation) -> Self {
+        let id = file_id(&place.source);
+        Self { id, place, observation, reason: None, since: None, text: Text::Read(None) }
+    }
+
+    /// Whether the file's latest version may be of what was on the disk later than this.
+    pub fn is_older_than(&self, latest: &Meta) -> bool {
+        self.is_look() && self.since.is_some_and(|since| latest.tx > since)
+    }
+
+    /// Whether this client has looked at the disk itself.
+    pub fn is_look(&self) -> bool {
+        matches!(self.place.disk, Disk::At(_)) && self.since.is_some()
+    }
+
+    /// Makes the version now, which takes as long as reading the file, and not when it is this client's turn to write.
+    #[must_use]
+    pub fn made(mut self) -> Self {
+        if let Text::Read(text) = self.text {
+            self.text = Text::Made(Box::new(version(&self.place.source, text, self.observation)));
+        }
+        self
+    }
+
+    /// The version that it makes, if it makes one.
+    pub fn version(&self) -> Document {
+        match &self.text {
+            Text::Made(version) => (**version).clone(),
+            Text::Read(text) => version(&self.place.source, text.clone(), self.observation),
+        }
+    }
+
+    /// The length of its text in bytes.
+    pub fn bytes(&self) -> usize {
+        let text = match &self.text {
+            Text::Made(version) => version.content(),
+            Text::Read(text) => text.as_ref().map(HashedText::text),
+        };
+        text.map_or(0, str::len)
+    }
+}
+
+fn version(source: &FilesystemSource, text: Option<HashedText>, observation: Observation) -> Document {
+    match text {
+        Some(text) => Document::text_file(source.clone(), text),
+        None => Document::file(source.clone(), None, observation.source_hash()),
+    }
+}
+
+/// The ID of the file object with this binding.
+pub(crate) fn file_id(source: &FilesystemSource) -> ObjectId {
+    ObjectId::sourced(identity_hash(ObjectType::File, Some(&Source::Filesystem(source.clone()))))
+}

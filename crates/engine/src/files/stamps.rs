@@ -1,0 +1,136 @@
+//! Stamps of files: what changes whenever a file's bytes do, so that a file need not be read to be compared.
+
+use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use camino::Utf8Path;
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_store::StoreError;
+
+use crate::ground::Ground;
+use crate::ground::error::Result;
+
+/// So many seconds after its last change a file counts as settled.
+const SETTLED_SECONDS: i64 = 2;
+
+/// What changes whenever a file's bytes do: two equal stamps of settled files mean equal bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// Seconds and nanoseconds of the last change of the bytes, and of the inode, which no program can set.
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    /// The stamp of the regular file at a path.
+    #[must_use]
+    pub fn of(path: &Utf8Path) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt as _;
+        let found = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+        Some(Self {
+            device: found.dev(),
+            inode: found.ino(),
+            size: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        })
+    }
+
+    /// Whether a write from now on is sure to get another stamp: clocks of file systems are coarse, and a file
+    /// that was written this very moment could be written once more within the same tick.
+    #[must_use]
+    pub fn is_settled(&self, now: SystemTime) -> bool {
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs().cast_signed());
+        self.modified.0.max(self.changed.0) + SETTLED_SECONDS < now
+    }
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { device, inode, size, modified, changed } = self;
+        write!(f, "{device} {inode} {size} {} {} {} {}", modified.0, modified.1, changed.0, changed.1)
+    }
+}
+
+impl FromStr for Stamp {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
+        let mut parts = text.split(' ');
+        let mut unsigned = || parts.next().unwrap_or_default().parse();
+        let (device, inode, size) = (unsigned()?, unsigned()?, unsigned()?);
+        let mut signed = || parts.next().unwrap_or_default().parse();
+        Ok(Self { device, inode, size, modified: (signed()?, signed()?), changed: (signed()?, signed()?) })
+    }
+}
+
+/// Files by their object: the hash of their bytes, and the stamp that they had then.
+pub(crate) type Stamps = HashMap<ObjectId, (Digest, Stamp)>;
+
+/// The stamps that comparisons of a session's files have left; a note of this client's place in the store.
+#[derive(Default)]
+pub(crate) struct StampNote(Mutex<Option<Arc<Stamps>>>);
+
+impl StampNote {
+    /// The stamps of earlier comparisons, of this process and of those before it.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn read(&self, ground: &Ground) -> Result<Arc<Stamps>> {
+        if let Some(known) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(Arc::clone(known));
+        }
+        let note = ground.store().note(&name(ground)).await?.unwrap_or_default();
+        let line = |line: &str| {
+            let (id, rest) = line.split_once(' ')?;
+            let (hash, stamp) = rest.split_once(' ')?;
+            Some((ObjectId::new(id), (hash.parse().ok()?, stamp.parse().ok()?)))
+        };
+        let stamps = Arc::new(note.lines().filter_map(line).collect::<Stamps>());
+        self.keep(&stamps);
+        Ok(stamps)
+    }
+
+    /// Adds stamps to those that were known.
+    ///
+    /// # Errors
+    /// What the store reports, but for `STORE_FULL`: the files are read once more at the next resume, which is no reason
+    /// to refuse the session.
+    pub async fn add(
+        &self,
+        ground: &Ground,
+        known: &Stamps,
+        fresh: Vec<(ObjectId, (Digest, Stamp))>,
+    ) -> Result<()> {
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let mut all = known.clone();
+        all.extend(fresh);
+        let mut text = String::with_capacity(all.len() * 220);
+        for (id, (hash, stamp)) in &all {
+            // Writing to a String can't fail.
+            let _ = writeln!(text, "{id} {hash} {stamp}");
+        }
+        self.keep(&Arc::new(all));
+        match ground.store().set_note(&name(ground), &text).await {
+            Err(StoreError::Full(_)) => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
+    fn keep(&self, stamps: &Arc<Stamps>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(stamps));
+    }
+}
+
+fn name(ground: &Ground) -> String {
+    format!("stamps:{}", ground.session_object)
+}

@@ -1,0 +1,244 @@
+//! The tracker of a session's files (SSOT 5.8, 5.9): what it tracks, who listens, and which files wait for a look.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use context_model::id::ObjectId;
+use context_model::index::Action;
+use context_model::source::FilesystemSource;
+use context_watch::{NotifyTracker, Sink, Touch, Tracker, WatchError};
+
+use super::due::Due;
+use super::seen::file_id;
+use crate::ground::Ground;
+use crate::ground::paths::Paths;
+
+/// Something that happened to a file of the session outside the agent's own calls: a tracker saw it, or another
+/// client wrote a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileEvent {
+    /// The object; `None` for a warning about tracking as such.
+    pub id: Option<ObjectId>,
+    /// The path as the agent sees it; the warning's text for a warning.
+    pub path: String,
+    /// What happened.
+    pub kind: FileEventKind,
+}
+
+/// What happened to a tracked file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileEventKind {
+    /// It may have changed; it is read now, and what that shows follows. Only for [`crate::Engine::subscribe_touches`].
+    Touched,
+    /// A version was written, with this action.
+    Indexed(Action),
+    /// The file can't be reached any more; its last version stays (SSOT 5.9).
+    Orphaned,
+    /// Tracking is restricted; `path` says how, and what to do.
+    Warning,
+}
+
+type Listener = Arc<dyn Fn(&FileEvent) + Send + Sync>;
+
+/// The tracker of one session, and what it tracks.
+pub(crate) struct Tracking {
+    wanted: bool,
+    /// Bytes a second; see [`crate::Options::pace`].
+    pace: u64,
+    tracker: Mutex<Option<Arc<dyn Tracker>>>,
+    attached: Arc<Attached>,
+    pub listeners: Listeners,
+    /// Warnings that came before anybody listened.
+    early: Mutex<Vec<FileEvent>>,
+    due: Mutex<Due>,
+    /// When somebody wakes up to look at files that rest.
+    wakes: Mutex<Option<Instant>>,
+}
+
+/// What is tracked, and who is told before it is read. Apart from the tracker, so that its thread can hold it.
+#[derive(Default)]
+pub(crate) struct Attached {
+    files: Mutex<HashMap<Utf8PathBuf, FilesystemSource>>,
+    pub listeners: Listeners,
+}
+
+impl Tracking {
+    pub fn new(wanted: bool, pace: u64) -> Self {
+        Self {
+            wanted,
+            pace,
+            tracker: Mutex::default(),
+            attached: Arc::default(),
+            listeners: Listeners::default(),
+            early: Mutex::default(),
+            due: Mutex::default(),
+            wakes: Mutex::default(),
+        }
+    }
+
+    /// Starts the tracker. Without one the session works all the same: reads and resumes index.
+    pub fn start(&self, ground: &Ground, sink: Box<dyn Sink>) {
+        if !self.wanted {
+            return;
+        }
+        let started = match &ground.options.tracker {
+            Some(start) => start(sink),
+            None => {
+                // A flush proves itself by an event in a directory of our own; without one it costs a rescan.
+                let own = ground.store().files().into_iter().next();
+                let marker_directory =
+                    own.and_then(|file| Utf8PathBuf::from_path_buf(file.parent()?.join("watch")).ok());
+                let options = context_watch::Options { marker_directory, ..context_watch::Options::default() };
+                NotifyTracker::start(options, sink).map(|tracker| Arc::new(tracker) as Arc<dyn Tracker>)
+            }
+        };
+        match started {
+            Ok(tracker) => *locked(&self.tracker) = Some(tracker),
+            Err(error) => self.warn(format!("files are not watched: {error}")),
+        }
+    }
+
+    /// What the tracker's thread tells listeners before a file is read.
+    pub fn touch(&self, paths: Paths) -> Touch {
+        let attached = Arc::clone(&self.attached);
+        Box::new(move |path| {
+            if attached.listeners.is_empty() {
+                return;
+            }
+            let Some(source) = locked(&attached.files).get(path).cloned() else { return };
+            let (id, path) = (Some(file_id(&source)), paths.display(&source));
+            attached.listeners.tell(&FileEvent { id, path, kind: FileEventKind::Touched });
+        })
+    }
+
+    /// Attaches a file that somebody is about to look at. Must come before the look, so that no change in between is
+    /// missed.
+    pub fn track(&self, path: &Utf8Path, source: &FilesystemSource) {
+        let Some(tracker) = locked(&self.tracker).clone() else { return };
+        if locked(&self.attached.files).insert(path.to_owned(), source.clone()).is_some() {
+            return;
+        }
+        if let Err(error) = tracker.track(path)
+            && error != WatchError::Closed
+        {
+            tracing::warn!(%error, "a file is not watched");
+        }
+    }
+
+    /// The source of a tracked file.
+    pub fn source_at(&self, path: &Utf8Path) -> Option<FilesystemSource> {
+        locked(&self.attached.files).get(path).cloned()
+    }
+
+    /// All tracked files.
+    pub fn files(&self) -> Vec<(Utf8PathBuf, FilesystemSource)> {
+        locked(&self.attached.files).iter().map(|(path, source)| (path.clone(), source.clone())).collect()
+    }
+
+    /// The files that wait for a look.
+    pub fn due(&self) -> MutexGuard<'_, Due> {
+        locked(&self.due)
+    }
+
+    /// How long a file of so many bytes rests after a version.
+    pub fn rest(&self, bytes: usize) -> Duration {
+        if self.pace == 0 { Duration::ZERO } else { Duration::from_secs_f64(bytes as f64 / self.pace as f64) }
+    }
+
+    /// When to wake up for files that rest, where nobody does so before that yet.
+    pub fn wake_at(&self) -> Option<Instant> {
+        let next = self.due().next()?;
+        let mut wakes = locked(&self.wakes);
+        if wakes.is_some_and(|at| at <= next) {
+            return None;
+        }
+        *wakes = Some(next);
+        Some(next)
+    }
+
+    /// Whoever woke up at this moment has done so.
+    pub fn woke(&self, at: Instant) {
+        let mut wakes = locked(&self.wakes);
+        if *wakes == Some(at) {
+            *wakes = None;
+        }
+    }
+
+    pub async fn flush(&self) {
+        let Some(tracker) = locked(&self.tracker).clone() else { return };
+        // Fails only when the tracker is closed meanwhile, and then there is nothing to wait for.
+        let _closed = tokio::task::spawn_blocking(move || tracker.flush().wait()).await;
+    }
+
+    pub async fn close(&self) {
+        let Some(tracker) = locked(&self.tracker).take() else { return };
+        let _joined = tokio::task::spawn_blocking(move || tracker.close()).await;
+        self.listeners.clear();
+        self.attached.listeners.clear();
+    }
+
+    /// Tells the person of a restriction; kept for the first listener where there is none yet.
+    pub fn warn(&self, text: String) {
+        let event = FileEvent { id: None, path: text, kind: FileEventKind::Warning };
+        if self.listeners.is_empty() {
+            locked(&self.early).push(event);
+        } else {
+            self.listeners.tell(&event);
+        }
+    }
+
+    /// Adds a listener, which first hears what nobody has heard. Returns the number to remove it with.
+    pub fn listen(&self, listener: Listener) -> u64 {
+        for event in locked(&self.early).drain(..) {
+            listener(&event);
+        }
+        self.listeners.add(listener)
+    }
+
+    /// Those who are told before a file is read.
+    pub fn touch_listeners(&self) -> &Listeners {
+        &self.attached.listeners
+    }
+}
+
+/// Listeners by the number to unsubscribe with.
+#[derive(Default)]
+pub(crate) struct Listeners {
+    all: Mutex<Vec<(u64, Listener)>>,
+    /// Numbers are given once: ending a subscription twice must not end somebody else's.
+    next: AtomicU64,
+}
+
+impl Listeners {
+    pub fn add(&self, listener: Listener) -> u64 {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        locked(&self.all).push((number, listener));
+        number
+    }
+
+    pub fn remove(&self, number: u64) {
+        locked(&self.all).retain(|(n, _)| *n != number);
+    }
+
+    fn clear(&self) {
+        locked(&self.all).clear();
+    }
+
+    fn is_empty(&self) -> bool {
+        locked(&self.all).is_empty()
+    }
+
+    /// Calls each listener without the lock, so that it may subscribe and unsubscribe.
+    pub fn tell(&self, event: &FileEvent) {
+        let all: Vec<Listener> = locked(&self.all).iter().map(|(_, listener)| Arc::clone(listener)).collect();
+        all.iter().for_each(|listener| listener(event));
+    }
+}
+
+/// A poisoned lock only means that a listener panicked; the data behind it is whole.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

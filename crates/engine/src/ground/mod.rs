@@ -1,0 +1,105 @@
+//! What never changes while a session is open, and one number: the newest transaction that this client has heard of.
+
+pub mod blocking;
+pub mod error;
+pub mod options;
+pub mod paths;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use context_model::hash::Digest;
+use context_model::id::{ObjectId, SessionId};
+use context_model::time::TxId;
+use context_store::Store;
+
+use error::{EngineError, Result};
+use options::Options;
+use paths::Paths;
+
+/// What every room stands on: the store, the options, the agent's paths, and the IDs of the session's own objects.
+pub(crate) struct Ground {
+    pub options: Options,
+    pub paths: Paths,
+    pub session_object: ObjectId,
+    pub chat_id: ObjectId,
+    pub prompt_id: ObjectId,
+    newest: AtomicU64,
+}
+
+impl Ground {
+    /// Checks the options and works out which namespace unmapped paths belong to (SSOT 5.2 to 5.4).
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for options that contradict themselves; what the store reports.
+    pub async fn new(options: Options) -> Result<Self> {
+        let shares = options.watch_unmapped.unwrap_or(options.mounts.is_empty());
+        let paths = Paths::new(
+            &options.cwd,
+            options.home.clone(),
+            namespace(&options, shares).await?,
+            &options.mounts,
+            shares,
+            options.detect_devices,
+        )?
+        .without(options.store.files());
+        let session = &options.session_id;
+        Ok(Self {
+            session_object: ObjectId::session(session),
+            chat_id: ObjectId::chat(session),
+            prompt_id: ObjectId::system_prompt(session),
+            paths,
+            newest: AtomicU64::new(0),
+            options,
+        })
+    }
+
+    pub fn store(&self) -> &dyn Store {
+        &*self.options.store
+    }
+
+    pub fn session_id(&self) -> &SessionId {
+        &self.options.session_id
+    }
+
+    /// The newest transaction that this client has written or read of. Ask before looking at a file: a version newer than
+    /// this may be newer than what the look shows.
+    pub fn newest(&self) -> TxId {
+        TxId(self.newest.load(Ordering::Acquire))
+    }
+
+    /// Takes note of a transaction that this client has written or read of.
+    pub fn heard_of(&self, tx: TxId) {
+        self.newest.fetch_max(tx.0, Ordering::AcqRel);
+    }
+}
+
+/// The namespace of unmapped paths: what the caller says, else the machine's own identity, else (in a sandbox,
+/// or on a machine without one) a random one that is kept.
+async fn namespace(options: &Options, shares_unmapped: bool) -> Result<String> {
+    Ok(match &options.filesystem_id {
+        Some(id) if id.is_empty() => return Err(EngineError::Invalid("filesystemId can't be empty".into())),
+        Some(id) => id.clone(),
+        None if shares_unmapped => match machine_identity(&options.machine_id_file) {
+            Some(id) => id,
+            None => options.store.local_value("machine", &random_id()?).await?,
+        },
+        None => {
+            let name = format!("sandbox:{}", options.session_id);
+            options.store.local_value(&name, &random_id()?).await?
+        }
+    })
+}
+
+/// SHA-256 of the machine's ID (SSOT 5.4); `None` where it has none, as in some containers and on macOS.
+fn machine_identity(file: &str) -> Option<String> {
+    let id = std::fs::read_to_string(file).ok()?;
+    let id = id.trim();
+    (!id.is_empty() && id != "uninitialized").then(|| Digest::of(id.as_bytes()).to_string())
+}
+
+fn random_id() -> Result<String> {
+    let mut bytes = [0_u8; 32];
+    getrandom::fill(&mut bytes)
+        .map_err(|e| EngineError::Io { path: "the system's random source".into(), reason: e.to_string() })?;
+    Ok(Digest::of(&bytes).to_string())
+}

@@ -1,0 +1,80 @@
+//! What a client is told when it opens a session.
+
+use std::sync::Arc;
+
+use context_model::collapse::Window;
+use context_model::id::SessionId;
+use context_model::mounts::MountMapping;
+use context_store::Store;
+use context_watch::{Sink, Tracker, WatchError};
+
+/// Text of larger files is not kept: 16 MiB.
+pub const DEFAULT_MAX_TEXT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// How fast the versions of a file may fill the store while nobody looks at it: 256 KiB a second.
+pub const DEFAULT_PACE: u64 = 256 * 1024;
+
+/// Starts a tracker that tells this sink what has changed.
+pub type TrackerStart =
+    Arc<dyn Fn(Box<dyn Sink>) -> Result<Arc<dyn Tracker>, WatchError> + Send + Sync>;
+
+/// How a session is opened. Paths and identities come from the caller: the library reads no environment.
+#[derive(Clone)]
+pub struct Options {
+    /// The session, as the harness names it.
+    pub session_id: SessionId,
+    /// The agent's working directory, absolute, as the agent sees it.
+    pub cwd: String,
+    /// The agent's home directory, for paths that begin with `~`.
+    pub home: Option<String>,
+    /// Where objects are stored.
+    pub store: Arc<dyn Store>,
+    /// The system prompt to record; `None` leaves the recorded one.
+    pub system_prompt: Option<String>,
+    /// The filesystem namespace of paths that no mount covers. Without mounts the default is the machine's.
+    pub filesystem_id: Option<String>,
+    /// How the agent's paths translate to paths that the client can read (SSOT 5.3).
+    pub mounts: Vec<MountMapping>,
+    /// The auto-collapse window (SSOT 4.3).
+    pub window: Window,
+    /// Whether to run trackers.
+    pub watch: bool,
+    /// What watches files in place of [`context_watch::NotifyTracker`], for clients that hear of changes in another way.
+    pub tracker: Option<TrackerStart>,
+    /// Bytes a second at which versions of a file are taken while nobody looks at it: after a version, the next one
+    /// waits for as long as the file's bytes take at this pace, and twice as long each time, up to a minute. 0 takes
+    /// every one (design change against SSOT 5.8, which has a version for each event).
+    pub pace: u64,
+    /// Whether unmapped paths are the client's own filesystem. Default: only without mounts.
+    pub watch_unmapped: Option<bool>,
+    /// Tell filesystems apart by device number where no mount says (SSOT 5.3, optional fallback).
+    pub detect_devices: bool,
+    /// Text of files above this many bytes is not kept.
+    pub max_text_bytes: u64,
+    /// A file that holds the machine's identity, normally `/etc/machine-id`.
+    pub machine_id_file: String,
+}
+
+impl Options {
+    /// The defaults for a session in a working directory on a store.
+    #[must_use]
+    pub fn new(session_id: SessionId, cwd: impl Into<String>, store: Arc<dyn Store>) -> Self {
+        Self {
+            session_id,
+            cwd: cwd.into(),
+            home: None,
+            store,
+            system_prompt: None,
+            filesystem_id: None,
+            mounts: Vec::new(),
+            window: Window::default(),
+            watch: true,
+            tracker: None,
+            pace: DEFAULT_PACE,
+            watch_unmapped: None,
+            detect_devices: false,
+            max_text_bytes: DEFAULT_MAX_TEXT_BYTES,
+            machine_id_file: "/etc/machine-id".into(),
+        }
+    }
+}

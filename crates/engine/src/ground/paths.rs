@@ -1,0 +1,260 @@
+//! From the agent's path to a source binding, and to a place on disk where there is one (SSOT 5.2 to 5.4).
+
+use std::io;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use context_model::hash::Digest;
+use context_model::mounts::{MountMapping, Mounts, normalise};
+use context_model::source::FilesystemSource;
+
+use super::error::{EngineError, Result};
+
+/// The longest path that is accepted, in bytes (Linux's PATH_MAX).
+const MAX_PATH: usize = 4096;
+
+/// How many symbolic links one path may lead through.
+const MAX_LINKS: usize = 40;
+
+/// Resolves the agent's paths.
+#[derive(Clone, Debug)]
+pub struct Paths {
+    cwd: String,
+    home: Option<String>,
+    mounts: Mounts,
+    /// Whether unmapped paths are on the client's own filesystem.
+    shares_unmapped: bool,
+    /// The device of `/`, where filesystems are told apart by device number.
+    root_device: Option<u64>,
+    /// The files of the store itself.
+    own: Vec<Utf8PathBuf>,
+}
+
+/// Where an agent's path leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The agent's path, absolute.
+    pub agent_path: String,
+    /// The binding that gives the object its identity.
+    pub source: FilesystemSource,
+    /// Where the client finds the file.
+    pub disk: Disk,
+}
+
+/// Where the client finds a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Disk {
+    /// At this path, which has no symbolic link left.
+    At(Utf8PathBuf),
+    /// Nowhere: it is inside a sandbox. It is never read or watched.
+    Inside,
+    /// Nowhere: a link leads out of the mount, so following it could read a file of the host.
+    Escapes,
+    /// It is a file of the store. Reading one through this library would change it, without end.
+    Own,
+}
+
+impl Paths {
+    /// Takes the agent's working directory and home, and how its paths translate. Canonical prefixes that lead
+    /// through symbolic links are replaced by the real ones, so that a host agent finds the same objects.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` when the working directory or the home is not absolute, or a mapping has no meaning.
+    pub fn new(
+        cwd: &str,
+        home: Option<String>,
+        default_filesystem: String,
+        mappings: &[MountMapping],
+        shares_unmapped: bool,
+        detect_devices: bool,
+    ) -> Result<Self> {
+        if !cwd.starts_with('/') {
+            return Err(EngineError::Invalid("the working directory is an absolute path".into()));
+        }
+        if home.as_ref().is_some_and(|home| !home.starts_with('/')) {
+            return Err(EngineError::Invalid("the home directory is an absolute path".into()));
+        }
+        let real = |mapping: &MountMapping| MountMapping {
+            canonical_prefix: match mapping.canonical_prefix.starts_with('/') {
+                true => real_path(Utf8Path::new(&normalise("/", &mapping.canonical_prefix))).into_string(),
+                false => mapping.canonical_prefix.clone(),
+            },
+            ..mapping.clone()
+        };
+        let mounts = Mounts::new(default_filesystem, mappings.iter().map(real).collect())?;
+        let root_device = if detect_devices { device(Utf8Path::new("/")) } else { None };
+        Ok(Self { cwd: normalise("/", cwd), home, mounts, shares_unmapped, root_device, own: Vec::new() })
+    }
+
+    /// Names the files of the store, which are known by their paths and never read or watched.
+    #[must_use]
+    pub fn without(mut self, own: Vec<std::path::PathBuf>) -> Self {
+        let own = own.into_iter().filter_map(|path| Utf8PathBuf::from_path_buf(path).ok());
+        self.own = own.map(|path| real_path(&path)).collect();
+        self
+    }
+
+    /// Resolves a path as the agent wrote it.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for an empty or too long path, or one with a NUL.
+    pub fn resolve(&self, raw: &str) -> Result<Place> {
+        self.resolve_from(&self.cwd, raw)
+    }
+
+    /// As [`Paths::resolve`], relative to another directory of the agent.
+    ///
+    /// # Errors
+    /// As [`Paths::resolve`].
+    pub fn resolve_from(&self, base: &str, raw: &str) -> Result<Place> {
+        if raw.is_empty() || raw.len() > MAX_PATH || raw.contains('\0') {
+            return Err(EngineError::Invalid(format!("a path has 1 to {MAX_PATH} bytes and no NUL")));
+        }
+        let base = normalise(&self.cwd, base);
+        let agent_path = match (raw.strip_prefix('~'), &self.home) {
+            (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
+                normalise(home, rest.trim_start_matches('/'))
+            }
+            _ => normalise(&base, raw),
+        };
+        let resolved = self.mounts.resolve(&agent_path);
+        let (source, disk) = match resolved.mount {
+            Some(_) => self.follow_inside_mounts(&agent_path),
+            None if self.shares_unmapped => {
+                let real = real_path(Utf8Path::new(&agent_path));
+                let filesystem_id = self.namespace_of(&real);
+                (FilesystemSource { filesystem_id, path: real.to_string() }, Disk::At(real))
+            }
+            None => (resolved.source, Disk::Inside),
+        };
+        Ok(Place { agent_path, source, disk: self.not_own(disk) })
+    }
+
+    /// The place of a file that the client has come upon by itself, at its path on disk without links. `None`
+    /// where the agent has no path for it.
+    #[must_use]
+    pub fn reached(&self, path: &Utf8Path) -> Option<Place> {
+        if let Some(source) = self.mounts.reached(path.as_str()) {
+            let agent_path = self.mounts.reverse(&source)?;
+            return Some(Place { agent_path, source, disk: self.not_own(Disk::At(path.to_owned())) });
+        }
+        let place = self.resolve(path.as_str()).ok()?;
+        (place.disk == Disk::At(path.to_owned())).then_some(place)
+    }
+
+    fn not_own(&self, disk: Disk) -> Disk {
+        match disk {
+            Disk::At(path) if self.own.contains(&path) => Disk::Own,
+            disk => disk,
+        }
+    }
+
+    /// Where the client finds the file of a binding it knows, for trackers and reconciliation.
+    #[must_use]
+    pub fn locate(&self, source: &FilesystemSource) -> Disk {
+        self.not_own(match self.mounts.reverse(source) {
+            Some(agent_path) => self.follow_inside_mounts(&agent_path).1,
+            None if self.shares_unmapped && self.is_ours(source) => Disk::At(source.path.as_str().into()),
+            None => Disk::Inside,
+        })
+    }
+
+    /// The path to show for a binding when the session has not used another one (SSOT 4.1, 5.3).
+    #[must_use]
+    pub fn display(&self, source: &FilesystemSource) -> String {
+        self.mounts.reverse(source).unwrap_or_else(|| source.path.clone())
+    }
+
+    fn is_ours(&self, source: &FilesystemSource) -> bool {
+        source.filesystem_id == self.mounts.default_filesystem()
+            || (self.root_device.is_some()
+                && source.filesystem_id == self.namespace_of(Utf8Path::new(&source.path)))
+    }
+
+    /// The namespace of a path on the client's own filesystem. Other devices than that of `/` have their own,
+    /// derived from machine and device so that two clients on one machine agree.
+    fn namespace_of(&self, real: &Utf8Path) -> String {
+        let host = self.mounts.default_filesystem();
+        let Some(root) = self.root_device else { return host.to_owned() };
+        match real.ancestors().find_map(device) {
+            Some(device) if device != root => Digest::of(format!("{host}:{device}").as_bytes()).to_string(),
+            _ => host.to_owned(),
+        }
+    }
+
+    /// Follows links as the sandbox would: an absolute target is an agent's path, and whatever leaves the
+    /// mounts is out of reach. The result has no link left, and a file is opened without following any, so a
+    /// link that is planted in between leads nowhere.
+    fn follow_inside_mounts(&self, agent_path: &str) -> (FilesystemSource, Disk) {
+        let lexical = self.mounts.resolve(agent_path).source;
+        let mut pending = agent_path.to_owned();
+        for _ in 0..=MAX_LINKS {
+            let resolved = self.mounts.resolve(&pending);
+            let Some(prefix) = resolved.mount else { return (lexical, Disk::Escapes) };
+            let root = real_path(Utf8Path::new(&prefix));
+            let inside = resolved.source.path[prefix.len()..].trim_start_matches('/').to_owned();
+            match first_link(&root, &inside) {
+                Err(_unreadable) => return (lexical, Disk::Escapes),
+                Ok(None) => {
+                    let path = if inside.is_empty() { root } else { root.join(inside) };
+                    let source = FilesystemSource { path: path.to_string(), ..resolved.source };
+                    return (source, Disk::At(path));
+                }
+                Ok(Some(Link { walked, target, rest })) => {
+                    let agent_root = &pending[..pending.len() - inside.len()];
+                    let directory = normalise(agent_root, &walked);
+                    pending = normalise(&normalise(&directory, &target), &rest);
+                }
+            }
+        }
+        (lexical, Disk::Escapes)
+    }
+}
+
+struct Link {
+    /// The segments before the link.
+    walked: String,
+    target: String,
+    /// The segments after it.
+    rest: String,
+}
+
+/// The first symbolic link on the way from a root along a relative path. An error is a link whose target is not
+/// UTF-8: it can't be told where it leads.
+fn first_link(root: &Utf8Path, inside: &str) -> std::result::Result<Option<Link>, camino::FromPathBufError> {
+    let mut here = root.to_owned();
+    let segments: Vec<&str> = inside.split('/').filter(|s| !s.is_empty()).collect();
+    for (i, segment) in segments.iter().enumerate() {
+        here.push(segment);
+        if let Ok(target) = here.as_std_path().read_link() {
+            return Ok(Some(Link {
+                walked: segments[..i].join("/"),
+                target: Utf8PathBuf::try_from(target)?.into_string(),
+                rest: segments[i + 1..].join("/"),
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// The path with all links followed; where its end does not exist, the real path of the nearest ancestor that
+/// does, and the rest as it stands.
+fn real_path(path: &Utf8Path) -> Utf8PathBuf {
+    let mut rest: Vec<&str> = Vec::new();
+    for ancestor in path.ancestors() {
+        match ancestor.canonicalize_utf8() {
+            Ok(real) => return rest.iter().rev().fold(real, |path, segment| path.join(segment)),
+            Err(error) if is_loop(&error) => return path.to_owned(),
+            Err(_) => rest.extend(ancestor.file_name()),
+        }
+    }
+    path.to_owned()
+}
+
+fn is_loop(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+}
+
+fn device(path: &Utf8Path) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata(path).ok().map(|m| m.dev())
+}

@@ -1,0 +1,291 @@
+//! The only way to change a session: one transaction in the making, how it is saved, and the only loop that tries
+//! again after a conflict.
+
+use std::convert::Infallible;
+
+use context_model::chat::ChatPatch;
+use context_model::id::ObjectId;
+use context_model::object::{Document, ObjectType};
+use context_model::patch::Patch;
+use context_model::session::Change;
+use context_model::time::TxId;
+use context_store::{Receipt, StoreError, Transaction, Write};
+use serde_json::json;
+
+use super::catalog::Meta;
+use super::news::{self, News, Written};
+use super::Session;
+use crate::ground::Ground;
+use crate::ground::error::{EngineError, Result};
+
+/// How often a transaction is tried again after a conflict. Each conflict means that another client has made progress,
+/// so this ends by itself; the bound is against a broken store.
+const MAX_ATTEMPTS: usize = 100;
+
+/// One transaction in the making.
+#[derive(Default)]
+pub(crate) struct Work {
+    /// Documents to write whole.
+    pub documents: Vec<Document>,
+    /// What is added to the chat.
+    pub chat: ChatPatch,
+    /// How the sets change.
+    pub change: Change,
+    /// Fields of the session document beside the sets.
+    pub session: Patch,
+    /// What must hold in the store.
+    pub expected: Vec<(ObjectId, Option<TxId>)>,
+    /// How many turns the chat has afterwards, where it is written whole.
+    pub turns: Option<usize>,
+    /// How the agent named files.
+    pub displays: Vec<(ObjectId, String)>,
+    /// The stays that were changed, with what they were before.
+    pub stays_before: Vec<(ObjectId, Option<usize>)>,
+    /// Objects that nobody had activated before.
+    pub activated: Vec<ObjectId>,
+    /// Objects that are needed in this user turn.
+    pub renewed: Vec<ObjectId>,
+    /// Objects that the catalog knows before the store does.
+    pub ahead: Vec<ObjectId>,
+}
+
+/// What a caller wants to be written. It is asked again from the start after a conflict, with what others wrote taken in.
+pub(crate) trait Intent: Send {
+    /// What the caller learns.
+    type Outcome: Send;
+    /// Why the intent is given up without an error.
+    type Refusal: Send;
+
+    /// Asks the store and the disk what the decision depends on. Changes nothing but what is known.
+    fn ask(&mut self, ground: &Ground, session: &mut Session) -> impl Future<Output = Result<()>> + Send;
+
+    /// Decides, and changes session and transaction together.
+    ///
+    /// # Errors
+    /// Whatever stands in the way; all is as before then.
+    fn decide(
+        &mut self,
+        ground: &Ground,
+        session: &mut Session,
+        work: &mut Work,
+    ) -> Result<std::result::Result<Self::Outcome, Self::Refusal>>;
+}
+
+/// An intent that needs no question.
+struct Plain<F>(F);
+
+impl<F, T> Intent for Plain<F>
+where
+    F: FnMut(&mut Session, &mut Work) -> Result<T> + Send,
+    T: Send,
+{
+    type Outcome = T;
+    type Refusal = Infallible;
+
+    async fn ask(&mut self, _: &Ground, _: &mut Session) -> Result<()> {
+        Ok(())
+    }
+
+    fn decide(
+        &mut self,
+        _: &Ground,
+        session: &mut Session,
+        work: &mut Work,
+    ) -> Result<std::result::Result<T, Infallible>> {
+        (self.0)(session, work).map(Ok)
+    }
+}
+
+/// Changes a session and its store by one transaction, which is made again after a conflict. Where it fails all is as
+/// before.
+///
+/// # Errors
+/// What `decide` and the store report.
+pub(crate) async fn commit<T: Send>(
+    ground: &Ground,
+    session: &mut Session,
+    decide: impl FnMut(&mut Session, &mut Work) -> Result<T> + Send,
+) -> Result<T> {
+    match pursue(ground, session, &mut Plain(decide)).await? {
+        Ok((outcome, _)) => Ok(outcome),
+        Err(never) => match never {},
+    }
+}
+
+/// As [`commit`] for an intent that asks first. Gives the outcome with the documents' IDs and whether each made a version.
+///
+/// # Errors
+/// As [`commit`].
+pub(crate) async fn pursue<I: Intent>(
+    ground: &Ground,
+    session: &mut Session,
+    intent: &mut I,
+) -> Result<std::result::Result<(I::Outcome, Vec<(ObjectId, bool)>), I::Refusal>> {
+    let mut attempt = 0;
+    loop {
+        intent.ask(ground, session).await?;
+        let mut work = Work { chat: ChatPatch::new(session.turns), ..Work::default() };
+        let outcome = match intent.decide(ground, session, &mut work) {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(refusal)) => {
+                session.take_back(work);
+                return Ok(Err(refusal));
+            }
+            Err(error) => {
+                session.take_back(work);
+                return Err(error);
+            }
+        };
+        match save(ground, session, work).await {
+            Ok(written) => return Ok(Ok((outcome, written))),
+            Err(EngineError::Store(StoreError::Conflict(id))) if attempt < MAX_ATTEMPTS => {
+                attempt += 1;
+                news::after_conflict(ground, session, &id).await?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Writes a transaction and takes its documents into the catalog. Gives each document's ID, and whether it made a version.
+async fn save(ground: &Ground, session: &mut Session, mut work: Work) -> Result<Vec<(ObjectId, bool)>> {
+    let transaction = transaction(ground, session, &mut work);
+    if transaction.writes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let metas: Vec<(ObjectId, ObjectType, Option<Meta>)> = transaction
+        .writes
+        .iter()
+        .filter_map(|write| match write {
+            Write::Put { document, .. } => {
+                Some((document.id().clone(), document.object_type(), Meta::of_document(document, TxId(0))))
+            }
+            Write::Patch { .. } => None,
+        })
+        .collect();
+    let ids: Vec<ObjectId> = transaction.writes.iter().map(|write| write_id(write).clone()).collect();
+    let written = match session.soon {
+        true => ground.store().transact_soon(transaction).await,
+        false => ground.store().transact(transaction).await,
+    };
+    let receipt = match written {
+        Ok(receipt) => receipt,
+        Err(error) => {
+            session.take_back(work);
+            return Err(error.into());
+        }
+    };
+    let outcome: Vec<(ObjectId, bool)> =
+        metas.iter().zip(&receipt.written).map(|((id, ..), written)| (id.clone(), *written)).collect();
+    note_written(ground, session, &receipt, &ids);
+    for ((id, object_type, meta), (_, written)) in metas.into_iter().zip(&outcome) {
+        if let Some(meta) = meta.filter(|_| *written) {
+            session.meet(&id, Meta { tx: receipt.tx_id, ..meta });
+        }
+        debug_assert!(object_type.is_content() || session.catalog.get(&id).is_none());
+    }
+    for (id, path) in &work.displays {
+        session.has_displays = true;
+        session.catalog.set_display(id, path);
+    }
+    let turns = work.turns.unwrap_or(work.chat.turns());
+    let starts_turn = turns != session.turns;
+    session.turns = turns;
+    let documents = outcome.iter().filter(|(_, written)| *written).map(|(id, _)| id.clone()).collect();
+    session.news.push(News::Wrote(Written {
+        documents,
+        chat: work.chat.into_patch(),
+        touched: work.change.touched().to_vec(),
+        renewed: work.renewed,
+        starts_turn,
+    }));
+    if outcome.iter().any(|(_, written)| !written) {
+        // Another client wrote the same in this very moment. Where its transaction can't be read now, it still counts as
+        // unheard, and the next question brings it.
+        if let Err(error) = news::refresh(ground, session).await {
+            tracing::debug!(%error, "what another client wrote is asked for again later");
+        }
+    }
+    Ok(outcome)
+}
+
+/// Takes note of one's own transaction. Where no write made a version, the receipt names a transaction of somebody else,
+/// of which nothing has been read.
+fn note_written(ground: &Ground, session: &mut Session, receipt: &Receipt, ids: &[ObjectId]) {
+    let made_version = |wanted: &ObjectId| {
+        ids.iter().zip(&receipt.written).any(|(id, written)| *written && id == wanted)
+    };
+    if !receipt.written.contains(&true) {
+        return;
+    }
+    ground.heard_of(receipt.tx_id);
+    // Only where no other client wrote in between.
+    if receipt.tx_id.0 == session.seen.0 + 1 {
+        session.seen = receipt.tx_id;
+    }
+    session.point = receipt.tx_id;
+    if made_version(&ground.session_object) {
+        session.session_tx = Some(receipt.tx_id);
+    }
+    if made_version(&ground.chat_id) {
+        session.chat_tx = Some(receipt.tx_id);
+    }
+}
+
+/// The transaction of a work; documents are given away and not copied, as their texts may be long.
+fn transaction(ground: &Ground, session: &Session, work: &mut Work) -> Transaction {
+    let changes_chat = !work.chat.is_empty() || work.documents.iter().any(|d| *d.id() == ground.chat_id);
+    let mut expected = std::mem::take(&mut work.expected);
+    let mut writes: Vec<Write> = work.documents.drain(..).map(Write::put).collect();
+    if !work.chat.is_empty() {
+        writes.push(Write::patch(ground.chat_id.clone(), work.chat.patch().clone()));
+    }
+    if changes_chat {
+        // A patch names its turn by number, which another process with the same session may have moved.
+        expected.push((ground.chat_id.clone(), session.chat_tx));
+    }
+    let mut patch = work.change.patch().clone();
+    patch.extend(work.session.clone());
+    if !patch.is_empty() {
+        writes.push(Write::patch(ground.session_object.clone(), patch));
+        expected.push((ground.session_object.clone(), session.session_tx));
+    }
+    Transaction { writes, expected }
+}
+
+fn write_id(write: &Write) -> &ObjectId {
+    match write {
+        Write::Put { document, .. } => document.id(),
+        Write::Patch { id, .. } => id,
+    }
+}
+
+impl Session {
+    /// Takes back what a transaction that was not written has changed in memory.
+    fn take_back(&mut self, work: Work) {
+        self.sets.undo(work.change);
+        for (id, before) in work.stays_before.into_iter().rev() {
+            match before {
+                Some(turn) => self.stays.insert(id, turn),
+                None => self.stays.remove(&id),
+            };
+        }
+        for id in work.activated {
+            self.activated.remove(&id);
+        }
+        for id in work.ahead {
+            self.catalog.forget(&id);
+        }
+    }
+}
+
+impl Work {
+    /// Keeps with the session how the agent names a file.
+    pub fn show_as(&mut self, session: &Session, id: &ObjectId, path: &str) {
+        if !session.has_displays && self.displays.is_empty() {
+            self.session.put(&["display_paths"], json!({}));
+        }
+        self.session.put(&["display_paths", id.as_str()], json!(path));
+        self.displays.push((id.clone(), path.to_owned()));
+    }
+}

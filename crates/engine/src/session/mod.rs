@@ -1,0 +1,101 @@
+//! A session in memory: its sets, what is known of its objects, the shape of its chat (SSOT 3.1).
+//!
+//! Architecture invariants:
+//! - Memory never runs ahead of the store. [`commit::commit`] changes it, and takes the change back when the write
+//!   fails.
+//! - What other clients wrote enters through [`news`] alone, and only from transactions that were read.
+
+pub mod catalog;
+pub mod commit;
+pub mod news;
+pub mod queue;
+pub mod window;
+
+use std::collections::{HashMap, HashSet};
+
+use context_model::id::ObjectId;
+use context_model::session::Sets;
+use context_model::time::TxId;
+
+use crate::ground::error::{EngineError, Result};
+use catalog::{Catalog, Kind, Meta};
+use news::News;
+
+/// What a session holds in memory.
+#[derive(Default)]
+pub(crate) struct Session {
+    pub sets: Sets,
+    pub catalog: Catalog,
+    /// How many turns the chat has.
+    pub turns: usize,
+    /// The turn in which each tool call of the active set was made or last activated.
+    pub stays: HashMap<ObjectId, usize>,
+    /// Objects that the model or a person activated; those of them that are active are kept whole in sight.
+    pub activated: HashSet<ObjectId>,
+    /// The transaction of the session document that `sets` equals.
+    pub session_tx: Option<TxId>,
+    /// The transaction of the chat document that `turns` describes.
+    pub chat_tx: Option<TxId>,
+    /// This session's newest own transaction: the point to come back to.
+    pub point: TxId,
+    /// Up to where other clients' writes have been taken in.
+    pub seen: TxId,
+    /// When other machines' writes were asked for last, in the harness's milliseconds.
+    pub pulled_ms: i64,
+    /// Whether the session document has a `display_paths` field.
+    pub has_displays: bool,
+    /// True while the lock holder leaves fsync to `settle`.
+    pub soon: bool,
+    pub closed: bool,
+    /// What has happened since the rooms above looked, oldest first.
+    pub news: Vec<News>,
+}
+
+impl Session {
+    /// Fails once the instance is closed.
+    pub fn open(&self) -> Result<()> {
+        if self.closed { Err(EngineError::Closed) } else { Ok(()) }
+    }
+
+    /// The transaction that created the session.
+    pub fn started(&mut self, tx: TxId) {
+        self.session_tx = Some(tx);
+        self.chat_tx = Some(tx);
+        self.point = tx;
+        if tx.0 == self.seen.0 + 1 {
+            self.seen = tx;
+        }
+    }
+
+    /// Takes in an object's metadata. The only way into the catalog, so that no new version of a file goes unheard.
+    pub fn meet(&mut self, id: &ObjectId, meta: Meta) {
+        let is_news = match (self.catalog.get(id), &meta.kind) {
+            (before, Kind::File { .. }) => before.and_then(Meta::current) != meta.current(),
+            _ => false,
+        };
+        self.catalog.put(id, meta);
+        if is_news {
+            self.news.push(News::Version(id.clone()));
+        }
+    }
+
+    /// Whether an object is a tool call.
+    pub fn is_toolcall(&self, id: &ObjectId) -> bool {
+        self.catalog.get(id).is_some_and(|meta| matches!(meta.kind, Kind::Toolcall { .. }))
+    }
+
+    /// Whether the whole text of an object is to stay in sight where it is: it is pinned, or somebody activated it.
+    pub fn keeps_whole(&self, id: &ObjectId) -> bool {
+        self.sets.pinned().contains(id) || (self.activated.contains(id) && self.sets.active().contains(id))
+    }
+
+    /// Whether an object is neither active nor pinned.
+    pub fn is_inactive(&self, id: &ObjectId) -> bool {
+        !self.sets.active().contains(id) && !self.sets.pinned().contains(id)
+    }
+
+    /// The short name of an object; its ID where it has none.
+    pub fn handle(&self, id: &ObjectId) -> String {
+        self.catalog.handle(id).unwrap_or(id.as_str()).to_owned()
+    }
+}

@@ -1,0 +1,174 @@
+//! What a session hears: of its own transactions, and of those of other clients. Only transactions that were written or
+//! read here count as heard.
+
+use std::collections::BTreeMap;
+
+use context_model::chat::Chat;
+use context_model::id::ObjectId;
+use context_model::object::Document;
+use context_model::patch::Patch;
+use context_model::session::Sets;
+use context_model::time::TxId;
+use context_store::{AsOf, Outline, StoreError};
+use serde_json::Value;
+
+use super::Session;
+use super::catalog::Meta;
+use crate::ground::Ground;
+use crate::ground::error::{EngineError, Result};
+
+/// Something that the rooms above take in.
+pub(crate) enum News {
+    /// The session has written.
+    Wrote(Written),
+    /// The catalog has another version of a file than before, or its first.
+    Version(ObjectId),
+    /// Other clients have written these objects; each with its newest transaction.
+    Foreign(BTreeMap<ObjectId, TxId>),
+    /// Sets and chat were read anew: at the opening, and where somebody else has the same session open.
+    Loaded(Option<Box<Document>>),
+}
+
+/// What a transaction of the session did.
+#[derive(Default)]
+pub(crate) struct Written {
+    /// Documents that made a version.
+    pub documents: Vec<ObjectId>,
+    /// What was added to the chat.
+    pub chat: Patch,
+    /// Objects whose place in a set changed.
+    pub touched: Vec<ObjectId>,
+    /// Objects that are needed in this user turn.
+    pub renewed: Vec<ObjectId>,
+    /// A user's turn began.
+    pub starts_turn: bool,
+}
+
+/// Restores sets, catalog and the shape of the chat. `false` where the store does not know the session.
+///
+/// # Errors
+/// `STORE_CORRUPT` where its document is no session; what the store reports.
+pub(crate) async fn load(ground: &Ground, session: &mut Session) -> Result<bool> {
+    let store = ground.store();
+    let Some(found) = store.get(&ground.session_object, AsOf::default()).await? else { return Ok(false) };
+    let sets = Sets::from_document(&found.document)
+        .map_err(|e| StoreError::Corrupt(format!("{}: {e}", ground.session_object)))?;
+    let ids: Vec<ObjectId> = sets.index().iter().cloned().collect();
+    let (first, second) = ids.split_at(ids.len() / 2);
+    // Two at once, as a store has several threads that read.
+    let (first, second) = tokio::try_join!(store.outlines(first), store.outlines(second))?;
+    let chat = store.get(&ground.chat_id, AsOf::default()).await?;
+
+    session.sets = sets;
+    session.session_tx = Some(found.tx_id);
+    session.point = found.tx_id.max(session.point);
+    for outline in first.into_iter().chain(second).flatten() {
+        session.learn_outline(outline);
+    }
+    session.catalog.forget_displays();
+    let displays = found.document.field("display_paths").and_then(Value::as_object);
+    session.has_displays = displays.is_some();
+    for (id, path) in displays.into_iter().flatten() {
+        session.catalog.set_display(&ObjectId::new(id.as_str()), path.as_str().unwrap_or_default());
+    }
+    if let Some(chat) = &chat {
+        session.chat_tx = Some(chat.tx_id);
+        session.point = chat.tx_id.max(session.point);
+        session.read_chat(&chat.document);
+    }
+    session.news.push(News::Loaded(chat.map(|chat| Box::new(chat.document))));
+    Ok(true)
+}
+
+/// Asks at a turn, the moment at which what other machines wrote is asked for as well.
+///
+/// # Errors
+/// What the store reports.
+pub(crate) async fn refresh_at_turn(ground: &Ground, session: &mut Session) -> Result<()> {
+    ground.store().pull().await?;
+    refresh(ground, session).await
+}
+
+/// Takes in what other clients wrote since the last time. One cheap question where nobody did.
+///
+/// # Errors
+/// What the store reports; nothing counts as heard then.
+pub(crate) async fn refresh(ground: &Ground, session: &mut Session) -> Result<()> {
+    let store = ground.store();
+    if store.latest_tx().await? == session.seen {
+        return Ok(());
+    }
+    let changes = store.changes_since(session.seen).await?;
+    let Some(newest) = changes.values().max().copied() else { return Ok(()) };
+    let known: Vec<ObjectId> = changes
+        .iter()
+        .filter(|(id, tx)| session.catalog.get(id).is_some_and(|meta| meta.tx < **tx))
+        .map(|(id, _)| id.clone())
+        .collect();
+    for outline in store.outlines(&known).await?.into_iter().flatten() {
+        session.learn_outline(outline);
+    }
+    let foreign = known.into_iter().filter_map(|id| Some((id.clone(), *changes.get(&id)?)));
+    let own = |id: &ObjectId| *id == ground.chat_id || *id == ground.prompt_id;
+    let infrastructure = changes.iter().filter(|(id, _)| own(id)).map(|(id, tx)| (id.clone(), *tx));
+    session.news.push(News::Foreign(foreign.chain(infrastructure).collect()));
+    session.seen = newest;
+    ground.heard_of(newest);
+    Ok(())
+}
+
+/// Makes sure that the catalog has what the store knows of these objects.
+///
+/// # Errors
+/// What the store reports.
+pub(crate) async fn learn(
+    ground: &Ground,
+    session: &mut Session,
+    ids: impl IntoIterator<Item = ObjectId>,
+) -> Result<()> {
+    let unknown: Vec<ObjectId> = ids.into_iter().filter(|id| session.catalog.get(id).is_none()).collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    for outline in ground.store().outlines(&unknown).await?.into_iter().flatten() {
+        session.learn_outline(outline);
+    }
+    Ok(())
+}
+
+/// Takes over what others wrote before this session's transaction.
+///
+/// # Errors
+/// `STORE_CORRUPT` where the session is gone; what the store reports.
+pub(super) async fn after_conflict(ground: &Ground, session: &mut Session, on: &ObjectId) -> Result<()> {
+    let is_own = *on == ground.session_object || *on == ground.chat_id;
+    // Somebody else has the same session open and wrote first: their sets are taken over.
+    if is_own && !load(ground, session).await? {
+        let gone = StoreError::Corrupt(format!("{} is gone", ground.session_object));
+        return Err(EngineError::Store(gone));
+    }
+    if !is_own {
+        for outline in ground.store().outlines(std::slice::from_ref(on)).await?.into_iter().flatten() {
+            session.learn_outline(outline);
+        }
+    }
+    refresh(ground, session).await
+}
+
+impl Session {
+    /// Takes metadata of an object's latest version into the catalog.
+    pub fn learn_outline(&mut self, outline: Outline) {
+        let id = outline.id.clone();
+        if let Some(meta) = Meta::of_outline(outline) {
+            self.meet(&id, meta);
+        }
+    }
+
+    /// Reads from the chat how many turns there are, and in which each tool call was made or last activated.
+    pub fn read_chat(&mut self, document: &Document) {
+        let chat = Chat::of(document);
+        self.turns = chat.len();
+        self.stays = chat.stays().map(|(turn, id)| (id, turn)).collect();
+        self.activated = chat.activated().collect();
+    }
+}

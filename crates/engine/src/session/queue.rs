@@ -1,0 +1,84 @@
+//! Calls that share a write: what arrives while one becomes durable is written together by the next one, so that
+//! twenty results of one answer wait for two syncs of the disk and not for twenty.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use context_store::StoreError;
+use tokio::sync::oneshot;
+
+use crate::ground::error::Result;
+
+/// As many jobs become durable by one write at most.
+const GROUP: usize = 256;
+
+/// And no more once they have so many bytes of text: a transaction is in memory as a whole.
+const BYTES: usize = 8 << 20;
+
+/// A job of the queue.
+pub(crate) trait Job {
+    /// The length of its texts.
+    fn bytes(&self) -> usize;
+}
+
+/// A job whose caller waits.
+pub(crate) struct Waiting<J, D> {
+    pub job: J,
+    /// Whether its caller leaves fsync to `settle`.
+    pub soon: bool,
+    pub reply: oneshot::Sender<Result<D>>,
+}
+
+/// The jobs that wait, in the order of their arrival.
+pub(crate) struct Queue<J, D>(Mutex<Vec<Waiting<J, D>>>);
+
+impl<J, D> Default for Queue<J, D> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<J: Job, D> Queue<J, D> {
+    /// Adds a job. Its answer comes once somebody has carried it out.
+    pub fn push(&self, job: J, soon: bool) -> oneshot::Receiver<Result<D>> {
+        let (reply, answer) = oneshot::channel();
+        self.waiting().push(Waiting { job, soon, reply });
+        answer
+    }
+
+    /// Takes the oldest jobs, as many as one transaction may hold, and at least one.
+    pub fn take(&self) -> Vec<Waiting<J, D>> {
+        let mut waiting = self.waiting();
+        let mut bytes = 0;
+        let fits = |one: &&Waiting<J, D>| {
+            bytes += one.job.bytes();
+            bytes <= BYTES
+        };
+        let count = waiting.iter().take(GROUP).take_while(fits).count();
+        let some = waiting.len().min(count.max(1));
+        waiting.drain(..some).collect()
+    }
+
+    /// Gives all jobs up: their callers hear that the instance is closed.
+    pub fn clear(&self) {
+        self.waiting().clear();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<Waiting<J, D>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a job's answer says now; `None` while it has none.
+///
+/// # Errors
+/// The job's own; `STORE_UNAVAILABLE` where the call that carried it out was abandoned.
+pub(crate) fn answered<D>(answer: &mut oneshot::Receiver<Result<D>>) -> Option<Result<D>> {
+    match answer.try_recv() {
+        Ok(result) => Some(result),
+        Err(oneshot::error::TryRecvError::Empty) => None,
+        Err(oneshot::error::TryRecvError::Closed) => {
+            let what = "the call that recorded this one too was abandoned; repeat it";
+            Some(Err(StoreError::Unavailable(what.into()).into()))
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Turns, stays, and what the window of SSOT 4.3 lets go.
+
+use context_model::collapse::{Stay, Window, collapsing};
+use context_model::id::ObjectId;
+
+use super::Session;
+use super::catalog::Kind;
+use super::commit::Work;
+
+impl Session {
+    /// Deactivates what the window lets go at this turn, as part of a transaction in the making.
+    pub fn collapse(&mut self, window: Window, turn: usize, work: &mut Work) {
+        let active: Vec<Stay> = self
+            .sets
+            .active()
+            .iter()
+            .filter(|id| self.catalog.get(id).is_some_and(|m| matches!(m.kind, Kind::Toolcall { .. })))
+            .map(|id| Stay { id: id.clone(), turn: self.stays.get(id).copied().unwrap_or(0) })
+            .collect();
+        for id in collapsing(&active, turn, window, |id| self.sets.pinned().contains(id)) {
+            self.sets.deactivate(&id, &mut work.change);
+        }
+    }
+
+    /// Makes a recorded call part of the current turn, and active. One that steers the context itself takes no place in
+    /// the window.
+    pub fn join_turn(&mut self, id: &ObjectId, is_control: bool, window: Window, work: &mut Work) {
+        work.chat.toolcall(id);
+        if is_control {
+            self.sets.promote(id, &mut work.change);
+        } else {
+            self.sets.activate(id, &mut work.change);
+            self.stay(id, work.chat.current_turn(), work);
+        }
+        self.collapse(window, work.chat.current_turn(), work);
+    }
+
+    /// Activates an object because the model or a person wants it, and notes that with the current turn: it renews the
+    /// stay of a tool call.
+    pub fn activate(&mut self, id: &ObjectId, work: &mut Work) {
+        self.sets.activate(id, &mut work.change);
+        let turn = work.chat.current_turn();
+        let is_new = self.activated.insert(id.clone());
+        if is_new {
+            work.activated.push(id.clone());
+        }
+        let stays_on = self.stays.get(id) != Some(&turn) && self.is_toolcall(id);
+        if (is_new || stays_on) && work.chat.activation(id) && stays_on {
+            self.stay(id, turn, work);
+        }
+        work.renewed.push(id.clone());
+    }
+
+    /// Notes in which turn a tool call was made or last activated.
+    fn stay(&mut self, id: &ObjectId, turn: usize, work: &mut Work) {
+        work.stays_before.push((id.clone(), self.stays.insert(id.clone(), turn)));
+        work.renewed.push(id.clone());
+    }
+}

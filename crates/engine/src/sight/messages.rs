@@ -1,0 +1,61 @@
+//! Reading the harness's messages, which have the shapes of pi-ai.
+
+use context_model::tokens;
+use serde_json::Value;
+
+pub(crate) fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The text blocks of a tool result as one text.
+pub(crate) fn result_text(message: &Value) -> String {
+    match message.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(blocks)) => {
+            let texts = blocks.iter().filter(|b| text_of(b, "type") == "text").map(|b| text_of(b, "text"));
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+pub(crate) fn has_image(message: &Value) -> bool {
+    let blocks = message.get("content").and_then(Value::as_array);
+    blocks.into_iter().flatten().any(|b| text_of(b, "type") == "image")
+}
+
+/// UTF-16 units of a block as the provider is charged for it; an image counts as Pi counts it.
+pub(crate) fn block_units(block: &Value) -> usize {
+    const IMAGE: usize = 4800;
+    match text_of(block, "type") {
+        "text" => tokens::utf16_len(text_of(block, "text")),
+        "thinking" => tokens::utf16_len(text_of(block, "thinking")),
+        "image" => IMAGE,
+        "toolCall" => {
+            let args = block.get("arguments").map_or(0, |a| tokens::utf16_len(&a.to_string()));
+            tokens::utf16_len(text_of(block, "name")) + args
+        }
+        _ => 0,
+    }
+}
+
+pub(crate) fn message_tokens(message: &Value) -> u64 {
+    let units = match message.get("content") {
+        Some(Value::String(text)) => tokens::utf16_len(text),
+        Some(Value::Array(blocks)) => blocks.iter().map(block_units).sum(),
+        _ => ["summary", "command", "output"].iter().map(|n| tokens::utf16_len(text_of(message, n))).sum(),
+    };
+    tokens::of_chars(units) as u64
+}
+
+/// The handles of the files that the notices in a message name. Only the harness itself says notices: what a user, the
+/// model or a tool says is none.
+pub(crate) fn notices_in(message: &Value) -> Vec<&str> {
+    if matches!(text_of(message, "role"), "user" | "assistant" | "toolResult") {
+        return Vec::new();
+    }
+    let blocks = message.get("content").and_then(Value::as_array).into_iter().flatten();
+    let texts = blocks.map(|block| text_of(block, "text")).chain([text_of(message, "content")]);
+    let lines = texts.flat_map(str::lines).filter_map(|line| line.strip_prefix("stale id="));
+    lines.filter_map(|rest| rest.split(' ').next()).collect()
+}

@@ -1,0 +1,111 @@
+//! What a harness hands over and what it gets back: messages, the circumstances of a model call, and plans.
+//!
+//! The harness hands over each message once. A plan says which messages to replace and what to say, never the history.
+//! Between two rolls a plan has no edits for messages that were sent before, so each request extends the last one byte
+//! for byte.
+
+use context_model::id::ObjectId;
+use context_model::pricing::{Prices, Receipt};
+use context_model::time::{Timestamp, TxId};
+use serde_json::Value;
+
+use super::piece::CollapsedCall;
+
+/// A message of the harness that the engine has not seen yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Incoming {
+    /// The harness's own name for the message; it comes back in the plan.
+    pub key: String,
+    /// The message as pi-ai shapes it.
+    pub message: Value,
+}
+
+/// The circumstances of the model call that comes next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The model's name; another one than before has a cold cache.
+    pub model: String,
+    /// Prices relative to fresh input.
+    pub prices: Prices,
+    /// How far back the provider looks for a cached prefix; see [`context_model::pricing::Policy::lookback_blocks`].
+    pub lookback_blocks: Option<u32>,
+    /// The context window in tokens; 0 when unknown.
+    pub context_window: u64,
+    /// How long the provider keeps a prefix, in milliseconds.
+    pub cache_ttl_ms: i64,
+    /// The harness's clock, in milliseconds since the epoch.
+    pub now_ms: i64,
+    /// Estimated tokens of system prompt and tool declarations.
+    pub system_tokens: u64,
+    /// Roll only where a user's turn starts, for models whose reasoning depends on an unchanged prefix.
+    pub only_at_user_turn: bool,
+    /// Whether the next call begins a user's turn.
+    pub at_user_turn: bool,
+    /// Whether anything may collapse now: rolls, and excerpts of large new outputs; the person's switch.
+    pub rolls: bool,
+}
+
+/// What to do before the next model call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Messages to replace in what the model sees.
+    pub edits: Vec<Edit>,
+    /// Lines to add at the end of what the model sees.
+    pub notices: Vec<String>,
+    /// The receipt of the roll among the edits, if there was one.
+    pub receipt: Option<Receipt>,
+    /// Estimated tokens of the next request.
+    pub context_tokens: u64,
+    /// Estimated tokens of what could be rolled.
+    pub stale_tokens: u64,
+    /// What it would cost to change the next request at its very start, in fresh input tokens: the part of it
+    /// that is cached, written again. 0 on a dead cache. Only [`crate::Engine::advance`] says it, as [`Plan::spent`].
+    pub rewrite_cost: f64,
+    /// What this process's model calls have cost so far, in fresh input tokens, without the answers.
+    pub spent: f64,
+    /// The point to come back to with [`crate::Engine::restore`], and the times that it is known by; as `spent`.
+    pub point: Option<(TxId, [Timestamp; 2])>,
+}
+
+/// One message to replace.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Edit {
+    /// A tool result's text.
+    Result {
+        /// The message.
+        key: String,
+        /// The object behind it.
+        object: ObjectId,
+        /// Its new text; `None` puts back the message as the harness has it.
+        text: Option<String>,
+    },
+    /// The arguments of an answer's calls.
+    Arguments {
+        /// The message.
+        key: String,
+        /// The calls; none puts back the message as the harness has it.
+        calls: Vec<CollapsedCall>,
+    },
+}
+
+/// What a tool result shall show when it enters the transcript.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Birth {
+    /// The object.
+    pub id: ObjectId,
+    /// Its short name.
+    pub handle: String,
+    /// The line to put before the output, by which the model can name it; `None` for an output so short that a
+    /// reference would not be shorter.
+    pub header: Option<String>,
+}
+
+/// Whether the messages before the last answer are those that it answers: nothing among them is newer, as the
+/// summary of a compaction would be.
+pub(crate) fn is_as_sent(messages: &[Incoming]) -> bool {
+    let at = |one: &Incoming| one.message.get("timestamp").and_then(Value::as_f64);
+    let Some(last) = messages.iter().rposition(|one| one.message["role"] == "assistant") else {
+        return false;
+    };
+    at(&messages[last]).is_some_and(|sent| !messages[..last].iter().any(|one| at(one) > Some(sent)))
+}

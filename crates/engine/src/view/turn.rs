@@ -1,0 +1,67 @@
+//! One turn of the third section: its messages, and their text.
+
+use context_model::chat::{Said, Turn};
+use context_model::id::ObjectId;
+use context_model::object::Status;
+use context_model::render;
+use serde_json::{Value, json};
+
+use crate::session::catalog::Kind;
+
+/// The messages of one turn: the user's, each answer, and after it one reference for each of its calls.
+pub(crate) fn render_turn(turn: Turn<'_>, kind: impl Fn(&ObjectId) -> Option<Kind>) -> Vec<Value> {
+    let said = turn.conversation().into_iter();
+    said.filter_map(|said| match said {
+        Said::User(content) => Some(json!({ "role": "user", "content": content })),
+        Said::Assistant(answer) => Some(json!({ "role": "assistant", "content": answer.content() })),
+        Said::Toolcall { id, call_id } => reference(id, call_id, &kind),
+    })
+    .collect()
+}
+
+fn reference(id: &str, call_id: &str, kind: impl Fn(&ObjectId) -> Option<Kind>) -> Option<Value> {
+    let id = ObjectId::new(id);
+    let Some(Kind::Toolcall { tool, status }) = kind(&id) else { return None };
+    Some(json!({
+        "role": "toolResult",
+        "toolCallId": call_id,
+        "toolName": tool,
+        "content": [{ "type": "text", "text": render::toolcall_ref(&id, &tool, status) }],
+        "isError": status == Status::Fail,
+    }))
+}
+
+/// Messages as text: one paragraph each, tool calls and their references on lines of their own.
+pub(crate) fn chat_text(messages: &[Value]) -> String {
+    let mut paragraphs = Vec::new();
+    for message in messages {
+        let content = message.get("content").unwrap_or(&Value::Null);
+        let body = match content {
+            Value::String(text) => text.clone(),
+            Value::Array(blocks) => blocks.iter().filter_map(block_text).collect::<Vec<_>>().join("\n"),
+            _ => String::new(),
+        };
+        match message.get("role").and_then(Value::as_str) {
+            Some("toolResult") | None => paragraphs.push(body),
+            Some(role) => paragraphs.push(format!("{role}: {body}")),
+        }
+    }
+    paragraphs.join("\n\n")
+}
+
+fn block_text(block: &Value) -> Option<String> {
+    let text = |name: &str| block.get(name).and_then(Value::as_str);
+    match text("type")? {
+        "text" => text("text").map(str::to_owned),
+        "toolCall" => {
+            let args = block.get("arguments").cloned().unwrap_or(Value::Null);
+            let name = render::word(text("name").unwrap_or_default());
+            Some(format!(
+                "tool_call id={} tool={name} args={args}",
+                render::word(text("id").unwrap_or_default())
+            ))
+        }
+        "image" => Some("[image]".to_owned()),
+        _ => None,
+    }
+}
