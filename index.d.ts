@@ -729,6 +729,11 @@ export interface Toolcall {
   status: 'ok' | 'fail'
   /** IDs of file objects that the call concerns; those that the engine finds itself are added. */
   fileRefs?: Array<string>
+  /**
+   * The ID of the call whose program made this one. Such a call's output goes to the program and not to the model: it is
+   * recorded and found by search, and takes no place in pool, window and chat.
+   */
+  parent?: string
 }
 
 /** What an export or import did. */

@@ -2,83 +2,11 @@
 
 use context_engine::{Call, Edit, Engine, Incoming, Plan};
 use context_model::id::ObjectId;
-use context_model::pricing::Prices;
 use rstest::rstest;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::bench::{Backend, Bench, tool};
-
-/// A harness with its messages, each handed over once.
-struct Chat {
-    engine: Engine,
-    messages: Vec<Incoming>,
-    told: usize,
-    now_ms: i64,
-}
-
-const TTL_MS: i64 = 300_000;
-
-impl Chat {
-    fn new(engine: Engine) -> Self {
-        Self { engine, messages: Vec::new(), told: 0, now_ms: 1_000 }
-    }
-
-    fn say(&mut self, message: Value) {
-        let key = format!("m{}", self.messages.len());
-        self.messages.push(Incoming { key, message });
-    }
-
-    fn user(&mut self, text: &str) {
-        self.say(json!({ "role": "user", "content": text }));
-    }
-
-    /// A request, the call that answers it, and its result.
-    async fn run(&mut self, id: &str, name: &str, args: Value, output: &str) {
-        assert_eq!(self.advance().await.edits, [], "a turn that goes on changes nothing");
-        let call = json!({ "type": "toolCall", "id": id, "name": name, "arguments": args });
-        self.say(json!({ "role": "assistant", "content": [call], "timestamp": self.now_ms }));
-        let birth = self.engine.receive(tool(id, name, args, output)).await.unwrap();
-        let text = birth.header.map_or(output.to_owned(), |header| format!("{header}\n{output}"));
-        let content = json!([{ "type": "text", "text": text }]);
-        self.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": name, "content": content }));
-    }
-
-    fn done(&mut self) {
-        let content = json!([{ "type": "text", "text": "done" }]);
-        self.say(json!({ "role": "assistant", "content": content, "timestamp": self.now_ms }));
-    }
-
-    fn call(&self) -> Call {
-        Call {
-            model: "m".into(),
-            prices: Prices::new(0.1, 1.25),
-            lookback_blocks: None,
-            context_window: 200_000,
-            cache_ttl_ms: TTL_MS,
-            now_ms: self.now_ms,
-            system_tokens: 3_000,
-            only_at_user_turn: false,
-            at_user_turn: false,
-            rolls: true,
-        }
-    }
-
-    async fn advance(&mut self) -> Plan {
-        let new = self.messages[self.told..].to_vec();
-        self.told = self.messages.len();
-        self.engine.advance(new, &self.call()).await.unwrap()
-    }
-
-    /// The next request finds nothing in the provider's cache, so that whatever may leave does.
-    async fn advance_after_a_pause(&mut self) -> Plan {
-        self.now_ms += TTL_MS + 1;
-        self.advance().await
-    }
-
-    async fn is_active(&self, id: &str) -> bool {
-        self.engine.session_sets().await.unwrap().active_set.contains(&ObjectId::new(id))
-    }
-}
+use crate::bench::{Backend, Bench};
+use crate::chat::Chat;
 
 fn output() -> String {
     (1..=200).map(|n| format!("line {n} of what the tool said\n")).collect()

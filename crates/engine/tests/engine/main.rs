@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 mod bench;
+mod chat;
 mod clients;
 mod conversation;
 mod fading;
@@ -19,5 +20,6 @@ mod resume;
 mod sets;
 mod stamps;
 mod stepped;
+mod truth;
 mod views;
 mod watching;

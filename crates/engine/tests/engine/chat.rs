@@ -1,0 +1,130 @@
+//! A harness on an engine: its messages, each handed over once, and the request that the model gets.
+
+use context_engine::{Call, CollapsedCall, Edit, Engine, Incoming, Plan};
+use context_model::id::ObjectId;
+use context_model::pricing::Prices;
+use serde_json::{Value, json};
+
+use crate::bench::tool;
+
+/// A harness with its messages, each handed over once.
+pub struct Chat {
+    pub engine: Engine,
+    pub messages: Vec<Incoming>,
+    pub told: usize,
+    pub now_ms: i64,
+    /// What all plans have told the model.
+    pub notices: Vec<String>,
+}
+
+const TTL_MS: i64 = 300_000;
+
+impl Chat {
+    pub fn new(engine: Engine) -> Self {
+        Self { engine, messages: Vec::new(), told: 0, now_ms: 1_000, notices: Vec::new() }
+    }
+
+    pub fn say(&mut self, message: Value) {
+        let key = format!("m{}", self.messages.len());
+        self.messages.push(Incoming { key, message });
+    }
+
+    pub fn user(&mut self, text: &str) {
+        self.say(json!({ "role": "user", "content": text }));
+    }
+
+    /// A request, the call that answers it, and its result.
+    pub async fn run(&mut self, id: &str, name: &str, args: Value, output: &str) {
+        assert_eq!(self.advance().await.edits, [], "a turn that goes on changes nothing");
+        let call = json!({ "type": "toolCall", "id": id, "name": name, "arguments": args });
+        self.say(json!({ "role": "assistant", "content": [call], "timestamp": self.now_ms }));
+        let birth = self.engine.receive(tool(id, name, args, output)).await.unwrap();
+        let text = birth.header.map_or(output.to_owned(), |header| format!("{header}\n{output}"));
+        let content = json!([{ "type": "text", "text": text }]);
+        self.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": name, "content": content }));
+    }
+
+    pub fn done(&mut self) {
+        let content = json!([{ "type": "text", "text": "done" }]);
+        self.say(json!({ "role": "assistant", "content": content, "timestamp": self.now_ms }));
+    }
+
+    pub fn call(&self) -> Call {
+        Call {
+            model: "m".into(),
+            prices: Prices::new(0.1, 1.25),
+            lookback_blocks: None,
+            context_window: 200_000,
+            cache_ttl_ms: TTL_MS,
+            now_ms: self.now_ms,
+            system_tokens: 3_000,
+            only_at_user_turn: false,
+            at_user_turn: false,
+            rolls: true,
+        }
+    }
+
+    pub async fn advance(&mut self) -> Plan {
+        let new = self.messages[self.told..].to_vec();
+        self.told = self.messages.len();
+        let plan = self.engine.advance(new, &self.call()).await.unwrap();
+        self.notices.extend(plan.notices.iter().cloned());
+        plan
+    }
+
+    /// The next request finds nothing in the provider's cache, so that whatever may leave does.
+    pub async fn advance_after_a_pause(&mut self) -> Plan {
+        self.now_ms += TTL_MS + 1;
+        self.advance().await
+    }
+
+    pub async fn is_active(&self, id: &str) -> bool {
+        self.engine.session_sets().await.unwrap().active_set.contains(&ObjectId::new(id))
+    }
+}
+
+impl Chat {
+    /// A user's message, an answer, and nothing else.
+    pub async fn turn(&mut self, text: &str) -> Plan {
+        self.user(text);
+        let plan = self.advance().await;
+        self.done();
+        plan
+    }
+
+    /// The model reads a file as Pi lets it: the file is indexed, and the answer may be where its lines stand. Gives the
+    /// text that the model gets.
+    pub async fn read(&mut self, id: &str, path: &str, lines: Option<(usize, usize)>) -> String {
+        let args = match lines {
+            Some((offset, limit)) => json!({ "path": path, "offset": offset, "limit": limit }),
+            None => json!({ "path": path }),
+        };
+        self.advance().await;
+        let bytes = std::fs::read(path).unwrap();
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        self.engine.index_file(path, Some(bytes)).await.unwrap();
+        let (offset, limit) = lines.unzip();
+        let answer = self.engine.answer_read(path, offset, limit).await.unwrap();
+        let shown = text.split('\n').skip(offset.unwrap_or(1) - 1).take(limit.unwrap_or(usize::MAX));
+        let output = answer.map_or_else(|| shown.collect::<Vec<_>>().join("\n"), |answer| answer.text);
+        self.run(id, "read", args, &output).await;
+        output
+    }
+
+    /// The same harness in a new process, or on a branch with fewer messages.
+    pub async fn resync(&mut self, engine: Engine, messages: usize) -> Plan {
+        self.engine = engine;
+        self.messages.truncate(messages);
+        self.told = messages;
+        self.engine.resync(self.messages.clone(), messages, &self.call()).await.unwrap()
+    }
+}
+
+/// The collapsed arguments of each call that a plan replaces.
+pub fn arguments_of(plan: &Plan) -> Vec<CollapsedCall> {
+    let calls = plan.edits.iter().filter_map(|edit| match edit {
+        Edit::Arguments { calls, .. } => Some(calls.clone()),
+        Edit::Result { .. } => None,
+    });
+    calls.flatten().collect()
+}

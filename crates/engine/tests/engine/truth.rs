@@ -1,0 +1,529 @@
+//! What a session is told of files: all that has changed under it, and nothing false.
+
+use std::fs;
+use std::sync::{Arc, Mutex};
+
+use camino::Utf8Path;
+use context_engine::{Engine, Options, TrackerStart};
+use context_model::id::{ObjectId, SessionId};
+use context_store::{Store, Transaction, Write};
+use context_watch::{Acknowledge, Event, Flush, Sink, Status, Tracked, Tracker, WatchError};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::bench::{Backend, Bench, answer, call, tool, user};
+use crate::chat::{Chat, arguments_of};
+use crate::stepped::{Incident, Stepped};
+
+fn lines(prefix: &str, count: usize) -> String {
+    (1..=count).map(|n| format!("{prefix} line {n}\n")).collect()
+}
+
+async fn chat(bench: &Bench, session: &str) -> Chat {
+    let options = Options { store: bench.second_store(), ..bench.options(session) };
+    Chat::new(Engine::open(options).await.unwrap())
+}
+
+/// Two sessions on one store change each other's file in turns: each hears of each change of the other, once.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn two_sessions_hear_all_of_each_other(#[values(Backend::Memory, Backend::Sqlite)] backend: Backend) {
+    let bench = Bench::new(backend);
+    let path = bench.write("shared.txt", lines("first", 40));
+    let mut chats = [chat(&bench, "one").await, chat(&bench, "two").await];
+    for (n, chat) in chats.iter_mut().enumerate() {
+        chat.user("read it");
+        assert_eq!(chat.read(&format!("read_{n}"), &path, None).await, lines("first", 40));
+        chat.done();
+        chat.advance().await;
+    }
+    for round in 0..40 {
+        let (writer, reader) = (round % 2, (round + 1) % 2);
+        let new = lines(&format!("round {round}"), 40);
+        fs::write(&path, &new).unwrap();
+        // The one writes and is told nothing; the other one hears of it, and reads the new text.
+        let written =
+            chats[writer].engine.index_written(&path, Some(new.clone().into_bytes())).await.unwrap();
+        assert_eq!(chats[writer].turn("go on").await.notices, Vec::<String>::new(), "round {round}");
+        // A write of one's own that changes nothing must not hide what the other one wrote.
+        chats[reader].engine.set_system_prompt(&format!("round {round}")).await.unwrap();
+        chats[reader].engine.set_system_prompt(&format!("round {round}")).await.unwrap();
+        let plan = chats[reader].turn("go on").await;
+        assert_eq!(plan.notices.len(), 1, "round {round}: {:?}", plan.notices);
+        assert!(plan.notices[0].starts_with("stale id=") && plan.notices[0].ends_with("+40 -40"));
+        assert_eq!(chats[reader].turn("again").await.notices, Vec::<String>::new());
+        chats[reader].user("read it again");
+        let read = chats[reader].read(&format!("read_{round}_{reader}"), &path, None).await;
+        assert_eq!(read, new, "round {round}: {}", written.id);
+        chats[reader].done();
+        chats[reader].advance().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_was_read_again_does_not_hide_the_rest() {
+    let bench = Bench::new(Backend::Memory);
+    let path = bench.write("a.txt", lines("old", 60));
+    let mut chat = chat(&bench, "s").await;
+    chat.user("read");
+    chat.read("one", &path, None).await;
+    let changed = lines("old", 60).replace("old line 50\n", "new line 50\n");
+    fs::write(&path, &changed).unwrap();
+    assert_eq!(
+        chat.read("two", &path, Some((1, 5))).await,
+        changed.lines().take(5).collect::<Vec<_>>().join("\n")
+    );
+    chat.done();
+    chat.advance().await;
+    assert!(chat.notices.len() == 1 && chat.notices[0].ends_with("+1 -1"), "{:?}", chat.notices);
+    assert!(chat.engine.check_edit(&path).await.unwrap().is_some(), "line 50 is not known yet");
+    assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None, "the refusal has told it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_shows_all_that_is_new_is_all_there_is_to_know() {
+    let bench = Bench::new(Backend::Memory);
+    let path = bench.write("a.txt", lines("old", 60));
+    let mut chat = chat(&bench, "s").await;
+    chat.user("read");
+    chat.read("one", &path, None).await;
+    fs::write(&path, lines("old", 60).replace("old line 50\n", "new line 50\n")).unwrap();
+    chat.read("two", &path, Some((45, 10))).await;
+    chat.done();
+    chat.advance().await;
+    assert_eq!(chat.notices.len(), 1, "before the read it was news");
+    assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_holds_for_the_disk_as_it_is_now() {
+    let bench = Bench::new(Backend::Memory);
+    let path = bench.write("a.txt", lines("old", 60));
+    let mut chat = chat(&bench, "s").await;
+    chat.user("read");
+    chat.read("one", &path, None).await;
+    chat.engine.index_file(&path, None).await.unwrap();
+    // Between the look and the answer.
+    fs::write(&path, lines("all new", 60)).unwrap();
+    let answer = chat.engine.answer_read(&path, None, None).await.unwrap();
+    assert!(answer.is_none_or(|answer| !answer.text.starts_with("unchanged")));
+}
+
+#[rstest]
+#[case(Some(150), None)]
+#[case(Some(1_000_000), Some(5))]
+#[case(None, Some(0))]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_past_the_end_is_the_tools_to_answer(
+    #[case] offset: Option<usize>,
+    #[case] limit: Option<usize>,
+) {
+    let bench = Bench::new(Backend::Memory);
+    let path = bench.write("a.txt", lines("a", 99));
+    let mut chat = chat(&bench, "s").await;
+    chat.user("read");
+    chat.read("one", &path, None).await;
+    chat.done();
+    chat.advance().await;
+    assert_eq!(chat.engine.answer_read(&path, offset, limit).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changed_while_nobody_was_there_is_told_at_the_resume_and_once() {
+    let bench = Bench::new(Backend::Memory);
+    let path = bench.write("a.txt", lines("old", 60));
+    let mut chat = chat(&bench, "s").await;
+    chat.user("read");
+    chat.read("one", &path, None).await;
+    chat.done();
+    chat.advance().await;
+    chat.engine.close().await.unwrap();
+    fs::write(&path, lines("new", 60)).unwrap();
+
+    let engine = bench.open("s").await;
+    let count = chat.messages.len();
+    chat.resync(engine, count).await;
+    let plan = chat.turn("on").await;
+    assert_eq!(plan.notices.len(), 1, "{:?}", plan.notices);
+    // The harness keeps the notice as a message of its own kind; a third process does not say it again.
+    chat.say(json!({ "role": "custom", "content": plan.notices[0] }));
+    chat.advance().await;
+    chat.engine.close().await.unwrap();
+    let count = chat.messages.len();
+    chat.resync(bench.open("s").await, count).await;
+    assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
+    chat.engine.close().await.unwrap();
+    // Where it did not keep the notice, the model was not told.
+    chat.messages.retain(|one| one.message["role"] != "custom");
+    let count = chat.messages.len();
+    chat.resync(bench.open("s").await, count).await;
+    assert_eq!(chat.turn("on").await.notices.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notice_that_can_not_be_made_comes_with_the_next_plan() {
+    let bench = Bench::new(Backend::Memory);
+    let path = bench.write("a.txt", lines("old", 60));
+    let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
+    let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
+    let mut chat = Chat::new(Engine::open(options).await.unwrap());
+    chat.user("read");
+    chat.read("one", &path, None).await;
+    chat.done();
+    chat.advance().await;
+    fs::write(&path, lines("new", 60)).unwrap();
+    let other = bench.open("other").await;
+    other.index_file(&path, None).await.unwrap();
+    let mut failures = 0;
+    for calls in 0.. {
+        store.arm(calls);
+        let notices = chat.engine.stale_notices().await;
+        if store.disarm() {
+            failures += 1;
+            assert!(notices.is_err(), "after {calls} calls");
+            continue;
+        }
+        assert_eq!(notices.unwrap().len(), 1, "after {failures} failures");
+        break;
+    }
+    assert!(failures > 3, "{failures}");
+}
+
+/// Wherever a hand-over fails, handing the same over once more records everything once, in its order.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hand_over_that_fails_loses_nothing_and_doubles_nothing(#[values(false, true)] rebuild: bool) {
+    let mut calls = 0;
+    loop {
+        let bench = Bench::new(Backend::Memory);
+        let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
+        let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
+        let mut chat = Chat::new(Engine::open(options).await.unwrap());
+        chat.user("first");
+        chat.advance().await;
+        let handed = chat.messages.len();
+        for message in [
+            json!({ "role": "assistant", "content": [{ "type": "toolCall", "id": "c", "name": "x", "arguments": {} }] }),
+            json!({ "role": "toolResult", "toolCallId": "c", "toolName": "x", "content": "output" }),
+            answer("done"),
+            user("second"),
+        ] {
+            chat.say(message);
+        }
+        let new = chat.messages[handed..].to_vec();
+        store.arm(calls);
+        let outcome = chat.engine.advance(new.clone(), &chat.call()).await;
+        let failed = store.disarm();
+        assert_eq!(outcome.is_err(), failed);
+        if failed && rebuild {
+            chat.engine.resync(chat.messages.clone(), handed, &chat.call()).await.unwrap();
+        } else if failed {
+            chat.engine.advance(new, &chat.call()).await.unwrap();
+        }
+        let turns = bench.latest(&ObjectId::chat(&SessionId::new("s").unwrap())).await.unwrap();
+        let turns = turns.field("turns").unwrap().as_array().unwrap().clone();
+        let users: Vec<&Value> = turns.iter().map(|turn| &turn["user"]).collect();
+        assert_eq!(users, ["first", "second"], "after {calls} calls");
+        assert_eq!(turns[0]["assistant"].as_array().unwrap().len(), 2, "after {calls} calls");
+        assert_eq!(turns[0]["toolcall_ids"], json!(["c"]), "after {calls} calls");
+        if !failed {
+            break;
+        }
+        calls += 1;
+    }
+    assert!(calls > 5, "{calls}");
+}
+
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!("deep down"), |inner, _| json!([inner]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_nested_too_deeply_is_kept_as_its_text_and_ends_no_recording() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, "s").await;
+    chat.say(json!({ "role": "user", "content": [{ "type": "text", "text": "one", "extra": nested(150) }] }));
+    chat.advance().await;
+    let args = json!({ "deep": nested(150) });
+    chat.run("c", "x", args, "output").await;
+    chat.done();
+    chat.advance().await;
+    chat.turn("two").await;
+    let count = chat.messages.len();
+    chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
+    let recorded = bench.latest(&ObjectId::chat(&SessionId::new("s").unwrap())).await.unwrap();
+    assert_eq!(recorded.field("turns").unwrap().as_array().unwrap().len(), 2);
+    let call = bench.latest(&ObjectId::new("c")).await.unwrap();
+    assert!(call.field("args").unwrap().to_string().contains("deep down"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn marks_of_collapsed_arguments_name_their_own_call() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, "s").await;
+    // A provider that repeats its call IDs, and a harness without a hook for results.
+    for n in 0..3 {
+        chat.user("write");
+        let args = json!({ "path": "a.txt", "content": lines(&format!("text {n}"), 200) });
+        let call = json!({ "type": "toolCall", "id": "call_0", "name": "custom", "arguments": args });
+        chat.say(json!({ "role": "assistant", "content": [call], "timestamp": chat.now_ms }));
+        chat.say(json!({ "role": "toolResult", "toolCallId": "call_0", "toolName": "custom", "content": format!("done {n}") }));
+        chat.done();
+        chat.advance().await;
+    }
+    chat.user("on");
+    let mut collapsed = arguments_of(&chat.advance_after_a_pause().await);
+    for _ in 0..3 {
+        chat.done();
+        chat.user("on");
+        collapsed.extend(arguments_of(&chat.advance_after_a_pause().await));
+    }
+    assert_eq!(collapsed.len(), 3);
+    for (n, call) in collapsed.iter().enumerate() {
+        let text = call.args["content"].as_str().unwrap();
+        let handle = text.strip_prefix("[collapsed #").unwrap().split(':').next().unwrap();
+        let full = chat.engine.get(handle).await.unwrap().unwrap();
+        assert_eq!(full.field("args").unwrap()["content"], json!(lines(&format!("text {n}"), 200)));
+        assert_eq!(Some(full.id()), call.object.as_ref());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_brought_back_becomes_stale_again() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, "s").await;
+    chat.user("look");
+    for n in 0..7 {
+        chat.run(&format!("call_{n}"), "custom", json!({}), &lines("output", 100)).await;
+    }
+    for _ in 0..4 {
+        chat.done();
+        chat.user("on");
+        chat.advance().await;
+    }
+    let rolled = chat.engine.roll_now(&chat.call()).await.unwrap().edits.len();
+    let undone = chat.engine.undo_roll().await.unwrap().edits.len();
+    assert!(rolled == undone && rolled >= 5, "{rolled} {undone}");
+    for turn in 0..2 {
+        chat.done();
+        chat.user("on");
+        assert_eq!(chat.advance_after_a_pause().await.edits, [], "turn {turn}: a person wanted to see it");
+    }
+    chat.done();
+    chat.user("on");
+    assert_eq!(chat.advance_after_a_pause().await.edits.len(), rolled);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_steer_the_context_take_no_place_in_the_window() {
+    let bench = Bench::new(Backend::Memory);
+    let engine = bench.open("s").await;
+    engine.append_turn(user("u")).await.unwrap();
+    for n in 0..5 {
+        engine.record_toolcall(call(&format!("read_{n}"), "text")).await.unwrap();
+    }
+    for (n, name) in ["unpin", "unpin", "pin", "activate", "deactivate"].into_iter().enumerate() {
+        engine.record_toolcall(tool(&format!("control_{n}"), name, json!({}), "done")).await.unwrap();
+    }
+    let sets = engine.session_sets().await.unwrap();
+    assert_eq!(sets.active_set, (0..5).map(|n| ObjectId::new(format!("read_{n}"))).collect::<Vec<_>>());
+    assert_eq!(sets.metadata_pool.len(), 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_brought_back_and_pinned_stays_whole() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, "s").await;
+    chat.user("run");
+    let output = lines("a long output", 2_000);
+    chat.run("big", "bash", json!({ "command": "run" }), &output).await;
+    chat.done();
+    // Shown as an excerpt only.
+    assert_eq!(chat.advance().await.edits.len(), 1);
+    chat.user("all of it");
+    let whole = chat.engine.activate("big", None).await.unwrap();
+    assert!(!whole.visible);
+    let handle = chat.engine.receive(call("other", &lines("x", 30))).await.unwrap().handle;
+    assert_ne!(handle, "");
+    let big = chat.engine.search(&crate::bench::search("long", Some("s"))).await.unwrap()[0]
+        .handle
+        .clone()
+        .unwrap();
+    chat.run("again", "activate", json!({ "id": big }), &whole.content.unwrap()).await;
+    chat.done();
+    chat.advance().await;
+    assert!(chat.engine.pin("big").await.unwrap().ok);
+    for turn in 0..8 {
+        chat.user("on");
+        let plan = chat.advance_after_a_pause().await;
+        let gone = plan.edits.iter().any(
+            |edit| matches!(edit, context_engine::Edit::Result { object, .. } if object.as_str() == "again"),
+        );
+        assert!(!gone, "turn {turn}");
+        assert!(chat.engine.activate("big", None).await.unwrap().visible, "turn {turn}");
+        chat.done();
+    }
+    assert!(chat.engine.unpin("big").await.unwrap().ok);
+    assert!(chat.engine.deactivate("big").await.unwrap().ok);
+    chat.user("on");
+    let plan = chat.advance_after_a_pause().await;
+    assert!(plan.edits.iter().any(
+        |edit| matches!(edit, context_engine::Edit::Result { object, .. } if object.as_str() == "again")
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_keeps_no_arguments_whole() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, "s").await;
+    chat.user("draw");
+    chat.advance().await;
+    let call = |id: &str| json!({ "type": "toolCall", "id": id, "name": "draw", "arguments": { "what": lines("svg", 200) } });
+    chat.say(json!({ "role": "assistant", "content": [call("a"), call("b")], "timestamp": chat.now_ms }));
+    for id in ["a", "b"] {
+        let content = json!([{ "type": "text", "text": id }, { "type": "image", "data": "AAAA", "mimeType": "image/png" }]);
+        chat.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": "draw", "content": content }));
+    }
+    chat.done();
+    chat.advance().await;
+    chat.user("on");
+    assert_eq!(arguments_of(&chat.advance_after_a_pause().await).len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscription_that_is_ended_twice_ends_no_other() {
+    let bench = Bench::new(Backend::Sqlite);
+    let engine = bench.watching("s").await;
+    let path = bench.write("a.txt", "one");
+    engine.index_file(&path, None).await.unwrap();
+    let first = engine.subscribe(|_| {});
+    engine.unsubscribe(first);
+    let heard = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = Arc::clone(&heard);
+    engine.subscribe(move |_| {
+        count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    });
+    engine.unsubscribe(first);
+    fs::write(&path, "two").unwrap();
+    engine.flush().await.unwrap();
+    assert_eq!(heard.load(std::sync::atomic::Ordering::SeqCst), 1);
+    engine.close().await.unwrap();
+}
+
+/// However often a call ID was used, recording one more asks the store as often as the first time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_call_id_costs_no_scan() {
+    let bench = Bench::new(Backend::Memory);
+    let filled = bench.open("filled").await;
+    for n in 0..2_000 {
+        filled.record_toolcall(call("call_0", &format!("output {n}"))).await.unwrap();
+    }
+    // So many calls of the store as recording takes at most: it goes through although the next one would fail.
+    let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
+    let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("fresh") };
+    let engine = Engine::open(options).await.unwrap();
+    store.arm(6);
+    engine.record_toolcall(call("call_0", "one more")).await.unwrap();
+    assert!(!store.disarm(), "it asked more often");
+}
+
+/// A change that comes while the store takes no writes is stored once it does again.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_could_not_be_stored_is_not_forgotten() {
+    let bench = Bench::new(Backend::Sqlite);
+    let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
+    let options = Options { watch: true, store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
+    let engine = Engine::open(options).await.unwrap();
+    let path = bench.write("a.txt", "one");
+    let id = engine.index_file(&path, None).await.unwrap().id;
+    let (told, failed) = std::sync::mpsc::channel();
+    engine.subscribe(move |event| drop(told.send(event.clone())));
+    store.arm(0);
+    fs::write(&path, "two").unwrap();
+    // The event has come, and its look has failed.
+    let warning = failed.recv_timeout(crate::bench::GENEROUS).unwrap();
+    assert!(warning.path.contains("could not be indexed yet"), "{warning:?}");
+    assert!(store.disarm());
+    engine.flush().await.unwrap();
+    assert_eq!(bench.contents(&id).await.last().unwrap().as_deref(), Some("two"));
+    engine.close().await.unwrap();
+}
+
+/// A tracker whose events the test tells.
+struct Told;
+
+impl Tracker for Told {
+    fn track(&self, _: &Utf8Path) -> Result<Tracked, WatchError> {
+        Ok(Tracked::Watched)
+    }
+
+    fn untrack(&self, _: &Utf8Path) {}
+
+    fn flush(&self) -> Flush {
+        let (flush, acknowledge) = Acknowledge::pair();
+        acknowledge.done();
+        flush
+    }
+
+    fn status(&self) -> Status {
+        Status::default()
+    }
+
+    fn close(&self) {}
+}
+
+/// A log that grows has few versions while nobody looks, and its last text whenever somebody does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_growing_log_does_not_fill_the_store() {
+    let bench = Bench::new(Backend::Sqlite);
+    let sink: Arc<Mutex<Option<Box<dyn Sink>>>> = Arc::default();
+    let kept = Arc::clone(&sink);
+    let start: TrackerStart = Arc::new(move |sink| {
+        *kept.lock().unwrap() = Some(sink);
+        Ok(Arc::new(Told))
+    });
+    let options = Options { watch: true, tracker: Some(start), ..bench.options("s") };
+    let engine = Engine::open(options).await.unwrap();
+    let mut text = lines("a log", 20_000);
+    let path = bench.write("server.log", &text);
+    let id = engine.index_file(&path, None).await.unwrap().id;
+    for n in 0..40 {
+        text.push_str(&format!("entry {n}\n"));
+        fs::write(&path, &text).unwrap();
+        let (sink, path) = (Arc::clone(&sink), path.clone());
+        let deliver =
+            move || sink.lock().unwrap().as_mut().unwrap().deliver(Event::Changed(vec![path.into()]));
+        std::thread::spawn(deliver).join().unwrap();
+    }
+    engine.flush().await.unwrap();
+    let versions = bench.contents(&id).await;
+    assert!(versions.len() <= 4, "{} versions", versions.len());
+    assert_eq!(versions.last().unwrap().as_deref(), Some(text.as_str()));
+    engine.close().await.unwrap();
+}
+
+/// An older look never takes the place of a newer one, also where the newer one is stored between the last question and
+/// the write.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_that_comes_in_between_is_not_replaced_by_an_older_look(#[values(0, 1)] calls: i64) {
+    let bench = Bench::new(Backend::Memory);
+    let path = bench.write("a", "first");
+    let id = bench.open("elsewhere").await.index_file(&path, None).await.unwrap().id;
+    let mut later = bench.latest(&id).await.unwrap();
+    if let Some(context_model::source::Source::Filesystem(source)) = later.source().cloned() {
+        let hash = context_model::hash::Digest::of(b"later");
+        later = context_model::object::Document::file(source, Some("later".into()), Some(hash));
+    }
+    let transaction = Transaction { writes: vec![Write::put(later)], expected: Vec::new() };
+    let incident = Incident::Change(path.clone().into(), "later".into(), transaction);
+    let store = Stepped::new(Arc::clone(&bench.store), incident);
+    let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
+    let engine = Engine::open(options).await.unwrap();
+    engine.index_file(&path, None).await.unwrap();
+    fs::write(&path, "earlier").unwrap();
+    store.arm(calls);
+    engine.index_file(&path, None).await.unwrap();
+    assert!(store.disarm());
+    assert_eq!(bench.contents(&id).await.last().unwrap().as_deref(), Some("later"));
+}
