@@ -1,0 +1,132 @@
+//! What the model was shown, told from the messages of its request alone: no line of the engine's is believed here.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use context_model::id::ObjectId;
+
+use crate::world::Content;
+
+/// What a message says of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Note {
+    pub file: usize,
+    pub what: What,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// These lines of a file that had this text; counted from 1, both included.
+    Shown { text: Arc<str>, first: usize, last: usize },
+    /// The model has written this text itself.
+    Wrote { text: Arc<str> },
+    /// A difference that leads to this text, or that lines shown above are those of this text.
+    Told { text: Arc<str> },
+    /// A line says that there is another version: this one.
+    Announced { version: Content },
+}
+
+/// A message of the conversation, as far as it matters here.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    pub notes: Vec<Note>,
+    /// Whether it is in the request as it was first.
+    pub whole: bool,
+}
+
+/// What a conversation says of one file.
+#[derive(Clone, Debug, Default)]
+pub struct Belief {
+    /// The text that the model knows, if it has ever seen or written it.
+    pub known: Option<Arc<str>>,
+    /// The same of what is still in the request.
+    pub known_visibly: Option<Arc<str>>,
+    /// The version that the model heard of last.
+    pub told: Option<Content>,
+    /// The same of what is still in the request.
+    pub told_visibly: Option<Content>,
+    /// The last thing that it heard was an announcement.
+    pub announced: bool,
+    /// Lines that the request shows: of which text, and what came after them.
+    pub fragments: Vec<Fragment>,
+}
+
+/// Lines of a file that are in the request.
+#[derive(Clone, Debug)]
+pub struct Fragment {
+    pub text: Arc<str>,
+    pub first: usize,
+    pub last: usize,
+    /// Something after it spoke of another version than its own: an announcement, a difference, the model's own
+    /// writing, or the same lines read again.
+    pub superseded: bool,
+}
+
+impl Belief {
+    pub fn of<'a>(file: usize, heard: impl Iterator<Item = &'a Heard>) -> Self {
+        let mut belief = Self::default();
+        for message in heard {
+            for note in message.notes.iter().filter(|note| note.file == file) {
+                belief.take(&note.what, message.whole);
+            }
+        }
+        belief
+    }
+
+    fn take(&mut self, what: &What, whole: bool) {
+        let text = match what {
+            What::Shown { text, .. } | What::Wrote { text } | What::Told { text } => Some(text),
+            What::Announced { .. } => None,
+        };
+        if let Some(text) = text {
+            self.known = Some(Arc::clone(text));
+        }
+        if let Some(text) = text.filter(|_| whole) {
+            self.known_visibly = Some(Arc::clone(text));
+        }
+        let told = match what {
+            What::Announced { version } => version.clone(),
+            _ => text.cloned(),
+        };
+        self.announced = matches!(what, What::Announced { .. });
+        self.told = Some(told.clone());
+        if whole {
+            self.told_visibly = Some(told.clone());
+        }
+        for fragment in &mut self.fragments {
+            fragment.superseded |= match what {
+                What::Shown { first, last, .. } => *first <= fragment.first && fragment.last <= *last,
+                _ => told.as_ref() != Some(&fragment.text),
+            };
+        }
+        if let (What::Shown { text, first, last }, true) = (what, whole) {
+            let (text, first, last) = (Arc::clone(text), *first, *last);
+            self.fragments.push(Fragment { text, first, last, superseded: false });
+        }
+    }
+
+    /// Whether an announcement of a version would tell the model something.
+    pub fn is_news(&self, version: &Content, rebuilt: bool) -> bool {
+        let told = self.told.as_ref() != Some(version);
+        // After a restart the engine has only what is visible, and can't know what else was said on the way.
+        told || (rebuilt && (self.announced || self.told_visibly.as_ref() != Some(version)))
+    }
+}
+
+/// Some lines of a text, counted from 1, both included; `None` where it has not so many.
+pub fn lines(text: &str, first: usize, last: usize) -> Option<String> {
+    let all: Vec<&str> = text.split('\n').collect();
+    Some(all.get(first.checked_sub(1)?..last)?.join("\n"))
+}
+
+/// Files of which one more announcement is no lie after what is visible was rebuilt.
+pub type Rebuilt = BTreeSet<usize>;
+
+/// An object whose whole text has to be in sight.
+#[derive(Clone, Debug)]
+pub struct Held {
+    pub object: ObjectId,
+    pub text: String,
+    /// By a pin; else by an activation.
+    pub pinned: bool,
+}

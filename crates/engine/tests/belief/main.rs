@@ -1,0 +1,134 @@
+//! Belief, simulated: whatever happens to files, processes and the store, what each session is told is true, and it is
+//! told everything.
+//!
+//! One seed drives several sessions on one store, files that change by themselves, and a store and a tracker that fail
+//! by plan. A plain model reads nothing but the requests that a harness would send, and keeps what each says of each
+//! file. A schedule that fails is printed with its shortest steps.
+//!
+//! `CONTEXT_LONG=1` runs 100,000 schedules. `CONTEXT_SEED=n` runs the one of this seed, `CONTEXT_SURVEY=1` goes on
+//! behind the first failure and prints the shortest steps for each kind of failure.
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+mod belief;
+mod check;
+mod client;
+mod faults;
+mod patch;
+mod rng;
+mod run;
+mod shrink;
+mod steps;
+mod tools;
+mod world;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use run::{Kind, Violation, run};
+use steps::Schedule;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// A directory that costs no disk, where there is one, and threads to run schedules with.
+struct Bench {
+    directory: TempDir,
+    runtime: Runtime,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let memory = std::path::Path::new("/dev/shm");
+        let directory = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        Self { directory: directory.unwrap(), runtime: runtime.unwrap() }
+    }
+
+    fn run(&self, schedule: &Schedule) -> (Vec<String>, Result<(), (usize, Violation)>) {
+        let root = self.directory.path().canonicalize().unwrap();
+        self.runtime.block_on(run(schedule, &root))
+    }
+
+    /// What is wrong with a schedule, if anything, with the shortest steps that show it.
+    fn failure(&self, schedule: &Schedule) -> Option<(Kind, String)> {
+        let (_, Err((_, wrong))) = self.run(schedule) else { return None };
+        let fails = |less: &Schedule| matches!(self.run(less).1, Err((_, found)) if found.kind == wrong.kind);
+        let shortest = shrink::shortest(schedule, fails);
+        let (_, outcome) = self.run(&shortest);
+        let (at, found) = outcome.err().unwrap_or((0, wrong.clone()));
+        let mut text = format!("seed {}: {:?}: {}\n", schedule.seed, found.kind, found.what);
+        let Schedule { backend, clients, files, steps, .. } = &shortest;
+        writeln!(text, "{clients} clients, {files} files, {backend:?}; shown after step {at}").unwrap();
+        for (number, step) in steps.iter().enumerate() {
+            writeln!(text, "{number:4} {step:?}").unwrap();
+        }
+        Some((found.kind, text))
+    }
+}
+
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some()
+}
+
+fn say(what: &str) {
+    std::io::stderr().write_all(format!("{what}\n").as_bytes()).unwrap();
+}
+
+#[test]
+fn what_a_session_is_told_is_true_and_everything() {
+    if let Some(seed) = std::env::var("CONTEXT_SEED").ok().and_then(|seed| seed.parse().ok()) {
+        let failure = Bench::new().failure(&Schedule::of_seed(seed));
+        assert!(failure.is_none(), "{}", failure.map_or_else(String::new, |(_, text)| text));
+        return;
+    }
+    let count = if is_set("CONTEXT_LONG") { 100_000 } else { 1_000 };
+    let survey = is_set("CONTEXT_SURVEY");
+    let next = AtomicU64::new(0);
+    let found: Mutex<BTreeMap<Kind, Vec<(u64, String)>>> = Mutex::default();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let bench = Bench::new();
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= count || (!survey && !found.lock().unwrap().is_empty()) {
+                        break;
+                    }
+                    let schedule = Schedule::of_seed(seed);
+                    let wrong = match bench.run(&schedule).1 {
+                        Ok(()) => continue,
+                        Err((_, wrong)) => wrong,
+                    };
+                    // Shortening takes time: of each kind a few are enough.
+                    let known = found.lock().unwrap().get(&wrong.kind).map_or(0, Vec::len);
+                    let text = (known < 5).then(|| bench.failure(&schedule)).flatten();
+                    let text = text.map_or_else(String::new, |(_, text)| text);
+                    found.lock().unwrap().entry(wrong.kind).or_default().push((seed, text));
+                }
+            });
+        }
+    });
+    let found = found.into_inner().unwrap();
+    let mut report = String::new();
+    for (kind, failures) in &found {
+        let shortest = failures.iter().map(|(_, text)| text).filter(|text| !text.is_empty());
+        let shortest = shortest.min_by_key(|text| text.lines().count()).cloned().unwrap_or_default();
+        writeln!(report, "{kind:?}: {} of {count} schedules. {shortest}", failures.len()).unwrap();
+    }
+    if found.is_empty() {
+        say(&format!("belief: {count} schedules, 0 false answers, 0 missed notices"));
+    }
+    assert!(found.is_empty(), "{report}");
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    let bench = Bench::new();
+    for seed in 0..20 {
+        let schedule = Schedule::of_seed(seed);
+        assert_eq!(schedule, Schedule::of_seed(seed));
+        assert_eq!(bench.run(&schedule), bench.run(&schedule));
+    }
+}
