@@ -32,6 +32,8 @@ pub struct Heard {
     pub notes: Vec<Note>,
     /// Whether it is in the request as it was first.
     pub whole: bool,
+    /// It goes out with the next request: the model has not seen it when it calls a tool.
+    pub open: bool,
 }
 
 /// What a conversation says of one file.
@@ -60,6 +62,14 @@ pub struct Fragment {
     /// Something after it spoke of another version than its own: an announcement, a difference, the model's own
     /// writing, or the same lines read again.
     pub superseded: bool,
+}
+
+impl Fragment {
+    /// Whether its lines are the same in a text.
+    pub fn is_as_in(&self, text: Option<&str>) -> bool {
+        let of = |text: &str| lines(text, self.first, self.last);
+        of(&self.text) == text.and_then(of)
+    }
 }
 
 impl Belief {
@@ -105,11 +115,30 @@ impl Belief {
         }
     }
 
+    /// What the model knows when it calls a tool: of the answer that it is giving only what it wrote itself.
+    pub fn seen<'a>(file: usize, heard: impl Iterator<Item = &'a Heard>) -> Self {
+        let wrote = |note: &&Note| matches!(note.what, What::Wrote { .. });
+        let heard: Vec<Heard> = heard
+            .map(|message| {
+                let notes = message.notes.iter().filter(|note| !message.open || wrote(note));
+                Heard { notes: notes.cloned().collect(), ..*message }
+            })
+            .collect();
+        Self::of(file, heard.iter())
+    }
+
     /// Whether an announcement of a version would tell the model something.
     pub fn is_news(&self, version: &Content, rebuilt: bool) -> bool {
         let told = self.told.as_ref() != Some(version);
+        // A part that was read in the new version says nothing of the rest that is in sight.
+        let rest = !self.announced && self.outdated(version).next().is_some();
         // After a restart the engine has only what is visible, and can't know what else was said on the way.
-        told || (rebuilt && (self.announced || self.told_visibly.as_ref() != Some(version)))
+        told || rest || (rebuilt && (self.announced || self.told_visibly.as_ref() != Some(version)))
+    }
+
+    /// Lines in sight that are others in a version, and after which nothing has said so.
+    pub fn outdated(&self, version: &Content) -> impl Iterator<Item = &Fragment> {
+        self.fragments.iter().filter(|part| !part.superseded && !part.is_as_in(version.as_deref()))
     }
 }
 

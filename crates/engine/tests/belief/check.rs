@@ -6,10 +6,10 @@ use context_engine::{Edit, Plan};
 use context_model::id::ObjectId;
 use context_model::session::Sets;
 use context_store::AsOf;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::belief::{self, Belief, Fragment, Note, What};
-use crate::client::{Client, Style};
+use crate::belief::{Belief, Note, What};
+use crate::client::Client;
 use crate::run::{Kind, Outcome, violation};
 use crate::tools::in_sight;
 use crate::world::{Content, World};
@@ -42,31 +42,33 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
             return violation(Kind::FalseNotice, format!("of no file: {line}"));
         };
         let believed = Belief::of(file, client.heard().iter());
+        let seen = Belief::seen(file, client.heard().iter());
         let Some(version) = stored(client, &world.files[file].id).await else {
             return violation(Kind::FalseNotice, format!("of a file that is not stored: {line}"));
         };
-        if !believed.is_news(&version, client.rebuilt.contains(&file)) {
+        let rebuilt = client.rebuilt.contains(&file);
+        if !believed.is_news(&version, rebuilt) && !seen.is_news(&version, rebuilt) {
             return violation(Kind::Repeated, format!("to {}: {line}", client.session));
         }
-        let Some(known) = &believed.known else {
+        // The text that the line compares with: what the model knows, or a part of it that is in sight.
+        let parts = believed.outdated(&version).map(|part| &part.text);
+        let texts: Vec<_> = parts.chain(&seen.known).chain(&believed.known).collect();
+        if texts.is_empty() {
             return violation(Kind::FalseNotice, format!("the model has never seen it: {line}"));
-        };
+        }
         let what = line.split(&format!("{} ", world.files[file].name)).last().unwrap_or_default();
         let is_true = match (&version, what) {
             (None, what) => what == "deleted",
-            (Some(now), "as you know it again") => now == known,
-            (Some(now), what) => now != known && is_count(what, known, now),
+            (Some(now), "as you know it again") => texts.contains(&now),
+            (Some(now), what) => texts.iter().any(|known| **known != *now && is_count(what, known, now)),
         };
         if !is_true {
-            let change = changes(Some(known), version.as_deref());
+            let change = changes(believed.known.as_deref(), version.as_deref());
             return violation(Kind::FalseNotice, format!("{line}, and it is\n{change}"));
         }
         notes.push(Note { file, what: What::Announced { version } });
     }
-    let text = lines.join("\n");
-    let message = client.push(json!({ "role": "custom", "content": text }));
-    message.is_notice = true;
-    message.notes = notes;
+    client.notice(lines.join("\n"), notes);
     Ok(())
 }
 
@@ -149,22 +151,16 @@ pub async fn beliefs(world: &World, client: &Client) -> Outcome {
         if *told != now {
             let change = changes(told.as_deref(), now.as_deref());
             let what = format!("{} has not heard of this change of {}:\n{change}", client.session, file.name);
-            let same = |part: &Fragment| {
-                let lines = |text: &str| belief::lines(text, part.first, part.last);
-                lines(&part.text) == now.as_deref().and_then(lines)
-            };
-            let kind = if believed.fragments.iter().all(same) { Kind::MissedRest } else { Kind::Missed };
+            let same = believed.fragments.iter().all(|part| part.is_as_in(now.as_deref()));
+            let kind = if same { Kind::MissedRest } else { Kind::Missed };
             return violation(kind, what);
         }
-        for part in believed.fragments.iter().filter(|part| !part.superseded) {
-            let lines = |text: &str| belief::lines(text, part.first, part.last);
-            if lines(&part.text) != now.as_deref().and_then(lines) {
-                let what = format!(
-                    "{} was shown lines {}-{} of {}, which are others now",
-                    client.session, part.first, part.last, file.name
-                );
-                return violation(Kind::MissedPart, what);
-            }
+        if let Some(part) = believed.outdated(&now).next() {
+            let what = format!(
+                "{} was shown lines {}-{} of {}, which are others now",
+                client.session, part.first, part.last, file.name
+            );
+            return violation(Kind::MissedPart, what);
         }
     }
     Ok(())
@@ -177,20 +173,27 @@ pub async fn chat(client: &Client) -> Outcome {
         return violation(Kind::Chat, "there is none");
     };
     let mut turns: Vec<(Value, Vec<Value>, usize)> = Vec::new();
+    // What is equal in all is one call, and one object.
+    let (mut args, mut calls) = (Vec::new(), BTreeSet::new());
     let sent = client.messages.iter().take(client.sent);
     for message in sent.filter(|message| !message.is_notice) {
+        let raw = &message.raw;
         if message.role() == "user" {
-            turns.push((message.raw["content"].clone(), Vec::new(), 0));
+            turns.push((raw["content"].clone(), Vec::new(), 0));
             continue;
         }
         if turns.is_empty() {
             turns.push((Value::Null, Vec::new(), 0));
         }
         let last = turns.last_mut().unwrap();
-        match message.role() {
-            "assistant" => last.1.push(message.raw["content"].clone()),
-            _ => last.2 += 1,
+        if message.role() == "assistant" {
+            last.1.push(raw["content"].clone());
+            args = raw["content"].as_array().cloned().unwrap_or_default();
+            continue;
         }
+        let call = args.iter().find(|block| block["id"] == raw["toolCallId"]);
+        let new = calls.insert(format!("{call:?} {} {}", raw["isError"], message.output));
+        last.2 += usize::from(new);
     }
     let list = |turn: &Value, name: &str| turn[name].as_array().cloned().unwrap_or_default();
     let stored = document.field("turns").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -205,8 +208,7 @@ pub async fn chat(client: &Client) -> Outcome {
     let brief = |turns: &[(Value, Vec<Value>, usize)]| {
         turns.iter().map(|turn| format!("{} {} {}", turn.0, turn.1.len(), turn.2)).collect::<Vec<_>>()
     };
-    let same = client.style == Style::Raw || stored.len() == turns.len();
-    if stored != turns || !same {
+    if stored != turns {
         let what = format!("{} has\n{:?}\nand not\n{:?}", client.session, brief(&stored), brief(&turns));
         return violation(Kind::Chat, what);
     }

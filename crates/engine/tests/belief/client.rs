@@ -32,6 +32,8 @@ pub struct Client {
     pub points: Vec<Point>,
     /// Calls of the answer that the model is giving.
     pub open: Vec<Open>,
+    /// Notices that came while the model was answering; they stand behind the answer's results.
+    pub waiting: Vec<(String, Vec<Note>)>,
     /// The engine may lack something: the conversation has to be handed over again.
     pub doubt: bool,
     pub rebuilt: Rebuilt,
@@ -110,6 +112,7 @@ impl Client {
             sent: 0,
             points: vec![start],
             open: Vec::new(),
+            waiting: Vec::new(),
             doubt: false,
             rebuilt: Rebuilt::new(),
             unsure: false,
@@ -203,6 +206,20 @@ impl Client {
             message.notes = one.notes;
             message.pointers = one.pointers;
         }
+        for (text, notes) in std::mem::take(&mut self.waiting) {
+            self.notice(text, notes);
+        }
+    }
+
+    /// Lines about files become part of the request, behind the results that are on their way.
+    pub fn notice(&mut self, text: String, notes: Vec<Note>) {
+        if !self.open.is_empty() {
+            self.waiting.push((text, notes));
+            return;
+        }
+        let message = self.push(json!({ "role": "custom", "content": text }));
+        message.is_notice = true;
+        message.notes = notes;
     }
 
     /// The messages from a place on, as they are handed over; and for each whether it comes before `until`.
@@ -230,15 +247,22 @@ impl Client {
             self.close_answer();
         } else {
             self.open.clear();
+            self.waiting.clear();
             self.messages.truncate(self.points.last().map_or(0, |point| point.length));
         }
     }
 
-    /// What the request says of files, one message after the other; results that are on their way come last.
+    /// What the request says of files, one message after the other; what is on its way comes last.
     pub fn heard(&self) -> Vec<Heard> {
         let sent = self.messages.iter().filter(|message| !message.gone);
-        let sent = sent.map(|message| Heard { notes: message.notes.clone(), whole: message.is_whole() });
-        let open = self.open.iter().map(|one| Heard { notes: one.notes.clone(), whole: true });
+        let sent = sent.map(|message| Heard {
+            notes: message.notes.clone(),
+            whole: message.is_whole(),
+            open: false,
+        });
+        let open = self.open.iter().map(|one| &one.notes);
+        let open = open.chain(self.waiting.iter().map(|(_, notes)| notes));
+        let open = open.map(|notes| Heard { notes: notes.clone(), whole: true, open: true });
         sent.chain(open).collect()
     }
 

@@ -127,11 +127,14 @@ impl Run {
             Step::Crash { client, keep } => self.clients[client % count].crash(keep),
             Step::Idle { client } => self.clients[client % count].now += 3_600_000,
             Step::Events { client, how } => self.events(client % count, how).await?,
-            Step::Act { client, tool, call } => {
+            Step::Act { client, tool, call, late } => {
                 let n = client % count;
                 if self.ready(n).await? {
                     if let Some(told) = act(&mut self.world, &mut self.clients[n], tool, call).await? {
                         self.disturb(told.then_some(n));
+                    }
+                    if !late {
+                        self.report(n, usize::MAX, false).await?;
                     }
                     check::sets(&mut self.clients[n]).await?;
                 }

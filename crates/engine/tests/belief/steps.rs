@@ -32,11 +32,12 @@ pub enum Step {
         client: usize,
         how: Delivery,
     },
-    /// A tool that the model called runs to its end; its result is open.
+    /// A tool that the model called runs to its end. The harness reports its result at once, or later.
     Act {
         client: usize,
         tool: Tool,
         call: CallId,
+        late: bool,
     },
     /// The harness reports the oldest open result before it stores it.
     Receive {
@@ -224,20 +225,24 @@ impl Schedule {
         let files = 1 + rng.below(3);
         let length = 10 + rng.below(51);
         let calm = rng.once_in(2);
-        let steps = (0..length).map(|_| Step::draw(&mut rng, clients, calm)).collect();
+        let late = rng.once_in(3);
+        let steps = (0..length).map(|_| Step::draw(&mut rng, clients, calm, late)).collect();
         Self { seed, backend, clients, files, steps }
     }
 }
 
 impl Step {
-    fn draw(rng: &mut Rng, clients: usize, calm: bool) -> Self {
+    fn draw(rng: &mut Rng, clients: usize, calm: bool, late: bool) -> Self {
         // A fork may have come up.
         let forked = usize::from(rng.once_in(3));
         let client = rng.below(clients + forked);
         match rng.below(100) {
             0..14 => Self::Disk { file: rng.below(4), change: Change::draw(rng) },
             14..24 => Self::Events { client, how: Delivery::draw(rng) },
-            24..60 => Self::Act { client, tool: Tool::draw(rng), call: CallId::draw(rng) },
+            24..60 => {
+                let (tool, call, late) = (Tool::draw(rng), CallId::draw(rng), late && rng.once_in(2));
+                Self::Act { client, tool, call, late }
+            }
             60..64 => Self::Receive { client },
             64..83 => Self::Turn { client, end: TurnEnd::draw(rng) },
             83..85 => Self::Notices { client },

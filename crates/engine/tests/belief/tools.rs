@@ -123,10 +123,6 @@ fn text_of(world: &World, file: usize) -> String {
     world.now(file).map_or_else(String::new, |text| text.to_string())
 }
 
-fn belief(client: &Client, file: usize) -> Belief {
-    Belief::of(file, client.heard().iter())
-}
-
 async fn read(
     world: &World,
     client: &mut Client,
@@ -249,7 +245,8 @@ async fn edit(
         let output = format!("File not found: {path}");
         return Ok(("edit", args, Said { output, is_error: true, ..Said::default() }));
     };
-    let believed = belief(client, file);
+    let seen = Belief::seen(file, client.heard().iter());
+    let believed = Belief::of(file, client.heard().iter());
     let faulty = client.store.is_faulty();
     let refusal = match client.engine.clone().unwrap().check_edit(&path).await {
         Ok(refusal) => refusal,
@@ -258,25 +255,30 @@ async fn edit(
             None
         }
     };
-    let knows_now = believed.known.as_ref().is_none_or(|known| *known == now);
+    let is_now = |known: &Option<Arc<str>>| known.as_ref() == Some(&now);
     match refusal {
-        None if !knows_now && believed.known_visibly.is_some() && !faulty => {
-            let change = changes(believed.known.as_deref(), Some(&now));
-            violation(
-                Kind::Unrefused,
-                format!("{path} was edited, and the model has not seen this change:\n{change}"),
-            )
+        // What comes with this very answer may count as seen, or not.
+        None if seen.known_visibly.is_some()
+            && !is_now(&seen.known)
+            && !is_now(&believed.known)
+            && !faulty =>
+        {
+            let change = changes(seen.known.as_deref(), Some(&now));
+            let what = format!("{path} was edited, and the model has not seen this change:\n{change}");
+            violation(Kind::Unrefused, what)
         }
         None => {
             let said = write(world, client, file, with_line(&now, line, Some(&new))).await?;
             Ok(("edit", args, said))
         }
-        Some(text) if knows_now => violation(Kind::WronglyRefused, text),
+        Some(text) if is_now(&seen.known) || believed.known.is_none() => {
+            violation(Kind::WronglyRefused, text)
+        }
         Some(text) => {
             let diff = text.split_once("The change:\n").map_or("", |(_, rest)| rest);
             let diff = diff.split_once("\nCheck that your edit").map_or(diff, |(diff, _)| diff);
-            let after = believed.known.and_then(|known| applied(&known, diff));
-            if after.as_deref() != Some(&*now) {
+            let known = [&seen.known, &believed.known].into_iter().flatten();
+            if !known.filter_map(|known| applied(known, diff)).any(|after| *after == *now) {
                 return violation(Kind::FalseRefusal, text);
             }
             let notes = vec![Note { file, what: What::Told { text: now } }];
