@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -18,6 +19,9 @@ use crate::steps::Fault;
 pub struct Faulty {
     inner: Arc<dyn Store>,
     fault: Mutex<Option<Fault>>,
+    /// Writes that were asked for with a sync of the disk, and without.
+    synced: AtomicUsize,
+    unsynced: AtomicUsize,
 }
 
 /// What a call does.
@@ -29,7 +33,12 @@ enum Kind {
 
 impl Faulty {
     pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { inner, fault: Mutex::default() })
+        Arc::new(Self {
+            inner,
+            fault: Mutex::default(),
+            synced: AtomicUsize::new(0),
+            unsynced: AtomicUsize::new(0),
+        })
     }
 
     pub fn arm(&self, fault: Fault) {
@@ -43,6 +52,11 @@ impl Faulty {
     /// Whether a call may fail now.
     pub fn is_faulty(&self) -> bool {
         self.fault.lock().unwrap().is_some_and(|fault| fault != Fault::Slow)
+    }
+
+    /// How many writes were asked for with a sync of the disk, and how many without.
+    pub fn writes(&self) -> (usize, usize) {
+        (self.synced.load(Ordering::Relaxed), self.unsynced.load(Ordering::Relaxed))
     }
 
     /// What stands behind it, which always works.
@@ -89,11 +103,13 @@ impl Faulty {
 #[async_trait]
 impl Store for Faulty {
     async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
+        self.synced.fetch_add(1, Ordering::Relaxed);
         self.before(Kind::Write).await?;
         self.after(self.inner.transact(transaction).await?)
     }
 
     async fn transact_soon(&self, transaction: Transaction) -> Result<Receipt> {
+        self.unsynced.fetch_add(1, Ordering::Relaxed);
         self.before(Kind::Write).await?;
         self.after(self.inner.transact_soon(transaction).await?)
     }

@@ -13,6 +13,7 @@ mod belief;
 mod check;
 mod client;
 mod faults;
+mod mutants;
 mod patch;
 mod rng;
 mod run;

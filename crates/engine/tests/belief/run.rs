@@ -98,7 +98,7 @@ pub async fn run(schedule: &Schedule, root: &Path) -> (Vec<String>, Result<(), (
 }
 
 impl Run {
-    fn new(schedule: &Schedule, root: &Path) -> Self {
+    pub fn new(schedule: &Schedule, root: &Path) -> Self {
         let world = World::new(root, schedule);
         let clients = (0..schedule.clients).map(|n| {
             let style =
@@ -108,7 +108,7 @@ impl Run {
         Self { clients: clients.collect(), world, forks: 0, trace: Vec::new() }
     }
 
-    async fn take(&mut self, step: &Step) -> Outcome {
+    pub async fn take(&mut self, step: &Step) -> Outcome {
         let count = self.clients.len();
         match *step {
             Step::Disk { file, change } => {
@@ -430,7 +430,7 @@ impl Client {
 }
 
 /// Carries out calls side by side on this task, each as far as it comes without waiting.
-async fn all<T>(calls: Vec<impl Future<Output = T>>) -> Vec<T> {
+pub async fn all<T>(calls: Vec<impl Future<Output = T>>) -> Vec<T> {
     let mut calls: Vec<Pin<Box<_>>> = calls.into_iter().map(Box::pin).collect();
     let mut done: Vec<Option<T>> = calls.iter().map(|_| None).collect();
     std::future::poll_fn(|context| {
