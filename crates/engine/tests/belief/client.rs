@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::belief::{Heard, Held, Note, Rebuilt};
 use crate::faults::Faulty;
+use crate::wire::Wire;
 
 /// How a harness keeps what plans say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,7 @@ pub struct Client {
     pub session: String,
     pub style: Style,
     pub store: Arc<Faulty>,
+    pub wire: Arc<Wire>,
     /// None after the process has ended.
     pub engine: Option<Engine>,
     pub messages: Vec<Message>,
@@ -39,6 +41,8 @@ pub struct Client {
     pub rebuilt: Rebuilt,
     /// A write may have been made and reported as failed, so that the engine's state is behind its store's.
     pub unsure: bool,
+    /// An event was delivered while its store could not be used: the next flush sees to it.
+    pub owed: bool,
     /// All that has happened on disk has been told to this client.
     pub clean: bool,
     /// What the engine has acknowledged: objects and their whole texts.
@@ -107,6 +111,7 @@ impl Client {
             session: session.to_owned(),
             style,
             store,
+            wire: Arc::default(),
             engine: None,
             messages: Vec::new(),
             sent: 0,
@@ -116,6 +121,7 @@ impl Client {
             doubt: false,
             rebuilt: Rebuilt::new(),
             unsure: false,
+            owed: false,
             clean: true,
             outputs: Vec::new(),
             held: Vec::new(),

@@ -20,6 +20,7 @@ mod run;
 mod shrink;
 mod steps;
 mod tools;
+mod wire;
 mod world;
 
 use std::collections::BTreeMap;

@@ -114,7 +114,7 @@ impl Run {
             Step::Disk { file, change } => {
                 let file = self.world.number(file);
                 if self.world.change(file, change) {
-                    self.disturb(None);
+                    self.disturb(None, file);
                 }
             }
             Step::Quiet => self.quiet().await?,
@@ -130,8 +130,9 @@ impl Run {
             Step::Act { client, tool, call, late } => {
                 let n = client % count;
                 if self.ready(n).await? {
-                    if let Some(told) = act(&mut self.world, &mut self.clients[n], tool, call).await? {
-                        self.disturb(told.then_some(n));
+                    let changed = act(&mut self.world, &mut self.clients[n], tool, call).await?;
+                    if let Some((file, told)) = changed {
+                        self.disturb(told.then_some(n), file);
                     }
                     if !late {
                         self.report(n, usize::MAX, false).await?;
@@ -162,9 +163,10 @@ impl Run {
     }
 
     /// The disk has changed, and only one client (if any) knows how.
-    fn disturb(&mut self, knows: Option<usize>) {
+    fn disturb(&mut self, knows: Option<usize>, file: usize) {
         for (n, client) in self.clients.iter_mut().enumerate() {
             client.clean &= knows == Some(n);
+            client.wire.changed(&self.world.files[file].path);
         }
     }
 
@@ -173,7 +175,7 @@ impl Run {
         let client = &mut self.clients[n];
         let faulty = client.store.is_faulty();
         if client.engine.is_none() {
-            let options = self.world.options(&client.session, client.store.clone());
+            let options = self.world.options(&client.session, client.store.clone(), &client.wire);
             match Engine::open(options).await {
                 Ok(engine) => client.engine = Some(engine),
                 Err(error) => {
@@ -182,6 +184,7 @@ impl Run {
                 }
             }
             client.clean = true;
+            client.owed = false;
             // A new session has nothing to take over.
             client.doubt |= !client.messages.is_empty() || client.points.len() > 1;
         }
@@ -371,16 +374,33 @@ impl Run {
         self.ready(self.clients.len() - 1).await.map(drop)
     }
 
-    /// The client hears of what has changed on disk.
-    async fn events(&mut self, n: usize, _how: Delivery) -> Outcome {
-        if self.clients[n].engine.is_none() {
+    /// The client hears of what has changed on disk. Without a tracker it compares everything.
+    async fn events(&mut self, n: usize, how: Delivery) -> Outcome {
+        let client = &mut self.clients[n];
+        let Some(engine) = client.engine.clone() else { return Ok(()) };
+        let faulty = client.store.is_faulty();
+        if client.wire.is_used() {
+            let all = tokio::task::block_in_place(|| client.wire.deliver(how));
+            client.owed |= faulty;
+            client.clean = all && !client.owed;
             return Ok(());
         }
-        let client = &mut self.clients[n];
-        let faulty = client.store.is_faulty();
-        match client.engine.clone().unwrap().reconcile().await {
+        match engine.reconcile().await {
             Ok(_) => client.clean = true,
             Err(error) => client.allow(faulty, "reconcile", &error)?,
+        }
+        Ok(())
+    }
+
+    /// What was on disk before is in the store behind this.
+    async fn flush(&mut self, n: usize) -> Outcome {
+        let client = &mut self.clients[n];
+        let Some(engine) = client.engine.clone() else { return Ok(()) };
+        let faulty = client.store.is_faulty();
+        match engine.flush().await {
+            Ok(()) if client.wire.is_used() && !faulty => (client.owed, client.clean) = (false, true),
+            Ok(()) => {}
+            Err(error) => client.allow(faulty, "flush", &error)?,
         }
         Ok(())
     }
@@ -391,6 +411,7 @@ impl Run {
         for n in 0..self.clients.len() {
             self.ready(n).await?;
             self.events(n, Delivery::All).await?;
+            self.flush(n).await?;
         }
         for n in 0..self.clients.len() {
             self.turn(n, TurnEnd::Open).await?;

@@ -23,11 +23,16 @@ struct Said {
     notes: Vec<Note>,
     pointers: Vec<Pointer>,
     /// The disk was changed, and this client knows of it only by what it will be told.
-    changed: Option<bool>,
+    changed: Option<(usize, bool)>,
 }
 
-/// Runs a tool. Returns whether the disk was changed, and whether the client's own engine was told.
-pub async fn act(world: &mut World, client: &mut Client, tool: Tool, call: CallId) -> Outcome<Option<bool>> {
+/// Runs a tool. Returns the file that it changed, and whether the client's own engine was told.
+pub async fn act(
+    world: &mut World,
+    client: &mut Client,
+    tool: Tool,
+    call: CallId,
+) -> Outcome<Option<(usize, bool)>> {
     let (name, args, said) = match tool {
         Tool::Read { file, part, spelling } => {
             read(world, client, world.number(file), part, spelling).await?
@@ -45,7 +50,7 @@ pub async fn act(world: &mut World, client: &mut Client, tool: Tool, call: CallI
             let old = world.now(file).map_or_else(String::new, |text| text.to_string());
             world.put(file, Some(format!("{old}{line}\n")));
             let args = json!({ "command": format!("echo '{line}' >> {}", world.files[file].name) });
-            ("bash", args, Said { changed: Some(false), ..Said::default() })
+            ("bash", args, Said { changed: Some((file, false)), ..Said::default() })
         }
         Tool::Cat { file } => {
             let file = world.number(file);
@@ -54,7 +59,7 @@ pub async fn act(world: &mut World, client: &mut Client, tool: Tool, call: CallI
         }
         Tool::Remove { file } => {
             let file = world.number(file);
-            let changed = world.put(file, None).then_some(false);
+            let changed = world.put(file, None).then_some((file, false));
             let args = json!({ "command": format!("rm -f {}", world.files[file].name) });
             ("bash", args, Said { changed, ..Said::default() })
         }
@@ -229,7 +234,7 @@ async fn write(world: &mut World, client: &mut Client, file: usize, text: String
     };
     let output = format!("Successfully wrote {} bytes to {path}", text.len());
     let notes = vec![Note { file, what: What::Wrote { text: text.into() } }];
-    Ok(Said { output, notes, changed: Some(told), ..Said::default() })
+    Ok(Said { output, notes, changed: Some((file, told)), ..Said::default() })
 }
 
 async fn edit(

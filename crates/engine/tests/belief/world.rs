@@ -13,6 +13,7 @@ use context_store::memory::MemoryStore;
 use context_store::sqlite::{Durability, SqliteStore};
 
 use crate::steps::{Backend, Change, Schedule};
+use crate::wire::Wire;
 
 /// The namespace of the files.
 const FILESYSTEM: &str = "belief";
@@ -80,12 +81,13 @@ impl World {
         }
     }
 
-    pub fn options(&self, session: &str, store: Arc<dyn Store>) -> Options {
-        Options {
+    pub fn options(&self, session: &str, store: Arc<dyn Store>, wire: &Arc<Wire>) -> Options {
+        let options = Options {
             filesystem_id: Some(FILESYSTEM.into()),
             watch: false,
             ..Options::new(SessionId::new(session).unwrap(), self.directory().to_str().unwrap(), store)
-        }
+        };
+        tracked(options, wire)
     }
 
     /// A text that no file has had before.
@@ -148,6 +150,11 @@ impl World {
         };
         self.put(file, text)
     }
+}
+
+/// With a tracker that does what the schedule says, where the engine takes one.
+fn tracked(options: Options, _wire: &Arc<Wire>) -> Options {
+    options
 }
 
 /// A text in which a line is another one, or missing.
