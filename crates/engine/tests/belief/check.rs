@@ -254,6 +254,19 @@ pub async fn acknowledged(client: &Client) -> Outcome {
     Ok(())
 }
 
+/// The database that machines share has what is on the disk, as far as anybody has looked at it.
+pub fn shared(world: &World) -> Outcome {
+    for (number, file) in world.files.iter().enumerate() {
+        // A path that was only seen has no text.
+        let Some(stored) = world.shared(number).filter(|stored| stored.is_some()) else { continue };
+        if stored != world.now(number) {
+            let change = changes(stored.as_deref(), world.now(number).as_deref());
+            return violation(Kind::Behind, format!("{} in the database:\n{change}", file.name));
+        }
+    }
+    Ok(())
+}
+
 /// The versions of a file are what was on the disk, in that order, and none is there twice in a row.
 pub async fn histories(world: &World) -> Outcome {
     for file in &world.files {

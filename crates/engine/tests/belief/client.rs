@@ -24,6 +24,8 @@ pub enum Style {
 pub struct Client {
     pub session: String,
     pub style: Style,
+    /// On which machine it runs.
+    pub machine: usize,
     pub store: Arc<Faulty>,
     pub wire: Arc<Wire>,
     /// None after the process has ended.
@@ -105,11 +107,12 @@ pub struct Open {
 }
 
 impl Client {
-    pub fn new(session: &str, style: Style, store: Arc<Faulty>) -> Self {
+    pub fn new(session: &str, style: Style, machine: usize, store: Arc<Faulty>) -> Self {
         let start = Point { length: 0, session: SessionId::new(session).unwrap(), tx: TxId(0), times: None };
         Self {
             session: session.to_owned(),
             style,
+            machine,
             store,
             wire: Arc::default(),
             engine: None,

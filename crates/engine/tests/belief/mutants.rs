@@ -13,11 +13,11 @@ use crate::run::{Run, all};
 use crate::steps::{Backend, CallId, Change, Delivery, Fault, Schedule, Spelling, Step, Tool, TurnEnd};
 
 /// Two sessions on one memory store, and two files of which the second has 40 lines.
-fn two() -> (TempDir, Run) {
+async fn two() -> (TempDir, Run) {
     let directory = tempfile::tempdir().unwrap();
     let steps = Vec::new();
     let schedule = Schedule { seed: 0, backend: Backend::Memory, clients: 2, files: 2, steps };
-    let run = Run::new(&schedule, &directory.path().canonicalize().unwrap());
+    let run = Run::new(&schedule, &directory.path().canonicalize().unwrap()).await;
     (directory, run)
 }
 
@@ -68,7 +68,7 @@ async fn an_output_that_begins_like_a_header_of_another_call_is_a_call_of_its_ow
     assert!(!ObjectId::new("call_0~1").is_toolcall("call_0"));
     assert!(ObjectId::new("call_0~2").is_toolcall("call_0"));
 
-    let (_directory, mut run) = two();
+    let (_directory, mut run) = two().await;
     take(&mut run, [turn(0)]).await;
     let client = &run.clients[0];
     let birth = engine(client).receive(custom("call_0~1", &"a long output ".repeat(20))).await.unwrap();
@@ -121,7 +121,7 @@ fn errors_in_all_gaps_are_counted() {
 /// `saw_own` goes on to an own transaction although another client's stands before it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_of_ones_own_hides_no_write_of_another_session() {
-    let (_directory, mut run) = two();
+    let (_directory, mut run) = two().await;
     take(&mut run, [read(0), turn(0)]).await;
     // The other session writes, and this one writes something else before it takes its turn.
     take(&mut run, [act(1, Tool::Write { file: 1, lines: 5 }), act(0, Tool::Custom { lines: 5 })]).await;
@@ -132,7 +132,7 @@ async fn a_write_of_ones_own_hides_no_write_of_another_session() {
 /// A version that this client has written itself is not noted as changed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_the_session_itself_has_indexed_is_announced() {
-    let (_directory, mut run) = two();
+    let (_directory, mut run) = two().await;
     take(&mut run, [read(0), turn(0), Step::Disk { file: 1, change: Change::Line(3) }]).await;
     take(&mut run, [Step::Events { client: 0, how: Delivery::All }, turn(0)]).await;
     let said = notices(&run.clients[0]);
@@ -142,7 +142,7 @@ async fn a_change_that_the_session_itself_has_indexed_is_announced() {
 /// `pointed` is never set.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_read_in_a_row_is_served_in_full() {
-    let (_directory, mut run) = two();
+    let (_directory, mut run) = two().await;
     take(&mut run, [read(0), turn(0), read(0), turn(0), read(0), turn(0), read(0), turn(0)]).await;
     let results = run.clients[0].messages.iter().filter(|message| message.role() == "toolResult");
     let pointers: Vec<usize> = results.map(|message| message.pointers.len()).collect();
@@ -152,7 +152,7 @@ async fn a_second_read_in_a_row_is_served_in_full() {
 /// One call that leaves the sync to `settle` leaves that of its whole group to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_waits_for_the_disk_is_synced_in_whatever_company() {
-    let (_directory, mut run) = two();
+    let (_directory, mut run) = two().await;
     take(&mut run, [turn(0)]).await;
     let client = &run.clients[0];
     client.store.arm(Fault::Slow);
@@ -172,7 +172,7 @@ async fn a_call_that_waits_for_the_disk_is_synced_in_whatever_company() {
 /// A read that a later one covers stays as fresh as that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_that_a_later_one_covers_is_rolled_first() {
-    let (_directory, mut run) = two();
+    let (_directory, mut run) = two().await;
     let other = Step::Disk { file: 1, change: Change::Whole(60) };
     take(&mut run, [read(0), turn(0), other, read(0), turn(0)]).await;
     let client = &run.clients[0];

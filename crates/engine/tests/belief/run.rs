@@ -10,6 +10,7 @@ use context_model::id::{ObjectId, SessionId};
 use crate::check;
 use crate::client::{Client, Point, Style};
 use crate::faults::Faulty;
+use crate::node::Way;
 use crate::steps::{Delivery, Fault, Schedule, Step, TurnEnd};
 use crate::tools::{act, input};
 use crate::world::World;
@@ -82,7 +83,7 @@ pub struct Run {
 /// Carries out a schedule in a directory of its own. Returns what was seen, and what was wrong, with the number of the
 /// step that showed it.
 pub async fn run(schedule: &Schedule, root: &Path) -> (Vec<String>, Result<(), (usize, Violation)>) {
-    let mut run = Run::new(schedule, root);
+    let mut run = Run::new(schedule, root).await;
     let mut outcome = Ok(());
     for (number, step) in schedule.steps.iter().enumerate() {
         outcome = run.take(step).await.map_err(|wrong| (number, wrong));
@@ -98,12 +99,12 @@ pub async fn run(schedule: &Schedule, root: &Path) -> (Vec<String>, Result<(), (
 }
 
 impl Run {
-    pub fn new(schedule: &Schedule, root: &Path) -> Self {
-        let world = World::new(root, schedule);
+    pub async fn new(schedule: &Schedule, root: &Path) -> Self {
+        let world = World::new(root, schedule).await;
         let clients = (0..schedule.clients).map(|n| {
             let style =
                 if (n + schedule.seed as usize).is_multiple_of(3) { Style::Raw } else { Style::Stores };
-            Client::new(&format!("s{n}"), style, Faulty::new(world.connection()))
+            Client::new(&format!("s{n}"), style, n, Faulty::new(world.connection(n)))
         });
         Self { clients: clients.collect(), world, forks: 0, trace: Vec::new() }
     }
@@ -120,10 +121,22 @@ impl Run {
             Step::Quiet => self.quiet().await?,
             Step::Fault { client, fault } => {
                 let client = &mut self.clients[client % count];
-                client.unsure |= fault == Fault::After;
-                client.store.arm(fault);
+                let way = match fault {
+                    Fault::Away => Some(Way::Away),
+                    Fault::Slow => Some(Way::Slow),
+                    Fault::After => Some(Way::Deaf),
+                    _ => None,
+                };
+                // What happens to a node is no fault of a store that has a queue.
+                match (self.world.port(client.machine), way) {
+                    (Some(port), Some(way)) => port.set(way),
+                    _ => {
+                        client.unsure |= fault == Fault::After;
+                        client.store.arm(fault);
+                    }
+                }
             }
-            Step::Calm { client } => self.clients[client % count].store.calm(),
+            Step::Calm { client } => self.calm(client % count),
             Step::Crash { client, keep } => self.clients[client % count].crash(keep),
             Step::Idle { client } => self.clients[client % count].now += 3_600_000,
             Step::Events { client, how } => self.events(client % count, how).await?,
@@ -160,6 +173,14 @@ impl Run {
             self.trace.push(format!("{n}: {} messages, {shown}, {}", client.messages.len(), client.clean));
         }
         Ok(())
+    }
+
+    fn calm(&self, n: usize) {
+        let client = &self.clients[n];
+        client.store.calm();
+        if let Some(port) = self.world.port(client.machine) {
+            port.set(Way::Open);
+        }
     }
 
     /// The disk has changed, and only one client (if any) knows how.
@@ -362,8 +383,8 @@ impl Run {
         self.forks += 1;
         let parent = &self.clients[n];
         let place = from % parent.points.len();
-        let store = Faulty::new(self.world.connection());
-        let mut client = Client::new(&format!("fork{}", self.forks), parent.style, store);
+        let store = Faulty::new(self.world.connection(parent.machine));
+        let mut client = Client::new(&format!("fork{}", self.forks), parent.style, parent.machine, store);
         client.points = parent.points[..=place].to_vec();
         client.messages = parent.messages[..client.points[place].length].to_vec();
         client.now = parent.now;
@@ -407,8 +428,9 @@ impl Run {
 
     /// All faults end, all events are delivered, and everybody takes a turn.
     async fn quiet(&mut self) -> Outcome {
-        self.clients.iter().for_each(|client| client.store.calm());
+        (0..self.clients.len()).for_each(|n| self.calm(n));
         for n in 0..self.clients.len() {
+            self.world.sent(n).await?;
             self.ready(n).await?;
             self.events(n, Delivery::All).await?;
             self.flush(n).await?;
@@ -424,6 +446,9 @@ impl Run {
         for client in &mut self.clients {
             check::sets(client).await?;
             check::acknowledged(client).await?;
+        }
+        if self.world.is_shared() {
+            return check::shared(&self.world);
         }
         check::histories(&self.world).await
     }

@@ -7,6 +7,8 @@ use crate::rng::Rng;
 pub enum Backend {
     Memory,
     Sqlite,
+    /// Two machines, each with a journal and a queue, and one node.
+    Xtdb,
 }
 
 /// A schedule: who takes part, and what happens one after the other.
@@ -218,6 +220,11 @@ pub enum Fault {
 }
 
 impl Schedule {
+    /// The schedule of a seed on another backend than the one that it draws.
+    pub fn on(seed: u64, backend: Backend) -> Self {
+        Self { backend, ..Self::of_seed(seed) }
+    }
+
     pub fn of_seed(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let backend = if rng.once_in(4) { Backend::Sqlite } else { Backend::Memory };

@@ -11,7 +11,10 @@ use context_model::source::{FilesystemSource, Source};
 use context_store::Store;
 use context_store::memory::MemoryStore;
 use context_store::sqlite::{Durability, SqliteStore};
+use context_store::xtdb::{QueueOptions, QueuedStore, XtdbOptions};
 
+use crate::node::{Node, Port};
+use crate::run::{Kind, Outcome, violation};
 use crate::steps::{Backend, Change, Schedule};
 use crate::wire::Wire;
 
@@ -24,11 +27,19 @@ pub type Content = Option<Arc<str>>;
 pub struct World {
     root: PathBuf,
     backend: Backend,
-    /// A connection to the store that never fails, for looking at what is there.
+    /// A connection to the store that never fails, for looking at what is there; on XTDB the first machine's.
     pub store: Arc<dyn Store>,
+    machines: Vec<Machine>,
+    node: Arc<Node>,
     pub files: Vec<File>,
     /// How many texts were made, which keeps each of them different.
     made: usize,
+}
+
+/// A machine with a journal of its own.
+struct Machine {
+    store: Arc<QueuedStore>,
+    port: Port,
 }
 
 pub struct File {
@@ -41,7 +52,7 @@ pub struct File {
 
 impl World {
     /// A new world in a directory, which is emptied before.
-    pub fn new(root: &Path, schedule: &Schedule) -> Self {
+    pub async fn new(root: &Path, schedule: &Schedule) -> Self {
         for name in ["work", "store"] {
             let directory = root.join(name);
             if directory.exists() {
@@ -49,10 +60,22 @@ impl World {
             }
             std::fs::create_dir(&directory).unwrap();
         }
+        let node = Arc::<Node>::default();
+        let mut machines = Vec::new();
+        let count = if schedule.backend == Backend::Xtdb { 2 } else { 0 };
+        for number in 0..count {
+            machines.push(Machine::new(&root.join(format!("store/journal{number}.db")), &node).await);
+        }
+        let store: Arc<dyn Store> = match machines.first() {
+            Some(machine) => machine.store.clone(),
+            None => opened(schedule.backend, root),
+        };
         let mut world = Self {
             root: root.to_owned(),
             backend: schedule.backend,
-            store: opened(schedule.backend, root),
+            store,
+            machines,
+            node,
             files: Vec::new(),
             made: 0,
         };
@@ -73,12 +96,43 @@ impl World {
         self.root.join("work")
     }
 
-    /// A connection to the store, as another process would have its own.
-    pub fn connection(&self) -> Arc<dyn Store> {
+    /// A connection to the store, as another process would have its own, on one of the machines.
+    pub fn connection(&self, machine: usize) -> Arc<dyn Store> {
         match self.backend {
             Backend::Memory => Arc::clone(&self.store),
             Backend::Sqlite => opened(self.backend, &self.root),
+            Backend::Xtdb => self.machines[machine % self.machines.len()].store.clone(),
         }
+    }
+
+    /// What stands between a machine and the database, where something does.
+    pub fn port(&self, machine: usize) -> Option<&Port> {
+        self.machines.get(machine % self.machines.len().max(1)).map(|machine| &machine.port)
+    }
+
+    /// Waits until the database has what a machine has written. The node is there.
+    pub async fn sent(&self, machine: usize) -> Outcome {
+        let Some(Machine { store, .. }) = self.machines.get(machine % self.machines.len().max(1)) else {
+            return Ok(());
+        };
+        let mut last = Ok(());
+        for _ in 0..10 {
+            last = store.flush().await;
+            if last.is_ok() {
+                return Ok(());
+            }
+        }
+        violation(Kind::Lost, format!("what a machine has queued is not sent: {last:?}"))
+    }
+
+    /// What the database has of a file; `None` where it has nothing.
+    pub fn shared(&self, file: usize) -> Option<Content> {
+        let document = self.node.latest(self.files[file].id.as_str())?;
+        Some(document["content"].as_str().map(Into::into))
+    }
+
+    pub fn is_shared(&self) -> bool {
+        self.backend == Backend::Xtdb
     }
 
     pub fn options(&self, session: &str, store: Arc<dyn Store>, wire: &Arc<Wire>) -> Options {
@@ -152,6 +206,20 @@ impl World {
     }
 }
 
+impl Machine {
+    async fn new(journal: &Path, node: &Arc<Node>) -> Self {
+        let port = Port::open(Arc::clone(node)).await;
+        let xtdb = XtdbOptions { timeout_ms: 300, attempts: 2, ..XtdbOptions::new([port.url.clone()]) };
+        let options = QueueOptions {
+            durability: Durability::Process,
+            read_timeout_ms: 250,
+            close_timeout_ms: 1_000,
+            ..QueueOptions::new(journal, xtdb)
+        };
+        Self { store: QueuedStore::open(options).await.unwrap(), port }
+    }
+}
+
 /// With a tracker that does what the schedule says, where the engine takes one.
 fn tracked(options: Options, _wire: &Arc<Wire>) -> Options {
     options
@@ -176,5 +244,6 @@ fn opened(backend: Backend, root: &Path) -> Arc<dyn Store> {
     match backend {
         Backend::Memory => MemoryStore::new(),
         Backend::Sqlite => SqliteStore::open(root.join("store/context.db"), Durability::Process).unwrap(),
+        Backend::Xtdb => unreachable!("it has machines"),
     }
 }
