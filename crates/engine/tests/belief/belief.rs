@@ -43,10 +43,8 @@ pub struct Belief {
     pub known: Option<Arc<str>>,
     /// The same of what is still in the request.
     pub known_visibly: Option<Arc<str>>,
-    /// The version that the model heard of last.
+    /// The version that the request speaks of last. What has left it does not count: a model has no other memory.
     pub told: Option<Content>,
-    /// The same of what is still in the request.
-    pub told_visibly: Option<Content>,
     /// The last thing that it heard was an announcement.
     pub announced: bool,
     /// Lines that the request shows: of which text, and what came after them.
@@ -98,12 +96,11 @@ impl Belief {
             What::Announced { version } => version.clone(),
             _ => text.cloned(),
         };
-        self.announced = matches!(what, What::Announced { .. });
-        self.told = Some(told.clone());
         if whole {
-            self.told_visibly = Some(told.clone());
+            self.announced = matches!(what, What::Announced { .. });
+            self.told = Some(told.clone());
         }
-        for fragment in &mut self.fragments {
+        for fragment in self.fragments.iter_mut().filter(|_| whole) {
             fragment.superseded |= match what {
                 What::Shown { first, last, .. } => *first <= fragment.first && fragment.last <= *last,
                 _ => told.as_ref() != Some(&fragment.text),
@@ -127,13 +124,18 @@ impl Belief {
         Self::of(file, heard.iter())
     }
 
+    /// The texts that the model may take a difference from.
+    pub fn bases(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.known.iter().chain(&self.known_visibly).chain(self.fragments.iter().map(|part| &part.text))
+    }
+
     /// Whether an announcement of a version would tell the model something.
     pub fn is_news(&self, version: &Content, rebuilt: bool) -> bool {
         let told = self.told.as_ref() != Some(version);
         // A part that was read in the new version says nothing of the rest that is in sight.
         let rest = !self.announced && self.outdated(version).next().is_some();
-        // After a restart the engine has only what is visible, and can't know what else was said on the way.
-        told || rest || (rebuilt && (self.announced || self.told_visibly.as_ref() != Some(version)))
+        // A harness may have lost its notices by a rebuild: one more is no lie.
+        told || rest || (rebuilt && self.announced)
     }
 
     /// Lines in sight that are others in a version, and after which nothing has said so.

@@ -50,9 +50,7 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
         if !believed.is_news(&version, rebuilt) && !seen.is_news(&version, rebuilt) {
             return violation(Kind::Repeated, format!("to {}: {line}", client.session));
         }
-        // The text that the line compares with: what the model knows, or a part of it that is in sight.
-        let parts = believed.outdated(&version).map(|part| &part.text);
-        let texts: Vec<_> = parts.chain(&seen.known).chain(&believed.known).collect();
+        let texts: Vec<_> = believed.bases().chain(seen.bases()).collect();
         if texts.is_empty() {
             return violation(Kind::FalseNotice, format!("the model has never seen it: {line}"));
         }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use context_engine::Engine;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 use context_store::{
@@ -19,6 +20,8 @@ use crate::steps::Fault;
 pub struct Faulty {
     inner: Arc<dyn Store>,
     fault: Mutex<Option<Fault>>,
+    /// Who looks at the disk before the next write.
+    beside: Mutex<Vec<Engine>>,
     /// Writes that were asked for with a sync of the disk, and without.
     synced: AtomicUsize,
     unsynced: AtomicUsize,
@@ -36,6 +39,7 @@ impl Faulty {
         Arc::new(Self {
             inner,
             fault: Mutex::default(),
+            beside: Mutex::default(),
             synced: AtomicUsize::new(0),
             unsynced: AtomicUsize::new(0),
         })
@@ -45,13 +49,19 @@ impl Faulty {
         *self.fault.lock().unwrap() = Some(fault);
     }
 
+    /// Lets these look at the disk right before the next write.
+    pub fn let_first(&self, others: Vec<Engine>) {
+        *self.beside.lock().unwrap() = others;
+    }
+
     pub fn calm(&self) {
+        self.let_first(Vec::new());
         *self.fault.lock().unwrap() = None;
     }
 
     /// Whether a call may fail now.
     pub fn is_faulty(&self) -> bool {
-        self.fault.lock().unwrap().is_some_and(|fault| fault != Fault::Slow)
+        self.fault.lock().unwrap().is_some_and(|fault| !matches!(fault, Fault::Slow | Fault::Beside))
     }
 
     /// How many writes were asked for with a sync of the disk, and how many without.
@@ -65,6 +75,13 @@ impl Faulty {
     }
 
     async fn before(&self, kind: Kind) -> Result<()> {
+        if kind == Kind::Write {
+            let others = std::mem::take(&mut *self.beside.lock().unwrap());
+            for other in others {
+                // What goes wrong with them is shown by what they say later.
+                let _seen = other.reconcile().await;
+            }
+        }
         let fault = *self.fault.lock().unwrap();
         let unavailable = || Err(StoreError::Unavailable("the schedule says so".into()));
         match fault {

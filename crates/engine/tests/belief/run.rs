@@ -119,6 +119,12 @@ impl Run {
                 }
             }
             Step::Quiet => self.quiet().await?,
+            Step::Fault { client, fault: Fault::Beside } => {
+                let n = client % count;
+                let others = self.clients.iter().enumerate().filter(|(other, _)| *other != n);
+                let others = others.filter_map(|(_, other)| other.engine.clone()).collect();
+                self.clients[n].store.let_first(others);
+            }
             Step::Fault { client, fault } => {
                 let client = &mut self.clients[client % count];
                 let way = match fault {
@@ -167,6 +173,10 @@ impl Run {
             }
             Step::Back { client, to } => self.back(client % count, to).await?,
             Step::Fork { client, from } => self.fork(client % count, from).await?,
+        }
+        if self.clients.iter().any(|client| client.engine.is_none()) {
+            // A process that has ended looks at nothing any more.
+            self.clients.iter().for_each(|client| client.store.let_first(Vec::new()));
         }
         for (n, client) in self.clients.iter().enumerate() {
             let shown: usize = client.messages.iter().map(|message| message.text().len()).sum();
@@ -234,6 +244,8 @@ impl Run {
             return Ok(false);
         }
         client.sent = client.messages.len();
+        let Client { held, messages, .. } = &mut *client;
+        held.retain(|held| messages.iter().any(|message| message.shows(&held.text)));
         client.doubt = false;
         client.unsure = false;
         client.rebuilt = (0..self.world.files.len()).collect();
@@ -356,6 +368,9 @@ impl Run {
                 let unknown = client.apply(&plan);
                 if !unknown.is_empty() {
                     return violation(Kind::Rewritten, format!("an edit of {unknown:?}, which is not there"));
+                }
+                if !forward {
+                    client.hold_restored(&plan);
                 }
                 check::held(client).await
             }

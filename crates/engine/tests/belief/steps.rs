@@ -217,6 +217,8 @@ pub enum Fault {
     After,
     /// Each call gives way to others first.
     Slow,
+    /// Everybody else looks at the disk, and writes what they see, right before this client's next write.
+    Beside,
 }
 
 impl Schedule {
@@ -227,7 +229,7 @@ impl Schedule {
 
     pub fn of_seed(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
-        let backend = if rng.once_in(4) { Backend::Sqlite } else { Backend::Memory };
+        let backend = if rng.once_in(6) { Backend::Sqlite } else { Backend::Memory };
         let clients = 2 + rng.below(2);
         let files = 1 + rng.below(3);
         let length = 10 + rng.below(51);
@@ -331,13 +333,14 @@ impl TurnEnd {
 
 impl Fault {
     fn draw(rng: &mut Rng) -> Self {
-        match rng.below(9) {
+        match rng.below(12) {
+            9.. => Self::Beside,
             0 => Self::Away,
             1..3 => Self::Locked,
             3 => Self::Full,
             4..7 => Self::Once(rng.below(12)),
             7 => Self::After,
-            _ => Self::Slow,
+            8 => Self::Slow,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use context_engine::ToolcallInput;
+use context_engine::{Edit, Plan, ToolcallInput};
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use serde_json::{Map, Value, json};
@@ -276,14 +276,15 @@ async fn edit(
             let said = write(world, client, file, with_line(&now, line, Some(&new))).await?;
             Ok(("edit", args, said))
         }
-        Some(text) if is_now(&seen.known) || believed.known.is_none() => {
+        Some(text) if is_now(&seen.known) && is_now(&seen.known_visibly) => {
             violation(Kind::WronglyRefused, text)
         }
+        Some(text) if believed.known.is_none() => violation(Kind::WronglyRefused, text),
         Some(text) => {
             let diff = text.split_once("The change:\n").map_or("", |(_, rest)| rest);
             let diff = diff.split_once("\nCheck that your edit").map_or(diff, |(diff, _)| diff);
-            let known = [&seen.known, &believed.known].into_iter().flatten();
-            if !known.filter_map(|known| applied(known, diff)).any(|after| *after == *now) {
+            let mut bases = seen.bases().chain(believed.bases());
+            if !bases.any(|known| applied(known, diff).as_deref() == Some(&*now) && *known != now) {
                 return violation(Kind::FalseRefusal, text);
             }
             let notes = vec![Note { file, what: What::Told { text: now } }];
@@ -353,6 +354,18 @@ async fn control(client: &mut Client, tool: Tool) -> Outcome<Option<(&'static st
 }
 
 impl Client {
+    /// What a person has brought back stays whole while it is active.
+    pub fn hold_restored(&mut self, plan: &Plan) {
+        for edit in &plan.edits {
+            let Edit::Result { key, object, .. } = edit else { continue };
+            let message = self.messages.iter().find(|message| message.key == *key);
+            let Some(text) = message.map(|message| message.output.clone()) else { continue };
+            if message.is_some_and(|message| message.is_whole()) {
+                self.hold(Held { object: object.clone(), text, pinned: false });
+            }
+        }
+    }
+
     fn hold(&mut self, held: Held) {
         if !held.text.is_empty() {
             self.held.retain(|other| other.object != held.object || other.pinned != held.pinned);
