@@ -14,10 +14,23 @@ pub struct Note {
     pub what: What,
 }
 
+impl Note {
+    /// What it says once more where its lines are brought back.
+    pub fn again(&self) -> Option<Self> {
+        let (What::Shown { text, first, last } | What::Again { text, first, last }) = &self.what else {
+            return None;
+        };
+        let what = What::Again { text: Arc::clone(text), first: *first, last: *last };
+        Some(Self { file: self.file, what })
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// These lines of a file that had this text; counted from 1, both included.
     Shown { text: Arc<str>, first: usize, last: usize },
+    /// The same once more, brought back by an activation: of what it was then.
+    Again { text: Arc<str>, first: usize, last: usize },
     /// The model has written this text itself.
     Wrote { text: Arc<str> },
     /// A difference that leads to this text, or that lines shown above are those of this text.
@@ -82,9 +95,12 @@ impl Belief {
     }
 
     fn take(&mut self, what: &What, whole: bool) {
-        let text = match what {
-            What::Shown { text, .. } | What::Wrote { text } | What::Told { text } => Some(text),
-            What::Announced { .. } => None,
+        let (text, told) = match what {
+            What::Shown { text, .. } | What::Wrote { text } | What::Told { text } => {
+                (Some(text), Some(Arc::clone(text)))
+            }
+            What::Again { text, .. } => (None, Some(Arc::clone(text))),
+            What::Announced { version } => (None, version.clone()),
         };
         if let Some(text) = text {
             self.known = Some(Arc::clone(text));
@@ -92,21 +108,19 @@ impl Belief {
         if let Some(text) = text.filter(|_| whole) {
             self.known_visibly = Some(Arc::clone(text));
         }
-        let told = match what {
-            What::Announced { version } => version.clone(),
-            _ => text.cloned(),
-        };
         if whole {
             self.announced = matches!(what, What::Announced { .. });
             self.told = Some(told.clone());
         }
         for fragment in self.fragments.iter_mut().filter(|_| whole) {
             fragment.superseded |= match what {
-                What::Shown { first, last, .. } => *first <= fragment.first && fragment.last <= *last,
+                What::Shown { first, last, .. } | What::Again { first, last, .. } => {
+                    *first <= fragment.first && fragment.last <= *last
+                }
                 _ => told.as_ref() != Some(&fragment.text),
             };
         }
-        if let (What::Shown { text, first, last }, true) = (what, whole) {
+        if let (What::Shown { text, first, last } | What::Again { text, first, last }, true) = (what, whole) {
             let (text, first, last) = (Arc::clone(text), *first, *last);
             self.fragments.push(Fragment { text, first, last, superseded: false });
         }

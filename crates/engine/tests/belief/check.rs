@@ -9,7 +9,7 @@ use context_store::AsOf;
 use serde_json::Value;
 
 use crate::belief::{Belief, Note, What};
-use crate::client::Client;
+use crate::client::{Client, Output};
 use crate::run::{Kind, Outcome, violation};
 use crate::tools::in_sight;
 use crate::world::{Content, World};
@@ -243,7 +243,7 @@ pub async fn sets(client: &mut Client) -> Outcome {
 
 /// Every output that was acknowledged is there, byte for byte.
 pub async fn acknowledged(client: &Client) -> Outcome {
-    for (id, text) in &client.outputs {
+    for Output { object: id, text, .. } in &client.outputs {
         let version = client.store.inner().get(id, AsOf::default()).await.unwrap();
         if version.is_none_or(|version| version.document.content() != Some(text)) {
             return violation(Kind::Lost, format!("{id} of {}", client.session));

@@ -47,8 +47,8 @@ pub struct Client {
     pub owed: bool,
     /// All that has happened on disk has been told to this client.
     pub clean: bool,
-    /// What the engine has acknowledged: objects and their whole texts.
-    pub outputs: Vec<(ObjectId, String)>,
+    /// What the engine has acknowledged.
+    pub outputs: Vec<Output>,
     pub held: Vec<Held>,
     pub now: i64,
     made: usize,
@@ -88,6 +88,15 @@ pub struct Message {
 pub struct Pointer {
     pub object: ObjectId,
     pub lines: String,
+}
+
+/// An output that the engine has, whole.
+#[derive(Clone, Debug)]
+pub struct Output {
+    pub object: ObjectId,
+    pub text: String,
+    /// The lines of files that it shows.
+    pub notes: Vec<Note>,
 }
 
 /// A call of a tool that has run.

@@ -8,7 +8,7 @@ use context_engine::{Engine, EngineError};
 use context_model::id::{ObjectId, SessionId};
 
 use crate::check;
-use crate::client::{Client, Point, Style};
+use crate::client::{Client, Output, Point, Style};
 use crate::faults::Faulty;
 use crate::node::Way;
 use crate::steps::{Delivery, Fault, Schedule, Step, TurnEnd};
@@ -280,7 +280,8 @@ impl Run {
                 one.reported = true;
                 match birth {
                     Ok(birth) => {
-                        client.outputs.push((birth.id.clone(), one.output.clone()));
+                        let (object, text) = (birth.id.clone(), one.output.clone());
+                        client.outputs.push(Output { object, text, notes: one.notes.clone() });
                         one.born = Some((birth.id, birth.header));
                     }
                     Err(error) => client.allow(faulty, "receive", &error)?,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::belief::{self, Belief, Held, Note, What};
 use crate::check::changes;
-use crate::client::{Client, Open, Pointer};
+use crate::client::{Client, Open, Output, Pointer};
 use crate::patch::applied;
 use crate::run::{Kind, Outcome, violation};
 use crate::steps::{CallId, Spelling, Tool};
@@ -302,7 +302,8 @@ async fn control(client: &mut Client, tool: Tool) -> Outcome<Option<(&'static st
     else {
         unreachable!("other tools are not about outputs")
     };
-    let Some((object, text)) = client.outputs.iter().rev().nth(output).cloned() else { return Ok(None) };
+    let output = client.outputs.iter().rev().nth(output).cloned();
+    let Some(Output { object, text, notes }) = output else { return Ok(None) };
     let engine = client.engine.clone().unwrap();
     let faulty = client.store.is_faulty();
     let name = object.as_str();
@@ -330,6 +331,7 @@ async fn control(client: &mut Client, tool: Tool) -> Outcome<Option<(&'static st
         )));
     }
     let mut output = change.message;
+    let mut back = Vec::new();
     match tool {
         Tool::Activate { .. } => {
             if change.content.as_deref() != Some(&text) {
@@ -340,6 +342,7 @@ async fn control(client: &mut Client, tool: Tool) -> Outcome<Option<(&'static st
             }
             if !change.visible {
                 output = text.clone();
+                back = notes.iter().filter_map(Note::again).collect();
             }
             client.hold(Held { object, text, pinned: false });
         }
@@ -350,7 +353,7 @@ async fn control(client: &mut Client, tool: Tool) -> Outcome<Option<(&'static st
         Tool::Unpin { .. } => client.held.retain(|held| held.object != object || !held.pinned),
         _ => {}
     }
-    Ok(Some((tool_name, args, Said { output, ..Said::default() })))
+    Ok(Some((tool_name, args, Said { output, notes: back, ..Said::default() })))
 }
 
 impl Client {
