@@ -67,7 +67,8 @@ impl Engine {
     /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`, `NULL_CONTENT`) are answers.
     pub async fn activate(&self, name: &str, part: Option<Part>) -> Result<SetChange> {
         let mut state = self.inner.lock().await?;
-        let is_id = state.session.catalog.find(name).is_some_and(|id| state.session.sets.index().contains(&id));
+        let is_id =
+            state.session.catalog.find(name).is_some_and(|id| state.session.sets.index().contains(&id));
         if let Some((name, tx)) = static_reference(name).filter(|_| !is_id) {
             return self.inner.show_version(&mut state, name, tx, part.as_ref()).await;
         }
@@ -202,7 +203,8 @@ impl Inner {
             return Ok(Ok(id));
         }
         let id = ObjectId::new(name);
-        let infrastructure = [&self.ground.chat_id, &self.ground.prompt_id, &self.ground.session_object].contains(&&id)
+        let infrastructure = [&self.ground.chat_id, &self.ground.prompt_id, &self.ground.session_object]
+            .contains(&&id)
             || self
                 .store()
                 .outlines(std::slice::from_ref(&id))

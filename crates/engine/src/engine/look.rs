@@ -212,7 +212,9 @@ impl Engine {
         let outlines = self.inner.store().outlines(&ids).await?;
         let state = self.inner.lock().await?;
         let found = hits.into_iter().zip(outlines);
-        Ok(found.filter_map(|(hit, outline)| Some(self.inner.describe(&state.session, hit, &outline?))).collect())
+        Ok(found
+            .filter_map(|(hit, outline)| Some(self.inner.describe(&state.session, hit, &outline?)))
+            .collect())
     }
 
     async fn id_of(&self, name: &str) -> Result<ObjectId> {
@@ -255,9 +257,9 @@ impl Inner {
         let is_latest = latest.tx_id == tx_id;
         let handle = session.sets.index().contains(&id).then(|| session.handle(&id));
         let path = match &latest.source {
-            Some(Source::Filesystem(file)) => {
-                Some(session.catalog.display(&id).map_or_else(|| self.ground.paths.display(file), str::to_owned))
-            }
+            Some(Source::Filesystem(file)) => Some(
+                session.catalog.display(&id).map_or_else(|| self.ground.paths.display(file), str::to_owned),
+            ),
             Some(Source::Other(binding)) => Some(Value::Object(binding.clone()).to_string()),
             None => None,
         };

@@ -61,8 +61,11 @@ impl Inner {
 
     async fn start(&self, state: &mut State) -> Result<()> {
         let session = self.ground.session_id();
-        let documents =
-            [Document::chat(session), Document::system_prompt(session, ""), Sets::default().document(session)];
+        let documents = [
+            Document::chat(session),
+            Document::system_prompt(session, ""),
+            Sets::default().document(session),
+        ];
         let transaction = Transaction {
             writes: documents.into_iter().map(Write::put).collect(),
             expected: vec![(self.ground.session_object.clone(), None)],

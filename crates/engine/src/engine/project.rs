@@ -60,7 +60,8 @@ impl Engine {
     pub async fn advance(&self, incoming: Vec<Incoming>, call: &Call) -> Result<Plan> {
         let begins = incoming.iter().any(|one| one.message["role"] == "user");
         // A file that can't be stored now goes on waiting, and is told of once it can.
-        let looked = if begins { self.inner.look_at_due(true).await } else { self.inner.look_at_visible().await };
+        let looked =
+            if begins { self.inner.look_at_due(true).await } else { self.inner.look_at_visible().await };
         if let Err(error) = looked {
             tracing::debug!(%error, "a changed file is looked at again later");
         }
@@ -294,7 +295,8 @@ impl Inner {
         if let Some(object) = state.sight.expected(call_id) {
             return Ok(Some(object));
         }
-        let is_free = |id: &ObjectId| state.session.sets.index().contains(id) && !state.sight.pieces.knows(id);
+        let is_free =
+            |id: &ObjectId| state.session.sets.index().contains(id) && !state.sight.pieces.knows(id);
         let marked = ObjectId::repeated_toolcall(call_id, &fingerprint(input));
         if is_free(&marked) {
             return Ok(Some(marked));
@@ -309,7 +311,8 @@ impl Inner {
         // A call ID that comes again is another call, unless it is this very one.
         let stored = self.store().get(&plain, AsOf::default()).await?;
         let is_same = stored.is_some_and(|stored| {
-            stored.document.content() == Some(&input.content) && stored.document.text("tool") == Some(&input.tool)
+            stored.document.content() == Some(&input.content)
+                && stored.document.text("tool") == Some(&input.tool)
         });
         Ok(is_same.then_some(plain))
     }
@@ -350,7 +353,8 @@ impl Inner {
             }
             return Ok(lines);
         }
-        let (Some(hash), Some(text)) = (state.session.hash_of(object), self.text_at(object, None).await?) else {
+        let (Some(hash), Some(text)) = (state.session.hash_of(object), self.text_at(object, None).await?)
+        else {
             return Ok(None);
         };
         state.wrote(object);

@@ -169,9 +169,10 @@ impl Inner {
     pub async fn rejoin(&self, state: &mut State, id: &ObjectId) -> Result<()> {
         let window = self.ground.options.window;
         let join = |session: &mut Session, work: &mut Work| {
-            let is_control = session.catalog.get(id).is_some_and(
-                |meta| matches!(&meta.kind, Kind::Toolcall { tool, .. } if is_control(tool)),
-            );
+            let is_control = session
+                .catalog
+                .get(id)
+                .is_some_and(|meta| matches!(&meta.kind, Kind::Toolcall { tool, .. } if is_control(tool)));
             session.join_turn(id, is_control, window, work);
             Ok(())
         };
@@ -292,7 +293,8 @@ impl Intent for Recording<'_> {
     async fn ask(&mut self, ground: &Ground, session: &mut Session) -> Result<()> {
         if self.jobs.iter().any(|job| job.seen().next().is_some()) {
             news::refresh(ground, session).await?;
-            let ids: Vec<ObjectId> = self.jobs.iter().flat_map(Job::seen).map(|seen| seen.id.clone()).collect();
+            let ids: Vec<ObjectId> =
+                self.jobs.iter().flat_map(Job::seen).map(|seen| seen.id.clone()).collect();
             news::learn(ground, session, ids).await?;
             self.eye.look_anew(session, self.jobs.iter_mut().flat_map(Job::seen_mut)).await?;
         }
@@ -373,7 +375,11 @@ fn add_toolcall(
 
 /// The object ID of a call, and whether it is to be created: the harness's ID verbatim, unless the store has another call
 /// under it.
-async fn object_of(ground: &Ground, session: &mut Session, input: &ToolcallInput) -> Result<(ObjectId, bool)> {
+async fn object_of(
+    ground: &Ground,
+    session: &mut Session,
+    input: &ToolcallInput,
+) -> Result<(ObjectId, bool)> {
     let id = ObjectId::toolcall(&input.call_id);
     // The cheap question first: most calls are new.
     if ground.store().outlines(std::slice::from_ref(&id)).await? == [None] {

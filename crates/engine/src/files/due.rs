@@ -65,7 +65,8 @@ impl Due {
 
     /// The files that wait and may be looked at now; with `all` those that rest, too.
     pub fn ready(&self, now: Instant, all: bool) -> Vec<Ticket> {
-        let waiting = self.files.iter().filter(|(_, wait)| wait.touches > 0 && (all || wait.not_before <= now));
+        let waiting =
+            self.files.iter().filter(|(_, wait)| wait.touches > 0 && (all || wait.not_before <= now));
         let mut ready: Vec<Ticket> =
             waiting.map(|(path, wait)| Ticket { path: path.clone(), touches: wait.touches }).collect();
         ready.sort_by(|a, b| a.path.cmp(&b.path));

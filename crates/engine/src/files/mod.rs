@@ -3,8 +3,8 @@
 pub mod difference;
 pub mod due;
 pub mod index;
-pub mod many;
 pub mod known;
+pub mod many;
 pub mod observed;
 pub mod reading;
 pub mod reconcile;

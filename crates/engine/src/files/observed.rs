@@ -1,8 +1,8 @@
 //! Files that a tool call read, wrote or named (SSOT 5.6): found by the engine, so that every harness gets it.
 
 use context_model::id::ObjectId;
-use context_model::observe::{self, Candidate, Kind};
 use context_model::object::Status;
+use context_model::observe::{self, Candidate, Kind};
 use serde_json::{Map, Value};
 
 use super::index::{Entry, Eye, prepare};

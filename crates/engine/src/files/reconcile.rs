@@ -173,4 +173,3 @@ fn compare(
     let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
     Seen::of(place, state, Some(since)).map_or(Outcome::Same, |seen| Outcome::Changed(Box::new(seen.made())))
 }
-

@@ -91,7 +91,8 @@ impl Tracking {
                 let own = ground.store().files().into_iter().next();
                 let marker_directory =
                     own.and_then(|file| Utf8PathBuf::from_path_buf(file.parent()?.join("watch")).ok());
-                let options = context_watch::Options { marker_directory, ..context_watch::Options::default() };
+                let options =
+                    context_watch::Options { marker_directory, ..context_watch::Options::default() };
                 NotifyTracker::start(options, sink).map(|tracker| Arc::new(tracker) as Arc<dyn Tracker>)
             }
         };

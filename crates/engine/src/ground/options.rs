@@ -15,8 +15,7 @@ pub const DEFAULT_MAX_TEXT_BYTES: u64 = 16 * 1024 * 1024;
 pub const DEFAULT_PACE: u64 = 256 * 1024;
 
 /// Starts a tracker that tells this sink what has changed.
-pub type TrackerStart =
-    Arc<dyn Fn(Box<dyn Sink>) -> Result<Arc<dyn Tracker>, WatchError> + Send + Sync>;
+pub type TrackerStart = Arc<dyn Fn(Box<dyn Sink>) -> Result<Arc<dyn Tracker>, WatchError> + Send + Sync>;
 
 /// How a session is opened. Paths and identities come from the caller: the library reads no environment.
 #[derive(Clone)]

@@ -12,9 +12,9 @@ use context_model::time::TxId;
 use context_store::{Receipt, StoreError, Transaction, Write};
 use serde_json::json;
 
+use super::Session;
 use super::catalog::Meta;
 use super::news::{self, News, Written};
-use super::Session;
 use crate::ground::Ground;
 use crate::ground::error::{EngineError, Result};
 
@@ -212,9 +212,8 @@ async fn save(ground: &Ground, session: &mut Session, mut work: Work) -> Result<
 /// Takes note of one's own transaction. Where no write made a version, the receipt names a transaction of somebody else,
 /// of which nothing has been read.
 fn note_written(ground: &Ground, session: &mut Session, receipt: &Receipt, ids: &[ObjectId]) {
-    let made_version = |wanted: &ObjectId| {
-        ids.iter().zip(&receipt.written).any(|(id, written)| *written && id == wanted)
-    };
+    let made_version =
+        |wanted: &ObjectId| ids.iter().zip(&receipt.written).any(|(id, written)| *written && id == wanted);
     if !receipt.written.contains(&true) {
         return;
     }

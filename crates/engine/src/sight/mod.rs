@@ -18,8 +18,8 @@ use context_model::marker;
 use context_model::pricing::{Policy, Roll};
 use serde_json::{Map, Value};
 
-use crate::session::news::Written;
 use crate::session::Session;
+use crate::session::news::Written;
 use piece::Excerpts;
 use pieces::Pieces;
 use plan::{Call, Edit, Plan};

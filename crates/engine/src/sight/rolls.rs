@@ -57,11 +57,8 @@ impl Rolled {
         for id in &results {
             self.excerpts.remove(id);
         }
-        let sets = [
-            (results, &mut self.results),
-            (excerpts, &mut self.excerpts),
-            (arguments, &mut self.arguments),
-        ];
+        let sets =
+            [(results, &mut self.results), (excerpts, &mut self.excerpts), (arguments, &mut self.arguments)];
         for (ids, set) in sets {
             for id in ids {
                 if undone {

@@ -5,8 +5,8 @@
 //! by plan. A plain model reads nothing but the requests that a harness would send, and keeps what each says of each
 //! file. A schedule that fails is printed with its shortest steps.
 //!
-//! `CONTEXT_LONG=1` runs 100,000 schedules. `CONTEXT_SEED=n` runs the one of this seed, `CONTEXT_SURVEY=1` goes on
-//! behind the first failure and prints the shortest steps for each kind of failure.
+//! `CONTEXT_LONG=1` runs 100,000 schedules. `CONTEXT_SEED=n` runs the one of this seed, `CONTEXT_SURVEY=n` goes on
+//! behind the first failure, for n schedules, and prints the shortest steps of each kind of failure.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 mod belief;
@@ -86,7 +86,9 @@ fn check(count: u64, schedule: impl Fn(u64) -> Schedule + Sync) {
         assert!(failure.is_none(), "{}", failure.map_or_else(String::new, |(_, text)| text));
         return;
     }
-    let survey = is_set("CONTEXT_SURVEY");
+    let survey = std::env::var("CONTEXT_SURVEY").ok();
+    let count = survey.as_ref().and_then(|count| count.parse().ok()).unwrap_or(count);
+    let survey = survey.is_some();
     let next = AtomicU64::new(0);
     let found: Mutex<BTreeMap<Kind, Vec<(u64, String)>>> = Mutex::default();
     let work = || {
@@ -99,8 +101,11 @@ fn check(count: u64, schedule: impl Fn(u64) -> Schedule + Sync) {
             let Err((_, wrong)) = bench.run(&schedule(seed)).1 else { continue };
             // Shortening takes time: of each kind a few are enough.
             let known = found.lock().unwrap().get(&wrong.kind).map_or(0, Vec::len);
-            let text = (known < 5).then(|| bench.failure(&schedule(seed))).flatten();
+            let text = (known < 3).then(|| bench.failure(&schedule(seed))).flatten();
             let text = text.map_or_else(|| format!("seed {seed}: {wrong:?}"), |(_, text)| text);
+            if survey {
+                say(&text);
+            }
             found.lock().unwrap().entry(wrong.kind).or_default().push((seed, text));
         }
     };

@@ -59,6 +59,7 @@ fn custom(call_id: &str, content: &str) -> ToolcallInput {
         content: content.into(),
         status: Status::Ok,
         file_refs: Vec::new(),
+        parent: None,
     }
 }
 

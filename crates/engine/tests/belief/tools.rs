@@ -121,6 +121,7 @@ pub fn input(one: &Open) -> ToolcallInput {
         content: one.output.clone(),
         status: if one.is_error { Status::Fail } else { Status::Ok },
         file_refs: Vec::new(),
+        parent: None,
     }
 }
 

@@ -220,9 +220,10 @@ impl Machine {
     }
 }
 
-/// With a tracker that does what the schedule says, where the engine takes one.
-fn tracked(options: Options, _wire: &Arc<Wire>) -> Options {
-    options
+/// With a tracker that does what the schedule says, and a version for each look.
+fn tracked(options: Options, wire: &Arc<Wire>) -> Options {
+    let wire = Arc::clone(wire);
+    Options { watch: true, tracker: Some(Arc::new(move |sink| Ok(wire.start(sink)))), pace: 0, ..options }
 }
 
 /// A text in which a line is another one, or missing.
