@@ -58,6 +58,8 @@ pub struct Belief {
     pub known_visibly: Option<Arc<str>>,
     /// The version that the request speaks of last. What has left it does not count: a model has no other memory.
     pub told: Option<Content>,
+    /// A version of which the model has seen a part since, and was told another one before.
+    pub partly: Option<Arc<str>>,
     /// The last thing that it heard was an announcement.
     pub announced: bool,
     /// Lines that the request shows: of which text, and what came after them.
@@ -102,18 +104,26 @@ impl Belief {
             What::Again { text, .. } => (None, Some(Arc::clone(text))),
             What::Announced { version } => (None, version.clone()),
         };
-        if let Some(text) = text {
-            self.known = Some(Arc::clone(text));
-        }
-        if let Some(text) = text.filter(|_| whole) {
-            self.known_visibly = Some(Arc::clone(text));
-        }
-        if whole {
-            self.announced = matches!(what, What::Announced { .. });
-            self.told = Some(told.clone());
+        // A part of another version than the one it heard of says nothing of the rest.
+        let is_part = matches!(what, What::Shown { text, first, last } if !is_whole(text, *first, *last));
+        if is_part && self.told.as_ref().is_some_and(|before| *before != told) {
+            self.partly = text.cloned();
+        } else {
+            if let Some(text) = text {
+                self.known = Some(Arc::clone(text));
+            }
+            if let Some(text) = text.filter(|_| whole) {
+                self.known_visibly = Some(Arc::clone(text));
+            }
+            if whole {
+                self.partly = None;
+                self.announced = matches!(what, What::Announced { .. });
+                self.told = Some(told.clone());
+            }
         }
         for fragment in self.fragments.iter_mut().filter(|_| whole) {
             fragment.superseded |= match what {
+                What::Shown { text, first, last } if is_whole(text, *first, *last) => true,
                 What::Shown { first, last, .. } | What::Again { first, last, .. } => {
                     *first <= fragment.first && fragment.last <= *last
                 }
@@ -140,7 +150,11 @@ impl Belief {
 
     /// The texts that the model may take a difference from.
     pub fn bases(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.known.iter().chain(&self.known_visibly).chain(self.fragments.iter().map(|part| &part.text))
+        self.known
+            .iter()
+            .chain(&self.known_visibly)
+            .chain(&self.partly)
+            .chain(self.fragments.iter().map(|part| &part.text))
     }
 
     /// Whether an announcement of a version would tell the model something.
@@ -156,6 +170,11 @@ impl Belief {
     pub fn outdated(&self, version: &Content) -> impl Iterator<Item = &Fragment> {
         self.fragments.iter().filter(|part| !part.superseded && !part.is_as_in(version.as_deref()))
     }
+}
+
+/// Whether these are all lines of a text.
+fn is_whole(text: &str, first: usize, last: usize) -> bool {
+    first == 1 && last == text.split('\n').count()
 }
 
 /// Some lines of a text, counted from 1, both included; `None` where it has not so many.

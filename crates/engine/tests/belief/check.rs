@@ -146,7 +146,7 @@ pub async fn beliefs(world: &World, client: &Client) -> Outcome {
                 format!("{} is in another version on the disk:\n{change}", file.name),
             );
         }
-        if *told != now {
+        if *told != now && (believed.partly.is_none() || believed.partly != now) {
             let change = changes(told.as_deref(), now.as_deref());
             let what = format!("{} has not heard of this change of {}:\n{change}", client.session, file.name);
             let same = believed.fragments.iter().all(|part| part.is_as_in(now.as_deref()));

@@ -262,9 +262,12 @@ async fn edit(
         }
     };
     let is_now = |known: &Option<Arc<str>>| known.as_ref() == Some(&now);
+    // Who has seen a part of it has seen it, or not.
+    let has_part = is_now(&seen.partly) || is_now(&believed.partly);
     match refusal {
         // What comes with this very answer may count as seen, or not.
-        None if seen.known_visibly.is_some()
+        None if !has_part
+            && seen.known_visibly.is_some()
             && !is_now(&seen.known)
             && !is_now(&believed.known)
             && !faulty =>
