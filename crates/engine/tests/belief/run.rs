@@ -346,6 +346,10 @@ impl Run {
             return Ok(());
         }
         let client = &mut self.clients[n];
+        // In the midst of an answer nothing can be said to the model.
+        if !client.open.is_empty() {
+            return Ok(());
+        }
         let faulty = client.store.is_faulty();
         match client.engine.clone().unwrap().stale_notices().await {
             Ok(lines) => check::notices(&self.world, client, &lines).await,
