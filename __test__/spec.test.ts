@@ -29,6 +29,8 @@ function suite(name: string): string[] {
   switch (first) {
     case 'engine':
       return [join(root, `crates/engine/tests/engine/${below}.rs`)]
+    case 'belief':
+      return [join(root, `crates/engine/tests/belief/${below}.rs`)]
     case 'model':
     case 'store':
       return [join(root, `crates/${first}/tests/${below}.rs`)]
@@ -74,7 +76,7 @@ describe('docs/reliability.md', () => {
   const all = rows(/^The tests/, reliability)
 
   test('has a row for each demand', () => {
-    expect(all.map(([number]) => number)).toEqual(Array.from({ length: 20 }, (_, n) => `R${n + 1}`))
+    expect(all.map(([number]) => number)).toEqual(Array.from({ length: 21 }, (_, n) => `R${n + 1}`))
   })
 
   test.each(all)('%s', (...cells) => {

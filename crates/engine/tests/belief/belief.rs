@@ -1,0 +1,196 @@
+//! What the model was shown, told from the messages of its request alone: no line of the engine's is believed here.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use context_model::id::ObjectId;
+
+use crate::world::Content;
+
+/// What a message says of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Note {
+    pub file: usize,
+    pub what: What,
+}
+
+impl Note {
+    /// What it says once more where its lines are brought back.
+    pub fn again(&self) -> Option<Self> {
+        let (What::Shown { text, first, last } | What::Again { text, first, last }) = &self.what else {
+            return None;
+        };
+        let what = What::Again { text: Arc::clone(text), first: *first, last: *last };
+        Some(Self { file: self.file, what })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// These lines of a file that had this text; counted from 1, both included.
+    Shown { text: Arc<str>, first: usize, last: usize },
+    /// The same once more, brought back by an activation: of what it was then.
+    Again { text: Arc<str>, first: usize, last: usize },
+    /// The model has written this text itself.
+    Wrote { text: Arc<str> },
+    /// A difference that leads to this text, or that lines shown above are those of this text.
+    Told { text: Arc<str> },
+    /// A line says that there is another version: this one.
+    Announced { version: Content },
+}
+
+/// A message of the conversation, as far as it matters here.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    pub notes: Vec<Note>,
+    /// Whether it is in the request as it was first.
+    pub whole: bool,
+    /// It goes out with the next request: the model has not seen it when it calls a tool.
+    pub open: bool,
+}
+
+/// What a conversation says of one file.
+#[derive(Clone, Debug, Default)]
+pub struct Belief {
+    /// The text that the model knows, if it has ever seen or written it.
+    pub known: Option<Arc<str>>,
+    /// The same of what is still in the request.
+    pub known_visibly: Option<Arc<str>>,
+    /// The version that the request speaks of last. What has left it does not count: a model has no other memory.
+    pub told: Option<Content>,
+    /// A version of which the model has seen a part since, and was told another one before.
+    pub partly: Option<Arc<str>>,
+    /// The last thing that it heard was an announcement.
+    pub announced: bool,
+    /// Lines that the request shows: of which text, and what came after them.
+    pub fragments: Vec<Fragment>,
+}
+
+/// Lines of a file that are in the request.
+#[derive(Clone, Debug)]
+pub struct Fragment {
+    pub text: Arc<str>,
+    pub first: usize,
+    pub last: usize,
+    /// Something after it spoke of another version than its own: an announcement, a difference, the model's own
+    /// writing, or the same lines read again.
+    pub superseded: bool,
+}
+
+impl Fragment {
+    /// Whether its lines are the same in a text.
+    pub fn is_as_in(&self, text: Option<&str>) -> bool {
+        let of = |text: &str| lines(text, self.first, self.last);
+        of(&self.text) == text.and_then(of)
+    }
+}
+
+impl Belief {
+    pub fn of<'a>(file: usize, heard: impl Iterator<Item = &'a Heard>) -> Self {
+        let mut belief = Self::default();
+        for message in heard {
+            for note in message.notes.iter().filter(|note| note.file == file) {
+                belief.take(&note.what, message.whole);
+            }
+        }
+        belief
+    }
+
+    fn take(&mut self, what: &What, whole: bool) {
+        let (text, told) = match what {
+            What::Shown { text, .. } | What::Wrote { text } | What::Told { text } => {
+                (Some(text), Some(Arc::clone(text)))
+            }
+            What::Again { text, .. } => (None, Some(Arc::clone(text))),
+            What::Announced { version } => (None, version.clone()),
+        };
+        // A part of another version than the one it heard of says nothing of the rest.
+        let is_part = matches!(what, What::Shown { text, first, last } if !is_whole(text, *first, *last));
+        if is_part && self.told.as_ref().is_some_and(|before| *before != told) {
+            self.partly = text.cloned();
+        } else {
+            if let Some(text) = text {
+                self.known = Some(Arc::clone(text));
+            }
+            if let Some(text) = text.filter(|_| whole) {
+                self.known_visibly = Some(Arc::clone(text));
+            }
+            if whole {
+                self.partly = None;
+                self.announced = matches!(what, What::Announced { .. });
+                self.told = Some(told.clone());
+            }
+        }
+        for fragment in self.fragments.iter_mut().filter(|_| whole) {
+            fragment.superseded |= match what {
+                What::Shown { text, first, last } if is_whole(text, *first, *last) => true,
+                What::Shown { first, last, .. } | What::Again { first, last, .. } => {
+                    *first <= fragment.first && fragment.last <= *last
+                }
+                _ => told.as_ref() != Some(&fragment.text),
+            };
+        }
+        if let (What::Shown { text, first, last } | What::Again { text, first, last }, true) = (what, whole) {
+            let (text, first, last) = (Arc::clone(text), *first, *last);
+            self.fragments.push(Fragment { text, first, last, superseded: false });
+        }
+    }
+
+    /// What the model knows when it calls a tool: of the answer that it is giving only what it wrote itself.
+    pub fn seen<'a>(file: usize, heard: impl Iterator<Item = &'a Heard>) -> Self {
+        let wrote = |note: &&Note| matches!(note.what, What::Wrote { .. });
+        let heard: Vec<Heard> = heard
+            .map(|message| {
+                let notes = message.notes.iter().filter(|note| !message.open || wrote(note));
+                Heard { notes: notes.cloned().collect(), ..*message }
+            })
+            .collect();
+        Self::of(file, heard.iter())
+    }
+
+    /// The texts that the model may take a difference from.
+    pub fn bases(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.known
+            .iter()
+            .chain(&self.known_visibly)
+            .chain(&self.partly)
+            .chain(self.fragments.iter().map(|part| &part.text))
+    }
+
+    /// Whether an announcement of a version would tell the model something.
+    pub fn is_news(&self, version: &Content, rebuilt: bool) -> bool {
+        let told = self.told.as_ref() != Some(version);
+        // A part that was read in the new version says nothing of the rest that is in sight.
+        let rest = !self.announced && self.outdated(version).next().is_some();
+        // A harness may have lost its notices by a rebuild: one more is no lie.
+        told || rest || (rebuilt && self.announced)
+    }
+
+    /// Lines in sight that are others in a version, and after which nothing has said so.
+    pub fn outdated(&self, version: &Content) -> impl Iterator<Item = &Fragment> {
+        self.fragments.iter().filter(|part| !part.superseded && !part.is_as_in(version.as_deref()))
+    }
+}
+
+/// Whether these are all lines of a text.
+fn is_whole(text: &str, first: usize, last: usize) -> bool {
+    first == 1 && last == text.split('\n').count()
+}
+
+/// Some lines of a text, counted from 1, both included; `None` where it has not so many.
+pub fn lines(text: &str, first: usize, last: usize) -> Option<String> {
+    let all: Vec<&str> = text.split('\n').collect();
+    Some(all.get(first.checked_sub(1)?..last)?.join("\n"))
+}
+
+/// Files of which one more announcement is no lie after what is visible was rebuilt.
+pub type Rebuilt = BTreeSet<usize>;
+
+/// An object whose whole text has to be in sight.
+#[derive(Clone, Debug)]
+pub struct Held {
+    pub object: ObjectId,
+    pub text: String,
+    /// By a pin; else by an activation.
+    pub pinned: bool,
+}

@@ -1,0 +1,303 @@
+//! What has to hold after a step.
+
+use std::collections::BTreeSet;
+
+use context_engine::{Edit, Plan};
+use context_model::id::ObjectId;
+use context_model::session::Sets;
+use context_store::AsOf;
+use serde_json::Value;
+
+use crate::belief::{Belief, Note, What};
+use crate::client::{Client, Output};
+use crate::run::{Kind, Outcome, violation};
+use crate::tools::in_sight;
+use crate::world::{Content, World};
+
+/// Shows what a plan says: between two rolls, what was sent before stays as it is.
+pub fn plan(client: &mut Client, plan: &Plan, first: usize) -> Outcome {
+    let rebuilt = !client.rebuilt.is_empty();
+    for edit in &plan.edits {
+        let (Edit::Result { key, .. } | Edit::Arguments { key, .. }) = edit;
+        let place = client.messages.iter().position(|message| message.key == *key);
+        if place.is_some_and(|place| place < first) && plan.receipt.is_none() && !rebuilt {
+            return violation(Kind::Rewritten, format!("a sent message changes without a roll: {edit:?}"));
+        }
+    }
+    let unknown = client.apply(plan);
+    if !unknown.is_empty() {
+        return violation(Kind::Rewritten, format!("an edit of {unknown:?}, which is not there"));
+    }
+    Ok(())
+}
+
+/// Notices are true and news, and become part of the request.
+pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Outcome {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let mut notes = Vec::new();
+    for line in lines {
+        let Some(file) = world.files.iter().position(|file| line.contains(&format!("{} ", file.name))) else {
+            return violation(Kind::FalseNotice, format!("of no file: {line}"));
+        };
+        let believed = Belief::of(file, client.heard().iter());
+        let seen = Belief::seen(file, client.heard().iter());
+        let Some(version) = stored(client, &world.files[file].id).await else {
+            return violation(Kind::FalseNotice, format!("of a file that is not stored: {line}"));
+        };
+        let rebuilt = client.rebuilt.contains(&file);
+        if !believed.is_news(&version, rebuilt) && !seen.is_news(&version, rebuilt) {
+            return violation(Kind::Repeated, format!("to {}: {line}", client.session));
+        }
+        let texts: Vec<_> = believed.bases().chain(seen.bases()).collect();
+        if texts.is_empty() {
+            return violation(Kind::FalseNotice, format!("the model has never seen it: {line}"));
+        }
+        let what = line.split(&format!("{} ", world.files[file].name)).last().unwrap_or_default();
+        let is_true = match (&version, what) {
+            (None, what) => what == "deleted",
+            (Some(now), "as you know it again") => texts.contains(&now),
+            (Some(now), what) => texts.iter().any(|known| **known != *now && is_count(what, known, now)),
+        };
+        if !is_true {
+            let change = changes(believed.known.as_deref(), version.as_deref());
+            return violation(Kind::FalseNotice, format!("{line}, and it is\n{change}"));
+        }
+        notes.push(Note { file, what: What::Announced { version } });
+    }
+    client.notice(lines.join("\n"), notes);
+    Ok(())
+}
+
+/// Whether `+3 -1` can be the difference of two texts.
+fn is_count(what: &str, old: &str, new: &str) -> bool {
+    let Some((added, removed)) = what.strip_prefix('+').and_then(|rest| rest.split_once(" -")) else {
+        return false;
+    };
+    let (Ok(added), Ok(removed)) = (added.parse::<usize>(), removed.parse::<usize>()) else { return false };
+    let count = |text: &str| text.split_inclusive('\n').count();
+    added + removed > 0 && count(old) + added == count(new) + removed && removed <= count(old)
+}
+
+/// What the client's store has of an object.
+async fn stored(client: &Client, id: &ObjectId) -> Option<Content> {
+    let version = client.store.inner().get(id, AsOf::default()).await.unwrap()?;
+    Some(version.document.content().map(Into::into))
+}
+
+/// What new answers point to is in the request, and what is held is whole.
+pub async fn request(client: &mut Client, first: usize) -> Outcome {
+    for message in client.messages.iter().skip(first) {
+        for pointer in &message.pointers {
+            if !in_sight(client, &pointer.object, &pointer.lines) {
+                let what = format!("{}, of {}", message.text(), pointer.object);
+                return violation(Kind::PointerGone, what);
+            }
+        }
+    }
+    held(client).await
+}
+
+/// What is pinned or activated is whole while it is.
+pub async fn held(client: &mut Client) -> Outcome {
+    if client.held.is_empty() {
+        return Ok(());
+    }
+    let Ok(sets) = client.engine.as_ref().unwrap().session_sets().await else { return Ok(()) };
+    client.held.retain(|held| {
+        if held.pinned {
+            sets.pinned_set.contains(&held.object)
+        } else {
+            sets.active_set.contains(&held.object)
+        }
+    });
+    let shown = |text: &str| {
+        let open = client.open.iter().any(|one| one.output == text);
+        open || client.messages.iter().any(|message| message.shows(text))
+    };
+    match client.held.iter().find(|held| !shown(&held.text)) {
+        Some(held) => {
+            let how = if held.pinned { "pinned" } else { "activated" };
+            let rest = client.messages.iter().find(|message| message.object.as_ref() == Some(&held.object));
+            let rest = rest.map(|message| message.text().to_owned());
+            violation(
+                Kind::NotWhole,
+                format!("{} is {how}, and its text is not in sight: {rest:?}", held.object),
+            )
+        }
+        None => Ok(()),
+    }
+}
+
+/// Each difference between what the model was shown and what there is was announced.
+pub async fn beliefs(world: &World, client: &Client) -> Outcome {
+    let heard = client.heard();
+    for (number, file) in world.files.iter().enumerate() {
+        let believed = Belief::of(number, heard.iter());
+        let (Some(told), Some(now)) = (&believed.told, stored(client, &file.id).await) else { continue };
+        if believed.fragments.is_empty() {
+            continue;
+        }
+        if client.clean && now != world.now(number) {
+            let change = changes(now.as_deref(), world.now(number).as_deref());
+            return violation(
+                Kind::Behind,
+                format!("{} is in another version on the disk:\n{change}", file.name),
+            );
+        }
+        if *told != now && (believed.partly.is_none() || believed.partly != now) {
+            let change = changes(told.as_deref(), now.as_deref());
+            let what = format!("{} has not heard of this change of {}:\n{change}", client.session, file.name);
+            let same = believed.fragments.iter().all(|part| part.is_as_in(now.as_deref()));
+            let kind = if same { Kind::MissedRest } else { Kind::Missed };
+            return violation(kind, what);
+        }
+        if let Some(part) = believed.outdated(&now).next() {
+            let what = format!(
+                "{} was shown lines {}-{} of {}, which are others now",
+                client.session, part.first, part.last, file.name
+            );
+            return violation(Kind::MissedPart, what);
+        }
+    }
+    Ok(())
+}
+
+/// The recorded chat is the conversation.
+pub async fn chat(client: &Client) -> Outcome {
+    let version = client.store.inner().get(&client.document("chat"), AsOf::default()).await.unwrap();
+    let Some(document) = version.map(|version| version.document) else {
+        return violation(Kind::Chat, "there is none");
+    };
+    let mut turns: Vec<(Value, Vec<Value>, usize)> = Vec::new();
+    // What is equal in all is one call, and one object.
+    let (mut args, mut calls) = (Vec::new(), BTreeSet::new());
+    let sent = client.messages.iter().take(client.sent);
+    for message in sent.filter(|message| !message.is_notice) {
+        let raw = &message.raw;
+        if message.role() == "user" {
+            turns.push((raw["content"].clone(), Vec::new(), 0));
+            continue;
+        }
+        if turns.is_empty() {
+            turns.push((Value::Null, Vec::new(), 0));
+        }
+        let last = turns.last_mut().unwrap();
+        if message.role() == "assistant" {
+            last.1.push(raw["content"].clone());
+            args = raw["content"].as_array().cloned().unwrap_or_default();
+            continue;
+        }
+        let call = args.iter().find(|block| block["id"] == raw["toolCallId"]);
+        let new = calls.insert(format!("{call:?} {} {}", raw["isError"], message.output));
+        last.2 += usize::from(new);
+    }
+    let list = |turn: &Value, name: &str| turn[name].as_array().cloned().unwrap_or_default();
+    let stored = document.field("turns").and_then(Value::as_array).cloned().unwrap_or_default();
+    let stored: Vec<(Value, Vec<Value>, usize)> = stored
+        .iter()
+        .map(|turn| {
+            let answers = list(turn, "assistant").iter().map(|answer| answer["content"].clone()).collect();
+            let calls: BTreeSet<String> = list(turn, "toolcall_ids").iter().map(Value::to_string).collect();
+            (turn["user"].clone(), answers, calls.len())
+        })
+        .collect();
+    let brief = |turns: &[(Value, Vec<Value>, usize)]| {
+        turns.iter().map(|turn| format!("{} {} {}", turn.0, turn.1.len(), turn.2)).collect::<Vec<_>>()
+    };
+    if stored != turns {
+        let what = format!("{} has\n{:?}\nand not\n{:?}", client.session, brief(&stored), brief(&turns));
+        return violation(Kind::Chat, what);
+    }
+    Ok(())
+}
+
+/// The sets fit each other, and the store has them.
+pub async fn sets(client: &mut Client) -> Outcome {
+    let Some(engine) = client.engine.clone() else { return Ok(()) };
+    let Ok(sets) = engine.session_sets().await else { return Ok(()) };
+    let within = |inner: &[ObjectId], outer: &[ObjectId]| inner.iter().all(|id| outer.contains(id));
+    let fits = within(&sets.active_set, &sets.metadata_pool)
+        && within(&sets.metadata_pool, &sets.session_index)
+        && within(&sets.pinned_set, &sets.session_index);
+    if !fits {
+        return violation(Kind::Sets, format!("{}: {sets:?}", client.session));
+    }
+    let version = client.store.inner().get(&client.document("session"), AsOf::default()).await.unwrap();
+    let stored = version.and_then(|version| Sets::from_document(&version.document).ok());
+    let same = stored.is_some_and(|stored| {
+        let equal = |one: &[ObjectId], other: &indexmap::IndexSet<ObjectId>| {
+            one.len() == other.len() && one.iter().all(|id| other.contains(id))
+        };
+        equal(&sets.session_index, stored.index())
+            && equal(&sets.metadata_pool, stored.pool())
+            && equal(&sets.active_set, stored.active())
+            && equal(&sets.pinned_set, stored.pinned())
+    });
+    if !same && !client.doubt && !client.unsure {
+        return violation(Kind::Sets, format!("{}: the store has other sets than\n{sets:?}", client.session));
+    }
+    Ok(())
+}
+
+/// Every output that was acknowledged is there, byte for byte.
+pub async fn acknowledged(client: &Client) -> Outcome {
+    for Output { object: id, text, .. } in &client.outputs {
+        let version = client.store.inner().get(id, AsOf::default()).await.unwrap();
+        if version.is_none_or(|version| version.document.content() != Some(text)) {
+            return violation(Kind::Lost, format!("{id} of {}", client.session));
+        }
+    }
+    Ok(())
+}
+
+/// The database that machines share has what is on the disk, as far as anybody has looked at it.
+pub fn shared(world: &World) -> Outcome {
+    for (number, file) in world.files.iter().enumerate() {
+        // A path that was only seen has no text.
+        let Some(stored) = world.shared(number).filter(|stored| stored.is_some()) else { continue };
+        if stored != world.now(number) {
+            let change = changes(stored.as_deref(), world.now(number).as_deref());
+            return violation(Kind::Behind, format!("{} in the database:\n{change}", file.name));
+        }
+    }
+    Ok(())
+}
+
+/// The versions of a file are what was on the disk, in that order, and none is there twice in a row.
+pub async fn histories(world: &World) -> Outcome {
+    for file in &world.files {
+        let versions = world.store.history(&file.id).await.unwrap();
+        let mut past = file.past.iter().peekable();
+        let mut before: Option<Content> = None;
+        for version in versions {
+            let text: Content = version.document.content().map(Into::into);
+            // A path that was only seen has no text yet.
+            let is_known = text.is_some() || before.is_some();
+            if is_known && before.as_ref() == Some(&text) {
+                return violation(Kind::History, format!("{} has a version twice: {text:?}", file.name));
+            }
+            while is_known && past.peek().is_some_and(|state| **state != text) {
+                past.next();
+            }
+            if is_known && past.peek().is_none() {
+                let what = format!("{} was never this, or not at that time: {text:?}", file.name);
+                return violation(Kind::History, what);
+            }
+            before = is_known.then_some(text);
+        }
+    }
+    Ok(())
+}
+
+/// How a text became another one, in few lines.
+pub fn changes(old: Option<&str>, new: Option<&str>) -> String {
+    let (Some(old), Some(new)) = (old, new) else {
+        let what =
+            |text: Option<&str>| text.map_or("no file".to_owned(), |text| format!("{} bytes", text.len()));
+        return format!("{} -> {}", what(old), what(new));
+    };
+    let diff = similar::TextDiff::from_lines(old, new).unified_diff().context_radius(0).to_string();
+    diff.lines().take(8).collect::<Vec<_>>().join("\n")
+}

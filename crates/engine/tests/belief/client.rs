@@ -1,0 +1,339 @@
+//! A harness: it keeps a conversation, hands over what is new, and applies plans.
+
+use std::sync::Arc;
+
+use context_engine::{Call, CollapsedCall, Edit, Engine, Incoming, Plan};
+use context_model::id::{ObjectId, SessionId};
+use context_model::pricing::Prices;
+use context_model::time::{Timestamp, TxId};
+use serde_json::{Map, Value, json};
+
+use crate::belief::{Heard, Held, Note, Rebuilt};
+use crate::faults::Faulty;
+use crate::wire::Wire;
+
+/// How a harness keeps what plans say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// As Pi: edits and notices are stored with the conversation, and handed over with it.
+    Stores,
+    /// As `transformContext`: the conversation stays as it is, and a rebuild begins without edits and notices.
+    Raw,
+}
+
+pub struct Client {
+    pub session: String,
+    pub style: Style,
+    /// On which machine it runs.
+    pub machine: usize,
+    pub store: Arc<Faulty>,
+    pub wire: Arc<Wire>,
+    /// None after the process has ended.
+    pub engine: Option<Engine>,
+    pub messages: Vec<Message>,
+    /// How many of them the engine has.
+    pub sent: usize,
+    pub points: Vec<Point>,
+    /// Calls of the answer that the model is giving.
+    pub open: Vec<Open>,
+    /// Notices that came while the model was answering; they stand behind the answer's results.
+    pub waiting: Vec<(String, Vec<Note>)>,
+    /// The engine may lack something: the conversation has to be handed over again.
+    pub doubt: bool,
+    pub rebuilt: Rebuilt,
+    /// A write may have been made and reported as failed, so that the engine's state is behind its store's.
+    pub unsure: bool,
+    /// An event was delivered while its store could not be used: the next flush sees to it.
+    pub owed: bool,
+    /// All that has happened on disk has been told to this client.
+    pub clean: bool,
+    /// What the engine has acknowledged.
+    pub outputs: Vec<Output>,
+    pub held: Vec<Held>,
+    pub now: i64,
+    made: usize,
+}
+
+/// A state to come back to.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// How many messages there were.
+    pub length: usize,
+    pub session: SessionId,
+    pub tx: TxId,
+    pub times: Option<[Timestamp; 2]>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Message {
+    pub key: String,
+    /// As the harness has it.
+    pub raw: Value,
+    /// As the model is shown it.
+    pub shown: Value,
+    /// A line about files and no message of anybody.
+    pub is_notice: bool,
+    /// It is no longer in the request: a notice before a rebuild.
+    pub gone: bool,
+    pub notes: Vec<Note>,
+    /// The tool call behind a result, and its whole output.
+    pub object: Option<ObjectId>,
+    pub output: String,
+    /// Where the lines are that it says are in sight.
+    pub pointers: Vec<Pointer>,
+}
+
+/// A sentence that lines are in another result.
+#[derive(Clone, Debug)]
+pub struct Pointer {
+    pub object: ObjectId,
+    pub lines: String,
+}
+
+/// An output that the engine has, whole.
+#[derive(Clone, Debug)]
+pub struct Output {
+    pub object: ObjectId,
+    pub text: String,
+    /// The lines of files that it shows.
+    pub notes: Vec<Note>,
+}
+
+/// A call of a tool that has run.
+#[derive(Clone, Debug)]
+pub struct Open {
+    pub call_id: String,
+    pub tool: &'static str,
+    pub args: Map<String, Value>,
+    pub output: String,
+    pub is_error: bool,
+    pub notes: Vec<Note>,
+    pub pointers: Vec<Pointer>,
+    /// What the engine said when it was reported: its object, and the line before its output.
+    pub born: Option<(ObjectId, Option<String>)>,
+    /// It was offered to the engine.
+    pub reported: bool,
+}
+
+impl Client {
+    pub fn new(session: &str, style: Style, machine: usize, store: Arc<Faulty>) -> Self {
+        let start = Point { length: 0, session: SessionId::new(session).unwrap(), tx: TxId(0), times: None };
+        Self {
+            session: session.to_owned(),
+            style,
+            machine,
+            store,
+            wire: Arc::default(),
+            engine: None,
+            messages: Vec::new(),
+            sent: 0,
+            points: vec![start],
+            open: Vec::new(),
+            waiting: Vec::new(),
+            doubt: false,
+            rebuilt: Rebuilt::new(),
+            unsure: false,
+            owed: false,
+            clean: true,
+            outputs: Vec::new(),
+            held: Vec::new(),
+            now: 1_700_000_000_000,
+            made: 0,
+        }
+    }
+
+    /// The circumstances of the next call.
+    pub fn call(&self, at_user_turn: bool) -> Call {
+        Call {
+            model: "m".into(),
+            prices: Prices::new(0.1, 1.25),
+            lookback_blocks: None,
+            context_window: 0,
+            cache_ttl_ms: 300_000,
+            now_ms: self.now,
+            system_tokens: 1_000,
+            only_at_user_turn: false,
+            at_user_turn,
+            rolls: true,
+        }
+    }
+
+    /// A number that no other message or call of this conversation has.
+    pub fn fresh(&mut self) -> usize {
+        self.made += 1;
+        self.made
+    }
+
+    /// Leaves out so many numbers.
+    pub fn skip(&mut self, count: usize) {
+        self.made += count;
+    }
+
+    pub fn push(&mut self, raw: Value) -> &mut Message {
+        let key = format!("m{}", self.fresh());
+        self.messages.push(Message {
+            key,
+            shown: raw.clone(),
+            raw,
+            is_notice: false,
+            gone: false,
+            notes: Vec::new(),
+            object: None,
+            output: String::new(),
+            pointers: Vec::new(),
+        });
+        self.messages.last_mut().unwrap()
+    }
+
+    pub fn say(&mut self, role: &str, text: &str) {
+        self.now += 5_000;
+        let stamp = self.now;
+        self.push(match role {
+            "user" => json!({ "role": "user", "content": text, "timestamp": stamp }),
+            _ => json!({
+                "role": "assistant", "content": [{ "type": "text", "text": text }], "timestamp": stamp,
+                "stopReason": "stop", "model": "m",
+            }),
+        });
+    }
+
+    /// The model's answer ends: it and the results of its calls become messages.
+    pub fn close_answer(&mut self) {
+        if self.open.is_empty() {
+            return;
+        }
+        self.now += 5_000;
+        let stamp = self.now;
+        let open = std::mem::take(&mut self.open);
+        let mut blocks = vec![json!({ "type": "text", "text": "let me see" })];
+        blocks.extend(open.iter().map(
+            |one| json!({ "type": "toolCall", "id": one.call_id, "name": one.tool, "arguments": one.args }),
+        ));
+        self.push(json!({
+            "role": "assistant", "content": blocks, "timestamp": stamp, "stopReason": "toolUse", "model": "m",
+        }));
+        for one in open {
+            let (object, header) = one.born.map_or((None, None), |(object, header)| (Some(object), header));
+            let text = header.map_or_else(|| one.output.clone(), |line| format!("{line}\n{}", one.output));
+            let message = self.push(json!({
+                "role": "toolResult", "toolCallId": one.call_id, "toolName": one.tool,
+                "isError": one.is_error, "content": [{ "type": "text", "text": text }], "timestamp": stamp,
+            }));
+            message.object = object;
+            message.output = one.output;
+            message.notes = one.notes;
+            message.pointers = one.pointers;
+        }
+        for (text, notes) in std::mem::take(&mut self.waiting) {
+            self.notice(text, notes);
+        }
+    }
+
+    /// Lines about files become part of the request, behind the results that are on their way.
+    pub fn notice(&mut self, text: String, notes: Vec<Note>) {
+        if !self.open.is_empty() {
+            self.waiting.push((text, notes));
+            return;
+        }
+        let message = self.push(json!({ "role": "custom", "content": text }));
+        message.is_notice = true;
+        message.notes = notes;
+    }
+
+    /// The messages from a place on, as they are handed over; and for each whether it comes before `until`.
+    pub fn incoming(&self, from: usize) -> Vec<Incoming> {
+        let all = self.messages.iter().skip(from);
+        let handed = all.filter(|message| !message.gone && !(message.is_notice && self.style == Style::Raw));
+        handed
+            .map(|message| {
+                let kept = if self.style == Style::Raw { &message.raw } else { &message.shown };
+                Incoming { key: message.key.clone(), message: kept.clone() }
+            })
+            .collect()
+    }
+
+    /// How many of all incoming messages stand before a place.
+    pub fn recorded(&self, length: usize) -> usize {
+        self.incoming(0).len() - self.incoming(length).len()
+    }
+
+    /// The process ends.
+    pub fn crash(&mut self, keep: bool) {
+        self.engine = None;
+        self.doubt = true;
+        if keep {
+            self.close_answer();
+        } else {
+            self.open.clear();
+            self.waiting.clear();
+            self.messages.truncate(self.points.last().map_or(0, |point| point.length));
+        }
+    }
+
+    /// What the request says of files, one message after the other; what is on its way comes last.
+    pub fn heard(&self) -> Vec<Heard> {
+        let sent = self.messages.iter().filter(|message| !message.gone);
+        let sent = sent.map(|message| Heard {
+            notes: message.notes.clone(),
+            whole: message.is_whole(),
+            open: false,
+        });
+        let open = self.open.iter().map(|one| &one.notes);
+        let open = open.chain(self.waiting.iter().map(|(_, notes)| notes));
+        let open = open.map(|notes| Heard { notes: notes.clone(), whole: true, open: true });
+        sent.chain(open).collect()
+    }
+
+    /// Shows messages as a plan says. Returns the keys that it names and that are not there.
+    pub fn apply(&mut self, plan: &Plan) -> Vec<String> {
+        let mut unknown = Vec::new();
+        for edit in &plan.edits {
+            let (Edit::Result { key, .. } | Edit::Arguments { key, .. }) = edit;
+            let Some(message) = self.messages.iter_mut().find(|message| message.key == *key) else {
+                unknown.push(key.clone());
+                continue;
+            };
+            message.shown = message.raw.clone();
+            match edit {
+                Edit::Result { text: Some(text), object, .. } => {
+                    message.object = Some(object.clone());
+                    message.shown["content"] = json!([{ "type": "text", "text": text }]);
+                }
+                Edit::Result { text: None, .. } => {}
+                Edit::Arguments { calls, .. } => collapse(&mut message.shown, calls),
+            }
+        }
+        unknown
+    }
+}
+
+fn collapse(message: &mut Value, calls: &[CollapsedCall]) {
+    let blocks = message["content"].as_array_mut().unwrap();
+    let made = blocks.iter_mut().filter(|block| block["type"] == "toolCall");
+    for (position, block) in made.enumerate() {
+        if let Some(call) = calls.iter().find(|call| call.position == position) {
+            block["arguments"] = Value::Object(call.args.clone());
+        }
+    }
+}
+
+impl Message {
+    pub fn role(&self) -> &str {
+        self.raw["role"].as_str().unwrap()
+    }
+
+    /// Whether the model is shown it as it was first.
+    pub fn is_whole(&self) -> bool {
+        self.shown == self.raw
+    }
+
+    /// The text that the model is shown of a result.
+    pub fn text(&self) -> &str {
+        self.shown["content"][0]["text"].as_str().unwrap_or_default()
+    }
+
+    /// Whether whole lines are in sight.
+    pub fn shows(&self, lines: &str) -> bool {
+        !self.gone && format!("\n{}\n", self.text()).contains(&format!("\n{lines}\n"))
+    }
+}

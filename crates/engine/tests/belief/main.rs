@@ -1,0 +1,150 @@
+//! Belief, simulated: whatever happens to files, processes and the store, what each session is told is true, and it is
+//! told everything.
+//!
+//! One seed drives several sessions on one store, files that change by themselves, and a store and a tracker that fail
+//! by plan. A plain model reads nothing but the requests that a harness would send, and keeps what each says of each
+//! file. A schedule that fails is printed with its shortest steps.
+//!
+//! `CONTEXT_LONG=1` runs 100,000 schedules. `CONTEXT_SEED=n` runs the one of this seed, `CONTEXT_SURVEY=n` goes on
+//! behind the first failure, for n schedules, and prints the shortest steps of each kind of failure.
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+mod belief;
+mod check;
+mod client;
+mod faults;
+mod mutants;
+mod node;
+mod patch;
+mod rng;
+mod run;
+mod shrink;
+mod steps;
+mod tools;
+mod wire;
+mod world;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use run::{Kind, Violation, run};
+use steps::{Backend, Schedule};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// A directory that costs no disk, where there is one, and threads to run schedules with.
+struct Bench {
+    directory: TempDir,
+    runtime: Runtime,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let memory = std::path::Path::new("/dev/shm");
+        let directory = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        Self { directory: directory.unwrap(), runtime: runtime.unwrap() }
+    }
+
+    fn run(&self, schedule: &Schedule) -> (Vec<String>, Result<(), (usize, Violation)>) {
+        let root = self.directory.path().canonicalize().unwrap();
+        self.runtime.block_on(run(schedule, &root))
+    }
+
+    /// What is wrong with a schedule, if anything, with the shortest steps that show it.
+    fn failure(&self, schedule: &Schedule) -> Option<(Kind, String)> {
+        let (_, Err((_, wrong))) = self.run(schedule) else { return None };
+        let fails = |less: &Schedule| matches!(self.run(less).1, Err((_, found)) if found.kind == wrong.kind);
+        let shortest = shrink::shortest(schedule, fails);
+        let (_, outcome) = self.run(&shortest);
+        let (at, found) = outcome.err().unwrap_or((0, wrong.clone()));
+        let mut text = format!("seed {}: {:?}: {}\n", schedule.seed, found.kind, found.what);
+        let Schedule { backend, clients, files, steps, .. } = &shortest;
+        writeln!(text, "{clients} clients, {files} files, {backend:?}; shown after step {at}").unwrap();
+        for (number, step) in steps.iter().enumerate() {
+            writeln!(text, "{number:4} {step:?}").unwrap();
+        }
+        Some((found.kind, text))
+    }
+}
+
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some()
+}
+
+fn say(what: &str) {
+    std::io::stderr().write_all(format!("{what}\n").as_bytes()).unwrap();
+}
+
+/// Runs the schedules of so many seeds, on two threads, and says what is wrong with the shortest steps.
+fn check(count: u64, schedule: impl Fn(u64) -> Schedule + Sync) {
+    if let Some(seed) = std::env::var("CONTEXT_SEED").ok().and_then(|seed| seed.parse().ok()) {
+        let failure = Bench::new().failure(&schedule(seed));
+        assert!(failure.is_none(), "{}", failure.map_or_else(String::new, |(_, text)| text));
+        return;
+    }
+    let survey = std::env::var("CONTEXT_SURVEY").ok();
+    let count = survey.as_ref().and_then(|count| count.parse().ok()).unwrap_or(count);
+    let survey = survey.is_some();
+    let next = AtomicU64::new(0);
+    let found: Mutex<BTreeMap<Kind, Vec<(u64, String)>>> = Mutex::default();
+    let work = || {
+        let bench = Bench::new();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= count || (!survey && !found.lock().unwrap().is_empty()) {
+                break;
+            }
+            let Err((_, wrong)) = bench.run(&schedule(seed)).1 else { continue };
+            // Shortening takes time: of each kind a few are enough.
+            let known = found.lock().unwrap().get(&wrong.kind).map_or(0, Vec::len);
+            let text = (known < 3).then(|| bench.failure(&schedule(seed))).flatten();
+            let text = text.map_or_else(|| format!("seed {seed}: {wrong:?}"), |(_, text)| text);
+            if survey {
+                say(&text);
+            }
+            found.lock().unwrap().entry(wrong.kind).or_default().push((seed, text));
+        }
+    };
+    std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(work))));
+    let found = found.into_inner().unwrap();
+    let mut report = String::new();
+    for (kind, failures) in &found {
+        let shortest = failures.iter().map(|(_, text)| text).filter(|text| text.contains("shown after"));
+        let mut shortest: Vec<&String> = shortest.collect();
+        shortest.sort_by_key(|text| text.lines().count());
+        let seeds: Vec<u64> = failures.iter().map(|(seed, _)| *seed).take(12).collect();
+        writeln!(report, "{kind:?}: {} of {count} schedules, of the seeds {seeds:?}", failures.len())
+            .unwrap();
+        shortest.iter().take(3).for_each(|text| writeln!(report, "{text}").unwrap());
+    }
+    assert!(found.is_empty(), "{report}");
+    say(&format!("belief: {count} schedules, 0 false answers, 0 missed notices"));
+}
+
+fn so_many(usual: u64, long: u64) -> u64 {
+    if is_set("CONTEXT_LONG") { long } else { usual }
+}
+
+#[test]
+fn what_a_session_is_told_is_true_and_everything() {
+    check(so_many(1_000, 100_000), Schedule::of_seed);
+}
+
+#[test]
+fn the_same_holds_on_two_machines_that_share_a_database() {
+    check(so_many(20, 1_000), |seed| Schedule::on(seed, Backend::Xtdb));
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    let bench = Bench::new();
+    for seed in 0..20 {
+        let schedule = Schedule::of_seed(seed);
+        assert_eq!(schedule, Schedule::of_seed(seed));
+        assert_eq!(bench.run(&schedule), bench.run(&schedule));
+    }
+}

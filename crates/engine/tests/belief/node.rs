@@ -1,0 +1,324 @@
+//! A node of XTDB as far as a queued store needs one: it keeps its transactions in memory, and each machine has a port
+//! of its own to it, which can be away, slow, or lose answers.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use context_model::hash::Digest;
+use context_model::time::Timestamp;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// How a port behaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Way {
+    #[default]
+    Open,
+    /// Connections end before anything was said.
+    Away,
+    /// Each answer takes its time.
+    Slow,
+    /// What is asked is done, and the answer is lost.
+    Deaf,
+}
+
+/// A port of one machine; it ends when dropped.
+pub struct Port {
+    pub url: String,
+    way: Arc<Mutex<Way>>,
+    task: JoinHandle<()>,
+}
+
+/// The database.
+#[derive(Default)]
+pub struct Node(Mutex<Data>);
+
+#[derive(Default)]
+struct Data {
+    transactions: Vec<Tx>,
+    puts: Vec<Put>,
+}
+
+struct Tx {
+    time: Timestamp,
+    is_committed: bool,
+    written: Vec<String>,
+}
+
+struct Put {
+    id: String,
+    tx: usize,
+    valid: Timestamp,
+    document: Value,
+}
+
+/// A status and a body.
+type Answer = (u16, String);
+
+impl Port {
+    /// Opens a port of the loopback interface to a node.
+    pub async fn open(node: Arc<Node>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let way: Arc<Mutex<Way>> = Arc::default();
+        let ways = Arc::clone(&way);
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                // A connection that breaks is the client's to notice.
+                tokio::spawn(serve(stream, Arc::clone(&node), Arc::clone(&ways)));
+            }
+        });
+        Self { url, way, task }
+    }
+
+    pub fn set(&self, way: Way) {
+        *self.way.lock().unwrap() = way;
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.set(Way::Away);
+        self.task.abort();
+    }
+}
+
+/// Answers the requests of one connection, one after the other.
+async fn serve(mut stream: TcpStream, node: Arc<Node>, ways: Arc<Mutex<Way>>) -> Option<()> {
+    let mut bytes = Vec::new();
+    loop {
+        let (line, body) = request(&mut stream, &mut bytes).await?;
+        let way = *ways.lock().unwrap();
+        match way {
+            Way::Away => return None,
+            Way::Slow => tokio::time::sleep(Duration::from_millis(5)).await,
+            Way::Open | Way::Deaf => {}
+        }
+        let (status, text) = node.answer(&line, &body);
+        if way == Way::Deaf {
+            return None;
+        }
+        let kind = if text.starts_with('{') && text.contains(":xtdb.api") { "edn" } else { "json" };
+        let head = format!(
+            "HTTP/1.1 {status} X\r\ncontent-type: application/{kind}\r\ncontent-length: {}\r\n\r\n",
+            text.len()
+        );
+        stream.write_all(format!("{head}{text}").as_bytes()).await.ok()?;
+    }
+}
+
+/// The next request's target and body; what is read beyond it stays in `bytes`.
+async fn request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<(String, String)> {
+    let mut piece = [0; 8192];
+    loop {
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+            let lower = head.to_lowercase();
+            let length = lower.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let length: usize = length.and_then(|length| length.trim().parse().ok()).unwrap_or(0);
+            if bytes.len() >= end + 4 + length {
+                let body = String::from_utf8_lossy(&bytes[end + 4..end + 4 + length]).into_owned();
+                bytes.drain(..end + 4 + length);
+                let wants_edn = lower.contains("accept: application/edn");
+                let target = head.split(' ').nth(1)?.trim_start_matches("/_xtdb/");
+                return Some((format!("{}{target}", if wants_edn { "edn " } else { "" }), body));
+            }
+        }
+        match stream.read(&mut piece).await {
+            Ok(count @ 1..) => bytes.extend_from_slice(&piece[..count]),
+            _ => return None,
+        }
+    }
+}
+
+impl Node {
+    /// What is there last, whoever asks.
+    pub fn latest(&self, id: &str) -> Option<Value> {
+        let data = self.0.lock().unwrap();
+        data.at(id, Timestamp::from_millis(i64::MAX), usize::MAX).map(|put| put.document.clone())
+    }
+
+    fn answer(&self, target: &str, body: &str) -> Answer {
+        let mut data = self.0.lock().unwrap();
+        let (in_edn, target) = target.strip_prefix("edn ").map_or((false, target), |target| (true, target));
+        let (endpoint, query) = target.split_once('?').unwrap_or((target, ""));
+        let parameters: BTreeMap<&str, String> = query
+            .split('&')
+            .filter_map(|one| one.split_once('='))
+            .map(|(name, value)| (name, plain(value)))
+            .collect();
+        let number = |name: &str| parameters.get(name).and_then(|text| text.parse::<usize>().ok());
+        let time = |name: &str| parameters.get(name).and_then(|text| text.parse::<Timestamp>().ok());
+        let valid = time("valid-time").unwrap_or(Timestamp::from_millis(i64::MAX));
+        let until = number("tx-id").unwrap_or(usize::MAX);
+        let eid = parameters.get("eid").map_or("", String::as_str);
+        match endpoint {
+            "status" => (200, json!({ "version": "1.24.3" }).to_string()),
+            "latest-completed-tx" if data.transactions.is_empty() => (404, "{:error \"none\"}".into()),
+            "latest-completed-tx" => (200, data.tx(data.transactions.len() - 1)),
+            "submit-tx" => (200, data.submit(&serde_json::from_str(body).unwrap())),
+            "tx-committed" => {
+                let tx = number("tx-id").and_then(|tx| data.transactions.get(tx));
+                (200, json!({ "txCommitted?": tx.is_some_and(|tx| tx.is_committed) }).to_string())
+            }
+            "entity-tx" | "entity" if number("tx-id").is_some_and(|tx| tx >= data.transactions.len()) => {
+                (400, json!({ "xtdb.error/error-type": "node-out-of-sync" }).to_string())
+            }
+            "entity" if parameters.contains_key("history") => (200, data.history(eid, until, in_edn)),
+            "entity" => match data.at(eid, valid, until) {
+                Some(put) => (200, put.document.to_string()),
+                None => (404, json!({ "error": "none" }).to_string()),
+            },
+            "entity-tx" => match data.at(eid, valid, until) {
+                Some(put) => (200, data.place(put)),
+                None => (404, "{:error \"none\"}".into()),
+            },
+            "tx-log" => (200, data.log(number("after-tx-id")).to_string()),
+            "attribute-stats" => (200, json!({ "xt/id": 1, "type": 1, "source": 1 }).to_string()),
+            "query" => {
+                let edn = parameters.get("query-edn").map_or(body, String::as_str);
+                (200, data.query(edn, until).to_string())
+            }
+            _ => (404, json!({ "error": endpoint }).to_string()),
+        }
+    }
+}
+
+impl Data {
+    /// The version that holds at a valid time, as of a transaction.
+    fn at(&self, id: &str, valid: Timestamp, until: usize) -> Option<&Put> {
+        let held = self.puts.iter().filter(|put| put.id == id && put.valid <= valid && put.tx <= until);
+        held.max_by_key(|put| (put.valid, put.tx))
+    }
+
+    fn submit(&mut self, body: &Value) -> String {
+        let ops = body["tx-ops"].as_array().unwrap();
+        let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        let now = Timestamp::from_millis(i64::try_from(clock.as_millis()).unwrap());
+        let now = self.transactions.last().map_or(now, |last| last.time.max(now));
+        let at =
+            |value: &Value| value.as_str().and_then(|text| text.parse::<Timestamp>().ok()).unwrap_or(now);
+        let fits = ops.iter().filter(|op| op[0] == "match").all(|op| {
+            let found = self.at(op[1].as_str().unwrap(), at(&op[3]), usize::MAX);
+            found.map_or(Value::Null, |put| put.document.clone()) == op[2]
+        });
+        let tx = self.transactions.len();
+        let mut written = Vec::new();
+        for op in ops.iter().filter(|op| fits && op[0] == "put") {
+            let id = op[1]["xt/id"].as_str().unwrap().to_owned();
+            written.push(id.clone());
+            self.puts.push(Put { id, tx, valid: at(&op[2]), document: op[1].clone() });
+        }
+        self.transactions.push(Tx { time: now, is_committed: fits, written });
+        self.tx(tx)
+    }
+
+    fn tx(&self, tx: usize) -> String {
+        format!("{{:xtdb.api/tx-id {tx}, :xtdb.api/tx-time {}}}", instant(self.transactions[tx].time))
+    }
+
+    fn place(&self, put: &Put) -> String {
+        let tx = self.tx(put.tx);
+        format!("{}, :xtdb.api/valid-time {}}}", tx.trim_end_matches('}'), instant(put.valid))
+    }
+
+    fn history(&self, id: &str, until: usize, in_edn: bool) -> String {
+        let mut puts: Vec<&Put> = self.puts.iter().filter(|put| put.id == id && put.tx <= until).collect();
+        puts.sort_by_key(|put| (put.valid, put.tx));
+        if in_edn {
+            let places: Vec<String> = puts.into_iter().map(|put| self.place(put)).collect();
+            return format!("[{}]", places.join(" "));
+        }
+        Value::from_iter(puts.into_iter().map(|put| json!({ "doc": put.document }))).to_string()
+    }
+
+    fn log(&self, after: Option<usize>) -> Value {
+        let from = after.map_or(0, |after| after + 1);
+        let all = self.transactions.iter().enumerate().skip(from).filter(|(_, tx)| tx.is_committed);
+        Value::from_iter(all.map(|(number, tx)| {
+            let events =
+                tx.written.iter().map(|id| json!(["put", hash(id), hash(&format!("{id}@{number}"))]));
+            json!({ "txId": number, "txEvents": Value::from_iter(events) })
+        }))
+    }
+
+    /// The few queries that a store has, told by what is in them.
+    fn query(&self, edn: &str, until: usize) -> Value {
+        let args = strings(edn.split_once(":in-args").map_or("", |(_, args)| args));
+        let end = Timestamp::from_millis(i64::MAX);
+        let mut ids: Vec<&str> = self.puts.iter().map(|put| put.id.as_str()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let all =
+            ids.iter().filter_map(|id| self.at(id, end, until)).filter(|put| !put.document["type"].is_null());
+        let named = args.iter().filter_map(|id| self.at(id, end, until));
+        if edn.contains("(pull h ") {
+            let known = ids.iter().filter(|id| args.contains(&hash(id)));
+            let documents = known.filter_map(|id| self.at(id, end, usize::MAX));
+            return Value::from_iter(
+                documents
+                    .map(|put| json!([hash(&put.id), { "xt/id": put.id, "type": put.document["type"] }])),
+            );
+        }
+        if edn.contains("(pull e ") {
+            return Value::from_iter(named.map(|put| json!([put.id, put.document])));
+        }
+        if edn.contains("(string? c)") {
+            return Value::from_iter(
+                named.filter(|put| put.document["content"].is_string()).map(|put| json!([put.id])),
+            );
+        }
+        if edn.contains("[e :source s]") {
+            let typed = all.filter(|put| args.iter().any(|kind| put.document["type"] == **kind));
+            let sourced = typed.filter(|put| !put.document["source"].is_null());
+            return Value::from_iter(sourced.map(|put| json!([put.id, put.document["source"]])));
+        }
+        Value::from_iter(all.map(|put| json!([put.id])))
+    }
+}
+
+fn hash(id: &str) -> String {
+    Digest::of(id.as_bytes()).to_string()[..40].to_owned()
+}
+
+fn instant(time: Timestamp) -> String {
+    format!("#inst \"{}\"", time.to_string().replace('Z', "-00:00"))
+}
+
+/// The strings of an EDN text.
+fn strings(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut chars = text.chars();
+    while chars.by_ref().any(|c| c == '"') {
+        let mut string = String::new();
+        while let Some(c) = chars.next().filter(|c| *c != '"') {
+            match if c == '\\' { chars.next() } else { None } {
+                Some('n') => string.push('\n'),
+                Some('r') => string.push('\r'),
+                Some('t') => string.push('\t'),
+                Some(other) => string.push(other),
+                None => string.push(c),
+            }
+        }
+        found.push(string);
+    }
+    found
+}
+
+/// A parameter without its escapes.
+fn plain(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let escaped = if byte == b'%' { [rest.next(), rest.next()] } else { [None; 2] };
+        let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
+        match (digit(escaped[0]), digit(escaped[1])) {
+            (Some(high), Some(low)) => bytes.push((high * 16 + low) as u8),
+            _ => bytes.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

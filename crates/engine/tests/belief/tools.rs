@@ -1,0 +1,382 @@
+//! What tools do to the disk and say to the model, with the engine asked as a harness asks it.
+
+use std::sync::Arc;
+
+use context_engine::{Edit, Plan, ToolcallInput};
+use context_model::id::ObjectId;
+use context_model::object::Status;
+use serde_json::{Map, Value, json};
+
+use crate::belief::{self, Belief, Held, Note, What};
+use crate::check::changes;
+use crate::client::{Client, Open, Output, Pointer};
+use crate::patch::applied;
+use crate::run::{Kind, Outcome, violation};
+use crate::steps::{CallId, Spelling, Tool};
+use crate::world::{World, with_line};
+
+/// What a tool said.
+#[derive(Default)]
+struct Said {
+    output: String,
+    is_error: bool,
+    notes: Vec<Note>,
+    pointers: Vec<Pointer>,
+    /// The disk was changed, and this client knows of it only by what it will be told.
+    changed: Option<(usize, bool)>,
+}
+
+/// Runs a tool. Returns the file that it changed, and whether the client's own engine was told.
+pub async fn act(
+    world: &mut World,
+    client: &mut Client,
+    tool: Tool,
+    call: CallId,
+) -> Outcome<Option<(usize, bool)>> {
+    let (name, args, said) = match tool {
+        Tool::Read { file, part, spelling } => {
+            read(world, client, world.number(file), part, spelling).await?
+        }
+        Tool::Write { file, lines } => {
+            let file = world.number(file);
+            let text = world.text(file, lines);
+            let args = json!({ "path": world.files[file].path, "content": text });
+            ("write", args, write(world, client, file, text).await?)
+        }
+        Tool::Edit { file, line } => edit(world, client, world.number(file), line).await?,
+        Tool::Append { file } => {
+            let file = world.number(file);
+            let line = world.line(file);
+            let old = world.now(file).map_or_else(String::new, |text| text.to_string());
+            world.put(file, Some(format!("{old}{line}\n")));
+            let args = json!({ "command": format!("echo '{line}' >> {}", world.files[file].name) });
+            ("bash", args, Said { changed: Some((file, false)), ..Said::default() })
+        }
+        Tool::Cat { file } => {
+            let file = world.number(file);
+            let args = json!({ "command": format!("cat {}", world.files[file].name) });
+            ("bash", args, Said { output: text_of(world, file), ..Said::default() })
+        }
+        Tool::Remove { file } => {
+            let file = world.number(file);
+            let changed = world.put(file, None).then_some((file, false));
+            let args = json!({ "command": format!("rm -f {}", world.files[file].name) });
+            ("bash", args, Said { changed, ..Said::default() })
+        }
+        Tool::List => {
+            let names = world.files.iter().filter(|file| file.past.last() != Some(&None));
+            let output = names.map(|file| format!("{}\n", file.name)).collect();
+            ("ls", json!({}), Said { output, ..Said::default() })
+        }
+        Tool::Grep { file } => {
+            let file = world.number(file);
+            let (text, name) = (text_of(world, file), &world.files[file].name);
+            let hits = text.lines().enumerate().filter(|(_, line)| line.contains("line 1"));
+            let output = hits.map(|(n, line)| format!("{name}:{}: {line}\n", n + 1)).collect();
+            ("grep", json!({ "pattern": "line 1" }), Said { output, ..Said::default() })
+        }
+        Tool::Custom { lines } => {
+            let output = world.text(9, lines);
+            ("custom", json!({ "lines": lines }), Said { output, ..Said::default() })
+        }
+        Tool::Activate { .. } | Tool::Deactivate { .. } | Tool::Pin { .. } | Tool::Unpin { .. } => {
+            match control(client, tool).await? {
+                Some(said) => said,
+                None => return Ok(None),
+            }
+        }
+    };
+    let Said { output, is_error, notes, pointers, changed } = said;
+    let number = client.fresh();
+    let fresh = format!("call_{}_{number}", client.session);
+    // A provider repeats an ID from answer to answer, but not within one.
+    let call_id = match call {
+        CallId::Repeated(n) if client.open.iter().all(|one| one.call_id != format!("call_{n}")) => {
+            format!("call_{n}")
+        }
+        _ => fresh,
+    };
+    let args = args.as_object().unwrap().clone();
+    client.open.push(Open {
+        call_id,
+        tool: name,
+        args,
+        output,
+        is_error,
+        notes,
+        pointers,
+        born: None,
+        reported: false,
+    });
+    Ok(changed)
+}
+
+/// A result as the harness reports it.
+pub fn input(one: &Open) -> ToolcallInput {
+    ToolcallInput {
+        call_id: one.call_id.clone(),
+        tool: one.tool.into(),
+        args: one.args.clone(),
+        args_display: None,
+        content: one.output.clone(),
+        status: if one.is_error { Status::Fail } else { Status::Ok },
+        file_refs: Vec::new(),
+        parent: None,
+    }
+}
+
+fn text_of(world: &World, file: usize) -> String {
+    world.now(file).map_or_else(String::new, |text| text.to_string())
+}
+
+async fn read(
+    world: &World,
+    client: &mut Client,
+    file: usize,
+    part: Option<(usize, usize)>,
+    spelling: Spelling,
+) -> Outcome<(&'static str, Value, Said)> {
+    let (path, name) = (&world.files[file].path, &world.files[file].name);
+    let written = match spelling {
+        Spelling::Absolute => path.clone(),
+        Spelling::Relative => name.clone(),
+        Spelling::At => format!("@{name}"),
+    };
+    let mut args = Map::from_iter([("path".to_owned(), json!(written))]);
+    if let Some((offset, limit)) = part {
+        args.extend([("offset".to_owned(), json!(offset)), ("limit".to_owned(), json!(limit))]);
+    }
+    let failed = |output: String| Said { output, is_error: true, ..Said::default() };
+    let Some(text) = world.now(file) else {
+        return Ok((
+            "read",
+            args.into(),
+            failed(format!("ENOENT: no such file or directory, open '{path}'")),
+        ));
+    };
+    let engine = client.engine.clone().unwrap();
+    let faulty = client.store.is_faulty();
+    if let Err(error) = engine.index_file(path, Some(text.as_bytes().to_vec())).await {
+        client.allow(faulty, "index_file", &error)?;
+    }
+    let total = text.split('\n').count();
+    let (offset, limit) = part.unzip();
+    let first = offset.unwrap_or(1);
+    let last = limit.map_or(total, |limit| total.min(first + limit - 1));
+    let answer = match engine.answer_read(path, offset, limit).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            client.allow(faulty, "answer_read", &error)?;
+            None
+        }
+    };
+    let mut said = Said::default();
+    if let Some(answer) = answer {
+        said.output = answer.text.clone();
+        said.notes.push(Note { file, what: What::Told { text: Arc::clone(&text) } });
+        if answer.text.starts_with("unchanged") {
+            let lines = belief::lines(&text, first, last).filter(|_| first <= last);
+            let stated = format!("lines {first}-{last} of ");
+            let Some(lines) = lines.filter(|_| answer.text.contains(&stated)) else {
+                return violation(
+                    Kind::FalseUnchanged,
+                    format!("of a file of {total} lines: {}", answer.text),
+                );
+            };
+            if !in_sight(client, &answer.object, &lines) {
+                let what = format!("{}: these lines are not there:\n{lines}", answer.text);
+                return violation(Kind::FalseUnchanged, what);
+            }
+            said.pointers.push(Pointer { object: answer.object, lines });
+        } else {
+            let shown =
+                client.messages.iter().find(|m| m.object.as_ref() == Some(&answer.object) && m.is_whole());
+            let diff = answer.text.split_once('\n').map_or("", |(_, diff)| diff);
+            let now = shown.and_then(|message| applied(&message.output, diff));
+            if now.as_deref() != Some(&*text) {
+                return violation(Kind::FalseDifference, answer.text);
+            }
+        }
+        if first > total {
+            said = failed(format!("Offset {first} is beyond end of file ({total} lines total)"));
+        }
+        return Ok(("read", args.into(), said));
+    }
+    if first > total {
+        let output = format!("Offset {first} is beyond end of file ({total} lines total)");
+        return Ok(("read", args.into(), failed(output)));
+    }
+    said.output = belief::lines(&text, first, last).unwrap();
+    if last < total {
+        let left = total - last;
+        let next = last + 1;
+        said.output += &format!("\n\n[{left} more lines in file. Use offset={next} to continue.]");
+    }
+    said.notes.push(Note { file, what: What::Shown { text, first, last } });
+    Ok(("read", args.into(), said))
+}
+
+/// Whether a result of this object shows these lines in the request as it is now.
+pub fn in_sight(client: &Client, object: &ObjectId, lines: &str) -> bool {
+    client.messages.iter().any(|message| message.object.as_ref() == Some(object) && message.shows(lines))
+}
+
+async fn write(world: &mut World, client: &mut Client, file: usize, text: String) -> Outcome<Said> {
+    let path = world.files[file].path.clone();
+    world.put(file, Some(text.clone()));
+    let engine = client.engine.clone().unwrap();
+    let faulty = client.store.is_faulty();
+    let told = match engine.index_written(&path, Some(text.as_bytes().to_vec())).await {
+        Ok(_) => true,
+        Err(error) => {
+            client.allow(faulty, "index_written", &error)?;
+            false
+        }
+    };
+    let output = format!("Successfully wrote {} bytes to {path}", text.len());
+    let notes = vec![Note { file, what: What::Wrote { text: text.into() } }];
+    Ok(Said { output, notes, changed: Some((file, told)), ..Said::default() })
+}
+
+async fn edit(
+    world: &mut World,
+    client: &mut Client,
+    file: usize,
+    line: usize,
+) -> Outcome<(&'static str, Value, Said)> {
+    let path = world.files[file].path.clone();
+    let new = world.line(file);
+    let args = json!({ "path": path, "edits": [{ "oldText": format!("line {line}"), "newText": new }] });
+    let Some(now) = world.now(file) else {
+        let output = format!("File not found: {path}");
+        return Ok(("edit", args, Said { output, is_error: true, ..Said::default() }));
+    };
+    let seen = Belief::seen(file, client.heard().iter());
+    let believed = Belief::of(file, client.heard().iter());
+    let faulty = client.store.is_faulty();
+    let refusal = match client.engine.clone().unwrap().check_edit(&path).await {
+        Ok(refusal) => refusal,
+        Err(error) => {
+            client.allow(faulty, "check_edit", &error)?;
+            None
+        }
+    };
+    let is_now = |known: &Option<Arc<str>>| known.as_ref() == Some(&now);
+    // Who has seen a part of it has seen it, or not.
+    let has_part = is_now(&seen.partly) || is_now(&believed.partly);
+    match refusal {
+        // What comes with this very answer may count as seen, or not.
+        None if !has_part
+            && seen.known_visibly.is_some()
+            && !is_now(&seen.known)
+            && !is_now(&believed.known)
+            && !faulty =>
+        {
+            let change = changes(seen.known.as_deref(), Some(&now));
+            let what = format!("{path} was edited, and the model has not seen this change:\n{change}");
+            violation(Kind::Unrefused, what)
+        }
+        None => {
+            let said = write(world, client, file, with_line(&now, line, Some(&new))).await?;
+            Ok(("edit", args, said))
+        }
+        Some(text) if is_now(&seen.known) && is_now(&seen.known_visibly) => {
+            violation(Kind::WronglyRefused, text)
+        }
+        Some(text) if believed.known.is_none() => violation(Kind::WronglyRefused, text),
+        Some(text) => {
+            let diff = text.split_once("The change:\n").map_or("", |(_, rest)| rest);
+            let diff = diff.split_once("\nCheck that your edit").map_or(diff, |(diff, _)| diff);
+            let mut bases = seen.bases().chain(believed.bases());
+            if !bases.any(|known| applied(known, diff).as_deref() == Some(&*now) && *known != now) {
+                return violation(Kind::FalseRefusal, text);
+            }
+            let notes = vec![Note { file, what: What::Told { text: now } }];
+            Ok(("edit", args, Said { output: text, is_error: true, notes, ..Said::default() }))
+        }
+    }
+}
+
+/// A tool by which the model controls its context; nothing where there is no output yet.
+async fn control(client: &mut Client, tool: Tool) -> Outcome<Option<(&'static str, Value, Said)>> {
+    let (Tool::Activate { output }
+    | Tool::Deactivate { output }
+    | Tool::Pin { output }
+    | Tool::Unpin { output }) = tool
+    else {
+        unreachable!("other tools are not about outputs")
+    };
+    let output = client.outputs.iter().rev().nth(output).cloned();
+    let Some(Output { object, text, notes }) = output else { return Ok(None) };
+    let engine = client.engine.clone().unwrap();
+    let faulty = client.store.is_faulty();
+    let name = object.as_str();
+    let (tool_name, change) = match tool {
+        Tool::Activate { .. } => ("activate", engine.activate(name, None).await),
+        Tool::Deactivate { .. } => ("deactivate", engine.deactivate(name).await),
+        Tool::Pin { .. } => ("pin", engine.pin(name).await),
+        _ => ("unpin", engine.unpin(name).await),
+    };
+    let args = json!({ "id": name });
+    let change = match change {
+        Ok(change) => change,
+        Err(error) => {
+            client.allow(faulty, tool_name, &error)?;
+            let output = "the store is not available".to_owned();
+            return Ok(Some((tool_name, args, Said { output, is_error: true, ..Said::default() })));
+        }
+    };
+    if !change.ok {
+        // What a branch has left behind is not known on it, or not active.
+        return Ok(Some((
+            tool_name,
+            args,
+            Said { output: change.message, is_error: true, ..Said::default() },
+        )));
+    }
+    let mut output = change.message;
+    let mut back = Vec::new();
+    match tool {
+        Tool::Activate { .. } => {
+            if change.content.as_deref() != Some(&text) {
+                return violation(Kind::Lost, format!("{name} has another text now: {:?}", change.content));
+            }
+            if change.visible && !in_sight(client, &object, &text) {
+                return violation(Kind::NotWhole, format!("{name} is said to be in sight, and is not"));
+            }
+            if !change.visible {
+                output = text.clone();
+                back = notes.iter().filter_map(Note::again).collect();
+            }
+            client.hold(Held { object, text, pinned: false });
+        }
+        Tool::Pin { .. } if client.messages.iter().any(|message| message.shows(&text)) => {
+            client.hold(Held { object, text, pinned: true });
+        }
+        Tool::Deactivate { .. } => client.held.retain(|held| held.object != object || held.pinned),
+        Tool::Unpin { .. } => client.held.retain(|held| held.object != object || !held.pinned),
+        _ => {}
+    }
+    Ok(Some((tool_name, args, Said { output, notes: back, ..Said::default() })))
+}
+
+impl Client {
+    /// What a person has brought back stays whole while it is active.
+    pub fn hold_restored(&mut self, plan: &Plan) {
+        for edit in &plan.edits {
+            let Edit::Result { key, object, .. } = edit else { continue };
+            let message = self.messages.iter().find(|message| message.key == *key);
+            let Some(text) = message.map(|message| message.output.clone()) else { continue };
+            if message.is_some_and(|message| message.is_whole()) {
+                self.hold(Held { object: object.clone(), text, pinned: false });
+            }
+        }
+    }
+
+    fn hold(&mut self, held: Held) {
+        if !held.text.is_empty() {
+            self.held.retain(|other| other.object != held.object || other.pinned != held.pinned);
+            self.held.push(held);
+        }
+    }
+}
