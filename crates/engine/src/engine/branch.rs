@@ -71,6 +71,7 @@ impl Engine {
         inner.commit(&mut state, restore).await?;
         state.session.read_chat(&chat);
         state.read_chat(Some(&chat));
+        state.leave_branch();
         drop(state);
         inner.reconcile(Some(&new)).await?;
         Ok(())

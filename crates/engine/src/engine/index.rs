@@ -36,6 +36,9 @@ impl Engine {
     pub async fn index_file(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
         self.inner.check_open()?;
         let place = self.inner.ground.paths.resolve(path)?;
+        if content.is_some() {
+            self.inner.lock().await?.handed.insert(file_id(&place.source));
+        }
         let (state, since) = self.inner.eye().look(&place, content).await?;
         let is_gone = state == FileState::Gone;
         let is_known = state.is_file() || (is_gone && self.inner.knows(&place).await?);
@@ -61,7 +64,9 @@ impl Engine {
         }
         let Some(seen) = Seen::of(place, state, since) else { unreachable!("a file that was looked at") };
         let result = self.inner.index(vec![seen], Entry::Written).await?.remove(0);
-        self.inner.lock().await?.wrote(&result.id);
+        let mut state = self.inner.lock().await?;
+        state.wrote(&result.id);
+        state.written.insert(result.id.clone());
         Ok(result)
     }
 

@@ -11,6 +11,7 @@ pub mod record;
 pub mod roll;
 pub mod truth;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use context_model::id::{ObjectId, SessionId};
@@ -65,6 +66,10 @@ pub(crate) struct State {
     pub taken: Vec<crate::sight::plan::Incoming>,
     /// Lines for the model that no plan has carried yet.
     pub unsaid: Vec<String>,
+    /// Files that a tool has read and whose text has not come as a result yet.
+    pub handed: HashSet<ObjectId>,
+    /// Files that a tool has written and whose result has not come yet: what the model knows of them is noted already.
+    pub written: HashSet<ObjectId>,
 }
 
 /// The four sets of a session, as lists of IDs in the order in which they entered.
@@ -257,6 +262,16 @@ impl Inner {
 }
 
 impl State {
+    /// Forgets what was under way on the branch that the session leaves.
+    pub fn leave_branch(&mut self) {
+        self.taken.clear();
+        self.unsaid.clear();
+        self.handed.clear();
+        self.written.clear();
+        self.sight.received.clear();
+        self.sight.gated.clear();
+    }
+
     /// Reads from the chat what the model was shown and told.
     pub fn read_chat(&mut self, document: Option<&context_model::object::Document>) {
         let chat = document.map(context_model::chat::Chat::of).unwrap_or_default();

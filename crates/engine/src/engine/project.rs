@@ -3,15 +3,17 @@
 use std::collections::HashMap;
 
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
+use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::pricing::Policy;
+use context_model::time::TxId;
 use context_model::tokens;
-use context_store::{AsOf, Known as Bound};
+use context_store::{AsOf, Known as Bound, Version};
 use serde_json::{Map, Value};
 
 use super::record::{ToolcallInput, fingerprint};
-use super::truth::tells_change;
+use super::truth::told_path;
 use super::{Engine, Inner, State};
 use crate::files::difference::{common_lines, differs_only_within};
 use crate::files::seen::file_id;
@@ -23,6 +25,9 @@ use crate::sight::plan::{Birth, Call, Edit, Incoming, Plan, is_as_sent};
 
 /// What other machines wrote is not asked for again before that many milliseconds are over.
 const PULL_AGE_MS: i64 = 1_000;
+
+/// How many versions of a file are looked at for the one that an output shows.
+const LOOKED_BACK: usize = 8;
 
 /// The same at the start of a user's turn, at which a harness may call twice.
 const USER_TURN_PULL_AGE_MS: i64 = 100;
@@ -121,6 +126,7 @@ impl Engine {
         state.session.soon = true;
         state.sight.forget();
         state.known.forget();
+        state.unsaid.clear();
         let policy = state.sight.policy(call);
         state.sight.pieces.guess_system_tokens(call.system_tokens);
         let unchanged = is_as_sent(&incoming);
@@ -265,8 +271,7 @@ impl Inner {
             Some(carried) => self.lines_carried(state, carried).await?,
             None => self.note_file(state, &object, &input, &args, &output).await?,
         };
-        let told = args.get("path").and_then(Value::as_str).filter(|path| tells_change(&output, path));
-        let tells = told.and_then(|path| Some(file_id(&self.ground.paths.resolve(path).ok()?.source)));
+        let tells = self.file_told(&output).filter(|_| matches!(input.tool.as_str(), "read" | "edit"));
         let piece =
             Output { object: object.clone(), shown, carries, tells, excerpts, reference, born_tokens };
         let State { sight, session, .. } = state;
@@ -379,42 +384,135 @@ impl Inner {
         };
         let file = file_id(&place.source);
         let Some(tx) = state.session.catalog.get(call).map(|meta| meta.tx) else { return Ok(None) };
-        let at = AsOf { known: Some(Bound::Tx(tx)), valid_time: None };
-        let Some(version) = self.store().get(&file, at).await? else { return Ok(None) };
-        let (Some(text), Some(hash)) = (version.document.content(), version.document.source_hash()) else {
+        if tool != "read" && input.status == Status::Ok {
+            self.note_written(state, &file, tx, args).await?;
             return Ok(None);
-        };
-        let has_written = tool != "read" && input.status == Status::Ok;
-        if has_written || tells_change(output, path) {
-            state.known.saw(&file, Some(hash), tx);
+        }
+        if self.file_told(output).as_ref() == Some(&file) {
+            let hash = self.version_at(&file, tx).await?.and_then(|version| version.document.source_hash());
+            state.known.saw(&file, hash, tx);
             return Ok(None);
         }
         if tool != "read" {
             return Ok(None);
         }
+        let was_handed = state.handed.remove(&file);
         let offset = args.get("offset").and_then(Value::as_u64).map(|n| n as usize);
         let first = offset.unwrap_or(1).max(1);
-        let Some(last) = common_lines(text, first, output) else { return Ok(None) };
+        let Some((version, last, is_all)) = self.version_shown(&file, tx, first, output).await? else {
+            // The tool gives files as they are, and this is none of the versions that anybody has seen.
+            if was_handed {
+                state.known.saw_unknown(&file, tx);
+                let last = first + output.split('\n').count() - 1;
+                return Ok(Some(ShownLines { file, hash: Digest::of(output.as_bytes()), first, last }));
+            }
+            return Ok(None);
+        };
+        let (Some(text), Some(hash)) = (version.document.content(), version.document.source_hash()) else {
+            return Ok(None);
+        };
         let lines = ShownLines { file, hash, first, last };
-        if self.is_all_new(state, &lines, text).await? {
-            state.known.saw(&lines.file, Some(hash), tx);
+        if !is_all {
+            state.known.saw_unknown(&lines.file, version.tx_id);
+        } else if self.is_all_new(state, &lines, text).await? {
+            state.known.saw(&lines.file, Some(hash), version.tx_id);
         } else {
             state.known.saw_some(&lines.file);
         }
         Ok(Some(lines))
     }
 
+    /// The version of a file whose lines an output shows from one on, of those that were the newest when the call was
+    /// recorded or shortly before: the file may have changed while the call was under way. With it comes the last line that
+    /// is shown, and whether nothing else is.
+    async fn version_shown(
+        &self,
+        file: &ObjectId,
+        mut tx: TxId,
+        first: usize,
+        output: &str,
+    ) -> Result<Option<(Version, usize, bool)>> {
+        let mut best: Option<(Version, usize, bool)> = None;
+        for _ in 0..LOOKED_BACK {
+            let Some(version) = self.version_at(file, tx).await? else { break };
+            tx = TxId(version.tx_id.0.saturating_sub(1));
+            let shown = version.document.content().and_then(|text| common_lines(text, first, output));
+            let Some(last) = shown else { continue };
+            let is_all = is_note(output, last + 1 - first);
+            if is_all || best.as_ref().is_none_or(|(_, most, _)| last > *most) {
+                best = Some((version, last, is_all));
+            }
+            if is_all {
+                break;
+            }
+        }
+        Ok(best)
+    }
+
+    /// What the model knows of a file that it has written by a call that was recorded in this transaction.
+    async fn note_written(
+        &self,
+        state: &mut State,
+        file: &ObjectId,
+        tx: TxId,
+        args: &Map<String, Value>,
+    ) -> Result<()> {
+        if state.written.remove(file) {
+            return Ok(());
+        }
+        // What was written may have been stored before the call was, and something newer with it.
+        for at in [TxId(tx.0.saturating_sub(1)), tx] {
+            let Some(version) = self.version_at(file, at).await? else { continue };
+            let is_own = version.document.content().is_some_and(|text| holds_what_was_written(text, args));
+            if is_own || at == tx {
+                state.known.saw(file, version.document.source_hash(), version.tx_id);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The file of which an output tells that it has changed.
+    fn file_told(&self, output: &str) -> Option<ObjectId> {
+        let path = told_path(output)?;
+        let path = path.strip_prefix('@').unwrap_or(&path);
+        Some(file_id(&self.ground.paths.resolve(path).ok()?.source))
+    }
+
+    async fn version_at(&self, file: &ObjectId, tx: TxId) -> Result<Option<Version>> {
+        let at = AsOf { known: Some(Bound::Tx(tx)), valid_time: None };
+        Ok(self.store().get(file, at).await?)
+    }
+
     /// Whether the model knows a version of a file once it has seen these lines of it: it knew no other one, or sees all
     /// that is new.
     async fn is_all_new(&self, state: &State, lines: &ShownLines, text: &str) -> Result<bool> {
         let Some(known) = state.known.get(&lines.file).copied() else { return Ok(true) };
-        let sees_other = state.sight.pieces.held(&lines.file).any(|(_, hash)| hash != lines.hash);
+        let sees_other = state.sight.pieces.held(&lines.file).any(|hash| hash != lines.hash);
         if known.hash == Some(lines.hash) || !sees_other {
             return Ok(true);
         }
         let old = self.text_at(&lines.file, Some(known.tx)).await?.unwrap_or_default();
         Ok(differs_only_within(&old, text, lines.first, lines.last))
     }
+}
+
+/// Whether an output ends after so many lines, but for a note of the tool's own in brackets, such as how to go on.
+fn is_note(output: &str, lines: usize) -> bool {
+    let rest = output.splitn(lines + 1, '\n').nth(lines);
+    rest.is_none_or(|rest| rest.trim_start_matches('\n').is_empty() || rest.trim_start_matches('\n').starts_with('['))
+}
+
+/// Whether a text is what a `write` of these arguments leaves, or may be what an `edit` of them does.
+fn holds_what_was_written(text: &str, args: &Map<String, Value>) -> bool {
+    let part = |value: &Value| value.get("newText").and_then(Value::as_str).map(str::to_owned);
+    if let Some(content) = args.get("content").and_then(Value::as_str) {
+        return content == text;
+    }
+    let edits = args.get("edits").and_then(Value::as_array).into_iter().flatten();
+    let one = args.get("newText").and_then(Value::as_str).map(str::to_owned);
+    let mut parts = edits.filter_map(part).chain(one).peekable();
+    parts.peek().is_some() && parts.all(|part| text.contains(&part))
 }
 
 /// A result as a tool call: its arguments are those of the call that it answers.

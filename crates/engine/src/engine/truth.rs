@@ -1,7 +1,6 @@
 //! What the model is told of files: a read that is answered by what is still visible, a notice that a file has
 //! changed, an edit that would go against an unseen change.
 
-use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 use context_model::{marker, render};
@@ -155,10 +154,11 @@ const EDIT_REFUSED: &str = " has changed since you last saw it, so it was not ed
 /// How the difference in place of a read's lines goes on after the path.
 const CHANGED_SINCE: &str = " has changed since the result id=";
 
-/// Whether an output tells, in place of a file's text or of an edit, how this file has changed.
-pub(crate) fn tells_change(output: &str, path: &str) -> bool {
-    let rest = output.strip_prefix(render::text(path).as_str());
-    rest.is_some_and(|rest| rest.starts_with(CHANGED_SINCE) || rest.starts_with(EDIT_REFUSED))
+/// The path of the file of which an output tells, in place of its text or of an edit, how it has changed.
+pub(crate) fn told_path(output: &str) -> Option<String> {
+    let first = output.lines().next()?;
+    let end = first.find(CHANGED_SINCE).or_else(|| first.find(EDIT_REFUSED))?;
+    render::unescape(&first[..end])
 }
 
 impl Inner {
@@ -185,9 +185,10 @@ impl Inner {
     ) -> Result<Option<Answer>> {
         let whole = lines.first == 1 && lines.last == new.split('\n').count();
         let Some(known) = state.known.get(&lines.file).copied().filter(|_| whole) else { return Ok(None) };
-        let is_known = |(_, hash): &(&ObjectId, Digest)| Some(*hash) == known.hash;
-        let Some((object, _)) = state.sight.pieces.held(&lines.file).find(is_known) else { return Ok(None) };
+        let Some(hash) = known.hash else { return Ok(None) };
         let Some(old) = self.text_at(&lines.file, Some(known.tx)).await? else { return Ok(None) };
+        let all = ShownLines { file: lines.file.clone(), hash, first: 1, last: old.split('\n').count() };
+        let Some(object) = state.sight.pieces.showing(&all) else { return Ok(None) };
         let handle = state.session.handle(object);
         let diff = unified(&old, new, &format!("in the result id={handle}"), "now");
         if diff.is_empty() || diff.len() * DIFF_SHARE > new.len() {
@@ -206,13 +207,7 @@ impl Inner {
         let mut lines = Vec::new();
         for (id, known) in state.known.untold(&state.session) {
             let now = state.session.hash_of(&id);
-            let visible: Vec<Digest> = state.sight.pieces.held(&id).map(|(_, hash)| hash).collect();
-            if visible.is_empty() {
-                continue;
-            }
-            if known.hash != now && visible.iter().all(|shown| Some(*shown) == now) {
-                // All that is in sight is the present version.
-                state.known.told(&id, now);
+            if state.sight.pieces.held(&id).next().is_none() {
                 continue;
             }
             lines.push(self.notice(state, &id, &known).await?);
@@ -242,6 +237,8 @@ impl Inner {
             "deleted".to_owned()
         } else if session.hash_of(id) == known.hash {
             "as you know it again".to_owned()
+        } else if known.hash.is_none() {
+            "changed".to_owned()
         } else {
             let old = self.text_at(id, Some(known.tx)).await?.unwrap_or_default();
             let new = self.text_at(id, None).await?.unwrap_or_default();

@@ -45,6 +45,13 @@ impl Known {
         self.open.insert(file.clone());
     }
 
+    /// The model was shown text of a file that is in no version of it, as far as anybody can tell.
+    pub fn saw_unknown(&mut self, file: &ObjectId, tx: TxId) {
+        let version = KnownVersion { hash: None, tx, announced: None, pointed: false };
+        self.versions.insert(file.clone(), version);
+        self.open.insert(file.clone());
+    }
+
     /// The model has seen lines of another version than the one it knows.
     pub fn saw_some(&mut self, file: &ObjectId) {
         if let Some(known) = self.versions.get_mut(file) {
@@ -91,10 +98,11 @@ impl Known {
     pub fn read_again(&mut self, notices: &HashMap<ObjectId, usize>, session: &Session) {
         for (file, (count, last)) in &self.noted {
             let has_all = notices.get(file).is_some_and(|found| found >= count);
-            if has_all && *last == session.hash_of(file) {
-                if let Some(known) = self.versions.get_mut(file) {
-                    known.announced = *last;
-                }
+            if has_all
+                && *last == session.hash_of(file)
+                && let Some(known) = self.versions.get_mut(file)
+            {
+                known.announced = *last;
             }
         }
     }

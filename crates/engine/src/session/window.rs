@@ -45,7 +45,8 @@ impl Session {
             work.activated.push(id.clone());
         }
         let stays_on = self.stays.get(id) != Some(&turn) && self.is_toolcall(id);
-        if (is_new || stays_on) && work.chat.activation(id) && stays_on {
+        let is_noted = (is_new || stays_on) && work.chat.activation(id);
+        if is_noted && stays_on {
             self.stay(id, turn, work);
         }
         work.renewed.push(id.clone());

@@ -59,7 +59,7 @@ impl Pieces {
         let place = self.push(key, PieceKind::Result(Box::new(output)), item);
         self.places.entry(object).or_default().push(place);
         if let Some(Carried { object, whole }) = carries {
-            let earlier = self.carriers.entry(object.clone()).or_default();
+            let earlier = self.carriers.entry(object).or_default();
             let covered = if whole { std::mem::take(earlier) } else { Vec::new() };
             earlier.push(place);
             for earlier in covered {
@@ -254,9 +254,9 @@ impl Pieces {
             .map(|output| &output.object)
     }
 
-    /// The tool calls whose visible results show lines of a file, with the version's hash.
-    pub fn held(&self, file: &ObjectId) -> impl Iterator<Item = (&ObjectId, Digest)> {
-        self.visible_reads(file).filter_map(|read| Some((&self.output_at(read.place)?.object, read.hash)))
+    /// The hashes of the versions of a file of which lines are visible, one for each result.
+    pub fn held(&self, file: &ObjectId) -> impl Iterator<Item = Digest> {
+        self.visible_reads(file).map(|read| read.hash)
     }
 
     /// The lines that a tool call's result showed when it came.
