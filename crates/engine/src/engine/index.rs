@@ -37,7 +37,7 @@ impl Engine {
         self.inner.check_open()?;
         let place = self.inner.ground.paths.resolve(path)?;
         if content.is_some() {
-            self.inner.lock().await?.handed.insert(file_id(&place.source));
+            self.inner.handed().insert(file_id(&place.source));
         }
         let (state, since) = self.inner.eye().look(&place, content).await?;
         let is_gone = state == FileState::Gone;

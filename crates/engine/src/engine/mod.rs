@@ -49,6 +49,8 @@ pub(crate) struct Inner {
     pub stamps: StampNote,
     /// What is recorded with the next write.
     pub queue: Queue<Job, Done>,
+    /// Files that a tool has read and whose text has not come as a result yet.
+    handed: std::sync::Mutex<HashSet<ObjectId>>,
     state: Mutex<State>,
 }
 
@@ -66,8 +68,6 @@ pub(crate) struct State {
     pub taken: Vec<crate::sight::plan::Incoming>,
     /// Lines for the model that no plan has carried yet.
     pub unsaid: Vec<String>,
-    /// Files that a tool has read and whose text has not come as a result yet.
-    pub handed: HashSet<ObjectId>,
     /// Files that a tool has written and whose result has not come yet: what the model knows of them is noted already.
     pub written: HashSet<ObjectId>,
 }
@@ -194,6 +194,11 @@ impl Inner {
         self.state.try_lock().map_or(Ok(()), |state| state.session.open())
     }
 
+    /// The files that a tool has read and whose text has not come as a result yet; held for a moment only.
+    pub fn handed(&self) -> std::sync::MutexGuard<'_, HashSet<ObjectId>> {
+        self.handed.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     pub fn store(&self) -> &dyn Store {
         self.ground.store()
     }
@@ -266,7 +271,6 @@ impl State {
     pub fn leave_branch(&mut self) {
         self.taken.clear();
         self.unsaid.clear();
-        self.handed.clear();
         self.written.clear();
         self.sight.received.clear();
         self.sight.gated.clear();

@@ -33,6 +33,7 @@ impl Engine {
             tracking,
             stamps: StampNote::default(),
             queue: Queue::default(),
+            handed: std::sync::Mutex::default(),
             state: Mutex::new(State::default()),
         });
         inner.load_or_start().await?;

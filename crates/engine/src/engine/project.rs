@@ -396,7 +396,7 @@ impl Inner {
         if tool != "read" {
             return Ok(None);
         }
-        let was_handed = state.handed.remove(&file);
+        let was_handed = self.handed().remove(&file);
         let offset = args.get("offset").and_then(Value::as_u64).map(|n| n as usize);
         let first = offset.unwrap_or(1).max(1);
         let Some((version, last, is_all)) = self.version_shown(&file, tx, first, output).await? else {
