@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use context_model::hash::Digest;
+use context_model::hash::{Digest, source_hash};
 use context_model::id::ObjectId;
 use context_model::index::Action;
 
@@ -36,8 +36,9 @@ impl Engine {
     pub async fn index_file(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
         self.inner.check_open()?;
         let place = self.inner.ground.paths.resolve(path)?;
-        if content.is_some() {
-            self.inner.handed().insert(file_id(&place.source));
+        if let Some(bytes) = &content {
+            let hash = source_hash(bytes);
+            self.inner.handed().entry(file_id(&place.source)).or_default().push_back(hash);
         }
         let (state, since) = self.inner.eye().look(&place, content).await?;
         let is_gone = state == FileState::Gone;

@@ -11,9 +11,10 @@ pub mod record;
 pub mod roll;
 pub mod truth;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_store::Store;
 use tokio::sync::{Mutex, MutexGuard};
@@ -49,10 +50,13 @@ pub(crate) struct Inner {
     pub stamps: StampNote,
     /// What is recorded with the next write.
     pub queue: Queue<Job, Done>,
-    /// Files that a tool has read and whose text has not come as a result yet.
-    handed: std::sync::Mutex<HashSet<ObjectId>>,
+    /// The versions of files that tools have read and whose text has not come as a result yet, oldest first.
+    handed: std::sync::Mutex<Handed>,
     state: Mutex<State>,
 }
+
+/// Versions by file, each as the hash of its bytes.
+pub(crate) type Handed = HashMap<ObjectId, VecDeque<Digest>>;
 
 /// What changes while a session is open, room by room.
 #[derive(Default)]
@@ -194,8 +198,8 @@ impl Inner {
         self.state.try_lock().map_or(Ok(()), |state| state.session.open())
     }
 
-    /// The files that a tool has read and whose text has not come as a result yet; held for a moment only.
-    pub fn handed(&self) -> std::sync::MutexGuard<'_, HashSet<ObjectId>> {
+    /// The versions of files that tools have read and whose text has not come as a result yet; held for a moment only.
+    pub fn handed(&self) -> std::sync::MutexGuard<'_, Handed> {
         self.handed.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 

@@ -1,6 +1,6 @@
 //! The projection: what a harness's messages become on their way to the provider.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::hash::Digest;
@@ -13,7 +13,7 @@ use context_store::{AsOf, Known as Bound, Version};
 use serde_json::{Map, Value};
 
 use super::record::{ToolcallInput, fingerprint};
-use super::truth::told_path;
+use super::truth::{is_pointer, told_path};
 use super::{Engine, Inner, State};
 use crate::files::difference::{common_lines, differs_only_within};
 use crate::files::seen::file_id;
@@ -269,7 +269,7 @@ impl Inner {
         let carries = self.carried(state, &input.tool, &args, &output).await?;
         let shown = match &carries {
             Some(carried) => self.lines_carried(state, carried).await?,
-            None => self.note_file(state, &object, &input, &args, &output).await?,
+            None => self.note_file(state, &object, &input, (&args, &output), taking).await?,
         };
         let tells = self.file_told(&output).filter(|_| matches!(input.tool.as_str(), "read" | "edit"));
         let piece =
@@ -373,8 +373,8 @@ impl Inner {
         state: &mut State,
         call: &ObjectId,
         input: &ToolcallInput,
-        args: &Map<String, Value>,
-        output: &str,
+        (args, output): (&Map<String, Value>, &str),
+        taking: Taking,
     ) -> Result<Option<ShownLines>> {
         let tool = input.tool.as_str();
         let path = args.get("path").and_then(Value::as_str);
@@ -388,20 +388,26 @@ impl Inner {
             self.note_written(state, &file, tx, args).await?;
             return Ok(None);
         }
+        let handed = match tool {
+            "read" => self.handed().get_mut(&file).and_then(VecDeque::pop_front),
+            _ => None,
+        };
         if self.file_told(output).as_ref() == Some(&file) {
-            let hash = self.version_at(&file, tx).await?.and_then(|version| version.document.source_hash());
-            state.known.saw(&file, hash, tx);
+            // Who told it has noted it; only where the messages are read again is there nobody who has.
+            if !taking.record
+                && let Some(version) = self.version_at(&file, tx).await? {
+                state.known.saw(&file, version.document.source_hash(), version.tx_id);
+            }
             return Ok(None);
         }
-        if tool != "read" {
+        if tool != "read" || is_pointer(output) {
             return Ok(None);
         }
-        let was_handed = self.handed().remove(&file);
         let offset = args.get("offset").and_then(Value::as_u64).map(|n| n as usize);
         let first = offset.unwrap_or(1).max(1);
-        let Some((version, last, is_all)) = self.version_shown(&file, tx, first, output).await? else {
+        let Some((version, last, is_all)) = self.version_shown(&file, tx, handed, first, output).await? else {
             // The tool gives files as they are, and this is none of the versions that anybody has seen.
-            if was_handed {
+            if handed.is_some() && input.status == Status::Ok {
                 state.known.saw_unknown(&file, tx);
                 let last = first + output.split('\n').count() - 1;
                 return Ok(Some(ShownLines { file, hash: Digest::of(output.as_bytes()), first, last }));
@@ -414,6 +420,9 @@ impl Inner {
         let lines = ShownLines { file, hash, first, last };
         if !is_all {
             state.known.saw_unknown(&lines.file, version.tx_id);
+        } else if state.known.get(&lines.file).is_some_and(|known| known.tx > version.tx_id) {
+            // The model has written or seen a newer one since.
+            state.known.saw_some(&lines.file);
         } else if self.is_all_new(state, &lines, text).await? {
             state.known.saw(&lines.file, Some(hash), version.tx_id);
         } else {
@@ -429,24 +438,27 @@ impl Inner {
         &self,
         file: &ObjectId,
         mut tx: TxId,
+        handed: Option<Digest>,
         first: usize,
         output: &str,
     ) -> Result<Option<(Version, usize, bool)>> {
-        let mut best: Option<(Version, usize, bool)> = None;
+        let mut best: Option<(Version, usize, Shows)> = None;
         for _ in 0..LOOKED_BACK {
             let Some(version) = self.version_at(file, tx).await? else { break };
             tx = TxId(version.tx_id.0.saturating_sub(1));
             let shown = version.document.content().and_then(|text| common_lines(text, first, output));
             let Some(last) = shown else { continue };
-            let is_all = is_note(output, last + 1 - first);
-            if is_all || best.as_ref().is_none_or(|(_, most, _)| last > *most) {
-                best = Some((version, last, is_all));
+            let shows = Shows::of(output, last + 1 - first);
+            let is_handed = handed.is_some() && version.document.source_hash() == handed;
+            let is_sure = shows == Shows::All && (is_handed || handed.is_none());
+            if is_sure || best.as_ref().is_none_or(|(_, most, so_far)| (shows, last) > (*so_far, *most)) {
+                best = Some((version, last, shows));
             }
-            if is_all {
+            if is_sure {
                 break;
             }
         }
-        Ok(best)
+        Ok(best.map(|(version, last, shows)| (version, last, shows != Shows::More)))
     }
 
     /// What the model knows of a file that it has written by a call that was recorded in this transaction.
@@ -497,10 +509,26 @@ impl Inner {
     }
 }
 
-/// Whether an output ends after so many lines, but for a note of the tool's own in brackets, such as how to go on.
-fn is_note(output: &str, lines: usize) -> bool {
-    let rest = output.splitn(lines + 1, '\n').nth(lines);
-    rest.is_none_or(|rest| rest.trim_start_matches('\n').is_empty() || rest.trim_start_matches('\n').starts_with('['))
+/// What an output shows besides the lines that it has in common with a version.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Shows {
+    /// Other text.
+    More,
+    /// A line break, which the tool may have added or which may be the file's.
+    Break,
+    /// Nothing, or a note of the tool's own in brackets, such as how to go on.
+    All,
+}
+
+impl Shows {
+    fn of(output: &str, lines: usize) -> Self {
+        match output.splitn(lines + 1, '\n').nth(lines) {
+            None => Self::All,
+            Some("") => Self::Break,
+            Some(rest) if rest.trim_start_matches('\n').starts_with('[') => Self::All,
+            Some(_) => Self::More,
+        }
+    }
 }
 
 /// Whether a text is what a `write` of these arguments leaves, or may be what an `edit` of them does.

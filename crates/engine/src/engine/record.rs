@@ -258,7 +258,12 @@ impl Inner {
             }
             if let Job::Toolcall(_, observed) = job {
                 let written = observed.files.iter().filter(|(_, entry)| *entry == Entry::Written);
-                written.for_each(|(seen, _)| state.wrote(&seen.id));
+                // What `index_written` has noted is what the agent wrote; this may be newer.
+                for (seen, _) in written {
+                    if !state.written.contains(&seen.id) {
+                        state.wrote(&seen.id);
+                    }
+                }
             }
         }
         Ok(Some(done))

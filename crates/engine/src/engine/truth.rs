@@ -71,10 +71,8 @@ impl Engine {
         let is_change = is_above.is_none();
         let answer = if let Some(object) = is_above {
             let handle = state.session.handle(&object);
-            let text = format!(
-                "unchanged: lines {first}-{last} of {} are above in this conversation, in the result id={handle}",
-                render::text(path)
-            );
+            let text =
+                format!("{UNCHANGED}{first}-{last} of {}{ABOVE}{handle}", render::text(path));
             Some(Answer { text, object })
         } else {
             self.inner.changed_since(&state, &lines, path, &text).await?
@@ -150,6 +148,15 @@ impl Engine {
 
 /// How the refusal of an edit goes on after the path.
 const EDIT_REFUSED: &str = " has changed since you last saw it, so it was not edited";
+
+/// How the answer begins that points to where lines stand, and how it goes on after the path.
+const UNCHANGED: &str = "unchanged: lines ";
+const ABOVE: &str = " are above in this conversation, in the result id=";
+
+/// Whether an output only points to where the lines of a file stand.
+pub(crate) fn is_pointer(output: &str) -> bool {
+    output.starts_with(UNCHANGED) && output.contains(ABOVE)
+}
 
 /// How the difference in place of a read's lines goes on after the path.
 const CHANGED_SINCE: &str = " has changed since the result id=";
