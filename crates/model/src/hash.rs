@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::canonical;
 use crate::error::ModelError;
-use crate::object::ObjectType;
+use crate::object_type::ObjectType;
 use crate::source::Source;
 
 /// A SHA-256 digest; hex only at the edges.

@@ -1,7 +1,7 @@
 //! Lines of `ls`, `find` and `grep`, as Pi prints them.
 
+use super::found::{Candidate, Found, Kind, Touch};
 use super::looks::{can_be_path, looks_like_file};
-use super::{Candidate, Found, Kind, Touch};
 
 /// One name a line, folders with a slash.
 pub(super) fn ls(found: &mut Found, dir: Option<String>, output: &str) {

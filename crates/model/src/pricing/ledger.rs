@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::decide::Policy;
 use super::fenwick::Fenwick;
+use super::policy::Policy;
 use super::prices::Prices;
 use super::roll::Roll;
 
