@@ -11,10 +11,10 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::{Value, json};
 
 use super::http::{Format, Request};
-use super::plan::{Base, Part, is_equal, plan};
+use super::inner::{Inner, WRITERS};
+use super::plan::{Base, Part, id_of, is_equal, plan};
 use super::read::in_parallel;
 use super::wire::{FOREVER, Ops, Tx, check, xtdb_number};
-use super::{Inner, WRITERS};
 use crate::{AsOf, Receipt, Result, StoreError, Transaction, Version, Write, clock};
 
 /// How often a transaction is planned anew because others wrote in between.
@@ -283,12 +283,5 @@ impl Inner {
                 cache.keep(Arc::new(version), draft.bytes);
             }
         });
-    }
-}
-
-pub(super) fn id_of(write: &Write) -> &ObjectId {
-    match write {
-        Write::Put { document, .. } => document.id(),
-        Write::Patch { id, .. } => id,
     }
 }
