@@ -27,9 +27,11 @@ for (const folder of left) {
 }
 
 const crates = existsSync(join(root, 'crates')) ? readdirSync(join(root, 'crates')).sort() : []
-const sources = [...crates.map((name) => `crates/${name}`), '.']
-  .filter((folder) => !left.includes(folder) && existsSync(join(root, folder, 'src/lib.rs')))
-  .map((folder) => ({ name: join(folder, 'src'), imports: importsOfCrate(join(root, folder, 'src/lib.rs')) }))
+const sources = [...crates.map((name) => `crates/${name}`), 'src']
+  .filter((folder) => !left.includes(folder))
+  .map((folder) => (folder === 'src' ? folder : `${folder}/src`))
+  .filter((name) => existsSync(join(root, name, 'lib.rs')))
+  .map((name) => ({ name, imports: importsOfCrate(join(root, name, 'lib.rs')) }))
 const folders = ['lib', 'extension'].filter((name) => !left.includes(name) && existsSync(join(root, name)))
 if (folders.length > 0) {
   const imports = importsOfFolders(folders.map((name) => join(root, name)))
