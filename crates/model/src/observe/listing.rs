@@ -36,7 +36,7 @@ pub(super) fn grep(found: &mut Found, searched: Option<String>, output: &str) {
 }
 
 /// The path of a line `path:12: text` or `path:12:text`.
-pub(crate) fn match_path(line: &str) -> Option<&str> {
+pub(super) fn match_path(line: &str) -> Option<&str> {
     let mut from = 0;
     while let Some(colon) = line[from..].find(':').map(|at| from + at) {
         let rest = &line[colon + 1..];

@@ -13,7 +13,6 @@ mod shell;
 
 pub use found::{Candidate, Kind, Observation};
 use found::{Found, Touch};
-pub(crate) use listing::match_path;
 use serde_json::{Map, Value};
 
 /// At most so many paths are taken from the output of `ls`, `find` or `grep` (Pi lists up to 1,000).
