@@ -99,8 +99,8 @@ impl FromStr for Digest {
         }
         let digit = |byte: u8| char::from(byte).to_digit(16).ok_or_else(wrong);
         for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-            // Two digits of four bits each.
-            *byte = (digit(*high)? << 4 | digit(*low)?) as u8;
+            // Two digits, of 16 values each.
+            *byte = (digit(*high)? * 16 + digit(*low)?) as u8;
         }
         Ok(Self(bytes))
     }
