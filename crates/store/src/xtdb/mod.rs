@@ -99,7 +99,7 @@ impl XtdbStore {
         };
         let seen = inner.latest().await?.map_or(TxId(0), |tx| tx.id);
         *inner.cache.lock().unwrap_or_else(PoisonError::into_inner) = Cache::new(seen);
-        let writer = tokio::sync::Mutex::new(Writer::new(options.writer));
+        let writer = tokio::sync::Mutex::new(Writer::new(options.writer)?);
         Ok(Arc::new(Self { inner: Arc::new(inner), writer }))
     }
 

@@ -102,7 +102,7 @@ impl QueuedStore {
         let journal = SqliteStore::open(&options.journal, options.durability)?;
         let progress = Progress::open(beside(&options.journal, "progress"))?;
         let mut xtdb = options.xtdb;
-        let name = journal.local_value("xtdb writer", &random_name()).await?;
+        let name = journal.local_value("xtdb writer", &random_name()?).await?;
         xtdb.writer = Some(name);
         let latest = journal.latest_tx().await?;
         let (sent, _) = watch::channel(progress.sent());
