@@ -102,6 +102,47 @@ fn failures_that_stay_hidden_are_counted_over_all_gaps() {
     );
 }
 
+#[test]
+fn a_search_reports_no_failures() {
+    let text = numbered(400).replace("line 200 of", "error 200 of");
+    let shown = excerpt(&text, &Gate::for_tool("grep").expect("gated")).expect("large");
+    assert!(!shown.text.contains("error 200 of") && !shown.text.contains("of them"), "{}", shown.text);
+    assert_eq!(shown.hidden_error_lines, 0);
+    assert_eq!(excerpt(&text, &Gate::default()).expect("large").gaps.len(), 2);
+}
+
+#[test]
+fn long_lines_share_the_room() {
+    let text = vec!["x".repeat(2_000); 20].join("\n");
+    let shown = excerpt(&text, &Gate::default()).expect("large").text;
+    assert!(shown.lines().all(|line| utf16_len(line) < 440), "{shown}");
+    let text = vec!["x".repeat(4_000); 3].join("\n");
+    let shown = excerpt(&text, &Gate::default()).expect("large").text;
+    assert!(shown.lines().any(|line| utf16_len(line) > 1_200), "the fewer, the more of each: {shown}");
+}
+
+#[test]
+fn what_fades_keeps_its_ends_and_its_failures() {
+    let mut lines: Vec<String> = numbered(200).lines().map(str::to_owned).collect();
+    lines[99] = "error: no such file".to_owned();
+    let text = lines.join("\n");
+    let faded = |tool: &str| excerpt(&text, &Gate::fading(tool)).expect("large enough").text;
+    let ends = [&lines[..3], &["".to_owned()], &lines[198..]].concat();
+    for (tool, reports) in [("bash", true), ("my_mcp_tool", true), ("grep", false), ("read", false)] {
+        let shown = faded(tool);
+        let marks: Vec<&str> = shown.lines().filter(|line| line.starts_with("... ")).collect();
+        assert_eq!(marks.len(), if reports { 2 } else { 1 }, "{shown}");
+        assert_eq!(shown.contains("error: no such file"), reports);
+        for line in ends.iter().filter(|line| !line.is_empty()) {
+            assert!(shown.contains(line.as_str()), "{line} in {shown}");
+        }
+        assert_eq!(shown.lines().count(), if reports { 8 } else { 6 }, "{shown}");
+    }
+    assert_eq!(excerpt(&"x".repeat(800), &Gate::fading("bash")), None, "at the threshold");
+    let long = excerpt(&format!("{}\n{}", "x".repeat(900), numbered(100)), &Gate::fading("bash"));
+    assert!(long.expect("large enough").text.lines().all(|line| line.len() < 280));
+}
+
 #[rstest]
 #[case("read", false, 0)]
 #[case("Read", false, 0)]

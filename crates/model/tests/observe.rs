@@ -111,6 +111,9 @@ fn tools(
 #[case::written_wins("cat a.txt; echo x >> a.txt", &["W a.txt"])]
 #[case::nothing("", &[])]
 #[case::unclosed("cat 'a.txt", &["R a.txt"])]
+#[case::no_space_before_a_redirection("cat a.txt>out.txt 2>b.log", &["R a.txt", "W out.txt", "W b.log"])]
+#[case::a_directory_behind("npm run lint y.ts --prefix pkg", &["D [pkg] y.ts"])]
+#[case::the_root("cd / && cat a.rs", &["R [/] a.rs"])]
 fn commands(#[case] command: &str, #[case] expected: &[&str]) {
     assert_eq!(show(&observe("bash", &args(json!({ "command": command })), "", true)), expected);
 }
@@ -122,6 +125,7 @@ fn commands(#[case] command: &str, #[case] expected: &[&str]) {
 #[case::listing_of("ls -la pkg", "total 8\ndrwxr-xr-x 2 u g 4096 Jan 1 12:00 src\n-rw-r--r-- 1 u g 5 Jan 1 12:00 notes", &["D pkg", "D [pkg] notes"])]
 #[case::prose("make", "Building all targets\nDone in 1.2s.\nmade 3 files", &[])]
 #[case::compiler("make", "src/a.c:12:5: error: expected ';'\nsrc/a.c:13:1: note: here", &["D src/a.c"])]
+#[case::places_in_brackets("make", "src/a.ts(,5): here\nsrc/b.ts(12,5): error\nsrc/c.ts(x): no", &["D src/b.ts"])]
 #[case::known("cat a.rs", "mod b;\n// see docs/c.md", &["R a.rs"])]
 #[case::unknown_dir("cd $X; find", "a/b.rs\n/c/d.rs", &["D /c/d.rs"])]
 #[case::truncated("seq 9", "9\n\n[Showing lines 1-2 of 3. Full output: /tmp/pi-bash-1.log]", &[])]

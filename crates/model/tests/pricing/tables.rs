@@ -182,6 +182,17 @@ fn pressure(#[case] context_window: u64, #[case] expected: Option<(Vec<usize>, R
 }
 
 #[test]
+fn hard_pressure_takes_no_less_than_is_needed() {
+    // 11,000 of 12,500 tokens; 8,125 are the soft threshold. What is free to take, the last one, is not enough.
+    let policy = Policy { context_window: 12_500, ..Policy::new(EXACT) };
+    let mut ledger = held(4..7, 0, &policy);
+    assert!(ledger.set_stale(9, true));
+    let roll = ledger.decide(&policy).unwrap();
+    assert_eq!((roll.items.as_slice(), roll.reason), (&[4, 5, 6, 9][..], RollReason::Hard));
+    assert_eq!(roll.cost, 2_000.0 * EXACT.rewrite());
+}
+
+#[test]
 fn the_soft_threshold_lowers_the_price() {
     // 11,000 of 14,667 tokens are 75 %: half way from soft to hard, so half the price is asked.
     let policy = Policy { context_window: 14_667, ..Policy::new(EXACT) };
