@@ -70,7 +70,6 @@ impl Acknowledge {
     }
 
     /// The two ends of a new flush, for trackers of one's own.
-    #[must_use]
     pub fn pair() -> (Flush, Self) {
         let shared = Arc::new(Shared::default());
         (Flush(Arc::clone(&shared)), Self(shared))
