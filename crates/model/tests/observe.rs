@@ -114,6 +114,8 @@ fn tools(
 #[case::written_wins("cat a.txt; echo x >> a.txt", &["W a.txt"])]
 #[case::nothing("", &[])]
 #[case::unclosed("cat 'a.txt", &["R a.txt"])]
+#[case::in_place_in_words("sed --in-place 's/a/b/' x.txt && sed --in-place=.bak 's/a/b/' y.txt", &["W x.txt", "W y.txt"])]
+#[case::no_extension("make notes.t,x a.rs", &["D a.rs"])]
 #[case::no_space_before_a_redirection("cat a.txt>out.txt 2>b.log", &["R a.txt", "W out.txt", "W b.log"])]
 #[case::a_directory_behind("npm run lint y.ts --prefix pkg", &["D [pkg] y.ts"])]
 #[case::the_root("cd / && cat a.rs", &["R [/] a.rs"])]
