@@ -3,8 +3,8 @@ import type { ExtensionAPI, ExtensionCommandContext } from '@earendil-works/pi-c
 import type { Boundary } from './boundary.ts'
 import { sentence, tell } from './guard.ts'
 import type { Host } from './host.ts'
+import { keep } from './keep.ts'
 import { showPanel } from './panel.ts'
-import { POINT } from './point.ts'
 import { makeReport } from './report.ts'
 import { receiptLine, reportLines, showStatus } from './ui.ts'
 
@@ -82,11 +82,6 @@ async function undo(host: Host, ctx: ExtensionCommandContext): Promise<void> {
     count === 0 ? 'There is no roll to take back.' : `Shown in full again: ${count} messages.`,
     'info',
   )
-}
-
-/** What a command changed belongs to the branch like a turn does. */
-export async function keep(host: Host, boundary: Boundary): Promise<void> {
-  host.pi.appendEntry(POINT, await boundary.point())
 }
 
 function open(host: Host): Boundary {

@@ -20,11 +20,11 @@ import type { ContextPointer, StorageOptions, StoredContext } from './storage/ty
 export { type IndexedDirectory, indexContextDir, storeFileSystem, type ToolcallStore } from './storage/bridge.ts'
 export { describeCall } from './storage/describe.ts'
 export { StorageError } from './storage/error.ts'
+export type { StorageErrorCode } from './storage/error.ts'
 export type {
   ContextPointer,
   IFileSystem,
   Ranker,
-  StorageErrorCode,
   StorageOptions,
   StoredContext,
 } from './storage/types.ts'

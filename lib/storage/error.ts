@@ -1,4 +1,5 @@
-import type { StorageErrorCode } from './types.ts'
+/** The codes of {@link StorageError}. */
+export type StorageErrorCode = 'INVALID_ARGUMENT' | 'IO' | 'STORE_FULL' | 'CLOSED'
 
 /** What this entry throws and rejects with. The native half rejects with errors of the same codes. */
 export class StorageError extends Error {

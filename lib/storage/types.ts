@@ -1,5 +1,3 @@
-import type { StorageError } from './error.ts'
-
 /** A tool output as its file holds it, in JSON. */
 export interface StoredContext {
   /** The tool that gave the result. */
@@ -94,6 +92,3 @@ export interface StorageOptions {
   /** Remove what this instance has saved when it is closed, or when the process exits. Default false. */
   autoCleanup?: boolean
 }
-
-/** The codes of {@link StorageError}. */
-export type StorageErrorCode = 'INVALID_ARGUMENT' | 'IO' | 'STORE_FULL' | 'CLOSED'

@@ -169,8 +169,23 @@ fn escape(byte: u8, to: &mut [u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use rstest::rstest;
+    use serde_json::json;
 
     use super::*;
+
+    #[rstest]
+    #[case::a_scalar(json!("x"), 0)]
+    #[case::an_empty_list(json!([]), 1)]
+    #[case::an_empty_object(json!({}), 1)]
+    #[case::a_list_of_scalars(json!([1, "x", null]), 1)]
+    #[case::the_deepest_of_several(json!([1, [2, [3]], 4]), 3)]
+    #[case::the_last_of_several(json!({ "a": 1, "b": { "c": [1] } }), 3)]
+    fn the_depth_of_a_value(#[case] value: Value, #[case] depth: usize) {
+        for limit in 0..5 {
+            assert_eq!(is_deeper_than(&value, limit), limit < depth, "{limit}");
+        }
+    }
 
     proptest! {
         /// Also beyond a piece, and with escapes at every place of it.

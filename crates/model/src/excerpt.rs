@@ -2,8 +2,8 @@
 //!
 //! At birth is the one moment where text can be made smaller for nothing: no request has carried it, so no
 //! cached prefix changes. What is left out must be easy to miss nothing by, so an excerpt shows the head, the
-//! tail, **every line that reports a failure** up to a budget, and the shape of the whole; it says with line
-//! numbers what it leaves out, and [`part`] brings any of that.
+//! tail and **every line that reports a failure** up to a budget; it says with line numbers what it leaves out,
+//! and [`part`] brings any of that.
 //!
 //! Only where text enters is it gated: what was asked for by name (a `read`, a part brought back) is shown as
 //! asked, or it would be gated again for ever.
@@ -12,10 +12,8 @@
 
 mod lines;
 mod part;
-mod shape;
 
 pub use part::{Part, Passage, part};
-pub use shape::{Shape, TestTotals};
 
 use crate::tokens;
 use lines::{Class, Lines};
@@ -102,8 +100,6 @@ impl Default for Gate {
 pub struct Excerpt {
     /// The lines shown, in their order, with a mark for each gap. No line break at the end.
     pub text: String,
-    /// What the whole is.
-    pub shape: Shape,
     /// The gaps, as first and last line (from 1), for a request such as `lines=21-832`.
     pub gaps: Vec<(usize, usize)>,
     /// Lines that report a failure and lie in a gap: more than the budget holds.
@@ -121,10 +117,8 @@ pub fn excerpt(text: &str, gate: &Gate) -> Option<Excerpt> {
     let lines = Lines::new(text, reports);
     let limit = gate.line_chars.max(gate.head_chars.saturating_add(gate.tail_chars) / lines.len().max(1));
     let shown = choose(&lines, gate, limit);
-    let shape = Shape::of(text, &lines, chars, reports);
-    let excerpt = render(&lines, &shown, limit, shape);
-    let size = tokens::utf16_len(&excerpt.text) + tokens::utf16_len(&excerpt.shape.to_string());
-    (size <= chars / 4 * 3).then_some(excerpt)
+    let excerpt = render(&lines, &shown, limit);
+    (tokens::utf16_len(&excerpt.text) <= chars / 4 * 3).then_some(excerpt)
 }
 
 /// Which lines to show.
@@ -197,7 +191,7 @@ fn around(
 /// About what a mark takes.
 const MARK_CHARS: usize = 60;
 
-fn render(lines: &Lines<'_>, shown: &[bool], limit: usize, shape: Shape) -> Excerpt {
+fn render(lines: &Lines<'_>, shown: &[bool], limit: usize) -> Excerpt {
     let mut text = String::new();
     let (mut gaps, mut hidden_error_lines) = (Vec::new(), 0);
     let mut at = 0;
@@ -224,7 +218,7 @@ fn render(lines: &Lines<'_>, shown: &[bool], limit: usize, shape: Shape) -> Exce
         }
         at = end;
     }
-    Excerpt { text, shape, gaps, hidden_error_lines }
+    Excerpt { text, gaps, hidden_error_lines }
 }
 
 fn mark(from: usize, to: usize, chars: usize, failing: usize) -> String {

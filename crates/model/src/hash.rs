@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::canonical;
 use crate::error::ModelError;
-use crate::object::ObjectType;
+use crate::object_type::ObjectType;
 use crate::source::Source;
 
 /// A SHA-256 digest; hex only at the edges.
@@ -99,8 +99,8 @@ impl FromStr for Digest {
         }
         let digit = |byte: u8| char::from(byte).to_digit(16).ok_or_else(wrong);
         for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-            // Two digits of four bits each.
-            *byte = (digit(*high)? << 4 | digit(*low)?) as u8;
+            // Two digits, of 16 values each.
+            *byte = (digit(*high)? * 16 + digit(*low)?) as u8;
         }
         Ok(Self(bytes))
     }

@@ -15,6 +15,7 @@ pub mod index;
 pub mod marker;
 pub mod mounts;
 pub mod object;
+pub mod object_type;
 pub mod observe;
 pub mod patch;
 pub mod pricing;

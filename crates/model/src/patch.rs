@@ -147,7 +147,9 @@ mod tests {
     #[test]
     fn the_stored_form_is_rfc_6902() {
         let mut patch = Patch::new();
+        assert!(patch.is_empty());
         patch.append(&["a/b"], json!(1));
+        assert!(!patch.is_empty());
         assert_eq!(
             serde_json::to_value(&patch).unwrap(),
             json!([{"op": "add", "path": "/a~1b/-", "value": 1}])

@@ -29,10 +29,11 @@
 mod decide;
 mod fenwick;
 mod ledger;
+mod policy;
 mod prices;
 mod roll;
 
-pub use decide::{ANTHROPIC_LOOKBACK_BLOCKS, Policy};
 pub use ledger::{Charge, Item, Ledger};
+pub use policy::{ANTHROPIC_LOOKBACK_BLOCKS, Policy};
 pub use prices::Prices;
 pub use roll::{Receipt, Roll, RollReason};

@@ -79,6 +79,7 @@ mod tests {
     fn times_are_written_as_rfc_3339_and_read_back(#[case] millis: i64, #[case] text: &str) {
         let time = Timestamp::from_millis(millis);
         assert_eq!(time.to_string(), text);
+        assert_eq!(time.millis(), millis);
         assert_eq!(text.parse::<Timestamp>().unwrap(), time);
     }
 

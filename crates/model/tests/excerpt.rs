@@ -1,6 +1,6 @@
 //! The birth gate: what an excerpt shows, and what it must never lose.
 
-use context_model::excerpt::{Gate, Part, TestTotals, excerpt, part};
+use context_model::excerpt::{Gate, Part, excerpt, part};
 use context_model::tokens::{estimate, utf16_len};
 use proptest::prelude::*;
 use rstest::rstest;
@@ -24,7 +24,6 @@ fn head_tail_and_the_failure_between() {
     assert_eq!(shown[25..], lines[960..]);
     assert_eq!(excerpt.gaps, [(21, 498), (502, 960)]);
     assert_eq!(excerpt.hidden_error_lines, 0);
-    assert_eq!(excerpt.shape.to_string(), "1000 lines, 44855 chars, 1 error line");
 }
 
 #[rstest]
@@ -43,7 +42,6 @@ fn one_line_of_ten_megabytes() {
     assert!(utf16_len(&excerpt.text) < 4_600, "{}", excerpt.text.len());
     assert!(excerpt.text.starts_with("0123456789") && excerpt.text.ends_with("0123456789"));
     assert!(excerpt.text.contains(" chars... "));
-    assert_eq!(excerpt.shape.to_string(), "1 line, 10000000 chars");
 }
 
 #[test]
@@ -88,10 +86,61 @@ fn warnings_where_nothing_failed() {
 }
 
 #[test]
-fn test_totals() {
-    let text = format!("{}test result: FAILED. 12 passed; 3 failed; 1 ignored; 0 measured\n", numbered(400));
-    let excerpt = excerpt(&text, &Gate::default()).expect("large");
-    assert_eq!(excerpt.shape.tests, Some(TestTotals { passed: 12, failed: 3, skipped: 1 }));
+fn failures_that_stay_hidden_are_counted_over_all_gaps() {
+    let mut lines: Vec<String> = numbered(1_000).lines().map(str::to_owned).collect();
+    lines[199] = format!("error: {}", "x".repeat(300));
+    lines[200] = format!("error: {}", "y".repeat(300));
+    lines[499] = "error: short enough".to_owned();
+    lines[799] = format!("error: {}", "z".repeat(300));
+    let gate = Gate { error_chars: 200, ..Gate::default() };
+    let excerpt = excerpt(&lines.join("\n"), &gate).expect("large enough");
+    assert_eq!(excerpt.gaps.len(), 2, "{}", excerpt.text);
+    assert_eq!(excerpt.hidden_error_lines, 3);
+    assert!(
+        excerpt.text.contains(", 2 of them errors) left out: ")
+            && excerpt.text.contains(", 1 of them an error)")
+    );
+}
+
+#[test]
+fn a_search_reports_no_failures() {
+    let text = numbered(400).replace("line 200 of", "error 200 of");
+    let shown = excerpt(&text, &Gate::for_tool("grep").expect("gated")).expect("large");
+    assert!(!shown.text.contains("error 200 of") && !shown.text.contains("of them"), "{}", shown.text);
+    assert_eq!(shown.hidden_error_lines, 0);
+    assert_eq!(excerpt(&text, &Gate::default()).expect("large").gaps.len(), 2);
+}
+
+#[test]
+fn long_lines_share_the_room() {
+    let text = vec!["x".repeat(2_000); 20].join("\n");
+    let shown = excerpt(&text, &Gate::default()).expect("large").text;
+    assert!(shown.lines().all(|line| utf16_len(line) < 440), "{shown}");
+    let text = vec!["x".repeat(4_000); 3].join("\n");
+    let shown = excerpt(&text, &Gate::default()).expect("large").text;
+    assert!(shown.lines().any(|line| utf16_len(line) > 1_200), "the fewer, the more of each: {shown}");
+}
+
+#[test]
+fn what_fades_keeps_its_ends_and_its_failures() {
+    let mut lines: Vec<String> = numbered(200).lines().map(str::to_owned).collect();
+    lines[99] = "error: no such file".to_owned();
+    let text = lines.join("\n");
+    let faded = |tool: &str| excerpt(&text, &Gate::fading(tool)).expect("large enough").text;
+    let ends = [&lines[..3], &["".to_owned()], &lines[198..]].concat();
+    for (tool, reports) in [("bash", true), ("my_mcp_tool", true), ("grep", false), ("read", false)] {
+        let shown = faded(tool);
+        let marks: Vec<&str> = shown.lines().filter(|line| line.starts_with("... ")).collect();
+        assert_eq!(marks.len(), if reports { 2 } else { 1 }, "{shown}");
+        assert_eq!(shown.contains("error: no such file"), reports);
+        for line in ends.iter().filter(|line| !line.is_empty()) {
+            assert!(shown.contains(line.as_str()), "{line} in {shown}");
+        }
+        assert_eq!(shown.lines().count(), if reports { 8 } else { 6 }, "{shown}");
+    }
+    assert_eq!(excerpt(&"x".repeat(800), &Gate::fading("bash")), None, "at the threshold");
+    let long = excerpt(&format!("{}\n{}", "x".repeat(900), numbered(100)), &Gate::fading("bash"));
+    assert!(long.expect("large enough").text.lines().all(|line| line.len() < 280));
 }
 
 #[rstest]

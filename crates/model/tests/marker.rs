@@ -197,3 +197,10 @@ proptest! {
         prop_assert!(tag_in(marker).is_some(), "{:?}", marker);
     }
 }
+
+#[test]
+fn a_marker_says_how_long_the_text_was() {
+    assert_eq!(tag_in("[collapsed #ab12cd34: 500 chars]"), Some("ab12cd34"));
+    assert_eq!(tag_in("[collapsed #ab12cd34:  chars]"), None);
+    assert_eq!(tag_in("[collapsed #: 500 chars]"), None);
+}

@@ -41,6 +41,9 @@ fn show(observation: &Observation) -> Vec<String> {
 #[case::find_none("find", json!({"pattern": "x"}), "No files found matching pattern", true, &[])]
 #[case::find_cut("find", json!({"pattern": "x"}), "a.rs\n\n[1 results limit reached. 50.0KB limit reached]", true, &["D a.rs"])]
 #[case::glob("Glob", json!({"pattern": "*.go"}), "/w/a.go\n/w/b.go", true, &["D /w/a.go", "D /w/b.go"])]
+#[case::failed_write("write", json!({"path": "a.txt"}), "EACCES", false, &[])]
+#[case::find_failed("find", json!({"pattern": "x"}), "a.rs", false, &[])]
+#[case::grep_failed("grep", json!({"pattern": "x"}), "a.rs:1: x", false, &[])]
 #[case::object("read", json!({"path": "id=05f49740"}), "text", true, &[])]
 #[case::odd_file("read", json!({"path": "id=five"}), "text", true, &["R id=five"])]
 #[case::grep("grep", json!({"pattern": "x"}), "src/a.rs:12: let x: u8 = 1;\nsrc/a.rs:14: x\nb.rs:1: x\n\n[100 matches limit reached. Use limit=200 for more, or refine pattern]", true, &["D src/a.rs", "D b.rs"])]
@@ -111,6 +114,11 @@ fn tools(
 #[case::written_wins("cat a.txt; echo x >> a.txt", &["W a.txt"])]
 #[case::nothing("", &[])]
 #[case::unclosed("cat 'a.txt", &["R a.txt"])]
+#[case::in_place_in_words("sed --in-place 's/a/b/' x.txt && sed --in-place=.bak 's/a/b/' y.txt", &["W x.txt", "W y.txt"])]
+#[case::no_extension("make notes.t,x a.rs", &["D a.rs"])]
+#[case::no_space_before_a_redirection("cat a.txt>out.txt 2>b.log", &["R a.txt", "W out.txt", "W b.log"])]
+#[case::a_directory_behind("npm run lint y.ts --prefix pkg", &["D [pkg] y.ts"])]
+#[case::the_root("cd / && cat a.rs", &["R [/] a.rs"])]
 fn commands(#[case] command: &str, #[case] expected: &[&str]) {
     assert_eq!(show(&observe("bash", &args(json!({ "command": command })), "", true)), expected);
 }
@@ -122,6 +130,7 @@ fn commands(#[case] command: &str, #[case] expected: &[&str]) {
 #[case::listing_of("ls -la pkg", "total 8\ndrwxr-xr-x 2 u g 4096 Jan 1 12:00 src\n-rw-r--r-- 1 u g 5 Jan 1 12:00 notes", &["D pkg", "D [pkg] notes"])]
 #[case::prose("make", "Building all targets\nDone in 1.2s.\nmade 3 files", &[])]
 #[case::compiler("make", "src/a.c:12:5: error: expected ';'\nsrc/a.c:13:1: note: here", &["D src/a.c"])]
+#[case::places_in_brackets("make", "src/a.ts(,5): here\nsrc/b.ts(12,5): error\nsrc/c.ts(x): no", &["D src/b.ts"])]
 #[case::known("cat a.rs", "mod b;\n// see docs/c.md", &["R a.rs"])]
 #[case::unknown_dir("cd $X; find", "a/b.rs\n/c/d.rs", &["D /c/d.rs"])]
 #[case::truncated("seq 9", "9\n\n[Showing lines 1-2 of 3. Full output: /tmp/pi-bash-1.log]", &[])]

@@ -5,8 +5,6 @@
 //! on every file system in use. It can't be a reserved device name of Windows, because what precedes the dot
 //! always ends in the four fields after the tool's name.
 
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-
 use context_model::canonical;
 use context_model::hash::Digest;
 
@@ -55,12 +53,12 @@ pub fn tool_segment(tool: &str) -> String {
 
 /// A fresh random field: four characters of base 36.
 ///
-/// Uniqueness doesn't rest on it (see [`crate::OutputDirectory::save`]), so the standard library's randomly
-/// keyed hasher is good enough.
+/// Uniqueness doesn't rest on it (see [`crate::OutputDirectory::save`]), so a system without a source of randomness
+/// is no error.
 #[must_use]
 pub fn random_suffix() -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-    let mut number = RandomState::new().build_hasher().finish();
+    let mut number = getrandom::u64().unwrap_or_default();
     let mut suffix = String::with_capacity(RANDOM_CHARS);
     for _ in 0..RANDOM_CHARS {
         suffix.push(char::from(DIGITS[(number % 36) as usize]));

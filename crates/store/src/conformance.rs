@@ -8,19 +8,10 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use context_model::error::ErrorCode;
-use context_model::hash::Digest;
-use context_model::id::{ObjectId, SessionId};
-use context_model::object::{Document, ObjectType, Status, Toolcall};
-use context_model::patch::{self, Patch};
-use context_model::source::{FilesystemSource, Source};
-use context_model::time::{Timestamp, TxId};
-use serde_json::{Map, Value, json};
+use crate::Store;
 
-use crate::{AsOf, Change, Filter, Known, Receipt, Search, Store, Transaction, Write};
-
+mod given;
 mod reading;
 mod writing;
 
@@ -98,96 +89,4 @@ pub async fn run_all<F: Future<Output = Arc<dyn Store>>>(
         (check.run)(Arc::clone(&store)).await;
         store.close().await.unwrap();
     }
-}
-
-/// A name that no other check in this process or another one uses.
-fn unique(name: &str) -> String {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let start = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let next = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("{name}-{}-{}-{next}", std::process::id(), start.as_nanos())
-}
-
-fn session() -> SessionId {
-    SessionId::new(unique("s")).unwrap()
-}
-
-fn prompt(session: &SessionId, text: &str) -> Document {
-    Document::system_prompt(session, text)
-}
-
-fn file(filesystem: &str, path: &str, text: Option<&str>) -> Document {
-    Document::file(
-        FilesystemSource { filesystem_id: filesystem.into(), path: path.into() },
-        text.map(str::to_owned),
-        text.map(|text| Digest::of(text.as_bytes())),
-    )
-}
-
-fn toolcall(id: &str, session: &SessionId, content: &str) -> Document {
-    Document::toolcall(
-        ObjectId::new(id),
-        Toolcall {
-            tool: "bash".into(),
-            args: Map::from_iter([("command".to_owned(), json!("ls"))]),
-            args_display: None,
-            content: content.into(),
-            status: Status::Ok,
-            chat_ref: ObjectId::chat(session),
-            file_refs: Vec::new(),
-            parent: None,
-        },
-    )
-}
-
-/// The patch that appends the n-th turn to a chat.
-fn turn(n: usize) -> Patch {
-    let mut patch = Patch::new();
-    patch.append(&["turns"], json!({ "user": format!("question {n}"), "toolcall_ids": [] }));
-    patch.append(&["toolcall_refs"], json!(format!("call_{n}")));
-    patch.set(&["turn_count"], json!(n));
-    patch
-}
-
-async fn put(store: &Arc<dyn Store>, document: Document) -> Receipt {
-    write(store, vec![Write::put(document)]).await
-}
-
-async fn put_at(store: &Arc<dyn Store>, document: Document, millis: i64) -> Receipt {
-    write(store, vec![Write::Put { document, valid_time: Some(Timestamp::from_millis(millis)) }]).await
-}
-
-async fn write(store: &Arc<dyn Store>, writes: Vec<Write>) -> Receipt {
-    store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap()
-}
-
-/// Writes something else until a transaction has a later time than this one.
-async fn later(store: &Arc<dyn Store>, than: Timestamp) {
-    let session = session();
-    for n in 0.. {
-        if put(store, prompt(&session, &n.to_string())).await.tx_time > than {
-            return;
-        }
-    }
-}
-
-async fn refused(store: &Arc<dyn Store>, writes: Vec<Write>) -> ErrorCode {
-    store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap_err().code()
-}
-
-async fn latest(store: &Arc<dyn Store>, id: &ObjectId) -> Option<Document> {
-    store.get(id, AsOf::default()).await.unwrap().map(|version| version.document)
-}
-
-async fn contents(store: &Arc<dyn Store>, id: &ObjectId) -> Vec<Option<String>> {
-    let history = store.history(id).await.unwrap();
-    history.iter().map(|version| version.document.content().map(str::to_owned)).collect()
-}
-
-fn valid(millis: i64) -> AsOf {
-    AsOf { valid_time: Some(Timestamp::from_millis(millis)), known: None }
-}
-
-fn known(tx: TxId) -> AsOf {
-    AsOf { valid_time: None, known: Some(Known::Tx(tx)) }
 }

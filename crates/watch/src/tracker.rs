@@ -1,7 +1,5 @@
 //! The tracker of local files: the system's events, filtered, merged and delivered on one thread.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -77,10 +75,11 @@ impl NotifyTracker {
         sink: impl Sink,
         open: impl FnOnce(Arc<Listener>) -> Result<Box<dyn Native>, String>,
     ) -> Result<Self, WatchError> {
-        let markers = options.marker_directory.clone().filter(|_| !options.always_poll).map(|directory| {
-            // Process numbers repeat across containers that share the directory; random numbers don't.
-            Markers { directory, prefix: format!("flush-{:016x}-", RandomState::new().hash_one(0)) }
-        });
+        let markers =
+            options.marker_directory.clone().filter(|_| !options.always_poll).and_then(|directory| {
+                // Process numbers repeat across containers that share the directory; random numbers don't.
+                Some(Markers { directory, prefix: format!("flush-{:016x}-", getrandom::u64().ok()?) })
+            });
         let inbox = Inbox::new(options.capacity, options.settle);
         let listener = Arc::new(Listener::new(inbox, markers, sink.touch()));
         let native = if options.always_poll { None } else { open_or_warn(&listener, open) };

@@ -11,7 +11,7 @@ import { isSent, textOf } from '../recording.ts'
 import type { ContentBlock, Entry, Message } from '../recording.ts'
 import { compact } from './compaction.ts'
 import { RESERVE_TOKENS } from './conversation.ts'
-import type { BlockCache } from './conversation.ts'
+import type { BlockCache } from './block-cache.ts'
 import type { Compaction, Moment, Policy, Request, Setting } from './policy.ts'
 
 /** How the line begins that stands in place of an output. */

@@ -2,7 +2,7 @@
 import { unitsOf } from '../blocks.ts'
 import { callsOf, textOf } from '../recording.ts'
 import type { Entry, Message } from '../recording.ts'
-import type { BlockCache } from './conversation.ts'
+import type { BlockCache } from './block-cache.ts'
 import type { Compaction, Setting } from './policy.ts'
 
 /** Tokens, by Pi's own estimate of four characters each, that stay uncompacted. */

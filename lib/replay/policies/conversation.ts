@@ -1,26 +1,10 @@
 /** Policies that need no engine: what is sent follows from the conversation by a simple rule. */
-import { blocksOf, Calls, systemBlock, unitsOf } from '../blocks.ts'
+import { blocksOf, systemBlock, unitsOf } from '../blocks.ts'
 import type { Block } from '../blocks.ts'
-import { isSent } from '../recording.ts'
 import type { Entry } from '../recording.ts'
+import type { BlockCache } from './block-cache.ts'
 import { compact } from './compaction.ts'
 import type { Moment, Policy, PolicyName, Request, Setting } from './policy.ts'
-
-/** Blocks of entries, shared by the policies of one session. */
-export class BlockCache {
-  readonly #blocks = new WeakMap<Entry, Block[]>()
-  readonly calls = new Calls()
-
-  of(entry: Entry): Block[] {
-    let blocks = this.#blocks.get(entry)
-    if (blocks === undefined) {
-      this.calls.add(entry.message)
-      blocks = isSent(entry.message) ? blocksOf(entry, this.calls) : []
-      this.#blocks.set(entry, blocks)
-    }
-    return blocks
-  }
-}
 
 /** Everything is sent as it came: what an agent without any context management does. */
 export class Append implements Policy {

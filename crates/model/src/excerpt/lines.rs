@@ -221,6 +221,23 @@ mod tests {
     use proptest::prelude::*;
     use rstest::rstest;
 
+    #[test]
+    fn every_word_of_the_lists_counts() {
+        let failing = "abort aborted assert assertion cannot crashed critical denied err error errors exception fail \
+                       failed failing fails failure failures fatal killed panic panicked refused segfault traceback \
+                       undefined unhandled";
+        for (words, class) in
+            [(failing, Class::Failure), ("deprecated warn warning warnings", Class::Warning)]
+        {
+            for word in words.split_ascii_whitespace() {
+                for line in [format!("it says {word}: x"), word.to_uppercase()] {
+                    assert_eq!(Lines::new(&line, true).class(0), class, "{line}");
+                    assert_eq!(Lines::new(&line, false).class(0), Class::Plain, "{line}");
+                }
+            }
+        }
+    }
+
     #[rstest]
     #[case("error[E0308]: mismatched types", Class::Failure)]
     #[case("src/a.ts(212,28): error TS2304: Cannot find name 'x'.", Class::Failure)]

@@ -1,8 +1,9 @@
 //! File names in a shell command: what it reads, what it writes, what it names.
 
+use super::found::{Found, Touch};
 use super::looks::{can_be_file, looks_like_file, looks_like_spaced_file};
+use super::output;
 use super::shell::{Token, Word, tokens};
-use super::{Found, Touch, output};
 
 /// A longer command has no further words of interest; it bounds the work.
 const MAX_TOKENS: usize = 10_000;

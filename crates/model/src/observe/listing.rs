@@ -1,7 +1,7 @@
 //! Lines of `ls`, `find` and `grep`, as Pi prints them.
 
+use super::found::{Candidate, Found, Kind, Touch};
 use super::looks::{can_be_path, looks_like_file};
-use super::{Candidate, Found, Kind, Touch};
 
 /// One name a line, folders with a slash.
 pub(super) fn ls(found: &mut Found, dir: Option<String>, output: &str) {
@@ -36,7 +36,7 @@ pub(super) fn grep(found: &mut Found, searched: Option<String>, output: &str) {
 }
 
 /// The path of a line `path:12: text` or `path:12:text`.
-pub(crate) fn match_path(line: &str) -> Option<&str> {
+pub(super) fn match_path(line: &str) -> Option<&str> {
     let mut from = 0;
     while let Some(colon) = line[from..].find(':').map(|at| from + at) {
         let rest = &line[colon + 1..];

@@ -1,7 +1,8 @@
 //! File names in the output of a shell command.
 
+use super::found::{Candidate, Found, Kind, Touch};
+use super::listing;
 use super::looks::{can_be_file, looks_like_file};
-use super::{Candidate, Found, Kind, Touch, listing};
 
 /// Lines that are looked at; names that come later are found by a narrower command.
 const MAX_LINES: usize = 2_000;

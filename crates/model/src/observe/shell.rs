@@ -221,7 +221,6 @@ fn after_parenthesis(text: &str) -> &str {
             (true, ..) => escaped = false,
             (false, None | Some('"'), '\\') => escaped = true,
             (false, Some(open), c) if open == c => quote = None,
-            (false, Some(_), _) => {}
             (false, None, '\'' | '"') => quote = Some(c),
             (false, None, '(') => depth += 1,
             (false, None, ')') => {

@@ -1,7 +1,7 @@
 //! Prefix sums that grow at the end and change inside, both in O(log n).
 
 /// P. M. Fenwick, "A new data structure for cumulative frequency tables", *Software: Practice and
-/// Experience* 24, 1994. Cutting the end off needs no work: a node only covers places at or before its own.
+/// Experience* 24, 1994.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fenwick {
     nodes: Vec<u64>,
@@ -43,10 +43,6 @@ impl Fenwick {
         }
         sum
     }
-
-    pub(super) fn truncate(&mut self, len: usize) {
-        self.nodes.truncate(len);
-    }
 }
 
 #[cfg(test)]
@@ -58,14 +54,12 @@ mod tests {
     enum Step {
         Push(u32),
         Replace(prop::sample::Index, u32),
-        Truncate(prop::sample::Index),
     }
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
             4 => any::<u32>().prop_map(Step::Push),
             2 => (any::<prop::sample::Index>(), any::<u32>()).prop_map(|(at, v)| Step::Replace(at, v)),
-            1 => any::<prop::sample::Index>().prop_map(Step::Truncate),
         ]
     }
 
@@ -83,11 +77,6 @@ mod tests {
                         let at = at.index(plain.len());
                         tree.replace(at, plain[at], value.into());
                         plain[at] = value.into();
-                    }
-                    Step::Truncate(at) if !plain.is_empty() => {
-                        let len = at.index(plain.len() + 1);
-                        tree.truncate(len);
-                        plain.truncate(len);
                     }
                     _ => {}
                 }

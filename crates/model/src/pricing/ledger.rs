@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::decide::Policy;
 use super::fenwick::Fenwick;
+use super::policy::Policy;
 use super::prices::Prices;
 use super::roll::Roll;
 
@@ -20,24 +20,17 @@ pub struct Item {
     pub blocks: u32,
     /// Can never be rolled: prose, signed arguments, what the host does not let us change.
     pub fixed: bool,
-    /// The caller's own name for it. The ledger does not look at it.
-    pub key: u64,
 }
 
 impl Item {
     /// An item of one block that a roll may replace.
     pub fn new(tokens_full: u64, tokens_ref: u64) -> Self {
-        Self { tokens_full, tokens_ref, blocks: 1, fixed: false, key: 0 }
+        Self { tokens_full, tokens_ref, blocks: 1, fixed: false }
     }
 
     /// An item of one block that always stays.
     pub fn fixed(tokens: u64) -> Self {
-        Self { tokens_full: tokens, tokens_ref: tokens, blocks: 1, fixed: true, key: 0 }
-    }
-
-    /// The same item under a name of the caller.
-    pub fn with_key(self, key: u64) -> Self {
-        Self { key, ..self }
+        Self { tokens_full: tokens, tokens_ref: tokens, blocks: 1, fixed: true }
     }
 
     /// Tokens that a roll would save at each call.
@@ -269,21 +262,6 @@ impl Ledger {
         }
     }
 
-    /// Drops the items from this place on: a retry, or a step back in the host's tree.
-    pub fn truncate(&mut self, len: usize) {
-        if len >= self.slots.len() {
-            return;
-        }
-        for place in self.stale.split_off(&len).into_keys() {
-            self.stale_tokens -= self.slots[place].item.saving();
-        }
-        self.slots.truncate(len);
-        self.tokens.truncate(len);
-        self.blocks.truncate(len + 1);
-        self.shown = self.shown.min(len);
-        self.break_at(len);
-    }
-
     /// Number of items.
     pub fn len(&self) -> usize {
         self.slots.len()
@@ -304,21 +282,6 @@ impl Ledger {
         self.slots.get(place).is_some_and(|slot| slot.rolled)
     }
 
-    /// Whether the item at a place is stale and still visible.
-    pub fn is_stale(&self, place: usize) -> bool {
-        self.stale.contains_key(&place)
-    }
-
-    /// Whether the item at a place has been in a request.
-    pub fn is_shown(&self, place: usize) -> bool {
-        place < self.shown
-    }
-
-    /// The rent that an item has paid so far, in fresh input tokens; 0 unless it is stale.
-    pub fn account(&self, place: usize) -> f64 {
-        self.stale.get(&place).map_or(0.0, |account| self.paid(place, *account))
-    }
-
     /// Tokens of the whole request as it would be sent now, the system part included.
     pub fn total_tokens(&self) -> u64 {
         self.system_tokens + self.tokens.prefix(self.tokens.len())
@@ -336,11 +299,6 @@ impl Ledger {
     /// Tokens that a roll of everything stale would remove.
     pub fn stale_tokens(&self) -> u64 {
         self.stale_tokens
-    }
-
-    /// Number of items that are stale and still visible.
-    pub fn stale_items(&self) -> usize {
-        self.stale.len()
     }
 
     /// Stale items that a roll may take, from the last to the first: place, tokens saved, rent paid.

@@ -47,7 +47,7 @@ impl Prices {
         if caches == Some(false) {
             return Self::UNCACHED;
         }
-        if !is_price(input) || !is_price(cache_read) || !is_price(cache_read / input) {
+        if !is_price(input) || !is_price(cache_read / input) {
             return Self::UNKNOWN;
         }
         Self::new(cache_read / input, cache_write / input)
@@ -90,6 +90,7 @@ mod tests {
     #[case::caches_nothing(3.0, 0.3, 3.75, Some(false), 1.0, 1.0)]
     #[case::known_to_cache(3.0, 0.3, 3.75, Some(true), 0.1, 1.25)]
     #[case::negative(-1.0, 0.3, 3.75, None, 0.1, 1.0)]
+    #[case::both_negative(-1.0, -0.3, 1.0, None, 0.1, 1.0)]
     #[case::negative_read(1.0, -0.3, 1.25, None, 0.1, 1.0)]
     #[case::negative_write(1.0, 0.1, -1.25, None, 0.1, 1.0)]
     #[case::not_a_number(f64::NAN, f64::NAN, f64::NAN, None, 0.1, 1.0)]

@@ -76,14 +76,6 @@ pub struct Receipt {
     pub reason: RollReason,
 }
 
-impl Receipt {
-    /// The cost in money, from the model's price of a million fresh input tokens. 0 where that is unknown.
-    pub fn money(&self, input_per_million: f64) -> f64 {
-        let money = self.cost * input_per_million / 1e6;
-        if money.is_finite() && money > 0.0 { money } else { 0.0 }
-    }
-}
-
 impl fmt::Display for Receipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.items == 1 { "" } else { "s" };
@@ -155,22 +147,5 @@ mod tests {
             reason: RollReason::Pays,
         };
         assert_eq!(roll.receipt().to_string(), sentence);
-    }
-
-    #[rstest]
-    #[case(3.0, 0.027)]
-    #[case(0.0, 0.0)]
-    #[case(f64::NAN, 0.0)]
-    #[case(-1.0, 0.0)]
-    fn money(#[case] input_per_million: f64, #[case] expected: f64) {
-        let receipt = Receipt {
-            items: 1,
-            removed_tokens: 1,
-            cost: 9_000.0,
-            gain: 1.0,
-            pays_back_after_calls: None,
-            reason: RollReason::Free,
-        };
-        assert!((receipt.money(input_per_million) - expected).abs() < 1e-12);
     }
 }

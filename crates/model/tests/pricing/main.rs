@@ -14,12 +14,18 @@ pub const EXACT: Prices = Prices { read: 0.125, write: 1.25 };
 pub fn check_roll(ledger: &Ledger, roll: &Roll) {
     assert_eq!(roll.items.first(), Some(&roll.cut));
     assert!(roll.items.windows(2).all(|pair| pair[0] < pair[1]));
+    let stale = ledger.asked(&Policy::new(EXACT)).map_or_else(Vec::new, |all| all.items);
     for at in &roll.items {
-        assert!(ledger.is_shown(*at), "item {at} was never sent and is rolled");
-        assert!(ledger.is_stale(*at) && !ledger.is_rolled(*at));
+        assert!(stale.contains(at), "item {at} is needed or was never sent, and is rolled");
+        assert!(!ledger.is_rolled(*at));
         assert!(ledger.item(*at).is_some_and(|item| !item.fixed));
     }
     assert!(roll.cost.is_finite() && roll.cost >= 0.0 && roll.rent.is_finite() && roll.gain > 0.0);
+}
+
+/// The rent that all stale items have paid.
+pub fn rent(ledger: &Ledger) -> f64 {
+    ledger.asked(&Policy::new(EXACT)).map_or(0.0, |all| all.rent)
 }
 
 /// 200 calls, each with a result of 800 tokens that is stale three calls later and 200 tokens that stay.

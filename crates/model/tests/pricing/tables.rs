@@ -3,7 +3,7 @@
 use context_model::pricing::{Item, Ledger, Policy, Prices, RollReason};
 use rstest::rstest;
 
-use crate::{EXACT, steady};
+use crate::{EXACT, rent, steady};
 
 /// What Pi's catalogue holds, by kind: input, cached read, cache write.
 #[rstest]
@@ -92,7 +92,7 @@ fn the_cut_with_the_largest_gain() {
     assert_eq!(roll.items, [6, 7, 8]);
     assert_eq!((roll.cost, roll.gain, roll.pays_back_after_calls), (1_125.0, 375.0, Some(3)));
     ledger.apply(&roll);
-    assert_eq!(ledger.account(0), 125.0, "what stays keeps its account");
+    assert_eq!(rent(&ledger), 125.0, "what stays keeps its account");
 }
 
 #[test]
@@ -105,9 +105,9 @@ fn what_was_not_sent_is_neither_rolled_nor_charged() {
     assert_eq!(ledger.asked(&policy), None, "even when asked");
     let policy = Policy::new(EXACT);
     assert_eq!(ledger.charge_call(&policy).written_tokens, 5_000);
-    assert_eq!(ledger.account(fresh), 0.0, "the call that shows it is no rent");
+    assert_eq!(rent(&ledger), 0.0, "the call that shows it is no rent");
     ledger.charge_call(&policy);
-    assert_eq!(ledger.account(fresh), 4_990.0 * 0.125);
+    assert_eq!(rent(&ledger), 4_990.0 * 0.125);
 }
 
 #[test]
@@ -182,6 +182,17 @@ fn pressure(#[case] context_window: u64, #[case] expected: Option<(Vec<usize>, R
 }
 
 #[test]
+fn hard_pressure_takes_no_less_than_is_needed() {
+    // 11,000 of 12,500 tokens; 8,125 are the soft threshold. What is free to take, the last one, is not enough.
+    let policy = Policy { context_window: 12_500, ..Policy::new(EXACT) };
+    let mut ledger = held(4..7, 0, &policy);
+    assert!(ledger.set_stale(9, true));
+    let roll = ledger.decide(&policy).unwrap();
+    assert_eq!((roll.items.as_slice(), roll.reason), (&[4, 5, 6, 9][..], RollReason::Hard));
+    assert_eq!(roll.cost, 2_000.0 * EXACT.rewrite());
+}
+
+#[test]
 fn the_soft_threshold_lowers_the_price() {
     // 11,000 of 14,667 tokens are 75 %: half way from soft to hard, so half the price is asked.
     let policy = Policy { context_window: 14_667, ..Policy::new(EXACT) };
@@ -234,7 +245,7 @@ fn stale_means_it_can_shrink() {
     let result = ledger.push(Item::new(5_000, 15));
     assert!(!ledger.set_stale(small, true) && !ledger.set_stale(fixed, true) && !ledger.set_stale(99, true));
     assert!(ledger.set_stale(result, true) && !ledger.set_stale(result, true));
-    assert_eq!((ledger.stale_items(), ledger.stale_tokens()), (1, 4_985));
+    assert_eq!(ledger.stale_tokens(), 4_985);
     assert!(ledger.set_stale(result, false) && !ledger.set_stale(result, false));
     assert_eq!(ledger.set_rolled(result, true), 4_985);
     assert!(!ledger.set_stale(result, true), "a reference pays no rent");
@@ -244,10 +255,10 @@ fn stale_means_it_can_shrink() {
 fn what_is_needed_again_starts_from_nothing() {
     let policy = Policy::new(EXACT);
     let mut ledger = held(3..4, 5, &policy);
-    assert_eq!(ledger.account(3), 625.0);
+    assert_eq!(rent(&ledger), 625.0);
     ledger.set_stale(3, false);
     ledger.set_stale(3, true);
-    assert_eq!(ledger.account(3), 0.0);
+    assert_eq!(rent(&ledger), 0.0);
 }
 
 #[test]
@@ -273,7 +284,7 @@ fn a_resumed_ledger_whose_cache_lives_rolls_only_what_pays() {
     ledger.guess_system_tokens(0);
     ledger.set_system_tokens(1_000);
     ledger.assume_shown(true);
-    assert!((0..ledger.len()).all(|place| ledger.account(place) == 0.0));
+    assert_eq!(rent(&ledger), 0.0);
     assert_eq!(ledger.decide(&policy), None);
     let charge = ledger.charge_call(&policy);
     assert_eq!((charge.read_tokens, charge.written_tokens), (11_000, 500));

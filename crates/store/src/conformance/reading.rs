@@ -1,6 +1,18 @@
 //! Checks of reading.
 
-use super::*;
+use std::sync::Arc;
+
+use context_model::error::ErrorCode;
+use context_model::id::ObjectId;
+use context_model::object::{Document, ObjectType};
+use context_model::patch::{self};
+use context_model::time::{Timestamp, TxId};
+use serde_json::{Value, json};
+
+use super::given::{
+    file, known, later, prompt, put, put_at, refused, session, toolcall, turn, unique, valid, write,
+};
+use crate::{AsOf, Change, Filter, Known, Search, Store, Write};
 
 pub async fn an_unknown_object_is_none(store: Arc<dyn Store>) {
     let id = ObjectId::new(unique("nobody"));

@@ -1,6 +1,19 @@
 //! Checks of writing.
 
-use super::*;
+use std::sync::Arc;
+
+use context_model::error::ErrorCode;
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::object::{Document, ObjectType};
+use context_model::patch::{self, Patch};
+use context_model::source::{FilesystemSource, Source};
+use serde_json::{Map, Value, json};
+
+use super::given::{
+    contents, file, known, latest, prompt, put, put_at, refused, session, toolcall, turn, unique, write,
+};
+use crate::{AsOf, Store, Transaction, Write};
 
 pub async fn a_document_comes_back_as_it_was_written(store: Arc<dyn Store>) {
     let document = prompt(&session(), "You are an agent.\n\u{1F600} \u{0} \u{2028} é");

@@ -9,12 +9,10 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::error::is_busy;
-use super::{Durability, migrate};
+use super::durability::Durability;
+use super::error::{Trouble, is_busy};
+use super::migrate;
 use crate::{Result, StoreError};
-
-/// Marks the file as a context store, in SQLite's header.
-pub(super) const APPLICATION_ID: i32 = 0x6374_7873; // "ctxs"
 
 /// How long a lock of another process is waited for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -117,34 +115,6 @@ pub(super) fn patiently<T>(mut step: impl FnMut() -> std::result::Result<T, Trou
             Err(Trouble::Sqlite(error)) => return Err(error.into()),
             Err(Trouble::Store(error)) => return Err(error),
             Ok(value) => return Ok(value),
-        }
-    }
-}
-
-/// An error on the way: one of SQLite's, which may call for patience, or a finished one.
-#[derive(Debug)]
-pub(super) enum Trouble {
-    Sqlite(rusqlite::Error),
-    Store(StoreError),
-}
-
-impl From<rusqlite::Error> for Trouble {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(error)
-    }
-}
-
-impl From<StoreError> for Trouble {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<Trouble> for StoreError {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::Sqlite(error) => error.into(),
-            Trouble::Store(error) => error,
         }
     }
 }

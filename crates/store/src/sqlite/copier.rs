@@ -6,7 +6,8 @@ use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 
-use super::connect::{self, Trouble, patiently};
+use super::connect::{self, patiently};
+use super::error::Trouble;
 use crate::{Result, StoreError};
 
 /// The log is copied back from this many pages on, and then made to begin anew: under steady load it never comes to its

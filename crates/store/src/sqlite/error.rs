@@ -57,6 +57,39 @@ pub(super) fn is_held(error: &StoreError) -> bool {
     matches!(error, StoreError::Unavailable(why) if why == HELD)
 }
 
+/// An error on the way: one of SQLite's, which may call for patience, or a finished one.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    Sqlite(rusqlite::Error),
+    Store(StoreError),
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Trouble> for StoreError {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Sqlite(error) => error.into(),
+            Trouble::Store(error) => error,
+        }
+    }
+}
+
+/// The error of a call whose thread is gone.
+pub(super) fn stopped() -> StoreError {
+    StoreError::Unavailable("the store's writer has stopped; open the store again".into())
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;

@@ -2,8 +2,11 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::connect::{APPLICATION_ID, Trouble};
+use super::error::Trouble;
 use crate::StoreError;
+
+/// Marks the file as a context store, in SQLite's header.
+const APPLICATION_ID: i32 = 0x6374_7873; // "ctxs"
 
 /// The migrations in their order; the schema's number is how many were applied.
 pub(super) const MIGRATIONS: [&str; 3] = [

@@ -17,13 +17,15 @@ use async_trait::async_trait;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 use rusqlite::Connection;
-use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
 use self::copier::Copier;
+pub use self::durability::Durability;
+use self::error::stopped;
 use self::pool::Pool;
 use self::prepare::Prepared;
 use self::read::Quick;
+use self::runtime::may_wait;
 use self::settle::Settled;
 pub use self::size::Size;
 use self::writer::{Desk, Job, Writer};
@@ -36,27 +38,19 @@ use crate::{
 mod apply;
 mod connect;
 mod copier;
+mod durability;
 mod error;
 mod migrate;
 mod pool;
 mod prepare;
 mod read;
 mod row;
+mod runtime;
 mod search;
 mod settle;
 mod size;
 mod verify;
 mod writer;
-
-/// What an acknowledged write survives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Durability {
-    /// Also a loss of power: each commit is synced to the disk before it is acknowledged.
-    #[default]
-    Power,
-    /// The death of the process, but not a loss of power: the newest commits may be lost then, all together.
-    Process,
-}
 
 /// What the names of notes begin with in the `local` table.
 const NOTE: &str = "note:";
@@ -303,14 +297,4 @@ impl Drop for SqliteStore {
         // The writer finishes what was sent and ends by itself; so do the readers.
         drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
     }
-}
-
-/// Whether this thread may be kept for a while: the other tasks of a runtime with one thread could not go on meanwhile.
-fn may_wait() -> bool {
-    let runtime = Handle::try_current().map(|runtime| runtime.runtime_flavor());
-    runtime.map_or(true, |flavor| flavor == RuntimeFlavor::MultiThread)
-}
-
-fn stopped() -> StoreError {
-    StoreError::Unavailable("the store's writer has stopped; open the store again".into())
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::Mutex;
 
-use super::may_wait;
+use super::runtime::may_wait;
 use crate::{Result, StoreError};
 
 /// How far the log is synced. Opening the log beside SQLite is harmless: unlike the database it bears no locks.

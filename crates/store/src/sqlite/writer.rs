@@ -15,10 +15,12 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::apply::{self, Newest};
-use super::connect::{Trouble, patiently};
+use super::connect::patiently;
 use super::copier::{Copier, LONG};
+use super::durability::Durability;
+use super::error::{Trouble, stopped};
 use super::prepare::Prepared;
-use super::{Durability, search, stopped};
+use super::search;
 use crate::clock::Clock;
 use crate::heads::Heads;
 use crate::{Receipt, Result, StoreError};

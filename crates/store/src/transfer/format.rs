@@ -10,7 +10,7 @@ use context_model::time::{Timestamp, TxId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Result, Summary, TransferError};
+use super::outcome::{Result, Summary, TransferError};
 use crate::{Change, Entry};
 
 /// The name of the format in the first line.

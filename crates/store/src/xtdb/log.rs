@@ -9,8 +9,8 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
 use super::http::{Format, Request};
+use super::inner::{Inner, WRITERS};
 use super::wire::{FOREVER, document, number, xtdb_number};
-use super::{Inner, WRITERS};
 use crate::{Damage, Hit, Result, Search, StoreError, Version, memory, words};
 
 /// How many hashes are looked up in one query.

@@ -31,6 +31,7 @@ use crate::{
 mod cache;
 mod edn;
 mod http;
+mod inner;
 mod log;
 mod plan;
 mod query;
@@ -43,11 +44,8 @@ pub use queue::{QueueOptions, QueueState, QueuedStore};
 
 use cache::Cache;
 use http::{Format, Nodes, Request};
-use wire::{Tx, xtdb_number};
+use inner::Inner;
 use write::Writer;
-
-/// The IDs of the marks of writers; see the module's documentation.
-const WRITERS: &str = "writer:";
 
 /// How to reach a database.
 #[derive(Clone, Debug)]
@@ -82,15 +80,6 @@ pub struct XtdbStore {
     writer: tokio::sync::Mutex<Writer>,
 }
 
-struct Inner {
-    nodes: Nodes,
-    cache: Mutex<Cache>,
-    /// The newest transaction that this client wrote or saw, which every read waits for.
-    known: AtomicU64,
-    closed: AtomicBool,
-    local: Mutex<BTreeMap<String, String>>,
-}
-
 impl XtdbStore {
     /// Finds a node and checks its version.
     ///
@@ -110,7 +99,7 @@ impl XtdbStore {
         };
         let seen = inner.latest().await?.map_or(TxId(0), |tx| tx.id);
         *inner.cache.lock().unwrap_or_else(PoisonError::into_inner) = Cache::new(seen);
-        let writer = tokio::sync::Mutex::new(Writer::new(options.writer));
+        let writer = tokio::sync::Mutex::new(Writer::new(options.writer)?);
         Ok(Arc::new(Self { inner: Arc::new(inner), writer }))
     }
 
@@ -122,42 +111,6 @@ impl XtdbStore {
 
     fn open(&self) -> Result<&Arc<Inner>> {
         if self.inner.closed.load(Ordering::Relaxed) { Err(StoreError::Closed) } else { Ok(&self.inner) }
-    }
-}
-
-impl Inner {
-    fn cache<T>(&self, use_it: impl FnOnce(&mut Cache) -> T) -> T {
-        use_it(&mut self.cache.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// A read that waits for what this client wrote or saw.
-    fn read(&self, endpoint: &str, accept: Format) -> Request {
-        self.after_known(Request::get(endpoint, accept))
-    }
-
-    fn after_known(&self, request: Request) -> Request {
-        match xtdb_number(TxId(self.known.load(Ordering::Acquire))) {
-            Some(tx) => request.with("await-tx-id", tx).with("await-tx-timeout", self.await_millis()),
-            None => request,
-        }
-    }
-
-    /// How long a node may wait for a transaction, in milliseconds: less than the request's own limit, so that
-    /// it is the node that says so.
-    fn await_millis(&self) -> u128 {
-        (self.nodes.timeout() * 4 / 5).as_millis().max(1)
-    }
-
-    /// The newest transaction that the node has read.
-    async fn latest(&self) -> Result<Option<Tx>> {
-        let answer = self.nodes.send(&self.read("latest-completed-tx", Format::Edn)).await?;
-        if answer.is_missing() {
-            return Ok(None);
-        }
-        let tx = Tx::from_edn(&answer.edn()?).ok_or_else(|| answer.strange("no transaction in it"))?;
-        // Another node may take over before the next request, and must not answer from before this.
-        self.known.fetch_max(tx.id.0, Ordering::AcqRel);
-        Ok(Some(tx))
     }
 }
 

@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use super::cache::Head;
 use super::wire::{FOREVER, LONGEST_FENCE, Ops};
-use super::write::id_of;
 use crate::memory::{envelope_differs, patch_time, unknown};
 use crate::shape::misfit;
 use crate::{Result, StoreError, Version, Write};
@@ -260,5 +259,13 @@ fn text_length(value: &Value) -> usize {
         Value::Array(items) => items.iter().map(text_length).sum::<usize>() + items.len(),
         Value::Object(map) => map.iter().map(|(k, v)| k.len() + 4 + text_length(v)).sum(),
         _ => 8,
+    }
+}
+
+/// The object that a write is of.
+pub(super) fn id_of(write: &Write) -> &ObjectId {
+    match write {
+        Write::Put { document, .. } => document.id(),
+        Write::Patch { id, .. } => id,
     }
 }

@@ -8,10 +8,10 @@ use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
-use super::Inner;
 use super::cache::First;
 use super::edn::quote;
 use super::http::{Format, Request};
+use super::inner::Inner;
 use super::read::in_parallel;
 use super::wire::{FOREVER, xtdb_number};
 use crate::memory::is_below;

@@ -10,9 +10,9 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use super::Inner;
 use super::edn::quote;
 use super::http::{Answer, Format, Request};
+use super::inner::Inner;
 use super::wire::{FOREVER, Place, document, xtdb_number};
 use crate::{AsOf, Known, Outline, Result, StoreError, Version};
 

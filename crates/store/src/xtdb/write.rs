@@ -1,7 +1,6 @@
 //! Transactions: planned on the latest versions, fenced against other clients, and applied exactly once.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,10 +10,10 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::{Value, json};
 
 use super::http::{Format, Request};
-use super::plan::{Base, Part, is_equal, plan};
+use super::inner::{Inner, WRITERS};
+use super::plan::{Base, Part, id_of, is_equal, plan};
 use super::read::in_parallel;
 use super::wire::{FOREVER, Ops, Tx, check, xtdb_number};
-use super::{Inner, WRITERS};
 use crate::{AsOf, Receipt, Result, StoreError, Transaction, Version, Write, clock};
 
 /// How often a transaction is planned anew because others wrote in between.
@@ -35,17 +34,27 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// A writer of this name; a new one where there is none.
-    pub fn new(name: Option<String>) -> Self {
+    ///
+    /// # Errors
+    /// As [`random_name`].
+    pub fn new(name: Option<String>) -> Result<Self> {
         let is_known = name.is_none();
-        let name = name.unwrap_or_else(random_name);
-        Self { id: ObjectId::new(format!("{WRITERS}{name}")), mark: None, is_known, next: 1 }
+        let name = name.map_or_else(random_name, Ok)?;
+        Ok(Self { id: ObjectId::new(format!("{WRITERS}{name}")), mark: None, is_known, next: 1 })
     }
 }
 
 /// A name that no other client has: 128 bits from the system's source of randomness.
-pub(crate) fn random_name() -> String {
-    let word = || RandomState::new().build_hasher().finish();
-    format!("{:016x}{:016x}", word(), word())
+///
+/// # Errors
+/// `STORE_UNAVAILABLE` where the system has none.
+pub(crate) fn random_name() -> Result<String> {
+    let word = || {
+        getrandom::u64().map_err(|e| {
+            StoreError::Unavailable(format!("the system gives no random numbers ({e}); try again"))
+        })
+    };
+    Ok(format!("{:016x}{:016x}", word()?, word()?))
 }
 
 enum Outcome {
@@ -127,7 +136,7 @@ impl Inner {
             refused = Some(places);
             is_fresh = true;
             // Clients that collided once shall not collide again in step.
-            let spread = RandomState::new().build_hasher().finish() % (4 << plans.min(6));
+            let spread = getrandom::u64().unwrap_or_default() % (4 << plans.min(6));
             tokio::time::sleep(Duration::from_millis(spread)).await;
         }
         let tx = match last {
@@ -283,12 +292,5 @@ impl Inner {
                 cache.keep(Arc::new(version), draft.bytes);
             }
         });
-    }
-}
-
-pub(super) fn id_of(write: &Write) -> &ObjectId {
-    match write {
-        Write::Put { document, .. } => document.id(),
-        Write::Patch { id, .. } => id,
     }
 }

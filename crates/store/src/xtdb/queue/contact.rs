@@ -7,7 +7,7 @@ use std::time::Duration;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 
-use super::Shared;
+use super::shared::Shared;
 use super::status::short;
 use crate::xtdb::XtdbStore;
 use crate::{AsOf, Filter, Result, Store, StoreError, Transaction, Version, Write, clock};

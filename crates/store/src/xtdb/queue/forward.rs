@@ -10,7 +10,8 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 use serde_json::{Value, json};
 
-use super::Shared;
+use super::shared::Shared;
+use super::status::Written;
 use crate::xtdb::XtdbStore;
 use crate::xtdb::plan::document_length;
 use crate::{AsOf, Known, Result, Store, StoreError, Transaction, Version, Write};
@@ -34,26 +35,6 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// The longest pause between attempts to reach a node.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-
-/// That a transaction of the journal wrote an object so many times.
-#[derive(Clone, Debug)]
-pub(super) struct Written {
-    id: ObjectId,
-    times: usize,
-}
-
-impl Written {
-    pub fn of(ids: Vec<ObjectId>, is_written: &[bool]) -> Vec<Self> {
-        let mut written: Vec<Self> = Vec::new();
-        for id in ids.into_iter().zip(is_written).filter(|(_, is)| **is).map(|(id, _)| id) {
-            match written.iter_mut().find(|w| w.id == id) {
-                Some(known) => known.times += 1,
-                None => written.push(Self { id, times: 1 }),
-            }
-        }
-        written
-    }
-}
 
 /// A place in the journal: everything up to the n-th version of a transaction (or all of it).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

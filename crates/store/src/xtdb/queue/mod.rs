@@ -19,35 +19,37 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
-use context_model::time::{Timestamp, TxId};
+use context_model::time::TxId;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
+use super::XtdbOptions;
 use super::http::shown_url;
+use super::plan::id_of;
 use super::wire::check;
-use super::write::{id_of, random_name};
-use super::{XtdbOptions, XtdbStore};
+use super::write::random_name;
 use crate::sqlite::{Durability, SqliteStore};
 use crate::{
     AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
-    Version, Write, clock,
+    Version, Write,
 };
 
 mod contact;
 mod forward;
 mod progress;
+mod shared;
 mod status;
 
 pub use status::QueueState;
 
-use forward::Written;
 use progress::Progress;
-use status::Status;
+use shared::Shared;
+use status::{Status, Written};
 
 /// How a queued store is set up.
 #[derive(Clone, Debug)]
@@ -88,26 +90,6 @@ pub struct QueuedStore {
     close_timeout: Duration,
 }
 
-struct Shared {
-    journal: Arc<SqliteStore>,
-    options: XtdbOptions,
-    read_timeout: Duration,
-    lock_file: PathBuf,
-    progress: Progress,
-    status: Mutex<Status>,
-    /// Wakes the sender.
-    work: Notify,
-    /// Counts the moments at which what was written shall be sent at once.
-    turn: watch::Sender<u64>,
-    /// How many callers wait for everything to be sent.
-    waiting: AtomicUsize,
-    /// The newest transaction of the journal that XTDB has, for those who wait for one.
-    sent: watch::Sender<TxId>,
-    is_closing: AtomicBool,
-    /// Held while versions of others are brought in.
-    contact: tokio::sync::Mutex<()>,
-}
-
 impl QueuedStore {
     /// Opens the journal and begins to send what it holds. Needs a tokio runtime.
     ///
@@ -120,7 +102,7 @@ impl QueuedStore {
         let journal = SqliteStore::open(&options.journal, options.durability)?;
         let progress = Progress::open(beside(&options.journal, "progress"))?;
         let mut xtdb = options.xtdb;
-        let name = journal.local_value("xtdb writer", &random_name()).await?;
+        let name = journal.local_value("xtdb writer", &random_name()?).await?;
         xtdb.writer = Some(name);
         let latest = journal.latest_tx().await?;
         let (sent, _) = watch::channel(progress.sent());
@@ -161,6 +143,30 @@ impl QueuedStore {
         }))
     }
 
+    /// How the queue stands. Reads at most one row of the journal.
+    #[must_use]
+    pub fn state(&self) -> QueueState {
+        let sent = *self.shared.sent.borrow();
+        let (is_connected, queued, is_sender) = {
+            let status = self.shared.status();
+            (status.is_connected, status.latest.0.saturating_sub(sent.0), status.is_sender)
+        };
+        // A closed journal can't be asked any more.
+        let since = if queued > 0 { self.shared.journal.time_after(sent).unwrap_or(None) } else { None };
+        let status = self.shared.status();
+        QueueState {
+            is_connected,
+            url: match &status.remote {
+                Some(remote) => remote.current_url().to_owned(),
+                None => self.shared.options.urls.first().map(|url| shown_url(url)).unwrap_or_default(),
+            },
+            queued,
+            waiting_since: since,
+            is_sender,
+            last_error: status.last_error.clone(),
+        }
+    }
+
     async fn wait_until_sent(&self, limit: Duration) -> Result<()> {
         let wanted = self.shared.journal.latest_tx().await?;
         let _waiting = Waiting::new(&self.shared);
@@ -192,70 +198,6 @@ impl<'a> Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-impl Shared {
-    fn status(&self) -> MutexGuard<'_, Status> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The nodes' URLs, for messages.
-    fn urls(&self) -> String {
-        self.options.urls.iter().map(|url| shown_url(url)).collect::<Vec<_>>().join(", ")
-    }
-
-    fn check_open(&self) -> Result<()> {
-        if self.is_closing.load(Ordering::Acquire) { Err(StoreError::Closed) } else { Ok(()) }
-    }
-
-    /// Reaches the database where that has not happened yet.
-    async fn connect(&self) -> Result<Arc<XtdbStore>> {
-        if let Some(remote) = self.status().remote.clone() {
-            return Ok(remote);
-        }
-        let remote = XtdbStore::connect(self.options.clone()).await?;
-        if !self.progress.was_connected() {
-            self.progress.connected(remote.latest_tx().await?)?;
-        }
-        let mut status = self.status();
-        status.remote = Some(Arc::clone(&remote));
-        status.is_connected = true;
-        status.last_error = None;
-        Ok(remote)
-    }
-
-    fn went_well(&self) {
-        let mut status = self.status();
-        status.is_connected = true;
-        status.last_error = None;
-    }
-
-    fn failed(&self, error: &StoreError) {
-        tracing::debug!(%error, "XTDB could not be used");
-        let mut status = self.status();
-        if matches!(error, StoreError::Unavailable(_)) {
-            status.is_connected = false;
-        }
-        status.last_error = Some(error.to_string());
-    }
-
-    /// Dates whole documents after a latest version that is dated ahead, as stores do with patches: otherwise a
-    /// machine whose clock is slow could not replace what a faster one wrote.
-    fn dated(&self, mut transaction: Transaction) -> Transaction {
-        let status = self.status();
-        if status.ahead.is_empty() {
-            return transaction;
-        }
-        let now = clock::system()();
-        for write in &mut transaction.writes {
-            if let Write::Put { document, valid_time: valid_time @ None } = write
-                && let Some(time) = status.ahead.get(document.id()).filter(|time| **time >= now)
-            {
-                *valid_time = Some(Timestamp::from_millis(time.millis() + 1));
-            }
-        }
-        transaction
     }
 }
 

@@ -7,8 +7,6 @@ use std::sync::Arc;
 use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
 
-use super::forward::Written;
-use super::{QueuedStore, shown_url};
 use crate::xtdb::XtdbStore;
 
 /// What a user may want to know of the queue.
@@ -26,32 +24,6 @@ pub struct QueueState {
     pub is_sender: bool,
     /// What went wrong last, and has not gone well since.
     pub last_error: Option<String>,
-}
-
-impl QueuedStore {
-    /// How the queue stands. Reads at most one row of the journal.
-    #[must_use]
-    pub fn state(&self) -> QueueState {
-        let sent = *self.shared.sent.borrow();
-        let (is_connected, queued, is_sender) = {
-            let status = self.shared.status();
-            (status.is_connected, status.latest.0.saturating_sub(sent.0), status.is_sender)
-        };
-        // A closed journal can't be asked any more.
-        let since = if queued > 0 { self.shared.journal.time_after(sent).unwrap_or(None) } else { None };
-        let status = self.shared.status();
-        QueueState {
-            is_connected,
-            url: match &status.remote {
-                Some(remote) => remote.current_url().to_owned(),
-                None => self.shared.options.urls.first().map(|url| shown_url(url)).unwrap_or_default(),
-            },
-            queued,
-            waiting_since: since,
-            is_sender,
-            last_error: status.last_error.clone(),
-        }
-    }
 }
 
 #[derive(Default)]
@@ -104,4 +76,24 @@ pub(super) fn short(id: &ObjectId) -> u64 {
     let mut hasher = DefaultHasher::new();
     id.as_str().hash(&mut hasher);
     hasher.finish()
+}
+
+/// That a transaction of the journal wrote an object so many times.
+#[derive(Clone, Debug)]
+pub(super) struct Written {
+    pub id: ObjectId,
+    pub times: usize,
+}
+
+impl Written {
+    pub fn of(ids: Vec<ObjectId>, is_written: &[bool]) -> Vec<Self> {
+        let mut written: Vec<Self> = Vec::new();
+        for id in ids.into_iter().zip(is_written).filter(|(_, is)| **is).map(|(id, _)| id) {
+            match written.iter_mut().find(|w| w.id == id) {
+                Some(known) => known.times += 1,
+                None => written.push(Self { id, times: 1 }),
+            }
+        }
+        written
+    }
 }

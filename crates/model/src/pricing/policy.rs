@@ -1,0 +1,63 @@
+//! What a decision depends on besides the ledger.
+
+use super::prices::Prices;
+
+/// How many content blocks before a breakpoint Anthropic's API looks for a cached prefix
+/// (platform.claude.com/docs/en/build-with-claude/prompt-caching).
+pub const ANTHROPIC_LOOKBACK_BLOCKS: u32 = 20;
+
+/// What the decision depends on besides the ledger.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Policy {
+    /// Prices of the model in use.
+    pub prices: Prices,
+    /// `None`: the provider reuses any common prefix. `Some(n)`: it looks at most n blocks back from the end
+    /// of the request for the end of an earlier one, so a deeper edit re-bills everything after the system
+    /// part ([`ANTHROPIC_LOOKBACK_BLOCKS`]).
+    pub lookback_blocks: Option<u32>,
+    /// The provider's cache is gone: idle past its lifetime, another model, a compaction by the host, a
+    /// rebuilt request. Everything stale can go for nothing.
+    pub cache_dead: bool,
+    /// The model's context window in tokens; 0 when unknown, which leaves pressure out.
+    pub context_window: u64,
+    /// Share of the window from which on less than the full price is asked, falling to nothing at `hard`.
+    pub soft: f64,
+    /// Share of the window from which on whatever is needed is rolled.
+    pub hard: f64,
+    /// Roll only where a user's turn starts, for models whose reasoning depends on an unchanged prefix. The
+    /// hard threshold and a request by a person still roll at once.
+    pub only_at_user_turn: bool,
+    /// A user's turn starts here.
+    pub at_user_turn: bool,
+}
+
+impl Policy {
+    /// The rule at these prices, without pressure.
+    pub fn new(prices: Prices) -> Self {
+        Self {
+            prices,
+            lookback_blocks: None,
+            cache_dead: false,
+            context_window: 0,
+            soft: 0.65,
+            hard: 0.85,
+            only_at_user_turn: false,
+            at_user_turn: false,
+        }
+    }
+
+    /// The part of the price that is asked at this fill: 1 up to `soft`, 0 from `hard` on, a line between.
+    pub(super) fn asked_part(&self, total_tokens: u64) -> f64 {
+        if self.context_window == 0 {
+            return 1.0;
+        }
+        let fill = total_tokens as f64 / self.context_window as f64;
+        if fill >= self.hard {
+            0.0
+        } else if fill > self.soft {
+            (self.hard - fill) / (self.hard - self.soft)
+        } else {
+            1.0
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What the parts of a queued store share.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use context_model::time::{Timestamp, TxId};
+use tokio::sync::{Notify, watch};
+
+use super::progress::Progress;
+use super::status::Status;
+use crate::sqlite::SqliteStore;
+use crate::xtdb::http::shown_url;
+use crate::xtdb::{XtdbOptions, XtdbStore};
+use crate::{Result, Store, StoreError, Transaction, Write, clock};
+
+/// What the store, the sender and the contact with others share.
+pub(super) struct Shared {
+    pub(super) journal: Arc<SqliteStore>,
+    pub(super) options: XtdbOptions,
+    pub(super) read_timeout: Duration,
+    pub(super) lock_file: PathBuf,
+    pub(super) progress: Progress,
+    pub(super) status: Mutex<Status>,
+    /// Wakes the sender.
+    pub(super) work: Notify,
+    /// Counts the moments at which what was written shall be sent at once.
+    pub(super) turn: watch::Sender<u64>,
+    /// How many callers wait for everything to be sent.
+    pub(super) waiting: AtomicUsize,
+    /// The newest transaction of the journal that XTDB has, for those who wait for one.
+    pub(super) sent: watch::Sender<TxId>,
+    pub(super) is_closing: AtomicBool,
+    /// Held while versions of others are brought in.
+    pub(super) contact: tokio::sync::Mutex<()>,
+}
+
+impl Shared {
+    pub(super) fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The nodes' URLs, for messages.
+    pub(super) fn urls(&self) -> String {
+        self.options.urls.iter().map(|url| shown_url(url)).collect::<Vec<_>>().join(", ")
+    }
+
+    pub(super) fn check_open(&self) -> Result<()> {
+        if self.is_closing.load(Ordering::Acquire) { Err(StoreError::Closed) } else { Ok(()) }
+    }
+
+    /// Reaches the database where that has not happened yet.
+    pub(super) async fn connect(&self) -> Result<Arc<XtdbStore>> {
+        if let Some(remote) = self.status().remote.clone() {
+            return Ok(remote);
+        }
+        let remote = XtdbStore::connect(self.options.clone()).await?;
+        if !self.progress.was_connected() {
+            self.progress.connected(remote.latest_tx().await?)?;
+        }
+        let mut status = self.status();
+        status.remote = Some(Arc::clone(&remote));
+        status.is_connected = true;
+        status.last_error = None;
+        Ok(remote)
+    }
+
+    pub(super) fn went_well(&self) {
+        let mut status = self.status();
+        status.is_connected = true;
+        status.last_error = None;
+    }
+
+    pub(super) fn failed(&self, error: &StoreError) {
+        tracing::debug!(%error, "XTDB could not be used");
+        let mut status = self.status();
+        if matches!(error, StoreError::Unavailable(_)) {
+            status.is_connected = false;
+        }
+        status.last_error = Some(error.to_string());
+    }
+
+    /// Dates whole documents after a latest version that is dated ahead, as stores do with patches: otherwise a
+    /// machine whose clock is slow could not replace what a faster one wrote.
+    pub(super) fn dated(&self, mut transaction: Transaction) -> Transaction {
+        let status = self.status();
+        if status.ahead.is_empty() {
+            return transaction;
+        }
+        let now = clock::system()();
+        for write in &mut transaction.writes {
+            if let Write::Put { document, valid_time: valid_time @ None } = write
+                && let Some(time) = status.ahead.get(document.id()).filter(|time| **time >= now)
+            {
+                *valid_time = Some(Timestamp::from_millis(time.millis() + 1));
+            }
+        }
+        transaction
+    }
+}
