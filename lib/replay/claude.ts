@@ -4,7 +4,17 @@
  */
 import { edited, replacementsOf } from './files.ts'
 import { jsonLines } from './lines.ts'
-import type { ContentBlock, Entry, Message, Origin, Problem, Recording, RecordedUsage, Step } from './recording.ts'
+import type {
+  BranchStep,
+  ContentBlock,
+  Entry,
+  Message,
+  Origin,
+  Problem,
+  Recording,
+  RecordedUsage,
+  Step,
+} from './recording.ts'
 
 /** A recording by Claude Code. */
 export class ClaudeCodeRecording implements Recording {
@@ -62,6 +72,8 @@ class Transcript {
   readonly #keys = new Map<string, string>()
   readonly #calls = new Map<string, { name: string; args: Record<string, unknown> }>()
   readonly #results = new Set<string>()
+  /** Compactions by their lines' uuids, each with the number of messages before it. */
+  readonly #compactions = new Map<string, { summary: string; before: number }>()
   #path: string[] = []
   /** The answer whose lines are still coming. */
   #unfinished: OpenAnswer | undefined
@@ -134,6 +146,7 @@ class Transcript {
         : blocksOf(content)
             .map((block) => String(block['text'] ?? ''))
             .join('\n')
+    this.#compactions.set(String(line['uuid']), { summary, before: this.#path.length })
     yield { kind: 'compaction', summary, firstKept: undefined, at: this.#at }
   }
 
@@ -156,10 +169,10 @@ class Transcript {
     }
     if (others.length === 0) return
     yield* this.end()
-    const keys = this.#branch(uuid)
-    if (keys !== undefined) {
-      this.#path = keys
-      yield { kind: 'branch', keys: [...keys], at: this.#at }
+    const branch = this.#branch(uuid)
+    if (branch !== undefined) {
+      this.#path = [...branch.keys]
+      yield branch
     }
     const key = results.length === 0 ? uuid : `${uuid}-text`
     this.#keys.set(uuid, key)
@@ -167,21 +180,36 @@ class Transcript {
   }
 
   /** The messages to go on from, where a user's message does not follow the newest one: the user went back. */
-  #branch(uuid: string): string[] | undefined {
-    let parent = this.#parents.get(uuid) ?? null
-    if (parent === null || this.#lastKey === undefined) return undefined
+  #branch(uuid: string): BranchStep | undefined {
     let last: string | undefined
-    for (let steps = 0; parent !== null && last === undefined && steps <= this.#parents.size; steps += 1) {
-      last = this.#keys.get(parent)
-      parent = this.#parents.get(parent) ?? null
+    let compaction: { summary: string; before: number } | undefined
+    for (const ancestor of this.#ancestors(uuid)) {
+      last ??= this.#keys.get(ancestor)
+      compaction ??= this.#compactions.get(ancestor)
+      if (last !== undefined && (compaction !== undefined || this.#compactions.size === 0)) break
     }
-    if (last === undefined) return undefined
+    if (last === undefined || this.#lastKey === undefined) return undefined
     let index = this.#path.lastIndexOf(last)
     if (index < 0) return undefined
     // What follows an answer up to the next answer or user's message are its results.
     const newest = this.#path.length - 1
     while (index < newest && this.#isResult(this.#path[index + 1] as string)) index += 1
-    return index >= newest ? undefined : this.#path.slice(0, index + 1)
+    if (index >= newest) return undefined
+    const keys = this.#path.slice(0, index + 1)
+    const step: BranchStep = { kind: 'branch', keys, at: this.#at }
+    if (compaction === undefined) return step
+    return { ...step, compaction: { summary: compaction.summary, kept: keys[compaction.before] } }
+  }
+
+  /** The lines before a line of its branch, nearest first. */
+  *#ancestors(uuid: string): Generator<string> {
+    const seen = new Set<string>()
+    let parent = this.#parents.get(uuid) ?? null
+    while (parent !== null && !seen.has(parent)) {
+      yield parent
+      seen.add(parent)
+      parent = this.#parents.get(parent) ?? null
+    }
   }
 
   #isResult(key: string): boolean {

@@ -59,10 +59,25 @@ export interface Entry {
 /** What the recorded program did next. */
 export type Step =
   | { kind: 'message'; entry: Entry }
-  /** The conversation goes on from an earlier place: these messages, in order, are what it consists of now. */
-  | { kind: 'branch'; keys: readonly string[]; at: number }
+  | BranchStep
   /** The recorded program replaced everything before `firstKept` by a summary (all of it where that is undefined). */
   | { kind: 'compaction'; summary: string; firstKept: string | undefined; at: number }
+
+/** The conversation goes on from an earlier place: these messages, in order, are what it consists of now. */
+export interface BranchStep {
+  kind: 'branch'
+  keys: readonly string[]
+  at: number
+  /** The newest compaction of the recorded program on that branch. */
+  compaction?: Summarized
+}
+
+/** A summary in place of all messages before one of them. */
+export interface Summarized {
+  summary: string
+  /** The first message that is still sent beside the summary; undefined where none is. */
+  kept: string | undefined
+}
 
 /** What is known before the first step. */
 export interface Origin {
@@ -95,6 +110,13 @@ export interface Recording {
   readonly origin: Origin
   /** Reads the file from its start. May be called more than once; nothing is kept between. */
   steps(report: (problem: Problem) => void): AsyncGenerator<Step>
+}
+
+/** Those messages of a branch that the recorded program went on to send. */
+export function keysInSight({ keys, compaction }: BranchStep): readonly string[] {
+  if (compaction === undefined) return keys
+  const from = compaction.kept === undefined ? -1 : keys.indexOf(compaction.kept)
+  return from < 0 ? [] : keys.slice(from)
 }
 
 /** The text blocks of a message as one text. */

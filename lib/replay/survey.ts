@@ -8,7 +8,7 @@
 import { blocksOf, Calls, unitsOf } from './blocks.ts'
 import { mended } from './prices.ts'
 import type { Prices } from './prices.ts'
-import { isCall, isSent } from './recording.ts'
+import { isCall, isSent, keysInSight } from './recording.ts'
 import type { Message, Problem, Recording } from './recording.ts'
 
 /** What the first look finds. */
@@ -48,7 +48,10 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
   for await (const step of recording.steps(report)) {
     if (step.kind === 'branch') {
       path = [...step.keys]
-      units = path.reduce((sum, key) => sum + (sizes.get(key) ?? 0), 0)
+      units = keysInSight(step).reduce(
+        (sum, key) => sum + (sizes.get(key) ?? 0),
+        step.compaction?.summary.length ?? 0,
+      )
     } else if (step.kind === 'compaction') {
       summaries.push(step.summary)
       const kept = step.firstKept === undefined ? [] : path.slice(Math.max(0, path.indexOf(step.firstKept)))
