@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Block } from '../../lib/replay/blocks.ts'
+import { noUses } from '../../lib/replay/missed/uses.ts'
 import { openRecording } from '../../lib/replay/open.ts'
 import { Anchored } from '../../lib/replay/policies/anchored.ts'
 import { Append, BlockCache, Clear, Mask, Pi } from '../../lib/replay/policies/conversation.ts'
@@ -247,11 +248,13 @@ describe('side by side', () => {
       expect(done.at(-1)).toBe(report.calls)
       const { append, pi, sections, anchored, bound } = report.policies
       expect(pi).toEqual(append)
+      expect(pi?.missedUses).toEqual(noUses())
       expect(anchored?.costVsPi).toBeLessThan(0.9)
       expect(sections?.costVsPi).toBeGreaterThan(2)
       expect(bound?.cost).toBeLessThan(anchored?.cost as number)
-      for (const figures of Object.values(report.policies)) {
-        expect(Object.values(figures).every(Number.isFinite), JSON.stringify(figures)).toBe(true)
+      for (const { missedUses, ...figures } of Object.values(report.policies)) {
+        if (missedUses === undefined) expect(figures).toEqual(bound)
+        else expect(Object.values(figures).every(Number.isFinite), JSON.stringify(figures)).toBe(true)
         expect(figures.cacheHit).toBeLessThan(1)
       }
       for (const series of Object.values(report.details.series)) {

@@ -6,6 +6,7 @@ import { CACHES } from '../replay/cache.ts'
 import type { CacheRules } from '../replay/cache.ts'
 import { JsonWriter } from '../replay/json.ts'
 import type { JsonReport } from '../replay/json.ts'
+import { OwnPhrases } from '../replay/missed/phrases.ts'
 import { openRecording, piSessionFolder, sessionFiles } from '../replay/open.ts'
 import { PageWriter, problemLine } from '../replay/page/report.ts'
 import { POLICY_NAMES } from '../replay/policies/policy.ts'
@@ -110,6 +111,7 @@ export async function replay(args: string[]): Promise<number> {
   const html = values.html === undefined ? undefined : openSync(values.html, 'w')
   const page = html === undefined ? undefined : new PageWriter((text) => writeSync(html, text), about.text)
   const progress = new Progress(files.length)
+  if (files.length > 1) options.phrases = await phrasesOf(files)
   try {
     for (const [index, file] of files.entries()) {
       progress.show(index, file)
@@ -164,6 +166,19 @@ async function filesOf(paths: readonly string[], report: (problem: Problem) => v
     }
   }
   return files
+}
+
+/** What models write of their own accord, as all these files together tell. */
+async function phrasesOf(files: readonly string[]): Promise<OwnPhrases> {
+  const phrases = new OwnPhrases()
+  for (const file of files) {
+    try {
+      await phrases.learn(await openRecording(file))
+    } catch {
+      // Whatever is wrong with a file is told when it is replayed.
+    }
+  }
+  return phrases
 }
 
 async function one(

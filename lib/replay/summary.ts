@@ -1,4 +1,6 @@
 /** Many sessions as one: costs and tokens add up, so that a long session counts as much as it costs. */
+import { addUses, noUses } from './missed/uses.ts'
+import type { MissedUses } from './missed/uses.ts'
 import { POLICY_NAMES } from './policies/policy.ts'
 import type { PolicyName } from './policies/policy.ts'
 import type { SessionReport } from './run.ts'
@@ -19,7 +21,7 @@ export class Sums {
   #sessions = 0
   #calls = 0
   #unit: SessionReport['unit'] | undefined
-  readonly #policies = new Map<PolicyName, Figures & { cached: number; piCost: number; worst: number }>()
+  readonly #policies = new Map<PolicyName, Sum>()
 
   /** Takes in a session. */
   add(report: SessionReport): void {
@@ -33,10 +35,13 @@ export class Sums {
       const cached = one.cacheHit * one.tokensSent
       const sum = this.#policies.get(name)
       if (sum === undefined) {
-        this.#policies.set(name, { ...one, cached, piCost, worst: one.costVsPi })
+        const uses = noUses()
+        if (one.missedUses !== undefined) addUses(uses, one.missedUses)
+        this.#policies.set(name, { ...one, cached, piCost, worst: one.costVsPi, uses })
         continue
       }
       for (const field of ADDED) sum[field] += one[field]
+      if (one.missedUses !== undefined) addUses(sum.uses, one.missedUses)
       sum.cached += cached
       sum.piCost += piCost
       sum.peakTokens = Math.max(sum.peakTokens, one.peakTokens)
@@ -48,13 +53,30 @@ export class Sums {
   summary(): Summary {
     const policies: Summary['policies'] = {}
     const worst: Summary['worst'] = {}
-    for (const [name, { cached, piCost, worst: most, ...figures }] of this.#policies) {
-      const cacheHit = figures.tokensSent === 0 ? 0 : cached / figures.tokensSent
-      policies[name] = { ...figures, cacheHit, costVsPi: piCost === 0 ? Number.NaN : figures.cost / piCost }
+    const rate = (uses: number): number => (100 * uses) / this.#calls
+    for (const [name, { cached, piCost, worst: most, uses, ...figures }] of this.#policies) {
+      const versus = (cost: number): number => (piCost === 0 ? Number.NaN : cost / piCost)
+      const measured = figures.missedUses !== undefined
+      policies[name] = {
+        ...figures,
+        cacheHit: figures.tokensSent === 0 ? 0 : cached / figures.tokensSent,
+        costVsPi: versus(figures.cost),
+        missed: measured ? rate(uses.toolText.all) : Number.NaN,
+        missedStrong: measured ? rate(uses.toolText.strong) : Number.NaN,
+        costVsPiFetched: versus(figures.cost + figures.fetchCost),
+        ...(measured && { missedUses: uses }),
+      }
       worst[name] = most
     }
     return { sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', policies, worst }
   }
+}
+
+interface Sum extends Figures {
+  cached: number
+  piCost: number
+  worst: number
+  uses: MissedUses
 }
 
 const ADDED = [
@@ -64,6 +86,7 @@ const ADDED = [
   'rolls',
   'rereads',
   'rereadCost',
+  'fetchCost',
   'answeredReads',
   'overWindow',
 ] as const

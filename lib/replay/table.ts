@@ -16,6 +16,11 @@ const HEADINGS = [
   'rolls',
   're-reads',
   'answered',
+  'missed',
+  'strong',
+  'own words',
+  'at once',
+  'if fetched',
 ]
 
 /** One session's table with a title line. */
@@ -23,18 +28,18 @@ export function sessionTable(report: SessionReport): string {
   const model = report.models[0] ?? 'no model'
   const scale = `${report.charsPerToken.toFixed(2)} characters a token, system ${tokens(report.systemTokens)}`
   const title = `${report.file}\n  ${report.calls} calls, ${model}, ${scale}`
-  return `${title}\n${table(report.policies, report.unit)}`
+  return `${title}\n${table(report)}`
 }
 
 /** The table over all sessions: costs as means weighted by what Pi's cost was, peaks as the largest. */
 export function summaryTable(summary: Summary): string {
-  return `all ${summary.sessions} sessions, ${summary.calls} calls\n${table(summary.policies, summary.unit)}`
+  return `all ${summary.sessions} sessions, ${summary.calls} calls\n${table(summary)}`
 }
 
-function table(policies: Partial<Record<PolicyName, Figures>>, unit: SessionReport['unit']): string {
+function table({ policies, unit, calls }: Pick<SessionReport, 'policies' | 'unit' | 'calls'>): string {
   const rows = POLICY_NAMES.flatMap((name) => {
     const figures = policies[name]
-    return figures === undefined ? [] : [row(name, figures, unit)]
+    return figures === undefined ? [] : [row(name, figures, unit, calls)]
   })
   const all = [HEADINGS, ...rows]
   const widths = HEADINGS.map((_, column) => Math.max(...all.map((cells) => (cells[column] as string).length)))
@@ -47,7 +52,16 @@ function table(policies: Partial<Record<PolicyName, Figures>>, unit: SessionRepo
   return all.map((cells) => `  ${line(cells)}`).join('\n')
 }
 
-function row(name: PolicyName, figures: Figures, unit: SessionReport['unit']): string[] {
+/** Missed uses per 100 calls: of tool text, the strong ones, of own words, by the next call; and the cost with fetches. */
+function missedCells({ missed, missedStrong, missedUses, costVsPiFetched }: Figures, calls: number): string[] {
+  if (missedUses === undefined) return ['-', '-', '-', '-', '-']
+  const rate = (uses: number): string => ((100 * uses) / calls).toFixed(1)
+  const fetched = Number.isFinite(costVsPiFetched) ? costVsPiFetched.toFixed(3) : '-'
+  const { ownWords, atOnce } = missedUses
+  return [missed.toFixed(1), missedStrong.toFixed(1), rate(ownWords.all), rate(atOnce.all), fetched]
+}
+
+function row(name: PolicyName, figures: Figures, unit: SessionReport['unit'], calls: number): string[] {
   const { cost, costVsPi, cacheHit, tokensSent, peakTokens, compactions, rolls, rereads, answeredReads } = figures
   return [
     name,
@@ -60,6 +74,7 @@ function row(name: PolicyName, figures: Figures, unit: SessionReport['unit']): s
     String(rolls),
     String(rereads),
     String(answeredReads),
+    ...missedCells(figures, calls),
   ]
 }
 
