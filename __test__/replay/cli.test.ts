@@ -62,6 +62,18 @@ describe('replay', () => {
         expect((figures as Record<string, unknown>)[field], field).toEqual(expect.any(Number))
       }
     }
+    const { pi, anchored, bound } = session.policies
+    expect(pi).toMatchObject({ missed: 0, missedStrong: 0, fetchCost: 0, costVsPiFetched: 1 })
+    const { toolText, byAge, byKind } = anchored.missedUses
+    expect(anchored.missed).toBeCloseTo((100 * toolText.all) / 42, 9)
+    expect(anchored.missedStrong).toBeCloseTo((100 * toolText.strong) / 42, 9)
+    expect(anchored.costVsPiFetched).toBeCloseTo(anchored.costVsPi * (1 + anchored.fetchCost / anchored.cost), 9)
+    for (const sum of [byAge, byKind]) {
+      const all = Object.values(sum as Record<string, { all: number }>).reduce((n, one) => n + one.all, 0)
+      expect(all).toBe(toolText.all)
+    }
+    expect(bound).toMatchObject({ missed: null, missedStrong: null, costVsPiFetched: null })
+    expect(report.summary.policies.anchored.missedUses).toEqual(anchored.missedUses)
   })
 
   test('good and bad files of a folder: a line for each, the good ones replayed, the exit code tells', async () => {
@@ -121,6 +133,15 @@ describe('replay', () => {
     const worse = await run('--check', baseline)
     expect(worse.code).toBe(1)
     expect(worse.stderr).toContain('worse: pi-version-2.jsonl: cost relative to Pi')
+    stored.sessions['pi-version-2.jsonl'].costVsPi *= 2
+    stored.sessions['pi-version-2.jsonl'].missedStrong *= 0.9
+    writeFileSync(baseline, JSON.stringify(stored))
+    const blinder = await run('--check', baseline)
+    expect(blinder.code).toBe(1)
+    expect(blinder.stderr).toMatch(/worse: pi-version-2\.jsonl: strong missed uses per 100 calls \d/)
+    delete stored.sessions['pi-version-2.jsonl'].missedStrong
+    writeFileSync(baseline, JSON.stringify(stored))
+    expect((await run('--check', baseline)).code).toBe(0)
     const other = await run('--check', baseline, '--window', '100000')
     expect(other.stderr).toContain('the baseline was measured with')
     expect(other.code).toBe(1)
