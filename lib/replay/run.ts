@@ -43,6 +43,8 @@ export interface ReplayOptions {
   store?: string
   /** What models write of their own accord, as the sessions of one run tell. */
   phrases?: OwnPhrases
+  /** Leave missed uses uncounted, where only costs are wanted. */
+  onlyCosts?: boolean
 }
 
 /** One session, replayed. */
@@ -117,7 +119,7 @@ class Run {
   readonly #files = new Files()
   readonly #entries = new Map<string, Entry>()
   readonly #anchored: Anchored | undefined
-  readonly #meter: Meter
+  readonly #meter: Meter | undefined
   #at = 0
   #again = 0
   /** What the newest answers called, as text. */
@@ -143,7 +145,10 @@ class Run {
       if (policy !== undefined) policies.push(policy)
     }
     const { vocabulary, unitsPerToken } = survey
-    const meter = new Meter({ cwd, unitsPerToken, vocabulary, phrases: options.phrases, calls: cache.calls })
+    const meter =
+      options.onlyCosts === true
+        ? undefined
+        : new Meter({ cwd, unitsPerToken, vocabulary, phrases: options.phrases, calls: cache.calls })
     return new Run(survey, options, setting, cache, policies, meter)
   }
 
@@ -153,7 +158,7 @@ class Run {
     setting: Setting,
     cache: BlockCache,
     policies: Policy[],
-    meter: Meter,
+    meter: Meter | undefined,
   ) {
     this.#survey = survey
     this.#options = options
@@ -175,7 +180,7 @@ class Run {
     const file = this.#files.take(entry, this.#cache.calls)
     for (const { policy } of this.#lanes) await policy.add(entry, file)
     this.#plain.add(entry)
-    this.#meter.message(entry, blocks)
+    this.#meter?.message(entry, blocks)
     if (isSent(message)) this.#bound.add(this.#tokens(blocks), this.#tokens(proseOf(blocks)))
   }
 
@@ -184,12 +189,12 @@ class Run {
     for (const { policy } of this.#lanes) await policy.branch(path)
     this.#plain.branch(path)
     const { compaction } = step
-    this.#meter.branch(step, compaction === undefined ? undefined : textBlock(compaction.summary, 'summary'))
+    this.#meter?.branch(step, compaction === undefined ? undefined : textBlock(compaction.summary, 'summary'))
   }
 
   /** The recorded program compacted; the policies make compactions of their own. */
   compaction({ summary, firstKept }: { summary: string; firstKept: string | undefined }): void {
-    this.#meter.compaction(firstKept, textBlock(summary, 'summary'))
+    this.#meter?.compaction(firstKept, textBlock(summary, 'summary'))
   }
 
   async close(): Promise<void> {
@@ -204,7 +209,7 @@ class Run {
     const versus = (cost: number): number => (piCost === undefined || piCost === 0 ? Number.NaN : cost / piCost)
     for (const { policy, tally } of this.#lanes) {
       const own = tally.figures(policy === this.#anchored ? this.#anchored.answeredReads : 0)
-      figures[policy.name] = this.#complete(own, this.#meter.missed(policy.name), versus)
+      figures[policy.name] = this.#complete(own, this.#meter?.missed(policy.name), versus)
       series[policy.name] = tally.series
       byLabel[policy.name] = tally.byLabel
     }
@@ -259,7 +264,7 @@ class Run {
       for (const need of needs) blocks = (await this.#fetch(lane, need, plain, request.blocks, moment)) ?? blocks
       sent.push({ name: lane.policy.name, blocks, prices: moment.prices })
     }
-    this.#meter.answer(message, sent)
+    this.#meter?.answer(message, sent)
     this.#latest = [...this.#latest, JSON.stringify(callsOf(message))].slice(-ANSWERS_REMEMBERED)
   }
 

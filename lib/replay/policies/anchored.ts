@@ -61,6 +61,7 @@ export function openManager(setting: Setting): Promise<ContextManager> {
     watch: false,
     watchUnmapped: false,
     home: '/',
+    ...setting.manager.open,
   })
 }
 
