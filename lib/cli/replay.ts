@@ -8,11 +8,11 @@ import { JsonWriter } from '../replay/json.ts'
 import type { JsonReport } from '../replay/json.ts'
 import { OwnPhrases } from '../replay/missed/phrases.ts'
 import { openRecording, piSessionFolder, sessionFiles } from '../replay/open.ts'
-import { PageWriter, problemLine } from '../replay/page/report.ts'
+import { leftOutLines, PageWriter, problemLine } from '../replay/page/report.ts'
 import { POLICY_NAMES } from '../replay/policies/policy.ts'
 import type { PolicyName } from '../replay/policies/policy.ts'
 import { ratioPrices } from '../replay/prices.ts'
-import { NotReplayable } from '../replay/recording.ts'
+import { LeftOut, NotReplayable } from '../replay/recording.ts'
 import type { Problem } from '../replay/recording.ts'
 import { replaySession } from '../replay/run.ts'
 import type { ReplayOptions, SessionReport } from '../replay/run.ts'
@@ -24,8 +24,9 @@ import { numberOf, out, Progress, tell, UsageError } from './terminal.ts'
 export const REPLAY_HELP = `pi-context-manager replay [options] FILE|FOLDER...
 
 Shows what the context manager would have sent, cost and saved on recorded sessions, next to other
-policies. Reads session files of Pi (versions 1 to 3) and transcripts of Claude Code; a folder stands
-for every .jsonl file below it. Nothing is sent anywhere, no model is called, no file is changed.
+policies. Reads session files of Pi (versions 1 to 3), transcripts of Claude Code, rollouts of Codex
+and exports of OpenCode, also gzipped; a folder stands for all of them below it. Nothing is sent
+anywhere, no model is called, no file is changed.
 
 What to read
   FILE|FOLDER...        session files, or folders of them
@@ -103,6 +104,7 @@ export async function replay(args: string[]): Promise<number> {
   if (paths.length === 0) throw new UsageError('replay needs a session file, a folder, or --all')
 
   const problems: Problem[] = []
+  const leftOut: JsonReport['leftOut'] = []
   const files = await filesOf(paths, (problem) => problems.push(problem))
   const about = described(options, scale)
   const sums = new Sums()
@@ -115,7 +117,7 @@ export async function replay(args: string[]): Promise<number> {
   try {
     for (const [index, file] of files.entries()) {
       progress.show(index, file)
-      const report = await one(file, options, scale, (part) => progress.show(index + part, file), problems)
+      const report = await one(file, options, scale, (part) => progress.show(index + part, file), problems, leftOut)
       if (report === undefined) continue
       sums.add(report)
       json?.add(report)
@@ -128,12 +130,13 @@ export async function replay(args: string[]): Promise<number> {
   } finally {
     progress.clear()
     const summary = sums.summary()
-    json?.end(summary, problems)
-    page?.end(summary, problems)
+    json?.end(summary, problems, leftOut)
+    page?.end(summary, problems, leftOut)
     if (html !== undefined) closeSync(html)
   }
   const summary = sums.summary()
   if (json === undefined && values.quiet !== true && summary.sessions > 1) out(summaryTable(summary))
+  for (const line of leftOutLines(leftOut)) tell(line)
   for (const problem of problems) tell(problemLine(problem))
   if (values['save-baseline'] !== undefined) {
     writeFileSync(values['save-baseline'], `${JSON.stringify(baselineOf(held, about.text), null, 2)}\n`)
@@ -160,7 +163,7 @@ async function filesOf(paths: readonly string[], report: (problem: Problem) => v
     try {
       const before = files.length
       for await (const file of sessionFiles(path)) files.push(file)
-      if (files.length === before) report({ file: path, message: 'the folder holds no .jsonl file', fatal: true })
+      if (files.length === before) report({ file: path, message: 'the folder holds no session file', fatal: true })
     } catch (error) {
       report({ file: path, message: reason(error), fatal: true })
     }
@@ -187,19 +190,21 @@ async function one(
   scale: Scale,
   progress: (part: number) => void,
   problems: Problem[],
+  leftOut: JsonReport['leftOut'],
 ): Promise<SessionReport | undefined> {
   try {
     const recording = await openRecording(file)
     const found = await survey(recording, (problem) => problems.push(problem))
     if (found.calls === 0) {
-      tell(`${file}: no model call, nothing to replay`)
+      leftOut.push({ file, message: 'no model call, nothing to replay' })
       return undefined
     }
     found.unitsPerToken = scale.unitsPerToken ?? found.unitsPerToken
     found.systemTokens = scale.systemTokens ?? found.systemTokens
     return await replaySession(recording, found, options, (calls) => progress(calls / found.calls))
   } catch (error) {
-    problems.push({ file, message: reason(error), fatal: true })
+    if (error instanceof LeftOut) leftOut.push({ file, message: error.message })
+    else problems.push({ file, message: reason(error), fatal: true })
     return undefined
   }
 }

@@ -1,6 +1,7 @@
 /**
  * Claude Code's transcripts. They are read as if Pi had held the conversation: tools and arguments get Pi's names, so
- * that the engine sees what it would have seen there. Conversations of subagents are separate and are left out.
+ * that the engine sees what it would have seen there. Conversations of subagents are separate; they and lines of kinds
+ * that are no messages are counted and left out.
  */
 import { edited, replacementsOf } from './files.ts'
 import { jsonLines } from './lines.ts'
@@ -20,6 +21,7 @@ import type {
 export class ClaudeCodeRecording implements Recording {
   readonly file: string
   readonly origin: Origin
+  skipped: ReadonlyMap<string, number> = new Map()
 
   constructor(file: string, origin: Origin) {
     this.file = file
@@ -28,6 +30,7 @@ export class ClaudeCodeRecording implements Recording {
 
   async *steps(report: (problem: Problem) => void): AsyncGenerator<Step> {
     const transcript = new Transcript()
+    this.skipped = transcript.skipped
     for await (const { number, value } of jsonLines(this.file, report)) {
       if (value['type'] === 'session' && value['cwd'] !== undefined) {
         const message = 'a session of Pi begins here; the file is replayed up to this line'
@@ -43,7 +46,9 @@ export class ClaudeCodeRecording implements Recording {
 /** Whether a line is one of a conversation in this format. */
 export function isClaudeCodeLine(value: Record<string, unknown>): boolean {
   const type = value['type']
-  return (type === 'user' || type === 'assistant') && typeof value['uuid'] === 'string' && 'message' in value
+  const message = value['message']
+  const isMessage = typeof message === 'object' && message !== null
+  return (type === 'user' || type === 'assistant') && typeof value['uuid'] === 'string' && isMessage
 }
 
 /** What a line of a conversation says about its session. */
@@ -66,7 +71,13 @@ interface OpenAnswer {
   results: Entry[]
 }
 
+/** What lines of subagents' conversations are counted as. */
+export const SUBAGENT_CALLS = 'calls of subagents'
+
 class Transcript {
+  readonly skipped = new Map<string, number>()
+  /** Answers of subagents, which come in several lines. */
+  readonly #subagentAnswers = new Set<unknown>()
   readonly #parents = new Map<string, string | null>()
   /** Lines that belong to a message, by the line's uuid. */
   readonly #keys = new Map<string, string>()
@@ -92,13 +103,27 @@ class Transcript {
       const parent = line['parentUuid'] ?? line['logicalParentUuid']
       this.#parents.set(uuid, typeof parent === 'string' ? parent : null)
     }
-    if (line['isSidechain'] === true || line['isApiErrorMessage'] === true || !isClaudeCodeLine(line)) return
+    if (this.#isSkipped(line)) return
     const before = this.#at
     const at = Date.parse(String(line['timestamp']))
     if (Number.isFinite(at)) this.#at = Math.max(this.#at, at)
     if (line['isCompactSummary'] === true) yield* this.#compaction(line)
     else if (line['type'] === 'assistant') yield* this.#answer(line, before === 0 ? this.#at : before)
     else yield* this.#user(line)
+  }
+
+  #isSkipped(line: Record<string, unknown>): boolean {
+    if (line['isSidechain'] === true) {
+      const id = (line['message'] as { id?: unknown } | undefined)?.id ?? line['uuid']
+      if (line['type'] !== 'assistant' || this.#subagentAnswers.has(id)) return true
+      this.#subagentAnswers.add(id)
+      this.skipped.set(SUBAGENT_CALLS, this.#subagentAnswers.size)
+      return true
+    }
+    if (isClaudeCodeLine(line)) return line['isApiErrorMessage'] === true
+    const type = typeof line['type'] === 'string' ? line['type'] : 'lines without a type'
+    this.skipped.set(type, (this.skipped.get(type) ?? 0) + 1)
+    return true
   }
 
   *end(): Generator<Step> {

@@ -79,9 +79,12 @@ export interface Summarized {
   kept: string | undefined
 }
 
+/** The programs whose recordings are read. */
+export type Format = 'pi' | 'claude-code' | 'codex' | 'opencode'
+
 /** What is known before the first step. */
 export interface Origin {
-  format: 'pi' | 'claude-code'
+  format: Format
   /** Pi's format version; 0 for others. */
   version: number
   /** The recorded session's own ID. */
@@ -104,10 +107,15 @@ export interface Problem {
 /** A file that could not be replayed, with a sentence that says why. */
 export class NotReplayable extends Error {}
 
+/** A file that is left out on purpose, such as the conversation of a subagent, with a sentence that says what it is. */
+export class LeftOut extends NotReplayable {}
+
 /** A session file that has been looked into. */
 export interface Recording {
   readonly file: string
   readonly origin: Origin
+  /** What the file has besides the conversation: lines of other kinds, by their kind. Known once it has been read. */
+  readonly skipped?: ReadonlyMap<string, number>
   /** Reads the file from its start. May be called more than once; nothing is kept between. */
   steps(report: (problem: Problem) => void): AsyncGenerator<Step>
 }

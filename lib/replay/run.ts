@@ -18,7 +18,7 @@ import { Sections } from './policies/sections.ts'
 import { knownPrices, ratioPrices } from './prices.ts'
 import type { Prices } from './prices.ts'
 import { callsOf, isCall, isSent } from './recording.ts'
-import type { BranchStep, Entry, Message, Problem, Recording } from './recording.ts'
+import type { BranchStep, Entry, Format, Message, Problem, Recording } from './recording.ts'
 import { modelOf } from './survey.ts'
 import type { Survey } from './survey.ts'
 import { Bound, Tally } from './tally.ts'
@@ -50,7 +50,9 @@ export interface ReplayOptions {
 /** One session, replayed. */
 export interface SessionReport {
   file: string
-  format: 'pi' | 'claude-code'
+  format: Format
+  /** Lines of the file that are no part of the conversation, by their kind: calls of subagents among them. */
+  skipped: Record<string, number>
   /** Model calls of the recording. */
   calls: number
   models: string[]
@@ -201,7 +203,7 @@ class Run {
     for (const { policy } of this.#lanes) await policy.close?.()
   }
 
-  report({ file, origin }: Recording): SessionReport {
+  report({ file, origin, skipped }: Recording): SessionReport {
     const figures: Partial<Record<PolicyName, Figures>> = {}
     const series: Details['series'] = {}
     const byLabel: Details['byLabel'] = {}
@@ -221,6 +223,7 @@ class Run {
     return {
       file,
       format: origin.format,
+      skipped: Object.fromEntries(skipped ?? []),
       calls: this.#survey.calls,
       models: this.#survey.models,
       charsPerToken: this.#survey.unitsPerToken,

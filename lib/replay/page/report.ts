@@ -1,4 +1,5 @@
 /** The report for people: one page that needs nothing else, written piece by piece. */
+import type { JsonReport } from '../json.ts'
 import { POLICY_NAMES } from '../policies/policy.ts'
 import type { PolicyName } from '../policies/policy.ts'
 import type { Problem } from '../recording.ts'
@@ -45,11 +46,22 @@ export class PageWriter {
   }
 
   /** The sums over all sessions, and what could not be read. */
-  end(summary: Summary, problems: readonly Problem[]): void {
+  end(summary: Summary, problems: readonly Problem[], leftOut: JsonReport['leftOut']): void {
+    const left = leftOutLines(leftOut).map((line) => `<li>${escape(line)}</li>`).join('')
     const list = problems.map((one) => `<li>${escape(problemLine(one))}</li>`).join('')
     const problem = list === '' ? '' : `<h3>Not everything could be read</h3><ul>${list}</ul>`
-    this.#write(`<section class="all">${overview(summary)}${problem}</section>\n</main></body></html>\n`)
+    this.#write(`<section class="all">${overview(summary)}${problem}${left === '' ? '' : `<h3>Left out</h3><ul>${left}</ul>`}</section>\n</main></body></html>\n`)
   }
+}
+
+/** More files than that are left out with one line that counts them. */
+const MAX_LEFT_OUT = 5
+
+/** What was left out on purpose, as lines for people. */
+export function leftOutLines(files: JsonReport['leftOut']): string[] {
+  const lines = files.slice(0, MAX_LEFT_OUT).map(({ file, message }) => `left out: ${file}: ${message}`)
+  const more = files.length - MAX_LEFT_OUT
+  return more > 0 ? [...lines, `left out: ${more} more such files (all of them in --json)`] : lines
 }
 
 /** A problem as a line for people. */
