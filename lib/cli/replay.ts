@@ -1,5 +1,5 @@
 /** The command `replay`. */
-import { closeSync, existsSync, openSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, openSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { baselineOf, compare, readBaseline } from '../replay/baseline.ts'
 import { CACHES } from '../replay/cache.ts'
@@ -18,8 +18,9 @@ import { replaySession } from '../replay/run.ts'
 import type { ReplayOptions, SessionReport } from '../replay/run.ts'
 import { Sums } from '../replay/summary.ts'
 import { survey } from '../replay/survey.ts'
-import { sessionTable, summaryTable } from '../replay/table.ts'
-import { numberOf, out, Progress, tell, UsageError } from './terminal.ts'
+import { COLOURS, PLAIN, rowOf, sessionsTable, sessionTable, summaryTable, verdictLines } from '../replay/table.ts'
+import type { Row } from '../replay/table.ts'
+import { numberOf, out, Progress, showsColours, tell, UsageError } from './terminal.ts'
 
 export const REPLAY_HELP = `pi-context-manager replay [options] FILE|FOLDER...
 
@@ -33,9 +34,9 @@ What to read
   --all                 Pi's own session folder
 
 What to compare
-  --policies NAMES      of append,pi,mask,clear,sections,anchored,bound (default: all). "anchored" is
-                        this context manager, "pi" is Pi alone, "bound" what nothing can be below.
-                        "sections" is slow on long sessions.
+  --policies NAMES      of append,pi,mask,clear,sections,anchored,bound, or all (default: pi,anchored).
+                        "anchored" is this context manager, "pi" is Pi alone, "bound" the lowest cost
+                        that a policy can reach. "sections" is slow on long sessions.
 
 What to show
   --json                the report as JSON on standard output, instead of tables
@@ -111,21 +112,29 @@ export async function replay(args: string[]): Promise<number> {
   const held: Pick<SessionReport, 'file' | 'policies'>[] = []
   const json = values.json === true ? new JsonWriter((text) => process.stdout.write(text), about.json) : undefined
   const html = values.html === undefined ? undefined : openSync(values.html, 'w')
-  const page = html === undefined ? undefined : new PageWriter((text) => writeSync(html, text), about.text)
-  const progress = new Progress(files.length)
-  if (files.length > 1) options.phrases = await phrasesOf(files)
+  const page =
+    html === undefined
+      ? undefined
+      : new PageWriter((text) => writeSync(html, text), about.text, files.length)
+  const work = new Work(files)
+  const progress = new Progress()
+  const rows: Row[] = []
+  let single: SessionReport | undefined
+  if (files.length > 1) options.phrases = await phrasesOf(files, (index) => progress.show(work.learned(index), 'learning'))
   try {
     for (const [index, file] of files.entries()) {
-      progress.show(index, file)
-      const report = await one(file, options, scale, (part) => progress.show(index + part, file), problems, leftOut)
+      const show = (part: number): void => progress.show(work.replayed(index, part), file)
+      show(0)
+      const report = await one(file, options, scale, show, problems, leftOut)
       if (report === undefined) continue
       sums.add(report)
+      single = sums.sessions === 1 ? report : undefined
+      const row = rowOf(report)
+      if (row !== undefined) rows.push(row)
       json?.add(report)
       page?.add(report)
       if (baseline !== undefined || values['save-baseline'] !== undefined)
         held.push({ file, policies: report.policies })
-      progress.clear()
-      if (json === undefined && values.quiet !== true) out(`${sessionTable(report)}\n`)
     }
   } finally {
     progress.clear()
@@ -135,7 +144,16 @@ export async function replay(args: string[]): Promise<number> {
     if (html !== undefined) closeSync(html)
   }
   const summary = sums.summary()
-  if (json === undefined && values.quiet !== true && summary.sessions > 1) out(summaryTable(summary))
+  if (json === undefined && values.quiet !== true && summary.sessions > 0) {
+    const paint = showsColours(process.stdout) ? COLOURS : PLAIN
+    if (single !== undefined) out(`${sessionTable(single, paint)}\n`)
+    else {
+      if (rows.length > 0) out(`${sessionsTable(rows, paint)}\n`)
+      out(`${summaryTable(summary, paint)}\n`)
+    }
+    const verdict = verdictLines(summary, paint)
+    if (verdict !== undefined) out(verdict)
+  }
   for (const line of leftOutLines(leftOut)) tell(line)
   for (const problem of problems) tell(problemLine(problem))
   if (values['save-baseline'] !== undefined) {
@@ -171,10 +189,43 @@ async function filesOf(paths: readonly string[], report: (problem: Problem) => v
   return files
 }
 
+/** The part of the work that learning takes, before the replay. */
+const LEARNING = 0.15
+
+/** How much of all the work is done, by the files' sizes. */
+class Work {
+  /** Bytes before each file, and all. */
+  readonly #before: number[]
+  readonly #all: number
+
+  constructor(files: readonly string[]) {
+    let sum = 0
+    this.#before = files.map((file) => {
+      const before = sum
+      sum += statSync(file, { throwIfNoEntry: false })?.size ?? 0
+      return before
+    })
+    this.#before.push(sum)
+    this.#all = Math.max(1, sum)
+  }
+
+  /** Files before this one have been learned from. */
+  learned(index: number): number {
+    return (LEARNING * (this.#before[index] as number)) / this.#all
+  }
+
+  /** Files before this one have been replayed, and a part of it. */
+  replayed(index: number, part: number): number {
+    const [before, after] = [this.#before[index] as number, this.#before[index + 1] as number]
+    return LEARNING + ((1 - LEARNING) * (before + part * (after - before))) / this.#all
+  }
+}
+
 /** What models write of their own accord, as all these files together tell. */
-async function phrasesOf(files: readonly string[]): Promise<OwnPhrases> {
+async function phrasesOf(files: readonly string[], progress: (index: number) => void): Promise<OwnPhrases> {
   const phrases = new OwnPhrases()
-  for (const file of files) {
+  for (const [index, file] of files.entries()) {
+    progress(index)
     try {
       await phrases.learn(await openRecording(file))
     } catch {
@@ -241,7 +292,8 @@ function optionsOf(values: Values): ReplayOptions {
 const OVERHEAD_TOKENS = 600
 
 function policiesOf(text: string | undefined): PolicyName[] {
-  if (text === undefined) return [...POLICY_NAMES]
+  if (text === undefined) return ['pi', 'anchored']
+  if (text === 'all') return [...POLICY_NAMES]
   const names = text.split(',').map((name) => name.trim())
   const wrong = names.filter((name) => !(POLICY_NAMES as readonly string[]).includes(name))
   if (wrong.length > 0) throw new UsageError(`there is no policy "${wrong[0]}"; known are ${POLICY_NAMES.join(', ')}`)
@@ -290,9 +342,10 @@ function described(
     prices === undefined
       ? undefined
       : { read: prices.cacheRead / prices.input, write: prices.cacheWrite / prices.input }
-  const rules = [cache.name, cache.lookback, cache.minimum, cache.granularity, cache.lifetimeMs / 1000]
-    .map((part) => part ?? '-')
-    .join('/')
+  const reach = cache.lookback === undefined ? 'any common prefix' : `${cache.lookback} blocks before a breakpoint`
+  const least = cache.minimum === 0 ? '' : `, ${cache.minimum} tokens at least`
+  const steps = cache.granularity === 1 ? '' : `, steps of ${cache.granularity} tokens`
+  const rules = `${cache.name} (${reach}${least}${steps}, kept ${cache.lifetimeMs / 1000} s)`
   const money = ratio === undefined ? "the models' own prices" : `cached ${ratio.read}, written ${ratio.write}`
   const size =
     unitsPerToken === undefined ? 'tokens by the sessions’ own usage' : `${unitsPerToken} characters a token`
@@ -306,6 +359,6 @@ function described(
       charsPerToken: unitsPerToken ?? 'fitted',
       systemTokens: systemTokens ?? 'fitted',
     },
-    text: `cache ${rules}, ${money}, ${size}${system}, context window ${window}, ${own}`,
+    text: `prompt cache ${rules}, ${money}, ${size}${system}, context window of ${window} tokens, ${own}`,
   }
 }

@@ -50,6 +50,11 @@ export interface ReplayOptions {
 /** One session, replayed. */
 export interface SessionReport {
   file: string
+  /** The agent's working directory. */
+  cwd: string
+  /** When the first and the last message came, in milliseconds since the epoch; absent where nobody noted it. */
+  from?: number
+  to?: number
   format: Format
   /** Lines of the file that are no part of the conversation, by their kind: calls of subagents among them. */
   skipped: Record<string, number>
@@ -123,6 +128,7 @@ class Run {
   readonly #anchored: Anchored | undefined
   readonly #meter: Meter | undefined
   #at = 0
+  #from = 0
   #again = 0
   /** What the newest answers called, as text. */
   #latest: string[] = []
@@ -176,6 +182,7 @@ class Run {
   async message(entry: Entry): Promise<void> {
     const { message } = entry
     this.#at = Math.max(this.#at, entry.at)
+    if (this.#from === 0) this.#from = this.#at
     this.#entries.set(entry.key, entry)
     if (isCall(message)) await this.#call(message)
     const blocks = this.#cache.of(entry)
@@ -222,6 +229,8 @@ class Run {
     }
     return {
       file,
+      cwd: origin.cwd,
+      ...(this.#at > 0 && { from: this.#from, to: this.#at }),
       format: origin.format,
       skipped: Object.fromEntries(skipped ?? []),
       calls: this.#survey.calls,

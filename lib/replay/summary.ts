@@ -11,6 +11,9 @@ export interface Summary {
   sessions: number
   calls: number
   unit: SessionReport['unit']
+  /** When the first and the last message of all sessions came, in milliseconds since the epoch. */
+  from?: number
+  to?: number
   policies: Partial<Record<PolicyName, Figures>>
   /** Per policy the largest `costVsPi` of any one session. */
   worst: Partial<Record<PolicyName, number>>
@@ -20,14 +23,26 @@ export interface Summary {
 export class Sums {
   #sessions = 0
   #calls = 0
+  #from: number | undefined
+  #to: number | undefined
   #unit: SessionReport['unit'] | undefined
   readonly #policies = new Map<PolicyName, Sum>()
+
+  /** How many were taken in. */
+  get sessions(): number {
+    return this.#sessions
+  }
 
   /** Takes in a session. */
   add(report: SessionReport): void {
     this.#sessions += 1
     this.#calls += report.calls
     this.#unit = this.#unit === undefined || this.#unit === report.unit ? report.unit : 'input tokens'
+    const { from, to } = report
+    if (from !== undefined && to !== undefined) {
+      this.#from = Math.min(this.#from ?? from, from)
+      this.#to = Math.max(this.#to ?? to, to)
+    }
     const piCost = report.policies.pi?.cost ?? 0
     for (const name of POLICY_NAMES) {
       const one = report.policies[name]
@@ -68,7 +83,8 @@ export class Sums {
       }
       worst[name] = most
     }
-    return { sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', policies, worst }
+    const period = this.#from === undefined || this.#to === undefined ? {} : { from: this.#from, to: this.#to }
+    return { sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', ...period, policies, worst }
   }
 }
 
