@@ -41,7 +41,8 @@ if (from < 0 || to < 0) throw new Error('docs/economics.md has lost its markers'
 writeFileSync(page, `${old.slice(0, from + BEGIN.length)}\n\n${text}\n\n${old.slice(to)}`)
 
 function replay(path, ...options) {
-  const args = [program, 'replay', path, '--json', ...options.map(String)]
+  const policies = options.includes('--policies') ? [] : ['--policies', 'all']
+  const args = [program, 'replay', path, '--json', ...policies, ...options.map(String)]
   return JSON.parse(
     execFileSync(process.execPath, args, {
       encoding: 'utf8',

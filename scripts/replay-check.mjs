@@ -1,10 +1,12 @@
 /**
- * The replay's gate: no figure may be worse than its baseline. Replays the sessions in fixtures/sessions and, where
- * they are present, the larger ones in ../shared/sessions, which are not part of this repository. Needs the build.
+ * The replay's gate: no figure may be worse than its baseline, neither what a session costs nor what is hidden from the
+ * model. Replays the sessions in fixtures/sessions and, where they are present, the larger ones directly in
+ * ../shared/sessions, which are not part of this repository. Needs the build.
  * With `--save` it writes the baselines instead.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const path = (relative) => fileURLToPath(new URL(`../${relative}`, import.meta.url))
@@ -18,7 +20,9 @@ const sets = [
 for (const { sessions, baseline } of sets) {
   if (!existsSync(sessions)) continue
   const gate = save ? ['--save-baseline', baseline] : ['--check', baseline]
-  const args = [path('dist/cli/main.js'), 'replay', sessions, '--policies', 'pi,anchored', '--quiet', ...gate]
+  const names = readdirSync(sessions).filter((name) => name.endsWith('.jsonl'))
+  const files = names.sort().map((name) => join(sessions, name))
+  const args = [path('dist/cli/main.js'), 'replay', ...files, '--policies', 'pi,anchored', '--quiet', ...gate]
   const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
   if (status !== 0) process.exitCode = status ?? 1
 }

@@ -49,7 +49,7 @@ describe('help and wrong use', () => {
 
 describe('replay', () => {
   test('the JSON has every policy, and nothing else is printed', async () => {
-    const { code, stdout, stderr } = await cli(['replay', '--json', fixture('pi-version-3.jsonl')])
+    const { code, stdout, stderr } = await cli(['replay', '--json', '--policies', 'all', fixture('pi-version-3.jsonl')])
     expect([code, stderr]).toEqual([0, ''])
     const report = JSON.parse(stdout)
     expect(report).toMatchObject({ version: 1, problems: [], summary: { sessions: 1, calls: 42, unit: 'USD' } })
@@ -62,6 +62,18 @@ describe('replay', () => {
         expect((figures as Record<string, unknown>)[field], field).toEqual(expect.any(Number))
       }
     }
+    const { pi, anchored, bound } = session.policies
+    expect(pi).toMatchObject({ missed: 0, missedStrong: 0, fetchCost: 0, costVsPiFetched: 1 })
+    const { toolText, byAge, byKind } = anchored.missedUses
+    expect(anchored.missed).toBeCloseTo((100 * toolText.all) / 42, 9)
+    expect(anchored.missedStrong).toBeCloseTo((100 * toolText.strong) / 42, 9)
+    expect(anchored.costVsPiFetched).toBeCloseTo(anchored.costVsPi * (1 + anchored.fetchCost / anchored.cost), 9)
+    for (const sum of [byAge, byKind]) {
+      const all = Object.values(sum as Record<string, { all: number }>).reduce((n, one) => n + one.all, 0)
+      expect(all).toBe(toolText.all)
+    }
+    expect(bound).toMatchObject({ missed: null, missedStrong: null, costVsPiFetched: null })
+    expect(report.summary.policies.anchored.missedUses).toEqual(anchored.missedUses)
   })
 
   test('good and bad files of a folder: a line for each, the good ones replayed, the exit code tells', async () => {
@@ -89,7 +101,7 @@ describe('replay', () => {
       expect.stringMatching(/missing\.jsonl: there is no such file/),
       expect.stringMatching(/other\.jsonl: neither/),
     ])
-    expect(stdout).toMatch(/good\.jsonl[\s\S]*all 2 sessions/)
+    expect(stdout).toMatch(/good [\s\S]*all 2 sessions[\s\S]*\nYou would have paid \$/)
     const html = readFileSync(page, 'utf8')
     expect(html).toContain('Not everything could be read')
     expect(html).toContain('neither a session of Pi')
@@ -100,7 +112,7 @@ describe('replay', () => {
     const evil = join(folder, '<img src=x onerror=alert(1)>.jsonl')
     copyFileSync(fixture('pi-version-3.jsonl'), evil)
     const page = join(folder, 'report.html')
-    await cli(['replay', evil, '--quiet', '--html', page])
+    await cli(['replay', evil, '--quiet', '--policies', 'all', '--html', page])
     const html = readFileSync(page, 'utf8')
     expect(/<(img|script|link|iframe|object)|href=|url\(|@import/.exec(html)?.[0]).toBeUndefined()
     expect(html.match(/<svg /g)).toHaveLength(4)
@@ -121,6 +133,15 @@ describe('replay', () => {
     const worse = await run('--check', baseline)
     expect(worse.code).toBe(1)
     expect(worse.stderr).toContain('worse: pi-version-2.jsonl: cost relative to Pi')
+    stored.sessions['pi-version-2.jsonl'].costVsPi *= 2
+    stored.sessions['pi-version-2.jsonl'].missedStrong *= 0.9
+    writeFileSync(baseline, JSON.stringify(stored))
+    const blinder = await run('--check', baseline)
+    expect(blinder.code).toBe(1)
+    expect(blinder.stderr).toMatch(/worse: pi-version-2\.jsonl: strong missed uses per 100 calls \d/)
+    delete stored.sessions['pi-version-2.jsonl'].missedStrong
+    writeFileSync(baseline, JSON.stringify(stored))
+    expect((await run('--check', baseline)).code).toBe(0)
     const other = await run('--check', baseline, '--window', '100000')
     expect(other.stderr).toContain('the baseline was measured with')
     expect(other.code).toBe(1)

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Block } from '../../lib/replay/blocks.ts'
+import { noUses } from '../../lib/replay/missed/uses.ts'
 import { openRecording } from '../../lib/replay/open.ts'
 import { Anchored } from '../../lib/replay/policies/anchored.ts'
 import { BlockCache } from '../../lib/replay/policies/block-cache.ts'
@@ -100,6 +101,28 @@ test('pi compacts 16,384 tokens below the window, keeps about 20,000, and pays f
   expect(compacted).toBe(2)
 })
 
+test('pi keeps its compaction on the branch that it was made on, and only there', () => {
+  const pi = new Pi(setting({ window: 60_000 }), new BlockCache())
+  const all = turns(20, 16_000)
+  const compactions: number[] = []
+  for (const [index, entry] of all.entries()) {
+    pi.add(entry)
+    if (entry.message.role === 'toolResult' && pi.request(MOMENT).compaction !== undefined) compactions.push(index)
+  }
+  const first = compactions[0] as number
+  expect(compactions.length).toBeGreaterThan(1)
+  const after = all.slice(0, first + 4)
+  pi.branch(after)
+  const request = pi.request(MOMENT)
+  expect(request.compaction).toBeUndefined()
+  expect(request.blocks[1]?.label).toBe('summary')
+  expect(request.blocks.map((block) => block.key)).not.toContain('u0')
+  expect(request.blocks.at(-1)?.key).toBe(after.at(-1)?.key)
+  pi.branch(all.slice(0, first - 4))
+  const before = pi.request(MOMENT)
+  expect(before.blocks.map((block) => block.key).slice(0, 2)).toEqual([undefined, 'u0'])
+})
+
 test('a branch takes back what came after it', () => {
   const append = new Append(setting(), new BlockCache())
   const entries = turns(3, 100)
@@ -128,6 +151,56 @@ describe('anchored', () => {
       await policy.close()
     }
     expect(rolls).toBeGreaterThan(0)
+  })
+
+  test('the tools count from a roll on, once they cost little beside the rest', async () => {
+    const policy = await Anchored.open(setting({ unitsPerToken: 3 }), new BlockCache())
+    const systems: number[] = []
+    let firstRoll: number | undefined
+    try {
+      for (const entry of turns(160, 3000)) {
+        if (entry.message.role === 'assistant') {
+          // A pause after which the whole prompt must be written anew.
+          const at = entry.at * 1000 + (entry.at < 150 ? 0 : 600_000)
+          const { blocks, rolls } = await policy.request({ ...MOMENT, at })
+          systems.push(blocks[0]?.units as number)
+          if (firstRoll === undefined && (rolls?.length ?? 0) > 0) firstRoll = systems.length - 1
+        }
+        await policy.add(entry, undefined)
+      }
+    } finally {
+      await policy.close()
+    }
+    const came = systems.indexOf(1600 * 3)
+    expect(new Set(systems.slice(0, came))).toEqual(new Set([1000 * 3]))
+    expect(new Set(systems.slice(came))).toEqual(new Set([1600 * 3]))
+    expect(firstRoll).toBeGreaterThan(0)
+    expect(came).toBeGreaterThan(firstRoll as number)
+    expect(came).toBe(150)
+  })
+
+  test('a compaction holds after a step back behind it', async () => {
+    const policy = await Anchored.open(setting({ unitsPerToken: 1, window: 40_000 }), new BlockCache())
+    const all = turns(24, 1500).map((entry) =>
+      entry.message.role === 'user' ? { ...entry, message: { role: 'user', content: 'y'.repeat(3000) } } : entry,
+    )
+    const compactions: number[] = []
+    try {
+      for (const [index, entry] of all.entries()) {
+        if (entry.message.role === 'assistant' && (await policy.request(MOMENT)).compaction !== undefined)
+          compactions.push(index)
+        await policy.add(entry, undefined)
+      }
+      const at = compactions.at(-1) as number
+      await policy.branch(all.slice(0, at + 5))
+      const { blocks, compaction } = await policy.request(MOMENT)
+      expect(compaction).toBeUndefined()
+      expect(blocks[1]?.label).toBe('summary')
+      await policy.branch(all.slice(0, (compactions[0] as number) - 3))
+      expect((await policy.request(MOMENT)).blocks[1]?.key).toBe('u0')
+    } finally {
+      await policy.close()
+    }
   })
 
   test('each result is shown whole under its header, as an excerpt, or as its reference', async () => {
@@ -176,11 +249,13 @@ describe('side by side', () => {
       expect(done.at(-1)).toBe(report.calls)
       const { append, pi, sections, anchored, bound } = report.policies
       expect(pi).toEqual(append)
+      expect(pi?.missedUses).toEqual(noUses())
       expect(anchored?.costVsPi).toBeLessThan(0.9)
       expect(sections?.costVsPi).toBeGreaterThan(2)
       expect(bound?.cost).toBeLessThan(anchored?.cost as number)
-      for (const figures of Object.values(report.policies)) {
-        expect(Object.values(figures).every(Number.isFinite), JSON.stringify(figures)).toBe(true)
+      for (const { missedUses, ...figures } of Object.values(report.policies)) {
+        if (missedUses === undefined) expect(figures).toEqual(bound)
+        else expect(Object.values(figures).every(Number.isFinite), JSON.stringify(figures)).toBe(true)
         expect(figures.cacheHit).toBeLessThan(1)
       }
       for (const series of Object.values(report.details.series)) {

@@ -1,39 +1,42 @@
 /** The command `replay`. */
-import { closeSync, existsSync, openSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, openSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { baselineOf, compare, readBaseline } from '../replay/baseline.ts'
 import { CACHES } from '../replay/cache.ts'
 import type { CacheRules } from '../replay/cache.ts'
 import { JsonWriter } from '../replay/json.ts'
 import type { JsonReport } from '../replay/json.ts'
+import { OwnPhrases } from '../replay/missed/phrases.ts'
 import { openRecording, piSessionFolder, sessionFiles } from '../replay/open.ts'
-import { PageWriter, problemLine } from '../replay/page/report.ts'
+import { leftOutLines, PageWriter, problemLine } from '../replay/page/report.ts'
 import { POLICY_NAMES } from '../replay/policies/policy.ts'
 import type { PolicyName } from '../replay/policies/policy.ts'
 import { ratioPrices } from '../replay/prices.ts'
-import { NotReplayable } from '../replay/recording.ts'
+import { LeftOut, NotReplayable } from '../replay/recording.ts'
 import type { Problem } from '../replay/recording.ts'
 import { replaySession } from '../replay/run.ts'
 import type { ReplayOptions, SessionReport } from '../replay/run.ts'
 import { Sums } from '../replay/summary.ts'
 import { survey } from '../replay/survey.ts'
-import { sessionTable, summaryTable } from '../replay/table.ts'
-import { numberOf, out, Progress, tell, UsageError } from './terminal.ts'
+import { COLOURS, PLAIN, rowOf, sessionsTable, sessionTable, summaryTable, verdictLines } from '../replay/table.ts'
+import type { Row } from '../replay/table.ts'
+import { numberOf, out, Progress, showsColours, tell, UsageError } from './terminal.ts'
 
 export const REPLAY_HELP = `pi-context-manager replay [options] FILE|FOLDER...
 
 Shows what the context manager would have sent, cost and saved on recorded sessions, next to other
-policies. Reads session files of Pi (versions 1 to 3) and transcripts of Claude Code; a folder stands
-for every .jsonl file below it. Nothing is sent anywhere, no model is called, no file is changed.
+policies. Reads session files of Pi (versions 1 to 3), transcripts of Claude Code, rollouts of Codex
+and exports of OpenCode, also gzipped; a folder stands for all of them below it. Nothing is sent
+anywhere, no model is called, no file is changed.
 
 What to read
   FILE|FOLDER...        session files, or folders of them
   --all                 Pi's own session folder
 
 What to compare
-  --policies NAMES      of append,pi,mask,clear,sections,anchored,bound (default: all). "anchored" is
-                        this context manager, "pi" is Pi alone, "bound" what nothing can be below.
-                        "sections" is slow on long sessions.
+  --policies NAMES      of append,pi,mask,clear,sections,anchored,bound, or all (default: pi,anchored).
+                        "anchored" is this context manager, "pi" is Pi alone, "bound" the lowest cost
+                        that a policy can reach. "sections" is slow on long sessions.
 
 What to show
   --json                the report as JSON on standard output, instead of tables
@@ -102,36 +105,56 @@ export async function replay(args: string[]): Promise<number> {
   if (paths.length === 0) throw new UsageError('replay needs a session file, a folder, or --all')
 
   const problems: Problem[] = []
+  const leftOut: JsonReport['leftOut'] = []
   const files = await filesOf(paths, (problem) => problems.push(problem))
   const about = described(options, scale)
   const sums = new Sums()
   const held: Pick<SessionReport, 'file' | 'policies'>[] = []
   const json = values.json === true ? new JsonWriter((text) => process.stdout.write(text), about.json) : undefined
   const html = values.html === undefined ? undefined : openSync(values.html, 'w')
-  const page = html === undefined ? undefined : new PageWriter((text) => writeSync(html, text), about.text)
-  const progress = new Progress(files.length)
+  const page =
+    html === undefined
+      ? undefined
+      : new PageWriter((text) => writeSync(html, text), about.text, files.length)
+  const work = new Work(files)
+  const progress = new Progress()
+  const rows: Row[] = []
+  let single: SessionReport | undefined
+  if (files.length > 1) options.phrases = await phrasesOf(files, (index) => progress.show(work.learned(index), 'learning'))
   try {
     for (const [index, file] of files.entries()) {
-      progress.show(index, file)
-      const report = await one(file, options, scale, (part) => progress.show(index + part, file), problems)
+      const show = (part: number): void => progress.show(work.replayed(index, part), file)
+      show(0)
+      const report = await one(file, options, scale, show, problems, leftOut)
       if (report === undefined) continue
       sums.add(report)
+      single = sums.sessions === 1 ? report : undefined
+      const row = rowOf(report)
+      if (row !== undefined) rows.push(row)
       json?.add(report)
       page?.add(report)
       if (baseline !== undefined || values['save-baseline'] !== undefined)
         held.push({ file, policies: report.policies })
-      progress.clear()
-      if (json === undefined && values.quiet !== true) out(`${sessionTable(report)}\n`)
     }
   } finally {
     progress.clear()
     const summary = sums.summary()
-    json?.end(summary, problems)
-    page?.end(summary, problems)
+    json?.end(summary, problems, leftOut)
+    page?.end(summary, problems, leftOut)
     if (html !== undefined) closeSync(html)
   }
   const summary = sums.summary()
-  if (json === undefined && values.quiet !== true && summary.sessions > 1) out(summaryTable(summary))
+  if (json === undefined && values.quiet !== true && summary.sessions > 0) {
+    const paint = showsColours(process.stdout) ? COLOURS : PLAIN
+    if (single !== undefined) out(`${sessionTable(single, paint)}\n`)
+    else {
+      if (rows.length > 0) out(`${sessionsTable(rows, paint)}\n`)
+      out(`${summaryTable(summary, paint)}\n`)
+    }
+    const verdict = verdictLines(summary, paint)
+    if (verdict !== undefined) out(verdict)
+  }
+  for (const line of leftOutLines(leftOut)) tell(line)
   for (const problem of problems) tell(problemLine(problem))
   if (values['save-baseline'] !== undefined) {
     writeFileSync(values['save-baseline'], `${JSON.stringify(baselineOf(held, about.text), null, 2)}\n`)
@@ -158,12 +181,58 @@ async function filesOf(paths: readonly string[], report: (problem: Problem) => v
     try {
       const before = files.length
       for await (const file of sessionFiles(path)) files.push(file)
-      if (files.length === before) report({ file: path, message: 'the folder holds no .jsonl file', fatal: true })
+      if (files.length === before) report({ file: path, message: 'the folder holds no session file', fatal: true })
     } catch (error) {
       report({ file: path, message: reason(error), fatal: true })
     }
   }
   return files
+}
+
+/** The part of the work that learning takes, before the replay. */
+const LEARNING = 0.15
+
+/** How much of all the work is done, by the files' sizes. */
+class Work {
+  /** Bytes before each file, and all. */
+  readonly #before: number[]
+  readonly #all: number
+
+  constructor(files: readonly string[]) {
+    let sum = 0
+    this.#before = files.map((file) => {
+      const before = sum
+      sum += statSync(file, { throwIfNoEntry: false })?.size ?? 0
+      return before
+    })
+    this.#before.push(sum)
+    this.#all = Math.max(1, sum)
+  }
+
+  /** Files before this one have been learned from. */
+  learned(index: number): number {
+    return (LEARNING * (this.#before[index] as number)) / this.#all
+  }
+
+  /** Files before this one have been replayed, and a part of it. */
+  replayed(index: number, part: number): number {
+    const [before, after] = [this.#before[index] as number, this.#before[index + 1] as number]
+    return LEARNING + ((1 - LEARNING) * (before + part * (after - before))) / this.#all
+  }
+}
+
+/** What models write of their own accord, as all these files together tell. */
+async function phrasesOf(files: readonly string[], progress: (index: number) => void): Promise<OwnPhrases> {
+  const phrases = new OwnPhrases()
+  for (const [index, file] of files.entries()) {
+    progress(index)
+    try {
+      await phrases.learn(await openRecording(file))
+    } catch {
+      // Whatever is wrong with a file is told when it is replayed.
+    }
+  }
+  return phrases
 }
 
 async function one(
@@ -172,19 +241,21 @@ async function one(
   scale: Scale,
   progress: (part: number) => void,
   problems: Problem[],
+  leftOut: JsonReport['leftOut'],
 ): Promise<SessionReport | undefined> {
   try {
     const recording = await openRecording(file)
     const found = await survey(recording, (problem) => problems.push(problem))
     if (found.calls === 0) {
-      tell(`${file}: no model call, nothing to replay`)
+      leftOut.push({ file, message: 'no model call, nothing to replay' })
       return undefined
     }
     found.unitsPerToken = scale.unitsPerToken ?? found.unitsPerToken
     found.systemTokens = scale.systemTokens ?? found.systemTokens
     return await replaySession(recording, found, options, (calls) => progress(calls / found.calls))
   } catch (error) {
-    problems.push({ file, message: reason(error), fatal: true })
+    if (error instanceof LeftOut) leftOut.push({ file, message: error.message })
+    else problems.push({ file, message: reason(error), fatal: true })
     return undefined
   }
 }
@@ -221,7 +292,8 @@ function optionsOf(values: Values): ReplayOptions {
 const OVERHEAD_TOKENS = 600
 
 function policiesOf(text: string | undefined): PolicyName[] {
-  if (text === undefined) return [...POLICY_NAMES]
+  if (text === undefined) return ['pi', 'anchored']
+  if (text === 'all') return [...POLICY_NAMES]
   const names = text.split(',').map((name) => name.trim())
   const wrong = names.filter((name) => !(POLICY_NAMES as readonly string[]).includes(name))
   if (wrong.length > 0) throw new UsageError(`there is no policy "${wrong[0]}"; known are ${POLICY_NAMES.join(', ')}`)
@@ -270,9 +342,10 @@ function described(
     prices === undefined
       ? undefined
       : { read: prices.cacheRead / prices.input, write: prices.cacheWrite / prices.input }
-  const rules = [cache.name, cache.lookback, cache.minimum, cache.granularity, cache.lifetimeMs / 1000]
-    .map((part) => part ?? '-')
-    .join('/')
+  const reach = cache.lookback === undefined ? 'any common prefix' : `${cache.lookback} blocks before a breakpoint`
+  const least = cache.minimum === 0 ? '' : `, ${cache.minimum} tokens at least`
+  const steps = cache.granularity === 1 ? '' : `, steps of ${cache.granularity} tokens`
+  const rules = `${cache.name} (${reach}${least}${steps}, kept ${cache.lifetimeMs / 1000} s)`
   const money = ratio === undefined ? "the models' own prices" : `cached ${ratio.read}, written ${ratio.write}`
   const size =
     unitsPerToken === undefined ? 'tokens by the sessions’ own usage' : `${unitsPerToken} characters a token`
@@ -286,6 +359,6 @@ function described(
       charsPerToken: unitsPerToken ?? 'fitted',
       systemTokens: systemTokens ?? 'fitted',
     },
-    text: `cache ${rules}, ${money}, ${size}${system}, context window ${window}, ${own}`,
+    text: `prompt cache ${rules}, ${money}, ${size}${system}, context window of ${window} tokens, ${own}`,
   }
 }

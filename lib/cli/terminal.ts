@@ -13,35 +13,44 @@ export function tell(line: string): void {
   process.stderr.write(`${line}\n`)
 }
 
-/** A bar on the last line of a terminal; nothing where standard error is none. */
+/** Whether a stream shows colours: a terminal, unless the user wants none. */
+export function showsColours(stream: { isTTY?: boolean }): boolean {
+  return stream.isTTY === true && (process.env['NO_COLOR'] ?? '') === '' && process.env['TERM'] !== 'dumb'
+}
+
+/** Before so many milliseconds nothing is known about the time that is left. */
+const LEARNING_MS = 2000
+
+/** A bar on the last line of a terminal, with the time that is left; nothing where standard error is none. */
 export class Progress {
-  readonly #total: number
   readonly #live = process.stderr.isTTY === true
+  readonly #started = Date.now()
   #drawn = 0
 
-  /** `total` is the number of steps. */
-  constructor(total: number) {
-    this.#total = total
-  }
-
-  /** Shows `done` steps, with fractions, and what is being worked on. */
-  show(done: number, text: string): void {
+  /** Shows which part of all the work is done, from 0 to 1, and what is being worked on. */
+  show(part: number, text: string): void {
     const now = Date.now()
     if (!this.#live || now - this.#drawn < 80) return
     this.#drawn = now
     const width = 24
-    const full = Math.min(width, Math.floor((width * done) / Math.max(1, this.#total)))
-    const room = Math.max(10, (process.stderr.columns ?? 80) - width - 16)
+    const full = Math.min(width, Math.floor(width * part))
+    const words = `${Math.floor(100 * part)} %${timeLeft(now - this.#started, part)}`
+    const room = Math.max(10, (process.stderr.columns ?? 80) - width - words.length - 5)
     const shown = text.length > room ? `…${text.slice(1 - room)}` : text
-    process.stderr.write(
-      `\r\x1b[K[${'#'.repeat(full)}${'-'.repeat(width - full)}] ${Math.floor(done)}/${this.#total} ${shown}`,
-    )
+    process.stderr.write(`\r\x1b[K[${'#'.repeat(full)}${'-'.repeat(width - full)}] ${words} ${shown}`)
   }
 
   /** Takes the bar away, so that other lines may follow. */
   clear(): void {
     if (this.#live && this.#drawn > 0) process.stderr.write('\r\x1b[K')
   }
+}
+
+/** The time that is left, as `, 1:20 left`, where it can be told. */
+export function timeLeft(elapsedMs: number, part: number): string {
+  if (elapsedMs < LEARNING_MS || part <= 0 || part >= 1) return ''
+  const seconds = Math.ceil((elapsedMs * (1 - part)) / part / 1000)
+  return `, ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')} left`
 }
 
 /** A number of an option, within bounds. Throws a {@link UsageError}. */

@@ -12,10 +12,11 @@ export interface Baseline {
   sessions: Record<string, BaselineFigures>
 }
 
-/** The figures that are held. */
-export type BaselineFigures = Pick<Figures, 'costVsPi' | 'cacheHit' | 'peakTokens' | 'compactions'>
+/** The figures that are held. Baselines from before missed uses were counted do not have them. */
+export type BaselineFigures = Pick<Figures, 'costVsPi' | 'cacheHit' | 'peakTokens' | 'compactions'> &
+  Partial<Pick<Figures, 'missed' | 'missedStrong' | 'costVsPiFetched'>>
 
-/** A cost or a peak may be higher by so much of itself, a cache hit lower by so much, before it counts as worse. */
+/** A figure may be higher by so much of itself, a cache hit lower by so much, before it counts as worse. */
 const TOLERANCE = 0.01
 
 /** Reads a baseline. Throws a sentence where the file is none. */
@@ -38,8 +39,16 @@ export function baselineOf(reports: readonly Pick<SessionReport, 'file' | 'polic
   for (const { file, policies } of reports) {
     const own = policies.anchored
     if (own === undefined) continue
-    const { costVsPi, cacheHit, peakTokens, compactions } = own
-    sessions[basename(file)] = { costVsPi: rounded(costVsPi), cacheHit: rounded(cacheHit), peakTokens, compactions }
+    const { peakTokens, compactions } = own
+    sessions[basename(file)] = {
+      costVsPi: rounded(own.costVsPi),
+      cacheHit: rounded(own.cacheHit),
+      peakTokens,
+      compactions,
+      missed: rounded(own.missed),
+      missedStrong: rounded(own.missedStrong),
+      costVsPiFetched: rounded(own.costVsPiFetched),
+    }
   }
   return { version: 1, options, sessions }
 }
@@ -77,6 +86,11 @@ export function compare(
     if (!(now.peakTokens <= before.peakTokens * (1 + TOLERANCE))) {
       worse.push(`${name}: peak ${now.peakTokens} tokens, was ${before.peakTokens}`)
     }
+    for (const [field, words] of MISSED) {
+      const limit = before[field]
+      if (limit === undefined || now[field] <= limit * (1 + TOLERANCE) + ROUNDING) continue
+      worse.push(`${name}: ${words} ${now[field].toFixed(3)}, was ${limit.toFixed(3)}`)
+    }
     if (now.compactions > before.compactions) {
       worse.push(`${name}: ${now.compactions} compactions, was ${before.compactions}`)
     }
@@ -84,6 +98,15 @@ export function compare(
   if (compared === 0) worse.push('none of the sessions is in the baseline, so nothing was compared')
   return { worse, unknown }
 }
+
+/** Half of the last digit that a baseline keeps. */
+const ROUNDING = 0.000_05
+
+const MISSED = [
+  ['missed', 'missed uses per 100 calls'],
+  ['missedStrong', 'strong missed uses per 100 calls'],
+  ['costVsPiFetched', 'cost relative to Pi with every strong missed use fetched'],
+] as const
 
 function rounded(value: number): number {
   return Math.round(value * 10_000) / 10_000

@@ -15,6 +15,8 @@ export interface Block {
   readonly label: string
   /** The texts inside as the model reads them, where one could be looked for. */
   readonly texts: readonly string[]
+  /** What the model thought, where that is the block. An edit's text is not looked for in it. */
+  readonly thinking?: string
   /** The file that it shows, for the result of a read and for the arguments of a write or edit. */
   readonly path?: string
   /** The output of a read as the tool gave it. */
@@ -128,14 +130,13 @@ function answerBlock(block: ContentBlock, key: string, calls: Calls): Block {
     }
     return shows ? { ...own, path } : own
   }
-  const text = block.type === 'thinking' ? (block.thinking ?? '') : (block.text ?? '')
-  return {
-    bytes: JSON.stringify(['assistant', block]),
-    units: text.length,
-    label: block.type === 'thinking' ? 'thinking' : 'answer',
-    texts: block.type === 'thinking' ? [] : [text],
-    key,
+  const bytes = JSON.stringify(['assistant', block])
+  if (block.type === 'thinking') {
+    const { thinking = '' } = block
+    return { bytes, units: thinking.length, label: 'thinking', texts: [], thinking, key }
   }
+  const { text = '' } = block
+  return { bytes, units: text.length, label: 'answer', texts: [text], key }
 }
 
 function resultBlock(message: Message, key: string, calls: Calls): Block {

@@ -1,15 +1,27 @@
 /**
  * Claude Code's transcripts. They are read as if Pi had held the conversation: tools and arguments get Pi's names, so
- * that the engine sees what it would have seen there. Conversations of subagents are separate and are left out.
+ * that the engine sees what it would have seen there. Conversations of subagents are separate; they and lines of kinds
+ * that are no messages are counted and left out.
  */
 import { edited, replacementsOf } from './files.ts'
 import { jsonLines } from './lines.ts'
-import type { ContentBlock, Entry, Message, Origin, Problem, Recording, RecordedUsage, Step } from './recording.ts'
+import type {
+  BranchStep,
+  ContentBlock,
+  Entry,
+  Message,
+  Origin,
+  Problem,
+  Recording,
+  RecordedUsage,
+  Step,
+} from './recording.ts'
 
 /** A recording by Claude Code. */
 export class ClaudeCodeRecording implements Recording {
   readonly file: string
   readonly origin: Origin
+  skipped: ReadonlyMap<string, number> = new Map()
 
   constructor(file: string, origin: Origin) {
     this.file = file
@@ -18,6 +30,7 @@ export class ClaudeCodeRecording implements Recording {
 
   async *steps(report: (problem: Problem) => void): AsyncGenerator<Step> {
     const transcript = new Transcript()
+    this.skipped = transcript.skipped
     for await (const { number, value } of jsonLines(this.file, report)) {
       if (value['type'] === 'session' && value['cwd'] !== undefined) {
         const message = 'a session of Pi begins here; the file is replayed up to this line'
@@ -33,7 +46,9 @@ export class ClaudeCodeRecording implements Recording {
 /** Whether a line is one of a conversation in this format. */
 export function isClaudeCodeLine(value: Record<string, unknown>): boolean {
   const type = value['type']
-  return (type === 'user' || type === 'assistant') && typeof value['uuid'] === 'string' && 'message' in value
+  const message = value['message']
+  const isMessage = typeof message === 'object' && message !== null
+  return (type === 'user' || type === 'assistant') && typeof value['uuid'] === 'string' && isMessage
 }
 
 /** What a line of a conversation says about its session. */
@@ -56,12 +71,20 @@ interface OpenAnswer {
   results: Entry[]
 }
 
+/** What lines of subagents' conversations are counted as. */
+export const SUBAGENT_CALLS = 'calls of subagents'
+
 class Transcript {
+  readonly skipped = new Map<string, number>()
+  /** Answers of subagents, which come in several lines. */
+  readonly #subagentAnswers = new Set<unknown>()
   readonly #parents = new Map<string, string | null>()
   /** Lines that belong to a message, by the line's uuid. */
   readonly #keys = new Map<string, string>()
   readonly #calls = new Map<string, { name: string; args: Record<string, unknown> }>()
   readonly #results = new Set<string>()
+  /** Compactions by their lines' uuids, each with the number of messages before it. */
+  readonly #compactions = new Map<string, { summary: string; before: number }>()
   #path: string[] = []
   /** The answer whose lines are still coming. */
   #unfinished: OpenAnswer | undefined
@@ -80,13 +103,27 @@ class Transcript {
       const parent = line['parentUuid'] ?? line['logicalParentUuid']
       this.#parents.set(uuid, typeof parent === 'string' ? parent : null)
     }
-    if (line['isSidechain'] === true || line['isApiErrorMessage'] === true || !isClaudeCodeLine(line)) return
+    if (this.#isSkipped(line)) return
     const before = this.#at
     const at = Date.parse(String(line['timestamp']))
     if (Number.isFinite(at)) this.#at = Math.max(this.#at, at)
     if (line['isCompactSummary'] === true) yield* this.#compaction(line)
     else if (line['type'] === 'assistant') yield* this.#answer(line, before === 0 ? this.#at : before)
     else yield* this.#user(line)
+  }
+
+  #isSkipped(line: Record<string, unknown>): boolean {
+    if (line['isSidechain'] === true) {
+      const id = (line['message'] as { id?: unknown } | undefined)?.id ?? line['uuid']
+      if (line['type'] !== 'assistant' || this.#subagentAnswers.has(id)) return true
+      this.#subagentAnswers.add(id)
+      this.skipped.set(SUBAGENT_CALLS, this.#subagentAnswers.size)
+      return true
+    }
+    if (isClaudeCodeLine(line)) return line['isApiErrorMessage'] === true
+    const type = typeof line['type'] === 'string' ? line['type'] : 'lines without a type'
+    this.skipped.set(type, (this.skipped.get(type) ?? 0) + 1)
+    return true
   }
 
   *end(): Generator<Step> {
@@ -134,6 +171,7 @@ class Transcript {
         : blocksOf(content)
             .map((block) => String(block['text'] ?? ''))
             .join('\n')
+    this.#compactions.set(String(line['uuid']), { summary, before: this.#path.length })
     yield { kind: 'compaction', summary, firstKept: undefined, at: this.#at }
   }
 
@@ -156,10 +194,10 @@ class Transcript {
     }
     if (others.length === 0) return
     yield* this.end()
-    const keys = this.#branch(uuid)
-    if (keys !== undefined) {
-      this.#path = keys
-      yield { kind: 'branch', keys: [...keys], at: this.#at }
+    const branch = this.#branch(uuid)
+    if (branch !== undefined) {
+      this.#path = [...branch.keys]
+      yield branch
     }
     const key = results.length === 0 ? uuid : `${uuid}-text`
     this.#keys.set(uuid, key)
@@ -167,21 +205,36 @@ class Transcript {
   }
 
   /** The messages to go on from, where a user's message does not follow the newest one: the user went back. */
-  #branch(uuid: string): string[] | undefined {
-    let parent = this.#parents.get(uuid) ?? null
-    if (parent === null || this.#lastKey === undefined) return undefined
+  #branch(uuid: string): BranchStep | undefined {
     let last: string | undefined
-    for (let steps = 0; parent !== null && last === undefined && steps <= this.#parents.size; steps += 1) {
-      last = this.#keys.get(parent)
-      parent = this.#parents.get(parent) ?? null
+    let compaction: { summary: string; before: number } | undefined
+    for (const ancestor of this.#ancestors(uuid)) {
+      last ??= this.#keys.get(ancestor)
+      compaction ??= this.#compactions.get(ancestor)
+      if (last !== undefined && (compaction !== undefined || this.#compactions.size === 0)) break
     }
-    if (last === undefined) return undefined
+    if (last === undefined || this.#lastKey === undefined) return undefined
     let index = this.#path.lastIndexOf(last)
     if (index < 0) return undefined
     // What follows an answer up to the next answer or user's message are its results.
     const newest = this.#path.length - 1
     while (index < newest && this.#isResult(this.#path[index + 1] as string)) index += 1
-    return index >= newest ? undefined : this.#path.slice(0, index + 1)
+    if (index >= newest) return undefined
+    const keys = this.#path.slice(0, index + 1)
+    const step: BranchStep = { kind: 'branch', keys, at: this.#at }
+    if (compaction === undefined) return step
+    return { ...step, compaction: { summary: compaction.summary, kept: keys[compaction.before] } }
+  }
+
+  /** The lines before a line of its branch, nearest first. */
+  *#ancestors(uuid: string): Generator<string> {
+    const seen = new Set<string>()
+    let parent = this.#parents.get(uuid) ?? null
+    while (parent !== null && !seen.has(parent)) {
+      yield parent
+      seen.add(parent)
+      parent = this.#parents.get(parent) ?? null
+    }
   }
 
   #isResult(key: string): boolean {

@@ -22,6 +22,8 @@ export interface JsonReport {
   sessions: JsonSession[]
   summary: Summary
   problems: Problem[]
+  /** Files that were left out on purpose: conversations of subagents, sessions without a model call. */
+  leftOut: { file: string; message: string }[]
 }
 
 /** A session without the details. */
@@ -46,7 +48,8 @@ export class JsonWriter {
   }
 
   /** What comes after the sessions. */
-  end(summary: Summary, problems: readonly Problem[]): void {
-    this.#write(`\n],\n"summary":${JSON.stringify(summary)},\n"problems":${JSON.stringify(problems)}}\n`)
+  end(summary: Summary, problems: readonly Problem[], leftOut: JsonReport['leftOut']): void {
+    const rest = { summary, problems, leftOut }
+    this.#write(`\n],\n${Object.entries(rest).map(([name, value]) => `"${name}":${JSON.stringify(value)}`).join(',\n')}}\n`)
   }
 }

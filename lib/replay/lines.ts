@@ -1,6 +1,8 @@
-/** JSON Lines, read as a stream: one line in memory at a time. */
+/** JSON Lines, plain or gzipped, read as a stream: one line in memory at a time. */
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { createGunzip } from 'node:zlib'
+import { NotReplayable } from './recording.ts'
 import type { Problem } from './recording.ts'
 
 /** A line that is a JSON object. */
@@ -18,14 +20,18 @@ export async function* jsonLines(
   file: string,
   report: (problem: Problem) => void = () => {},
 ): AsyncGenerator<JsonLine> {
-  const stream = createReadStream(file, { encoding: 'utf8', highWaterMark: 1 << 18 })
-  const lines = createInterface({ input: stream, crlfDelay: Infinity })
-  // readline forwards no errors of its input to an iterator that has not begun to wait.
+  const stream = createReadStream(file, { highWaterMark: 1 << 18 })
+  const packed = file.endsWith('.gz')
+  const input = packed ? stream.pipe(createGunzip()) : stream
+  const lines = createInterface({ input, crlfDelay: Infinity })
+  // readline forwards no errors of its input to an iterator that has not begun to wait, and pipe none at all.
   let failure: Error | undefined
-  stream.on('error', (error) => {
-    failure = error
+  const fail = (error: Error): void => {
+    failure ??= error
     lines.close()
-  })
+  }
+  stream.on('error', fail)
+  if (packed) input.on('error', fail)
   let number = 0
   let bad: number | undefined
   try {
@@ -39,14 +45,23 @@ export async function* jsonLines(
       if (value === undefined) bad = number
       else yield { number, value }
     }
+  } catch (error) {
+    throw unpacked(error as Error)
   } finally {
     lines.close()
     stream.destroy()
   }
-  if (failure !== undefined) throw failure
+  if (failure !== undefined) throw unpacked(failure)
   if (bad !== undefined) {
     report({ file, line: bad, message: 'the last line is cut off; everything before it is replayed', fatal: false })
   }
+}
+
+/** What zlib says of a file that is cut off or no gzip file, as a sentence. */
+function unpacked(error: Error): Error {
+  const { code } = error as { code?: string }
+  if (code === 'Z_BUF_ERROR') return new NotReplayable('the gzip file is cut off')
+  return code?.startsWith('Z_') === true ? new NotReplayable('it is no gzip file, or is damaged') : error
 }
 
 function parsed(line: string): Record<string, unknown> | undefined {

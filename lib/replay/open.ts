@@ -1,26 +1,31 @@
 /** Finding session files and telling their formats apart. */
-import { readdir, stat } from 'node:fs/promises'
+import type { Dirent } from 'node:fs'
+import { open, readdir, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { ClaudeCodeRecording, claudeCodeOrigin, isClaudeCodeLine } from './claude.ts'
+import { CodexRecording, codexOrigin, isCodexLine } from './codex.ts'
 import { jsonLines } from './lines.ts'
+import { isOpenCodeExport, openOpenCode } from './opencode.ts'
 import { NEWEST_PI_VERSION, PiRecording, piOrigin } from './pi.ts'
-import { NotReplayable } from './recording.ts'
+import { LeftOut, NotReplayable } from './recording.ts'
 import type { Recording } from './recording.ts'
 
 /** Lines that are looked at before a file counts as something else. */
-const LOOK_LINES = 200
+const LOOK_LINES = 1000
 
-/** Claude Code's kinds of lines that may come before the first message. */
-const CLAUDE_CODE_TYPES = new Set(['summary', 'progress', 'system', 'file-history-snapshot', 'queue-operation'])
+/** Characters of a `.json` file that are looked at to tell whether it is an export. */
+const LOOK_CHARACTERS = 400
 
 /**
- * Looks into a file. Throws {@link NotReplayable} for one that holds no session that is known here, and what the file
- * system says.
+ * Looks into a file. Throws {@link LeftOut} for the conversation of a subagent, {@link NotReplayable} for a file that
+ * holds no session that is known here, and what the file system says.
  */
 export async function openRecording(file: string): Promise<Recording> {
+  if (/\.json(\.gz)?$/.test(file)) return openOpenCode(file)
   let looked = 0
   let first: Record<string, unknown> | undefined
+  let subagent: Record<string, unknown> | undefined
   for await (const { value } of jsonLines(file)) {
     first ??= value
     if (value['type'] === 'session' && value === first) {
@@ -31,17 +36,25 @@ export async function openRecording(file: string): Promise<Recording> {
       }
       return new PiRecording(file, origin)
     }
-    if (isClaudeCodeLine(value)) return new ClaudeCodeRecording(file, claudeCodeOrigin(value))
+    if (isCodexLine(value)) return new CodexRecording(file, codexOrigin(value))
+    if (isClaudeCodeLine(value)) {
+      if (value['isSidechain'] !== true) return new ClaudeCodeRecording(file, claudeCodeOrigin(value))
+      subagent ??= value
+    }
     looked += 1
-    if (looked >= LOOK_LINES || !CLAUDE_CODE_TYPES.has(String(value['type']))) break
+    if (looked >= LOOK_LINES) break
+  }
+  if (subagent !== undefined) {
+    throw new LeftOut(`the conversation of a subagent of Claude Code's session ${claudeCodeOrigin(subagent).id}`)
   }
   if (first === undefined) throw new NotReplayable('no session: the file holds no JSON lines')
-  throw new NotReplayable('neither a session of Pi nor a transcript of Claude Code')
+  throw new NotReplayable('neither a session of Pi nor of Claude Code, Codex or OpenCode')
 }
 
 /**
- * The session files that a path stands for: the file itself, or every `.jsonl` file below a folder, in the order of
- * their names. Rejects with what the file system says.
+ * The session files that a path stands for: the file itself, or every `.jsonl` and `.jsonl.gz` file below a folder, and
+ * the exports of OpenCode, in the order of their names. Links to files are followed, links to folders are not. Rejects
+ * with what the file system says.
  */
 export async function* sessionFiles(path: string): AsyncGenerator<string> {
   if (!(await stat(path)).isDirectory()) {
@@ -53,7 +66,24 @@ export async function* sessionFiles(path: string): AsyncGenerator<string> {
   for (const entry of entries) {
     const inner = join(path, entry.name)
     if (entry.isDirectory()) yield* sessionFiles(inner)
-    else if (entry.isFile() && entry.name.endsWith('.jsonl')) yield inner
+    else if (await isSessionFile(inner, entry)) yield inner
+  }
+}
+
+async function isSessionFile(path: string, entry: Dirent): Promise<boolean> {
+  const lines = /\.jsonl(\.gz)?$/.test(entry.name)
+  if (!lines && !entry.name.endsWith('.json')) return false
+  const isFile = entry.isFile() || (entry.isSymbolicLink() && (await stat(path).catch(() => undefined))?.isFile() === true)
+  return isFile && (lines || isOpenCodeExport(await beginning(path)))
+}
+
+async function beginning(path: string): Promise<string> {
+  const file = await open(path)
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(LOOK_CHARACTERS), 0, LOOK_CHARACTERS, 0)
+    return buffer.toString('utf8', 0, bytesRead)
+  } finally {
+    await file.close()
   }
 }
 

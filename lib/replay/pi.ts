@@ -1,7 +1,7 @@
 /** Pi's session files: version 1 is a list, versions 2 and 3 are a tree that is written in the order of time. */
 import { jsonLines } from './lines.ts'
 import { callsOf } from './recording.ts'
-import type { Entry, Message, Origin, Problem, Recording, Step } from './recording.ts'
+import type { BranchStep, Entry, Message, Origin, Problem, Recording, Step, Summarized } from './recording.ts'
 
 /** The newest version of Pi's format that is read here. */
 export const NEWEST_PI_VERSION = 3
@@ -47,8 +47,10 @@ export class PiRecording implements Recording {
 
 interface Node {
   parent: string | null
-  /** The key of the message that the entry puts before the model. */
+  /** Whether the entry puts a message before the model. */
   sent: boolean
+  /** What the entry put in place of earlier messages; `kept` is undefined for all of them. */
+  compaction?: Summarized
 }
 
 class Tree {
@@ -70,30 +72,39 @@ class Tree {
     const parent = parentOf(entry, this.#leaf)
     this.#order.push(id)
     const at = this.#time(entry)
-    if (parent !== this.#leaf) yield { kind: 'branch', keys: this.#path(parent), at }
+    if (parent !== this.#leaf) yield this.#branch(parent, at)
     this.#leaf = id
     const message = messageOf(entry)
-    this.#nodes.set(id, { parent, sent: message !== undefined })
+    const node: Node = { parent, sent: message !== undefined }
+    this.#nodes.set(id, node)
     if (message !== undefined) {
       yield { kind: 'message', entry: this.#entry(id, message, at) }
     } else if (entry['type'] === 'compaction') {
       const summary = typeof entry['summary'] === 'string' ? entry['summary'] : ''
-      yield { kind: 'compaction', summary, firstKept: this.#firstKept(entry, id), at }
+      const firstKept = this.#firstKept(entry, id)
+      node.compaction = { summary, kept: firstKept }
+      yield { kind: 'compaction', summary, firstKept, at }
     }
   }
 
-  /** The messages from the root to an entry. */
-  #path(leaf: string | null): string[] {
+  /** The messages from the root to an entry, and the newest compaction among them. */
+  #branch(leaf: string | null, at: number): BranchStep {
     const keys: string[] = []
     const seen = new Set<string>()
+    let compaction: Summarized | undefined
     for (let id = leaf; id !== null && !seen.has(id);) {
       seen.add(id)
       const node = this.#nodes.get(id)
       if (node === undefined) break
       if (node.sent) keys.push(id)
+      if (compaction === undefined && node.compaction !== undefined) {
+        const { summary, kept } = node.compaction
+        compaction = { summary, kept: kept ?? keys.at(-1) }
+      }
       id = node.parent
     }
-    return keys.reverse()
+    const step: BranchStep = { kind: 'branch', keys: keys.reverse(), at }
+    return compaction === undefined ? step : { ...step, compaction }
   }
 
   #firstKept(entry: Record<string, unknown>, own: string): string | undefined {

@@ -59,14 +59,32 @@ export interface Entry {
 /** What the recorded program did next. */
 export type Step =
   | { kind: 'message'; entry: Entry }
-  /** The conversation goes on from an earlier place: these messages, in order, are what it consists of now. */
-  | { kind: 'branch'; keys: readonly string[]; at: number }
+  | BranchStep
   /** The recorded program replaced everything before `firstKept` by a summary (all of it where that is undefined). */
   | { kind: 'compaction'; summary: string; firstKept: string | undefined; at: number }
 
+/** The conversation goes on from an earlier place: these messages, in order, are what it consists of now. */
+export interface BranchStep {
+  kind: 'branch'
+  keys: readonly string[]
+  at: number
+  /** The newest compaction of the recorded program on that branch. */
+  compaction?: Summarized
+}
+
+/** A summary in place of all messages before one of them. */
+export interface Summarized {
+  summary: string
+  /** The first message that is still sent beside the summary; undefined where none is. */
+  kept: string | undefined
+}
+
+/** The programs whose recordings are read. */
+export type Format = 'pi' | 'claude-code' | 'codex' | 'opencode'
+
 /** What is known before the first step. */
 export interface Origin {
-  format: 'pi' | 'claude-code'
+  format: Format
   /** Pi's format version; 0 for others. */
   version: number
   /** The recorded session's own ID. */
@@ -89,12 +107,24 @@ export interface Problem {
 /** A file that could not be replayed, with a sentence that says why. */
 export class NotReplayable extends Error {}
 
+/** A file that is left out on purpose, such as the conversation of a subagent, with a sentence that says what it is. */
+export class LeftOut extends NotReplayable {}
+
 /** A session file that has been looked into. */
 export interface Recording {
   readonly file: string
   readonly origin: Origin
+  /** What the file has besides the conversation: lines of other kinds, by their kind. Known once it has been read. */
+  readonly skipped?: ReadonlyMap<string, number>
   /** Reads the file from its start. May be called more than once; nothing is kept between. */
   steps(report: (problem: Problem) => void): AsyncGenerator<Step>
+}
+
+/** Those messages of a branch that the recorded program went on to send. */
+export function keysInSight({ keys, compaction }: BranchStep): readonly string[] {
+  if (compaction === undefined) return keys
+  const from = compaction.kept === undefined ? -1 : keys.indexOf(compaction.kept)
+  return from < 0 ? [] : keys.slice(from)
 }
 
 /** The text blocks of a message as one text. */

@@ -2,11 +2,14 @@
 import { basename } from 'node:path'
 import { ASKING_TOKENS, lookAgain, needsOf, readAgain, searchAgain, seen } from './again.ts'
 import type { Need } from './again.ts'
-import { unitsOf } from './blocks.ts'
+import { textBlock, unitsOf } from './blocks.ts'
 import type { Block } from './blocks.ts'
 import type { CacheRules } from './cache.ts'
 import { Files } from './files.ts'
 import type { FileEvent } from './files.ts'
+import { Meter } from './missed/meter.ts'
+import type { Missed, Sent } from './missed/meter.ts'
+import type { OwnPhrases } from './missed/phrases.ts'
 import { Anchored } from './policies/anchored.ts'
 import type { Lifetime } from './policies/anchored.ts'
 import { BlockCache } from './policies/block-cache.ts'
@@ -16,11 +19,11 @@ import { Sections } from './policies/sections.ts'
 import { knownPrices, ratioPrices } from './prices.ts'
 import type { Prices } from './prices.ts'
 import { callsOf, isCall, isSent } from './recording.ts'
-import type { Entry, Message, Problem, Recording } from './recording.ts'
+import type { BranchStep, Entry, Format, Message, Problem, Recording } from './recording.ts'
 import { modelOf } from './survey.ts'
 import type { Survey } from './survey.ts'
 import { Bound, Tally } from './tally.ts'
-import type { ByLabel, Figures, RollRecord, Series } from './tally.ts'
+import type { ByLabel, Figures, OwnFigures, RollRecord, Series } from './tally.ts'
 
 /**
  * A file that one of so many newest answers named is read again without a search before: of 77 recorded reads of parts,
@@ -39,12 +42,23 @@ export interface ReplayOptions {
   manager: ManagerOptions
   /** Keep the context manager's store in this file. */
   store?: string
+  /** What models write of their own accord, as the sessions of one run tell. */
+  phrases?: OwnPhrases
+  /** Leave missed uses uncounted, where only costs are wanted. */
+  onlyCosts?: boolean
 }
 
 /** One session, replayed. */
 export interface SessionReport {
   file: string
-  format: 'pi' | 'claude-code'
+  /** The agent's working directory. */
+  cwd: string
+  /** When the first and the last message came, in milliseconds since the epoch; absent where nobody noted it. */
+  from?: number
+  to?: number
+  format: Format
+  /** Lines of the file that are no part of the conversation, by their kind: calls of subagents among them. */
+  skipped: Record<string, number>
   /** Model calls of the recording. */
   calls: number
   models: string[]
@@ -83,8 +97,9 @@ export async function replaySession(
   try {
     let calls = 0
     for await (const step of recording.steps(report)) {
-      if (step.kind === 'branch') await run.branch(step.keys)
-      else if (step.kind === 'message') {
+      if (step.kind === 'branch') await run.branch(step)
+      else if (step.kind === 'compaction') run.compaction(step)
+      else {
         await run.message(step.entry)
         if (isCall(step.entry.message)) progress((calls += 1))
       }
@@ -112,7 +127,9 @@ class Run {
   readonly #files = new Files()
   readonly #entries = new Map<string, Entry>()
   readonly #anchored: Anchored | undefined
+  readonly #meter: Meter | undefined
   #at = 0
+  #from = 0
   #again = 0
   /** What the newest answers called, as text. */
   #latest: string[] = []
@@ -136,7 +153,12 @@ class Run {
       const policy = await openPolicy(name, setting, cache)
       if (policy !== undefined) policies.push(policy)
     }
-    return new Run(survey, options, setting, cache, policies)
+    const { vocabulary, unitsPerToken } = survey
+    const meter =
+      options.onlyCosts === true
+        ? undefined
+        : new Meter({ cwd, unitsPerToken, vocabulary, phrases: options.phrases, calls: cache.calls })
+    return new Run(survey, options, setting, cache, policies, meter)
   }
 
   private constructor(
@@ -145,6 +167,7 @@ class Run {
     setting: Setting,
     cache: BlockCache,
     policies: Policy[],
+    meter: Meter | undefined,
   ) {
     this.#survey = survey
     this.#options = options
@@ -154,31 +177,41 @@ class Run {
     this.#plain = new Append(setting, cache)
     this.#bound = new Bound(setting.systemTokens)
     this.#anchored = policies.find((policy) => policy instanceof Anchored)
+    this.#meter = meter
   }
 
   async message(entry: Entry): Promise<void> {
     const { message } = entry
     this.#at = Math.max(this.#at, entry.at)
+    if (this.#from === 0) this.#from = this.#at
     this.#entries.set(entry.key, entry)
     if (isCall(message)) await this.#call(message)
     const blocks = this.#cache.of(entry)
     const file = this.#files.take(entry, this.#cache.calls)
     for (const { policy } of this.#lanes) await policy.add(entry, file)
     this.#plain.add(entry)
+    this.#meter?.message(entry, blocks)
     if (isSent(message)) this.#bound.add(this.#tokens(blocks), this.#tokens(proseOf(blocks)))
   }
 
-  async branch(keys: readonly string[]): Promise<void> {
-    const path = keys.flatMap((key) => this.#entries.get(key) ?? [])
+  async branch(step: BranchStep): Promise<void> {
+    const path = step.keys.flatMap((key) => this.#entries.get(key) ?? [])
     for (const { policy } of this.#lanes) await policy.branch(path)
     this.#plain.branch(path)
+    const { compaction } = step
+    this.#meter?.branch(step, compaction === undefined ? undefined : textBlock(compaction.summary, 'summary'))
+  }
+
+  /** The recorded program compacted; the policies make compactions of their own. */
+  compaction({ summary, firstKept }: { summary: string; firstKept: string | undefined }): void {
+    this.#meter?.compaction(firstKept, textBlock(summary, 'summary'))
   }
 
   async close(): Promise<void> {
     for (const { policy } of this.#lanes) await policy.close?.()
   }
 
-  report({ file, origin }: Recording): SessionReport {
+  report({ file, origin, skipped }: Recording): SessionReport {
     const figures: Partial<Record<PolicyName, Figures>> = {}
     const series: Details['series'] = {}
     const byLabel: Details['byLabel'] = {}
@@ -186,18 +219,21 @@ class Run {
     const versus = (cost: number): number => (piCost === undefined || piCost === 0 ? Number.NaN : cost / piCost)
     for (const { policy, tally } of this.#lanes) {
       const own = tally.figures(policy === this.#anchored ? this.#anchored.answeredReads : 0)
-      figures[policy.name] = { ...own, costVsPi: versus(own.cost) }
+      figures[policy.name] = this.#complete(own, this.#meter?.missed(policy.name), versus)
       series[policy.name] = tally.series
       byLabel[policy.name] = tally.byLabel
     }
     if (this.#options.policies.includes('bound')) {
       const own = this.#bound.figures()
-      figures.bound = { ...own, costVsPi: versus(own.cost) }
+      figures.bound = this.#complete(own, undefined, versus)
       series.bound = this.#bound.series
     }
     return {
       file,
+      cwd: origin.cwd,
+      ...(this.#at > 0 && { from: this.#from, to: this.#at }),
       format: origin.format,
+      skipped: Object.fromEntries(skipped ?? []),
       calls: this.#survey.calls,
       models: this.#survey.models,
       charsPerToken: this.#survey.unitsPerToken,
@@ -214,55 +250,78 @@ class Run {
     }
   }
 
+  #complete(own: OwnFigures, missed: Missed | undefined, versus: (cost: number) => number): Figures {
+    const rate = (uses: number): number => (100 * uses) / this.#survey.calls
+    const fetchCost = missed?.fetchCost ?? Number.NaN
+    const figures = {
+      ...own,
+      costVsPi: versus(own.cost),
+      missed: missed === undefined ? Number.NaN : rate(missed.uses.toolText.all),
+      missedStrong: missed === undefined ? Number.NaN : rate(missed.uses.toolText.strong),
+      fetchCost,
+      costVsPiFetched: versus(own.cost + fetchCost),
+    }
+    return missed === undefined ? figures : { ...figures, missedUses: missed.uses }
+  }
+
   async #call(message: Message): Promise<void> {
     const moment: Moment = { at: this.#at, model: modelOf(message), prices: this.#prices(message) }
     this.#bound.call(this.#setting.systemTokens, moment.prices)
     const needs = needsOf(message)
     const plain = needs.length === 0 ? [] : this.#plain.request(moment).blocks
+    const sent: Sent[] = []
     for (const lane of this.#lanes) {
       const request = await lane.policy.request(moment)
       lane.tally.send(request, moment)
-      for (const need of needs) await this.#fetch(lane, need, plain, request.blocks, moment)
+      let { blocks } = request
+      for (const need of needs) blocks = (await this.#fetch(lane, need, plain, request.blocks, moment)) ?? blocks
+      sent.push({ name: lane.policy.name, blocks, prices: moment.prices })
     }
+    this.#meter?.answer(message, sent)
     this.#latest = [...this.#latest, JSON.stringify(callsOf(message))].slice(-ANSWERS_REMEMBERED)
   }
 
-  /** Lets the agent read a file again where the policy no longer shows what the plain conversation shows. */
+  /**
+   * Lets the agent read a file again where the policy no longer shows what the plain conversation shows. Returns what is
+   * sent after that; undefined where nothing was read.
+   */
   async #fetch(
     lane: Lane,
     need: Need,
     plain: readonly Block[],
     shown: readonly Block[],
     moment: Moment,
-  ): Promise<void> {
+  ): Promise<readonly Block[] | undefined> {
     const tagged = seen(plain, need, false)
     const anywhere = tagged.size === 0 || lane.policy.untagged === true
     const possible = tagged.size > 0 ? tagged : seen(plain, need, true)
     const visible = seen(shown, need, anywhere)
     const missing = [...possible].filter((text) => !visible.has(text))
-    if (missing.length === 0) return
+    if (missing.length === 0) return undefined
     const again = lookAgain(plain, { path: need.path, texts: missing }, this.#files)
-    if (again === undefined) return
+    if (again === undefined) return undefined
     this.#again += 1
     const name = basename(need.path)
     if (again.found !== undefined && !this.#latest.some((calls) => calls.includes(name))) {
       await this.#ask(lane, searchAgain(need.path, again.found, this.#again, moment.at), undefined, moment)
     }
-    await this.#ask(lane, readAgain(need.path, again, this.#again, moment.at), again.file, moment)
     lane.tally.rereads += 1
+    return this.#ask(lane, readAgain(need.path, again, this.#again, moment.at), again.file, moment)
   }
 
-  /** A call that the recording does not have: an answer asks for something, and gets it. */
+  /** A call that the recording does not have: an answer asks for something, and gets it. Returns what is sent then. */
   async #ask(
     lane: Lane,
     [answer, result]: readonly [Entry, Entry],
     file: FileEvent | undefined,
     moment: Moment,
-  ): Promise<void> {
+  ): Promise<readonly Block[]> {
     this.#cache.of(answer)
     await lane.policy.add(answer, undefined)
     await lane.policy.add(result, file)
-    lane.tally.sendAgain(await lane.policy.request(moment), moment, ASKING_TOKENS)
+    const request = await lane.policy.request(moment)
+    lane.tally.sendAgain(request, moment, ASKING_TOKENS)
+    return request.blocks
   }
 
   #tokens(blocks: readonly Block[]): number {

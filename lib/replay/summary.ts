@@ -1,4 +1,6 @@
 /** Many sessions as one: costs and tokens add up, so that a long session counts as much as it costs. */
+import { addUses, noUses } from './missed/uses.ts'
+import type { MissedUses } from './missed/uses.ts'
 import { POLICY_NAMES } from './policies/policy.ts'
 import type { PolicyName } from './policies/policy.ts'
 import type { SessionReport } from './run.ts'
@@ -9,6 +11,9 @@ export interface Summary {
   sessions: number
   calls: number
   unit: SessionReport['unit']
+  /** When the first and the last message of all sessions came, in milliseconds since the epoch. */
+  from?: number
+  to?: number
   policies: Partial<Record<PolicyName, Figures>>
   /** Per policy the largest `costVsPi` of any one session. */
   worst: Partial<Record<PolicyName, number>>
@@ -18,14 +23,26 @@ export interface Summary {
 export class Sums {
   #sessions = 0
   #calls = 0
+  #from: number | undefined
+  #to: number | undefined
   #unit: SessionReport['unit'] | undefined
-  readonly #policies = new Map<PolicyName, Figures & { cached: number; piCost: number; worst: number }>()
+  readonly #policies = new Map<PolicyName, Sum>()
+
+  /** How many were taken in. */
+  get sessions(): number {
+    return this.#sessions
+  }
 
   /** Takes in a session. */
   add(report: SessionReport): void {
     this.#sessions += 1
     this.#calls += report.calls
     this.#unit = this.#unit === undefined || this.#unit === report.unit ? report.unit : 'input tokens'
+    const { from, to } = report
+    if (from !== undefined && to !== undefined) {
+      this.#from = Math.min(this.#from ?? from, from)
+      this.#to = Math.max(this.#to ?? to, to)
+    }
     const piCost = report.policies.pi?.cost ?? 0
     for (const name of POLICY_NAMES) {
       const one = report.policies[name]
@@ -33,10 +50,13 @@ export class Sums {
       const cached = one.cacheHit * one.tokensSent
       const sum = this.#policies.get(name)
       if (sum === undefined) {
-        this.#policies.set(name, { ...one, cached, piCost, worst: one.costVsPi })
+        const uses = noUses()
+        if (one.missedUses !== undefined) addUses(uses, one.missedUses)
+        this.#policies.set(name, { ...one, cached, piCost, worst: one.costVsPi, uses })
         continue
       }
       for (const field of ADDED) sum[field] += one[field]
+      if (one.missedUses !== undefined) addUses(sum.uses, one.missedUses)
       sum.cached += cached
       sum.piCost += piCost
       sum.peakTokens = Math.max(sum.peakTokens, one.peakTokens)
@@ -48,13 +68,31 @@ export class Sums {
   summary(): Summary {
     const policies: Summary['policies'] = {}
     const worst: Summary['worst'] = {}
-    for (const [name, { cached, piCost, worst: most, ...figures }] of this.#policies) {
-      const cacheHit = figures.tokensSent === 0 ? 0 : cached / figures.tokensSent
-      policies[name] = { ...figures, cacheHit, costVsPi: piCost === 0 ? Number.NaN : figures.cost / piCost }
+    const rate = (uses: number): number => (100 * uses) / this.#calls
+    for (const [name, { cached, piCost, worst: most, uses, ...figures }] of this.#policies) {
+      const versus = (cost: number): number => (piCost === 0 ? Number.NaN : cost / piCost)
+      const measured = figures.missedUses !== undefined
+      policies[name] = {
+        ...figures,
+        cacheHit: figures.tokensSent === 0 ? 0 : cached / figures.tokensSent,
+        costVsPi: versus(figures.cost),
+        missed: measured ? rate(uses.toolText.all) : Number.NaN,
+        missedStrong: measured ? rate(uses.toolText.strong) : Number.NaN,
+        costVsPiFetched: versus(figures.cost + figures.fetchCost),
+        ...(measured && { missedUses: uses }),
+      }
       worst[name] = most
     }
-    return { sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', policies, worst }
+    const period = this.#from === undefined || this.#to === undefined ? {} : { from: this.#from, to: this.#to }
+    return { sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', ...period, policies, worst }
   }
+}
+
+interface Sum extends Figures {
+  cached: number
+  piCost: number
+  worst: number
+  uses: MissedUses
 }
 
 const ADDED = [
@@ -64,6 +102,7 @@ const ADDED = [
   'rolls',
   'rereads',
   'rereadCost',
+  'fetchCost',
   'answeredReads',
   'overWindow',
 ] as const

@@ -1,14 +1,17 @@
 /**
- * A first look through a recording: how many calls there are, and how many characters of this session make a token.
+ * A first look through a recording: how many calls there are, how many characters of this session make a token, and
+ * which quotes and names its answers contain.
  *
  * Providers report what a request was counted as. A line through those counts over the characters of the requests that
  * were really sent has the session's characters per token as its slope and the size of the system part, which older
  * recordings do not contain, as its start.
  */
 import { blocksOf, Calls, unitsOf } from './blocks.ts'
+import { Reader } from './missed/answer.ts'
+import { Vocabulary } from './missed/vocabulary.ts'
 import { mended } from './prices.ts'
 import type { Prices } from './prices.ts'
-import { isCall, isSent } from './recording.ts'
+import { isCall, isSent, keysInSight } from './recording.ts'
 import type { Message, Problem, Recording } from './recording.ts'
 
 /** What the first look finds. */
@@ -27,6 +30,8 @@ export interface Survey {
   summaries: string[]
   /** Tokens that the provider counted over all calls; 0 where it reported nothing. */
   recordedTokens: number
+  /** What the answers contain that could be recognised elsewhere. */
+  vocabulary: Vocabulary
 }
 
 /** Assumed where a recording has no usage. */
@@ -41,6 +46,8 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
   const summaries: string[] = []
   const sizes = new Map<string, number>()
   const calls = new Calls()
+  const vocabulary = new Vocabulary()
+  const reader = new Reader(vocabulary, recording.origin.cwd)
   let path: string[] = []
   let units = 0
   let count = 0
@@ -48,7 +55,10 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
   for await (const step of recording.steps(report)) {
     if (step.kind === 'branch') {
       path = [...step.keys]
-      units = path.reduce((sum, key) => sum + (sizes.get(key) ?? 0), 0)
+      units = keysInSight(step).reduce(
+        (sum, key) => sum + (sizes.get(key) ?? 0),
+        step.compaction?.summary.length ?? 0,
+      )
     } else if (step.kind === 'compaction') {
       summaries.push(step.summary)
       const kept = step.firstKept === undefined ? [] : path.slice(Math.max(0, path.indexOf(step.firstKept)))
@@ -57,6 +67,7 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
       const { key, message } = step.entry
       if (isCall(message)) {
         count += 1
+        reader.learn(message)
         const model = modelOf(message)
         models.set(model, (models.get(model) ?? 0) + 1)
         const tokens = promptTokens(message)
@@ -77,7 +88,7 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
     else prices.delete(model)
   }
   const byCalls = [...models].sort((left, right) => right[1] - left[1]).map(([model]) => model)
-  return { calls: count, ...fit(points), prices, models: byCalls, summaries, recordedTokens }
+  return { calls: count, ...fit(points), prices, models: byCalls, summaries, recordedTokens, vocabulary }
 }
 
 /** The model of an answer, as `provider/model`. */

@@ -1,9 +1,102 @@
-/** The report as a table for terminals. */
+/** The report for terminals: sessions by what they save, the totals, the verdict. */
+import { basename } from 'node:path'
 import { POLICY_NAMES } from './policies/policy.ts'
 import type { PolicyName } from './policies/policy.ts'
 import type { SessionReport } from './run.ts'
-import type { Figures } from './tally.ts'
 import type { Summary } from './summary.ts'
+import type { Figures } from './tally.ts'
+import { tokens } from './tokens.ts'
+import { dayOf, difference, money, verdictOf } from './verdict.ts'
+
+/** Puts colours around words, or leaves them. */
+export interface Paint {
+  own(text: string): string
+  good(text: string): string
+  dim(text: string): string
+}
+
+/** No colours. */
+export const PLAIN: Paint = { own: (text) => text, good: (text) => text, dim: (text) => text }
+
+const code =
+  (number: number) =>
+  (text: string): string =>
+    `\x1b[${number}m${text}\x1b[0m`
+
+/** Colours of a terminal. */
+export const COLOURS: Paint = { own: code(1), good: (text) => code(1)(code(32)(text)), dim: code(2) }
+
+/** One session in the list. */
+export interface Row {
+  day: string
+  project: string
+  name: string
+  calls: number
+  pi: number
+  own: number
+  /** Strong missed uses of tool text per 100 calls. */
+  missedStrong: number
+  unit: SessionReport['unit']
+}
+
+/** A session as a row; undefined where Pi or the context manager was left out. */
+export function rowOf(report: SessionReport): Row | undefined {
+  const { pi, anchored } = report.policies
+  if (pi === undefined || anchored === undefined) return undefined
+  return {
+    day: report.from === undefined ? '-' : dayOf(report.from),
+    project: basename(report.cwd) || report.cwd,
+    name: basename(report.file).replace(/\.jsonl?(\.gz)?$/, ''),
+    calls: report.calls,
+    pi: pi.cost,
+    own: anchored.cost,
+    missedStrong: anchored.missedStrong,
+    unit: report.unit,
+  }
+}
+
+/** Letters of a session's name; longer ones lose their middle. */
+const NAME_CHARS = 36
+
+/** The sessions, by what they save. */
+export function sessionsTable(rows: readonly Row[], paint: Paint): string {
+  const sorted = [...rows].sort((left, right) => right.pi - right.own - (left.pi - left.own))
+  const cells = sorted.map((row) => [
+    row.day,
+    row.project,
+    shortened(row.name),
+    String(row.calls),
+    money(row.pi, row.unit),
+    money(row.own, row.unit),
+    signed(row.pi - row.own, row.unit),
+    row.pi === 0 ? '-' : difference(row.own / row.pi),
+    row.missedStrong.toFixed(1),
+  ])
+  const heads = ['date', 'project', 'session', 'answers', 'Pi', 'anchored', 'saved', '', 'strong misses']
+  return `Sessions, by what they save\n${aligned(heads, cells, 3, paint)}`
+}
+
+/** One session's facts and figures. */
+export function sessionTable(report: SessionReport, paint: Paint = PLAIN): string {
+  const model = report.models[0] ?? 'no model'
+  const scale = `${report.charsPerToken.toFixed(2)} characters a token, system part ${tokens(report.systemTokens)} tokens`
+  const skipped = Object.entries(report.skipped).map(([kind, count]) => `${count} ${kind}`)
+  const left = skipped.length === 0 ? '' : `\n  left out: ${skipped.join(', ')}`
+  const title = `${report.file}\n  ${report.calls} answers, ${model}, ${scale}${left}`
+  return `${title}\n${table(report, paint)}`
+}
+
+/** The totals of all sessions: costs and tokens add up, peaks are the largest. */
+export function summaryTable(summary: Summary, paint: Paint = PLAIN): string {
+  return `all ${summary.sessions} sessions, ${summary.calls} answers\n${table(summary, paint)}`
+}
+
+/** The verdict, as the last lines of a run; undefined where there is none. */
+export function verdictLines(summary: Summary, paint: Paint): string | undefined {
+  const verdict = verdictOf(summary)
+  if (verdict === undefined) return undefined
+  return `${verdict.saves ? paint.good(verdict.cost) : paint.own(verdict.cost)}\n${verdict.fetch}`
+}
 
 const HEADINGS = [
   'policy',
@@ -16,42 +109,59 @@ const HEADINGS = [
   'rolls',
   're-reads',
   'answered',
+  'missed',
+  'strong',
+  'own words',
+  'at once',
+  'if fetched',
 ]
 
-/** One session's table with a title line. */
-export function sessionTable(report: SessionReport): string {
-  const model = report.models[0] ?? 'no model'
-  const scale = `${report.charsPerToken.toFixed(2)} characters a token, system ${tokens(report.systemTokens)}`
-  const title = `${report.file}\n  ${report.calls} calls, ${model}, ${scale}`
-  return `${title}\n${table(report.policies, report.unit)}`
+/** What the headings mean, below a table. */
+export function legend(policies: Partial<Record<PolicyName, Figures>>): string[] {
+  const all = Object.values(policies)
+  return [
+    'cost: of the prompts; the recorded answers cost the same under every policy and are left out. answered: reads',
+    'answered by what is in sight. missed: per 100 answers, uses of tool text that was no longer shown; strong: those',
+    'beyond doubt; own words: of the model’s and the user’s text; at once: by the very next answer; if fetched: cost',
+    'over Pi’s with the text of each strong miss fetched.',
+    ...(all.some(({ overWindow }) => overWindow > 0)
+      ? ['!: longer than the context window; in reality those calls would have failed.']
+      : []),
+  ]
 }
 
-/** The table over all sessions: costs as means weighted by what Pi's cost was, peaks as the largest. */
-export function summaryTable(summary: Summary): string {
-  return `all ${summary.sessions} sessions, ${summary.calls} calls\n${table(summary.policies, summary.unit)}`
+function table({ policies, unit, calls }: Pick<SessionReport, 'policies' | 'unit' | 'calls'>, paint: Paint): string {
+  const names = POLICY_NAMES.filter((name) => policies[name] !== undefined)
+  const rows = names.map((name) => row(name, policies[name] as Figures, unit, calls))
+  const notes = legend(policies).map((line) => paint.dim(`  ${line}`))
+  return [aligned(HEADINGS, rows, 1, paint, names.indexOf('anchored')), ...notes].join('\n')
 }
 
-function table(policies: Partial<Record<PolicyName, Figures>>, unit: SessionReport['unit']): string {
-  const rows = POLICY_NAMES.flatMap((name) => {
-    const figures = policies[name]
-    return figures === undefined ? [] : [row(name, figures, unit)]
-  })
-  const all = [HEADINGS, ...rows]
-  const widths = HEADINGS.map((_, column) => Math.max(...all.map((cells) => (cells[column] as string).length)))
+/** Columns of equal width; the first `left` ones begin at the left. */
+function aligned(heads: string[], rows: readonly string[][], left: number, paint: Paint, own = -1): string {
+  const all = [heads, ...rows]
+  const widths = heads.map((_, column) => Math.max(...all.map((cells) => (cells[column] as string).length)))
   const line = (cells: string[]): string =>
     cells
-      .map((cell, column) =>
-        column === 0 ? cell.padEnd(widths[0] as number) : cell.padStart(widths[column] as number),
-      )
+      .map((cell, at) => (at < left ? cell.padEnd(widths[at] as number) : cell.padStart(widths[at] as number)))
       .join('  ')
-  return all.map((cells) => `  ${line(cells)}`).join('\n')
+  return [paint.dim(`  ${line(heads)}`), ...rows.map((cells, at) => (at === own ? paint.own(`  ${line(cells)}`) : `  ${line(cells)}`))].join('\n')
 }
 
-function row(name: PolicyName, figures: Figures, unit: SessionReport['unit']): string[] {
+/** Missed uses per 100 calls: of tool text, the strong ones, of own words, by the next call; and the cost with fetches. */
+function missedCells({ missed, missedStrong, missedUses, costVsPiFetched }: Figures, calls: number): string[] {
+  if (missedUses === undefined) return ['-', '-', '-', '-', '-']
+  const rate = (uses: number): string => ((100 * uses) / calls).toFixed(1)
+  const fetched = Number.isFinite(costVsPiFetched) ? costVsPiFetched.toFixed(3) : '-'
+  const { ownWords, atOnce } = missedUses
+  return [missed.toFixed(1), missedStrong.toFixed(1), rate(ownWords.all), rate(atOnce.all), fetched]
+}
+
+function row(name: PolicyName, figures: Figures, unit: SessionReport['unit'], calls: number): string[] {
   const { cost, costVsPi, cacheHit, tokensSent, peakTokens, compactions, rolls, rereads, answeredReads } = figures
   return [
     name,
-    unit === 'USD' ? `$${cost.toFixed(2)}` : tokens(cost),
+    money(cost, unit),
     Number.isFinite(costVsPi) ? costVsPi.toFixed(3) : '-',
     cacheHit.toFixed(3),
     tokens(tokensSent),
@@ -60,14 +170,15 @@ function row(name: PolicyName, figures: Figures, unit: SessionReport['unit']): s
     String(rolls),
     String(rereads),
     String(answeredReads),
+    ...missedCells(figures, calls),
   ]
 }
 
-/** A number of tokens in three or four characters: 812, 9.4k, 183k, 52M. */
-export function tokens(count: number): string {
-  const scaled = (value: number, unit: string): string =>
-    `${value < 10 ? value.toFixed(1) : Math.round(value)}${unit}`
-  if (count >= 999_500_000) return scaled(count / 1_000_000_000, 'G')
-  if (count >= 999_500) return scaled(count / 1_000_000, 'M')
-  return count >= 1000 ? scaled(count / 1000, 'k') : String(Math.round(count))
+function shortened(name: string): string {
+  if (name.length <= NAME_CHARS) return name
+  return `${name.slice(0, NAME_CHARS - 13)}…${name.slice(-12)}`
+}
+
+function signed(saved: number, unit: SessionReport['unit']): string {
+  return saved < 0 ? `-${money(-saved, unit)}` : money(saved, unit)
 }

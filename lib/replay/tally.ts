@@ -3,6 +3,7 @@ import type { RollReceipt } from '../../index.js'
 import { unitsOf } from './blocks.ts'
 import type { Block } from './blocks.ts'
 import { PromptCache } from './cache.ts'
+import type { MissedUses } from './missed/uses.ts'
 import type { PolicyName, Moment, Request, Setting } from './policies/policy.ts'
 import type { Prices } from './prices.ts'
 
@@ -28,7 +29,26 @@ export interface Figures {
   answeredReads: number
   /** Requests that were longer than the model's window: in reality they would have failed. */
   overWindow: number
+  /**
+   * Missed uses of tool text per 100 calls: text of an output or of arguments that the policy no longer showed and the
+   * recorded agent quoted or named. NaN for `bound`, which has no requests.
+   */
+  missed: number
+  /** Those of them beyond doubt: with three quotes or three names. */
+  missedStrong: number
+  /** What it would cost to fetch the text of each strong missed use, own words included; no part of `cost`. */
+  fetchCost: number
+  /** `cost` and `fetchCost` over the cost of policy `pi`. */
+  costVsPiFetched: number
+  /** All missed uses; undefined for `bound`. */
+  missedUses?: MissedUses
 }
+
+/** What one policy's requests alone tell. */
+export type OwnFigures = Omit<
+  Figures,
+  'costVsPi' | 'missed' | 'missedStrong' | 'fetchCost' | 'costVsPiFetched' | 'missedUses'
+>
 
 /** A roll and the call before which it happened. */
 export interface RollRecord extends RollReceipt {
@@ -87,8 +107,8 @@ export class Tally {
     this.series.cost[this.series.cost.length - 1] = this.#cost
   }
 
-  /** The sums. `costVsPi` is left for those who know the other policy. */
-  figures(answeredReads = 0): Omit<Figures, 'costVsPi'> {
+  /** The sums. */
+  figures(answeredReads = 0): OwnFigures {
     return {
       cost: this.#cost,
       cacheHit: this.#sent === 0 ? 0 : this.#cached / this.#sent,
@@ -173,7 +193,7 @@ export class Bound {
   }
 
   /** The sums. */
-  figures(): Omit<Figures, 'costVsPi'> {
+  figures(): OwnFigures {
     return {
       cost: this.#cost,
       cacheHit: this.#sent === 0 ? 0 : this.#cached / this.#sent,

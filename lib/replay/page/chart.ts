@@ -6,6 +6,10 @@ export interface Line {
   values: readonly number[]
 }
 
+/** Room for the labels of bars at most, and what a letter takes of it. */
+const MAX_LABEL = 190
+const LETTER = 6.2
+
 /** Width of the drawing in its own units. */
 const WIDTH = 460
 const LEFT = 52
@@ -88,7 +92,8 @@ export function bars(
   const row = 30
   const height = TOP + rows.length * row
   const most = Math.max(1e-9, ...rows.flatMap((one) => one.values))
-  const left = 112
+  const widest = Math.max(0, ...rows.map((one) => one.label.length))
+  const left = Math.min(MAX_LABEL, 12 + widest * LETTER)
   const room = WIDTH - left - 52
   const drawn = rows.flatMap((one, index) => {
     const y = TOP + index * row
@@ -97,12 +102,18 @@ export function bars(
       return `<rect class="bar ${name}" x="${left}" y="${at}" width="${width.toFixed(1)}" height="11"/><text class="axis" x="${(left + width + 4).toFixed(1)}" y="${at + 9}">${escape(format(value))}</text>`
     }
     return [
-      `<text class="label" x="${left - 6}" y="${y + 15}" text-anchor="end">${escape(one.label)}</text>`,
+      `<text class="label" x="${left - 6}" y="${y + 15}" text-anchor="end">${escape(fitted(one.label))}<title>${escape(one.label)}</title></text>`,
       bar(one.values[0], y, names[0]),
       bar(one.values[1], y + 12, names[1]),
     ]
   })
   return svg(title, height, drawn)
+}
+
+/** A label that fits; the whole of a longer one shows when it is pointed at. */
+function fitted(label: string): string {
+  const most = Math.floor((MAX_LABEL - 12) / LETTER)
+  return label.length <= most ? label : `${label.slice(0, most - 1)}…`
 }
 
 /** The class that gives a tool its colour. */

@@ -1,12 +1,17 @@
 /** The report for people: one page that needs nothing else, written piece by piece. */
+import { basename } from 'node:path'
+import type { JsonReport } from '../json.ts'
+import { legend } from '../table.ts'
 import { POLICY_NAMES } from '../policies/policy.ts'
 import type { PolicyName } from '../policies/policy.ts'
 import type { Problem } from '../recording.ts'
 import type { SessionReport } from '../run.ts'
 import type { Summary } from '../summary.ts'
-import { tokens } from '../table.ts'
+import { tokens } from '../tokens.ts'
+import { dayOf, difference, money, verdictOf } from '../verdict.ts'
 import type { Figures } from '../tally.ts'
 import { bars, escape, lineChart, timeline, toolClass } from './chart.ts'
+import { missedUses } from './missed.ts'
 import { STYLE } from './style.ts'
 
 /** Sections and plain append dwarf the others; they are in the table. */
@@ -23,33 +28,45 @@ const MEANING: Readonly<Record<PolicyName, string>> = {
   clear: 'over 100k tokens all but the last three results are cleared',
   sections: 'the canonical view, sent anew at each call',
   anchored: 'this context manager',
-  bound: 'what no layout can be below: each token written once, only prose read again',
+  bound: 'the lowest cost that a policy can reach: each token written once, only prose read again',
 }
 
-/** Writes the page; holds one session at a time. Sessions come before the summary, and the style puts that on top. */
+/** Writes the page; holds one session at a time. Sessions come before the summary; the style orders them. */
 export class PageWriter {
   readonly #write: (text: string) => void
-  #sessions = 0
+  readonly #single: boolean
 
-  constructor(write: (text: string) => void, about: string) {
+  /** `about` says what the figures were measured with; `files` is the number of files to come. */
+  constructor(write: (text: string) => void, about: string, files: number) {
     this.#write = write
+    this.#single = files === 1
     write(
-      `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>Replay</title><style>${STYLE}main{display:flex;flex-direction:column}.all{order:-1}</style></head><body><main>\n<header style="order:-2"><h1>What your sessions would have cost</h1><p class="dim">${escape(about)}</p></header>\n`,
+      `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>Replay</title><style>${STYLE}main{display:flex;flex-direction:column}.all{order:-2000000002}.session{order:0}.about{order:2000000001}</style></head><body><main>\n<p class="dim about">${escape(about)}.</p>\n`,
     )
   }
 
   /** The next session. */
   add(report: SessionReport): void {
-    this.#sessions += 1
-    this.#write(session(report, this.#sessions <= 3))
+    this.#write(session(report, this.#single))
   }
 
   /** The sums over all sessions, and what could not be read. */
-  end(summary: Summary, problems: readonly Problem[]): void {
+  end(summary: Summary, problems: readonly Problem[], leftOut: JsonReport['leftOut']): void {
+    const left = leftOutLines(leftOut).map((line) => `<li>${escape(line)}</li>`).join('')
     const list = problems.map((one) => `<li>${escape(problemLine(one))}</li>`).join('')
     const problem = list === '' ? '' : `<h3>Not everything could be read</h3><ul>${list}</ul>`
-    this.#write(`<section class="all">${overview(summary)}${problem}</section>\n</main></body></html>\n`)
+    this.#write(`<section class="all">${overview(summary, this.#single)}${problem}${left === '' ? '' : `<h3>Left out</h3><ul>${left}</ul>`}</section>\n</main></body></html>\n`)
   }
+}
+
+/** More files than that are left out with one line that counts them. */
+const MAX_LEFT_OUT = 5
+
+/** What was left out on purpose, as lines for people. */
+export function leftOutLines(files: JsonReport['leftOut']): string[] {
+  const lines = files.slice(0, MAX_LEFT_OUT).map(({ file, message }) => `left out: ${file}: ${message}`)
+  const more = files.length - MAX_LEFT_OUT
+  return more > 0 ? [...lines, `left out: ${more} more such files (all of them in --json)`] : lines
 }
 
 /** A problem as a line for people. */
@@ -57,32 +74,59 @@ export function problemLine({ file, line, message }: Problem): string {
   return line === undefined ? `${file}: ${message}` : `${file}, line ${line}: ${message}`
 }
 
-function overview(summary: Summary): string {
-  const own = summary.policies.anchored
-  const pi = summary.policies.pi
+function overview(summary: Summary, single: boolean): string {
+  const { unit, policies } = summary
+  const { anchored: own, pi } = policies
+  const verdict = verdictOf(summary)
+  const head =
+    verdict === undefined
+      ? '<h1>What your sessions would have cost</h1>'
+      : `<h1>${escape(verdict.cost)}</h1><p>${escape(verdict.fetch)}</p>`
   const tiles: [string, string][] = []
   if (own !== undefined && pi !== undefined) {
-    tiles.push([`${Math.round(100 * own.costVsPi)} %`, 'of what Pi alone costs'])
+    tiles.push([money(pi.cost - own.cost, unit), `saved: ${difference(own.costVsPi)} than Pi alone`])
     tiles.push([`${(100 * own.cacheHit).toFixed(1)} %`, 'of the prompt from the cache'])
     tiles.push([`${tokens(own.peakTokens)} / ${tokens(pi.peakTokens)}`, 'largest request, tokens (Pi)'])
     tiles.push([`${own.compactions} / ${pi.compactions}`, 'lossy summaries (Pi)'])
+    tiles.push([own.missedStrong.toFixed(1), 'of 100 answers used text of tools that was hidden, beyond doubt'])
   }
   const sums = tiles
     .map(([figure, text]) => `<div><b>${escape(figure)}</b><span>${escape(text)}</span></div>`)
     .join('')
-  const count = `${summary.sessions} session${summary.sessions === 1 ? '' : 's'}, ${summary.calls} model calls`
-  const meanings = POLICY_NAMES.filter((name) => summary.policies[name] !== undefined)
+  const meanings = POLICY_NAMES.filter((name) => policies[name] !== undefined)
     .map(
       (name) =>
         `<tr${name === 'anchored' ? ' class="own"' : ''}><td>${name}</td><td style="white-space:normal">${MEANING[name]}</td></tr>`,
     )
     .join('')
-  return `<p>${count}.</p><div class="big">${sums}</div>${table(summary.policies, summary.unit)}<details><summary>What the policies are</summary><table>${meanings}</table></details>`
+  const explained = `<details><summary>What the policies are</summary><table>${meanings}</table></details>`
+  const totals = single ? '' : `${table(summary)}${missedUses(policies, summary.calls)}`
+  const list = single || summary.sessions === 0 ? '' : '<h2>Sessions, by what they save</h2>'
+  return `${head}<div class="big">${sums}</div>${totals}${explained}${list}`
+}
+
+/** Where a session stands on the page: the more it saves, the earlier. */
+function orderOf({ policies }: SessionReport): number {
+  const saved = (policies.pi?.cost ?? 0) - (policies.anchored?.cost ?? 0)
+  return Math.max(-2_000_000_000, Math.min(2_000_000_000, -Math.round(saved * 10_000)))
+}
+
+/** A session in a line: when, which project, what it saved. */
+function titleOf({ file, cwd, from, policies, unit }: SessionReport): string {
+  const { pi, anchored } = policies
+  const parts = [...(from === undefined ? [] : [dayOf(from)]), ...(cwd === '/' ? [] : [basename(cwd)])]
+  const saved =
+    pi === undefined || anchored === undefined
+      ? ''
+      : `, ${money(anchored.cost, unit)} instead of ${money(pi.cost, unit)}, ${difference(anchored.costVsPi)}`
+  return `<b>${escape(parts.join(' '))}</b>${escape(saved)} <span class="dim">${escape(file)}</span>`
 }
 
 function session(report: SessionReport, open: boolean): string {
   const { calls, models, charsPerToken, systemTokens, details, unit, policies } = report
-  const facts = `${calls} calls, ${models.join(', ') || 'unknown model'}, ${charsPerToken.toFixed(2)} characters a token, system part ${tokens(systemTokens)} tokens`
+  const skipped = Object.entries(report.skipped).map(([kind, count]) => `${count} ${kind}`)
+  const left = skipped.length === 0 ? '' : `; left out: ${skipped.join(', ')}`
+  const facts = `${calls} answers, ${models.join(', ') || 'unknown model'}, ${charsPerToken.toFixed(2)} characters a token, system part ${tokens(systemTokens)} tokens${left}`
   const lines = DRAWN.flatMap((name) => (details.series[name] === undefined ? [] : [name]))
   const size = lineChart(
     'Context size over calls',
@@ -103,17 +147,18 @@ function session(report: SessionReport, open: boolean): string {
     where(report),
     active(report),
   ]
-  return `<details class="session"${open ? ' open' : ''}><summary><b>${escape(report.file)}</b></summary><p class="dim">${escape(facts)}</p>${table(policies, unit)}<div class="legend">${legend}</div><div class="charts">${figures.join('')}</div>${rolls(report)}</details>\n`
+  return `<details class="session" style="order:${orderOf(report)}"${open ? ' open' : ''}><summary>${titleOf(report)}</summary><p class="dim">${escape(facts)}</p>${table(report)}${missedUses(policies, calls)}<div class="legend">${legend}</div><div class="charts">${figures.join('')}</div>${rolls(report)}</details>\n`
 }
 
-function table(policies: Partial<Record<PolicyName, Figures>>, unit: SessionReport['unit']): string {
-  const tooLong = Object.values(policies).some((one) => one.overWindow > 0)
-  const heads = ['cost', 'vs Pi', 'cache hit', 'sent', 'peak', 'compactions', 'rolls', 're-reads']
+function table({ policies, unit, calls }: Pick<SessionReport, 'policies' | 'unit' | 'calls'>): string {
+  const heads = ['cost', 'vs Pi', 'cache hit', 'sent', 'peak', 'compactions', 'rolls', 're-reads', 'missed', 'strong']
+  const more = ['own words', 'at once', 'if fetched']
   const rows = POLICY_NAMES.flatMap((name) => {
     const one = policies[name]
     if (one === undefined) return []
     const versus = Number.isFinite(one.costVsPi) ? one.costVsPi.toFixed(2) : '–'
-    const over = one.overWindow > 0 ? '*' : ''
+    const over = one.overWindow > 0 ? '!' : ''
+    const rate = (uses: number | undefined): string => (uses === undefined ? '–' : ((100 * uses) / calls).toFixed(1))
     const cells = [
       money(one.cost, unit),
       versus,
@@ -123,12 +168,17 @@ function table(policies: Partial<Record<PolicyName, Figures>>, unit: SessionRepo
       String(one.compactions),
       String(one.rolls),
       String(one.rereads),
+      rate(one.missedUses?.toolText.all),
+      rate(one.missedUses?.toolText.strong),
+      rate(one.missedUses?.ownWords.all),
+      rate(one.missedUses?.atOnce.all),
+      Number.isFinite(one.costVsPiFetched) ? one.costVsPiFetched.toFixed(2) : '–',
     ]
     return [
       `<tr${name === 'anchored' ? ' class="own"' : ''}><td>${name}</td>${cells.map((cell) => `<td class="n">${escape(cell)}</td>`).join('')}</tr>`,
     ]
   })
-  return `<div class="scroll"><table><thead><tr><th>policy</th>${heads.map((head) => `<th class="n">${head}</th>`).join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div>${tooLong ? '<p class="dim">* longer than the window: in reality those calls would have failed</p>' : ''}`
+  return `<div class="scroll"><table><thead><tr><th>policy</th>${[...heads, ...more].map((head) => `<th class="n">${head}</th>`).join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div><p class="dim">${escape(legend(policies).join(' '))}</p>`
 }
 
 function where({ details }: SessionReport): string {
@@ -192,8 +242,4 @@ function rollMark({ call, items, removedTokens, reason }: SessionReport['details
   text: string
 } {
   return { call, text: `roll before call ${call}: ${items} items, ${tokens(removedTokens)} tokens, ${reason}` }
-}
-
-function money(cost: number, unit: SessionReport['unit']): string {
-  return unit === 'USD' ? `$${cost.toFixed(2)}` : tokens(cost)
 }

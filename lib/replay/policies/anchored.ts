@@ -9,13 +9,19 @@ import type { Block } from '../blocks.ts'
 import type { FileEvent } from '../files.ts'
 import { isSent, textOf } from '../recording.ts'
 import type { ContentBlock, Entry, Message } from '../recording.ts'
-import { compact } from './compaction.ts'
+import { compact, Compactions } from './compaction.ts'
 import { RESERVE_TOKENS } from './conversation.ts'
 import type { BlockCache } from './block-cache.ts'
 import type { Compaction, Moment, Policy, Request, Setting } from './policy.ts'
 
 /** How the line begins that stands in place of an output. */
 const REFERENCE = 'toolcall_ref '
+
+/** The part of what a session has cost so far that the tools may take, as in the extension. */
+const TOOLS_WORTH = 0.01
+
+/** What writing a token to the cache costs at most with known providers, in fresh input tokens, as in the extension. */
+const TOOLS_WRITE = 1.25
 
 /** A message as the model sees it now. */
 interface Visible {
@@ -55,6 +61,7 @@ export function openManager(setting: Setting): Promise<ContextManager> {
     watch: false,
     watchUnmapped: false,
     home: '/',
+    ...setting.manager.open,
   })
 }
 
@@ -66,7 +73,11 @@ export class Anchored implements Policy {
   readonly #manager: ContextManager
   readonly #setting: Setting
   readonly #cache: BlockCache
-  readonly #system: Block
+  /** What stands before the messages, without the context manager's tools and with them. */
+  readonly #systems: readonly [plain: Block, tools: Block]
+  #hasTools = false
+  /** Whether something has collapsed yet. */
+  #collapsed = false
   #visible: Visible[] = []
   #pending: IncomingMessage[] = []
   #hasAnswer = false
@@ -81,7 +92,7 @@ export class Anchored implements Policy {
   #lastAt = 0
   /** Tokens of the latest request. */
   #sent = 0
-  #compactions = 0
+  readonly #compactions = new Compactions()
   /** Reads that were answered without their lines. */
   answeredReads = 0
 
@@ -93,8 +104,15 @@ export class Anchored implements Policy {
     this.#manager = manager
     this.#setting = setting
     this.#cache = cache
-    const tokens = setting.systemTokens + setting.manager.overheadTokens
-    this.#system = systemBlock('with the tools of the context manager', tokens * setting.unitsPerToken)
+    const { systemTokens, unitsPerToken, manager: own } = setting
+    this.#systems = [
+      systemBlock('', systemTokens * unitsPerToken),
+      systemBlock('with the tools of the context manager', (systemTokens + own.overheadTokens) * unitsPerToken),
+    ]
+  }
+
+  get #system(): Block {
+    return this.#systems[this.#hasTools ? 1 : 0]
   }
 
   async add(entry: Entry, file: FileEvent | undefined): Promise<void> {
@@ -103,6 +121,7 @@ export class Anchored implements Policy {
     // A turn ends before anything but its own results follows its answer.
     if (message.role !== 'toolResult' && this.#hasAnswer) await this.#advance(this.#lastAt, false)
     this.#lastAt = entry.at
+    this.#compactions.came(entry)
     const shown = message.role === 'toolResult' ? await this.#received(entry, file) : this.#reported(message, entry.at)
     this.#show({ entry, whole: shown, blocks: this.#blocks(entry, shown) })
     if (message.role !== 'bashExecution' || isSent(message)) this.#pending.push({ key: entry.key, message: shown })
@@ -128,11 +147,14 @@ export class Anchored implements Policy {
     const before = new Map(this.#visible.map((one) => [one.entry.key, one]))
     this.#changes = this.#changes.filter((change) => keys.has(change.leaf))
     this.#notices = this.#notices.filter((notice) => keys.has(notice.leaf))
-    const entries = path.flatMap((entry) => [
+    const left = this.#compactions.goOn(path)
+    const { summary } = this.#compactions
+    const entries = left.flatMap((entry) => [
       entry,
       ...this.#notices.flatMap((notice) => (notice.leaf === entry.key ? [notice.entry] : [])),
     ])
-    this.#visible = []
+    this.#visible =
+      summary === undefined ? [] : [{ entry: summary, whole: summary.message, blocks: this.#cache.of(summary) }]
     for (const entry of entries) {
       const whole = before.get(entry.key)?.whole ?? this.#wholes.get(entry.key) ?? entry.message
       const change = this.#changes.findLast((one) => one.key === entry.key)
@@ -200,7 +222,15 @@ export class Anchored implements Policy {
     const plan = await this.#manager.advance(messages, this.#callAt(at, atUserTurn, true))
     const leaf = messages.at(-1)?.key ?? ''
     this.#apply(plan, leaf, at)
+    if (plan.edits.length > 0) this.#collapsed = true
+    if (plan.edits.length > 0 || (this.#collapsed && atUserTurn)) this.#bringTools(plan)
     this.#points.set(leaf, await this.#manager.point())
+  }
+
+  /** The tools come as the extension brings them: once something has collapsed, and they cost little beside the rest. */
+  #bringTools({ rewriteCost, spent }: Plan): void {
+    const price = rewriteCost + this.#setting.manager.overheadTokens * TOOLS_WRITE
+    if (price <= TOOLS_WORTH * spent) this.#hasTools = true
   }
 
   #apply(plan: Plan, leaf: string, at: number): void {
@@ -236,10 +266,10 @@ export class Anchored implements Policy {
       this.#visible.map((one) => one.entry),
       this.#cache,
       this.#setting,
-      this.#compactions,
+      this.#compactions.count,
     )
     if (done === undefined) return undefined
-    this.#compactions += 1
+    this.#compactions.made(done)
     const kept = new Set(done.kept)
     const { summary } = done
     this.#visible = this.#visible.filter((one) => kept.has(one.entry))

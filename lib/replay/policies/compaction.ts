@@ -24,6 +24,42 @@ export interface Compacted {
   cost: Compaction
 }
 
+/** The compactions that a policy has made: which of them holds depends on where the conversation goes on from. */
+export class Compactions {
+  /** How many were made, on all branches. */
+  count = 0
+  #newest: Compacted | undefined
+  /** The compaction that held when each message came. */
+  readonly #heldAt = new Map<string, Compacted | undefined>()
+
+  /** The summary that stands before the messages now. */
+  get summary(): Entry | undefined {
+    return this.#newest?.summary
+  }
+
+  /** A compaction was made. */
+  made(done: Compacted): void {
+    this.count += 1
+    this.#newest = done
+  }
+
+  /** A message came. */
+  came({ key }: Entry): void {
+    this.#heldAt.set(key, this.#newest)
+  }
+
+  /** Goes on after the last of these messages; returns those that the compaction which holds there has left. */
+  goOn(path: readonly Entry[]): readonly Entry[] {
+    const last = path.at(-1)
+    const newest = last === undefined ? undefined : this.#heldAt.get(last.key)
+    this.#newest = newest
+    if (newest === undefined) return path
+    const kept = new Set(newest.kept.map(({ key }) => key))
+    const from = path.findIndex(({ key }) => kept.has(key) || this.#heldAt.get(key) === newest)
+    return path.slice(from)
+  }
+}
+
 /** Compacts a conversation. Undefined where nothing could go. `count` is the number of compactions before. */
 export function compact(
   entries: readonly Entry[],

@@ -3,7 +3,7 @@ import { blocksOf, systemBlock, unitsOf } from '../blocks.ts'
 import type { Block } from '../blocks.ts'
 import type { Entry } from '../recording.ts'
 import type { BlockCache } from './block-cache.ts'
-import { compact } from './compaction.ts'
+import { compact, Compactions } from './compaction.ts'
 import type { Moment, Policy, PolicyName, Request, Setting } from './policy.ts'
 
 /** Everything is sent as it came: what an agent without any context management does. */
@@ -36,30 +36,33 @@ export class Append implements Policy {
 /** Pi: as it came, until the window is nearly full; then a summary and the newest 20,000 tokens. */
 export class Pi extends Append {
   override readonly name: PolicyName = 'pi'
-  #summary: Entry | undefined
-  #count = 0
+  readonly #compactions = new Compactions()
+
+  override add(entry: Entry): void {
+    super.add(entry)
+    this.#compactions.came(entry)
+  }
 
   override branch(path: readonly Entry[]): void {
-    super.branch(path)
-    this.#summary = undefined
+    super.branch(this.#compactions.goOn(path))
   }
 
   override request(_moment: Moment): Request {
     const { setting } = this
     const blocks = this.#blocks()
     if (unitsOf(blocks) / setting.unitsPerToken <= setting.window - RESERVE_TOKENS) return { blocks, fixed: 1 }
-    const live = this.#summary === undefined ? this.entries : [this.#summary, ...this.entries]
-    const done = compact(live, this.cache, setting, this.#count)
+    const { summary, count } = this.#compactions
+    const done = compact(summary === undefined ? this.entries : [summary, ...this.entries], this.cache, setting, count)
     if (done === undefined) return { blocks, fixed: 1 }
-    this.#count += 1
-    this.#summary = done.summary
+    this.#compactions.made(done)
     this.entries = done.kept
     return { blocks: this.#blocks(), fixed: 1, compaction: done.cost }
   }
 
   #blocks(): Block[] {
-    const summary = this.#summary === undefined ? [] : this.cache.of(this.#summary)
-    return [this.system, ...summary, ...this.entries.flatMap((entry) => this.cache.of(entry))]
+    const { summary } = this.#compactions
+    const first = summary === undefined ? [] : this.cache.of(summary)
+    return [this.system, ...first, ...this.entries.flatMap((entry) => this.cache.of(entry))]
   }
 }
 

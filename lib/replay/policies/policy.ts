@@ -1,5 +1,6 @@
 /** What a policy of context management is: it takes in a conversation and says what each model call is sent. */
 import type { RollReceipt } from '../../../index.js'
+import type { OpenOptions } from '../../index.ts'
 import type { Block } from '../blocks.ts'
 import type { CacheRules } from '../cache.ts'
 import type { FileEvent } from '../files.ts'
@@ -38,6 +39,8 @@ export interface ManagerOptions {
   onlyAtUserTurn: boolean
   /** Tokens that the extension adds to the system part: its tools and what it tells the model. */
   overheadTokens: number
+  /** Further options of `ContextManager.open`, for measuring with others than the product's own. */
+  open?: Partial<OpenOptions>
 }
 
 /** A model call that is about to be made. */

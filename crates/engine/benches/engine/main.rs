@@ -87,7 +87,16 @@ impl Place {
 fn call(id: String, content: String) -> ToolcallInput {
     let args = Map::from_iter([("pattern".to_owned(), json!("x"))]);
     let (tool, status) = ("custom".to_owned(), Status::Ok);
-    ToolcallInput { call_id: id, tool, args, args_display: None, content, status, file_refs: Vec::new() }
+    ToolcallInput {
+        call_id: id,
+        tool,
+        args,
+        args_display: None,
+        content,
+        status,
+        file_refs: Vec::new(),
+        parent: None,
+    }
 }
 
 /// G2: a file that is known and has not changed, beside reading and hashing it.

@@ -395,7 +395,8 @@ impl Inner {
         if self.file_told(output).as_ref() == Some(&file) {
             // Who told it has noted it; only where the messages are read again is there nobody who has.
             if !taking.record
-                && let Some(version) = self.version_at(&file, tx).await? {
+                && let Some(version) = self.version_at(&file, tx).await?
+            {
                 state.known.saw(&file, version.document.source_hash(), version.tx_id);
             }
             return Ok(None);
@@ -405,7 +406,8 @@ impl Inner {
         }
         let offset = args.get("offset").and_then(Value::as_u64).map(|n| n as usize);
         let first = offset.unwrap_or(1).max(1);
-        let Some((version, last, is_all)) = self.version_shown(&file, tx, handed, first, output).await? else {
+        let Some((version, last, is_all)) = self.version_shown(&file, tx, handed, first, output).await?
+        else {
             // The tool gives files as they are, and this is none of the versions that anybody has seen.
             if handed.is_some() && input.status == Status::Ok {
                 state.known.saw_unknown(&file, tx);

@@ -71,8 +71,7 @@ impl Engine {
         let is_change = is_above.is_none();
         let answer = if let Some(object) = is_above {
             let handle = state.session.handle(&object);
-            let text =
-                format!("{UNCHANGED}{first}-{last} of {}{ABOVE}{handle}", render::text(path));
+            let text = format!("{UNCHANGED}{first}-{last} of {}{ABOVE}{handle}", render::text(path));
             Some(Answer { text, object })
         } else {
             self.inner.changed_since(&state, &lines, path, &text).await?

@@ -1,7 +1,6 @@
 //! Active outputs of earlier user turns: short in sight, whole in the state.
 
-use context_engine::{Call, Edit, Engine, Incoming, Plan};
-use context_model::id::ObjectId;
+use context_engine::{Edit, Plan};
 use rstest::rstest;
 use serde_json::json;
 

@@ -1,0 +1,153 @@
+/** What comes first in a report: the verdict, in the terminal and on the page. */
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { showsColours, timeLeft } from '../../lib/cli/terminal.ts'
+import { noUses } from '../../lib/replay/missed/uses.ts'
+import type { Summary } from '../../lib/replay/summary.ts'
+import { COLOURS, legend, PLAIN, sessionsTable } from '../../lib/replay/table.ts'
+import type { Row } from '../../lib/replay/table.ts'
+import type { Figures } from '../../lib/replay/tally.ts'
+import { difference, verdictOf } from '../../lib/replay/verdict.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { cli, fixture, temporaryFolder } from './support.ts'
+
+afterEach(cleanUp)
+
+function figures(cost: number, piCost: number, changes: Partial<Figures> = {}): Figures {
+  return {
+    ...{ cost, costVsPi: cost / piCost, cacheHit: 0.9, tokensSent: 1, peakTokens: 1, compactions: 0, rolls: 0 },
+    ...{ rereads: 0, rereadCost: 0, answeredReads: 0, overWindow: 0, missed: 0, missedStrong: 0, fetchCost: 0 },
+    ...{ costVsPiFetched: cost / piCost, missedUses: noUses() },
+    ...changes,
+  }
+}
+
+function summary(pi: number, own: number, changes: Partial<Summary> = {}, more: Partial<Figures> = {}): Summary {
+  const policies = { pi: figures(pi, pi), anchored: figures(own, pi, more) }
+  return { sessions: 2, calls: 100, unit: 'USD', policies, worst: {}, ...changes }
+}
+
+const noon = (day: string): number => new Date(`${day}T12:00:00`).getTime()
+
+describe('the verdict', () => {
+  test.each<[Summary, string]>([
+    [summary(60.14, 24.71), 'You would have paid $24.71 instead of $60.14 (59 % less) for the prompts of 2 sessions with 100 answers.'],
+    [summary(1, 1.04), 'You would have paid $1.04 instead of $1.00 (4 % more) for the prompts of 2 sessions with 100 answers.'],
+    [summary(1, 1), 'You would have paid $1.00 instead of $1.00 (the same) for the prompts of 2 sessions with 100 answers.'],
+    [
+      summary(2e6, 1e6, { unit: 'input tokens', sessions: 1, calls: 1234 }),
+      'You would have paid 1.0M fresh input tokens instead of 2.0M (50 % less) for the prompts of one session with 1,234 answers.',
+    ],
+    [
+      summary(2, 1, { from: noon('2026-01-02'), to: noon('2026-02-03') }),
+      'You would have paid $1.00 instead of $2.00 (50 % less) for the prompts of 2 sessions with 100 answers, from 2026-01-02 to 2026-02-03.',
+    ],
+    [
+      summary(2, 1, { from: noon('2026-01-02'), to: noon('2026-01-02') + 1000 }),
+      'You would have paid $1.00 instead of $2.00 (50 % less) for the prompts of 2 sessions with 100 answers, of 2026-01-02.',
+    ],
+  ])('%#', (about, sentence) => {
+    expect(verdictOf(about)?.cost).toBe(sentence)
+  })
+
+  test('says what had to be fetched again', () => {
+    expect(verdictOf(summary(2, 1))?.fetch).toBe('No answer would have had to fetch anything again.')
+    const missedUses = { ...noUses(), toolText: { all: 9, strong: 3 }, ownWords: { all: 4, strong: 1 } }
+    const more = { rereads: 2, missedUses, costVsPiFetched: 0.62 }
+    expect(verdictOf(summary(2, 1, {}, more))?.fetch).toBe(
+      '6 of 100 answers would have had to fetch something again: 2 a file for an edit, which is in that cost, and 4 other text, with which it would be 38 % less.',
+    )
+  })
+
+  test('is left out where there is nothing to compare with', () => {
+    expect(verdictOf({ ...summary(2, 1), policies: { anchored: figures(1, 2) } })).toBeUndefined()
+    expect(verdictOf(summary(0, 0))).toBeUndefined()
+  })
+
+  test.each([
+    [0.5, '50 % less'],
+    [1.5, '50 % more'],
+    [0.999, 'the same'],
+  ])('%d is %s', (ratio, words) => {
+    expect(difference(ratio)).toBe(words)
+  })
+})
+
+describe('the list of sessions', () => {
+  const row = (name: string, pi: number, own: number): Row => ({
+    ...{ day: '2026-01-02', project: 'shop', name, calls: 10, pi, own, missedStrong: 1, unit: 'USD' },
+  })
+
+  test('begins with the one that saves most', () => {
+    const lines = sessionsTable([row('little', 2, 1.5), row('dearer', 1, 1.2), row('most', 3, 1)], PLAIN).split('\n')
+    expect(lines.slice(2).map((line) => line.trim().split(/\s+/).slice(2))).toEqual([
+      ['most', '10', '$3.00', '$1.00', '$2.00', '67', '%', 'less', '1.0'],
+      ['little', '10', '$2.00', '$1.50', '$0.50', '25', '%', 'less', '1.0'],
+      ['dearer', '10', '$1.00', '$1.20', '-$0.20', '20', '%', 'more', '1.0'],
+    ])
+  })
+
+  test('keeps the end of a long name, and colours change no width', () => {
+    const long = `${'x'.repeat(60)}-163396cf`
+    const plain = sessionsTable([row(long, 2, 1)], PLAIN)
+    expect(plain).toMatch(/x…xxx-163396cf /)
+    // eslint-disable-next-line no-control-regex
+    expect(sessionsTable([row(long, 2, 1)], COLOURS).replace(/\x1b\[\d+m/g, '')).toBe(plain)
+  })
+})
+
+test('a mark is explained where it stands', () => {
+  expect(legend({ pi: figures(1, 1, { overWindow: 2 }) }).join(' ')).toContain('!: longer than the context window')
+  expect(legend({ pi: figures(1, 1) }).join(' ')).not.toContain('!:')
+})
+
+test.each([
+  [1000, 0.5, ''],
+  [10_000, 0.5, ', 0:10 left'],
+  [60_000, 0.25, ', 3:00 left'],
+  [60_000, 1, ''],
+])('after %i ms and a part of %d: "%s"', (elapsed, part, words) => {
+  expect(timeLeft(elapsed, part)).toBe(words)
+})
+
+test('a file that is no terminal gets no colours', () => {
+  expect(showsColours({})).toBe(false)
+  expect(showsColours({ isTTY: false })).toBe(false)
+})
+
+describe('a run', () => {
+  test('ends with the verdict, after the totals and the sessions', async () => {
+    const { stdout } = await cli(['replay', fixture('pi-version-1.jsonl'), fixture('claude-code.jsonl')])
+    const order = ['Sessions, by what they save', 'all 2 sessions', 'policy', 'You would have paid'].map((words) => stdout.indexOf(words))
+    expect(order).toEqual([...order].sort((left, right) => left - right))
+    expect(order.every((at) => at >= 0)).toBe(true)
+    expect(stdout.trimEnd().split('\n').slice(-2)).toEqual([
+      expect.stringMatching(/^You would have paid \$\d+\.\d\d instead of \$\d+\.\d\d \(\d+ % less\) for the prompts of 2 sessions with 78 answers/),
+      expect.stringMatching(/of 100 answers would have had to fetch something again|No answer/),
+    ])
+    expect(stdout).not.toMatch(/\x1b/)
+    for (const policy of ['append', 'mask', 'bound']) expect(stdout).not.toContain(`  ${policy} `)
+  })
+
+  test('the page begins with it, sorts by what is saved, folds many and shows one session’s figures once', async () => {
+    const folder = temporaryFolder()
+    const page = join(folder, 'page.html')
+    for (const name of ['pi-version-1', 'pi-version-2', 'claude-code']) {
+      copyFileSync(fixture(`${name}.jsonl`), join(folder, `${name}.jsonl`))
+    }
+    const many = await cli(['replay', folder, '--html', page, '--json'])
+    const html = readFileSync(page, 'utf8')
+    expect(html).toMatch(/<section class="all"><h1>You would have paid &#36;|<section class="all"><h1>You would have paid \$/)
+    const orders = [...html.matchAll(/<details class="session" style="order:(-?\d+)">/g)].map(([, order]) => Number(order))
+    const saved = (JSON.parse(many.stdout).sessions as { policies: Record<'pi' | 'anchored', { cost: number }> }[]).map(
+      ({ policies }) => policies.pi.cost - policies.anchored.cost,
+    )
+    expect(orders).toEqual(saved.map((dollars) => -Math.round(dollars * 10_000)))
+    await cli(['replay', fixture('pi-version-1.jsonl'), '--quiet', '--html', page])
+    const single = readFileSync(page, 'utf8')
+    expect(single.match(/<th>policy<\/th>/g)).toHaveLength(1)
+    expect(single).toMatch(/<details class="session" style="order:-?\d+" open>/)
+    writeFileSync(page, '')
+  })
+})

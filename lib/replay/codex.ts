@@ -1,0 +1,296 @@
+/**
+ * Codex's rollouts (`~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`): a line for each item of the conversation, as
+ * `{ timestamp, type, payload }` (openai/codex, `codex-rs/protocol`). They are read as if Pi had held the conversation:
+ * a shell's commands become `bash`, and the items of one response one answer. Events repeat items for the screen and are
+ * passed over, but for the tokens that the provider counted. Patches stay calls of `apply_patch`.
+ */
+import { jsonLines } from './lines.ts'
+import { LeftOut } from './recording.ts'
+import type { ContentBlock, Entry, Message, Origin, Problem, Recording, RecordedUsage, Step } from './recording.ts'
+
+/** A recording by Codex. */
+export class CodexRecording implements Recording {
+  readonly file: string
+  readonly origin: Origin
+  skipped: ReadonlyMap<string, number> = new Map()
+
+  constructor(file: string, origin: Origin) {
+    this.file = file
+    this.origin = origin
+  }
+
+  async *steps(report: (problem: Problem) => void): AsyncGenerator<Step> {
+    const rollout = new Rollout()
+    this.skipped = rollout.skipped
+    for await (const { value } of jsonLines(this.file, report)) yield* rollout.take(value)
+    yield* rollout.end()
+  }
+}
+
+const LINES = new Set(['session_meta', 'response_item', 'event_msg', 'turn_context', 'compacted'])
+
+/** Whether a line is one of a conversation in this format. */
+export function isCodexLine(value: Line): boolean {
+  return LINES.has(String(value['type'])) && isObject(value['payload'])
+}
+
+/** What the first line says about its session. Throws {@link LeftOut} for the one of a subagent. */
+export function codexOrigin(value: Line): Origin {
+  const payload = value['payload'] as Line
+  const { cwd, id, source } = payload
+  const isSubagent = (isObject(source) && 'subagent' in source) || payload['thread_source'] === 'subagent'
+  if (isSubagent) throw new LeftOut(`the conversation of a subagent of Codex, ${String(id)}`)
+  return {
+    format: 'codex',
+    version: 0,
+    id: typeof id === 'string' ? id : 'unknown',
+    cwd: typeof cwd === 'string' && cwd.startsWith('/') ? cwd : '/',
+  }
+}
+
+type Line = Record<string, unknown>
+
+/** A response whose items are still coming, and the outputs of its calls. */
+interface OpenAnswer {
+  key: string
+  at: number
+  message: Message & { content: ContentBlock[] }
+  results: Entry[]
+}
+
+/** Texts of the user's role that no person wrote. */
+const INJECTED = /^\s*(?:<(?:environment_context|user_instructions|permissions|collaboration_mode|turn_aborted)|# AGENTS\.md)/
+
+class Rollout {
+  readonly skipped = new Map<string, number>()
+  readonly #calls = new Map<string, string>()
+  #model = 'unknown'
+  #at = 0
+  #count = 0
+  #open: OpenAnswer | undefined
+
+  *take(line: Line): Generator<Step> {
+    const before = this.#at
+    const at = Date.parse(String(line['timestamp']))
+    if (Number.isFinite(at)) this.#at = Math.max(this.#at, at)
+    const payload = isObject(line['payload']) ? line['payload'] : {}
+    switch (line['type']) {
+      case 'session_meta':
+        return
+      case 'turn_context':
+        if (typeof payload['model'] === 'string') this.#model = payload['model']
+        return
+      case 'response_item':
+        yield* this.#item(payload, before === 0 ? this.#at : before)
+        return
+      case 'compacted':
+        yield* this.#compacted(payload)
+        return
+      case 'event_msg':
+        if (payload['type'] === 'token_count') this.#tokens(payload['info'])
+        return
+      default:
+        this.#skip(typeof line['type'] === 'string' ? line['type'] : 'lines without a type')
+    }
+  }
+
+  *end(): Generator<Step> {
+    const open = this.#open
+    if (open === undefined) return
+    this.#open = undefined
+    yield { kind: 'message', entry: { key: open.key, message: open.message, at: open.at } }
+    for (const entry of open.results) yield { kind: 'message', entry }
+  }
+
+  *#item(item: Line, asked: number): Generator<Step> {
+    switch (item['type']) {
+      case 'message':
+        yield* this.#message(item, asked)
+        return
+      case 'reasoning': {
+        const thinking = [...textsOf(item['summary']), ...textsOf(item['content'])].join('\n')
+        yield* this.#answer({ type: 'thinking', thinking, thinkingSignature: text(item['encrypted_content']) }, asked)
+        return
+      }
+      case 'function_call':
+        yield* this.#call(item, asPiCall(text(item['name']), argumentsOf(item['arguments'])), asked)
+        return
+      case 'custom_tool_call':
+        yield* this.#call(item, [text(item['name']), { input: item['input'] }], asked)
+        return
+      case 'local_shell_call': {
+        const action = isObject(item['action']) ? item['action'] : {}
+        yield* this.#call(item, asPiCall('shell', action), asked)
+        return
+      }
+      case 'function_call_output':
+      case 'custom_tool_call_output':
+        this.#output(item)
+        return
+      default:
+        this.#skip(text(item['type']) || 'items without a type')
+    }
+  }
+
+  *#message(item: Line, asked: number): Generator<Step> {
+    const content = contentOf(item['content'])
+    if (item['role'] === 'assistant') {
+      for (const block of content) yield* this.#answer(block, asked)
+      return
+    }
+    yield* this.end()
+    const injected = item['role'] !== 'user' || INJECTED.test(content[0]?.text ?? '')
+    const message: Message = { role: injected ? 'custom' : 'user', content }
+    yield { kind: 'message', entry: { key: this.#key('message'), message, at: this.#at } }
+  }
+
+  /** A block of the response that is open, or of the next one once outputs have come. */
+  *#answer(block: ContentBlock, asked: number): Generator<Step> {
+    if (this.#open !== undefined && (this.#open.results.length > 0 || this.#open.message.usage !== undefined)) {
+      yield* this.end()
+    }
+    this.#open ??= {
+      key: this.#key('answer'),
+      at: asked,
+      message: { role: 'assistant', content: [], provider: 'openai', model: this.#model, stopReason: 'stop' },
+      results: [],
+    }
+    this.#open.message.content.push(block)
+  }
+
+  *#call(item: Line, [name, args]: [string, Line], asked: number): Generator<Step> {
+    const id = text(item['call_id']) || text(item['id'])
+    this.#calls.set(id, name)
+    yield* this.#answer({ type: 'toolCall', id, name, arguments: args }, asked)
+    if (this.#open !== undefined) this.#open.message.stopReason = 'toolUse'
+  }
+
+  #output(item: Line): void {
+    const id = text(item['call_id'])
+    const { content, failed } = outputOf(item['output'])
+    const message: Message = {
+      role: 'toolResult',
+      toolCallId: id,
+      toolName: this.#calls.get(id) ?? 'unknown',
+      content,
+      isError: failed,
+    }
+    // An output without its call answers nothing; the call was lost with what a compaction replaced.
+    if (this.#open === undefined || !this.#calls.has(id)) this.#skip('outputs without their call')
+    else this.#open.results.push({ key: this.#key('output'), message, at: this.#at })
+  }
+
+  /** What the provider counted for the open response; later events only repeat it. */
+  #tokens(info: unknown): void {
+    const last = isObject(info) ? info['last_token_usage'] : undefined
+    if (!isObject(last) || this.#open === undefined || this.#open.message.usage !== undefined) return
+    const count = (name: string): number => (typeof last[name] === 'number' ? last[name] : 0)
+    const cached = count('cached_input_tokens')
+    const usage: RecordedUsage = {
+      input: Math.max(0, count('input_tokens') - cached),
+      output: count('output_tokens'),
+      cacheRead: cached,
+      cacheWrite: 0,
+    }
+    if (usage.input + cached > 0) this.#open.message.usage = usage
+  }
+
+  *#compacted(payload: Line): Generator<Step> {
+    yield* this.end()
+    const history = Array.isArray(payload['replacement_history']) ? payload['replacement_history'] : []
+    const kept = history.flatMap((item) => (isObject(item) ? textsOf(item['content']) : []))
+    const summary = text(payload['message']) || kept.join('\n')
+    yield { kind: 'compaction', summary, firstKept: undefined, at: this.#at }
+  }
+
+  #key(kind: string): string {
+    this.#count += 1
+    return `${kind}-${this.#count}`
+  }
+
+  #skip(kind: string): void {
+    this.skipped.set(kind, (this.skipped.get(kind) ?? 0) + 1)
+  }
+}
+
+function isObject(value: unknown): value is Line {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+/** The texts of `[{ type, text }]`. */
+function textsOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.flatMap((one) => (isObject(one) && text(one['text']) !== '' ? [text(one['text'])] : [])) : []
+}
+
+function contentOf(value: unknown): ContentBlock[] {
+  if (typeof value === 'string') return [{ type: 'text', text: value }]
+  if (!Array.isArray(value)) return []
+  return value.filter(isObject).flatMap((one): ContentBlock[] => {
+    if (one['type'] === 'input_image') return [{ type: 'image', data: text(one['image_url']), mimeType: 'image/png' }]
+    return text(one['text']) === '' ? [] : [{ type: 'text', text: text(one['text']) }]
+  })
+}
+
+function argumentsOf(value: unknown): Line {
+  try {
+    const parsed: unknown = JSON.parse(text(value) || '{}')
+    return isObject(parsed) ? parsed : { input: parsed }
+  } catch {
+    return { input: value }
+  }
+}
+
+/** A call in Pi's words; tools that Pi does not have keep theirs. */
+function asPiCall(name: string, args: Line): [string, Line] {
+  switch (name) {
+    case 'shell':
+    case 'shell_command':
+    case 'exec_command':
+    case 'container.exec': {
+      const { command, cmd, type: _, ...rest } = args
+      return ['bash', { command: commandOf(command ?? cmd), ...rest }]
+    }
+    case 'read_file': {
+      const { file_path: path, ...rest } = args
+      return ['read', { path, ...rest }]
+    }
+    case 'grep_files':
+      return ['grep', args]
+    case 'list_dir': {
+      const { dir_path: path, ...rest } = args
+      return ['ls', { path, ...rest }]
+    }
+    default:
+      return [name, args]
+  }
+}
+
+/** A command as one line: of `["bash", "-lc", script]` the script. */
+function commandOf(command: unknown): unknown {
+  if (!Array.isArray(command)) return command
+  return /^(?:.*\/)?(?:ba|z|da)?sh$/.test(String(command[0])) && command.length === 3
+    ? String(command[2])
+    : command.join(' ')
+}
+
+const EXIT_CODE = /^(?:Exit code:|Process exited with code) (-?\d+)/m
+
+/** Characters of an output in which its exit code stands. */
+const HEAD_CHARS = 400
+
+/** An output: a text, a list of texts and images, or, of a shell in older rollouts, JSON with text and exit code. */
+function outputOf(value: unknown): { content: ContentBlock[]; failed: boolean } {
+  if (isObject(value)) return { ...outputOf(value['content'] ?? value['body']), failed: value['success'] === false }
+  if (typeof value === 'string' && value.startsWith('{"output":')) {
+    const { output, metadata } = argumentsOf(value)
+    const code = isObject(metadata) ? metadata['exit_code'] : 0
+    return { content: [{ type: 'text', text: text(output) }], failed: typeof code === 'number' && code !== 0 }
+  }
+  const content = contentOf(value)
+  const code = EXIT_CODE.exec((content[0]?.text ?? '').slice(0, HEAD_CHARS))?.[1]
+  return { content, failed: code !== undefined && code !== '0' }
+}

@@ -1,0 +1,204 @@
+/**
+ * Counts what policies hide that the agent used: how often a recorded answer quotes or names text that was in sight when
+ * it was recorded, and that stands nowhere in a policy's request. Nobody knows what a model would have done without that
+ * text; it asks for it, or goes on from memory.
+ */
+import { unitsOf } from '../blocks.ts'
+import type { Block, Calls } from '../blocks.ts'
+import type { PolicyName } from '../policies/policy.ts'
+import type { Prices } from '../prices.ts'
+import type { BranchStep, Entry, Message } from '../recording.ts'
+import { keysInSight } from '../recording.ts'
+import { partsOf, Reader, textsOf } from './answer.ts'
+import type { OwnPhrases } from './phrases.ts'
+import { Shown } from './shown.ts'
+import { kindOf, OWN_WORDS, Sight, SUMMARY } from './sight.ts'
+import type { Source } from './sight.ts'
+import { count, isStrong, noUses } from './uses.ts'
+import type { MissedUses } from './uses.ts'
+import type { Vocabulary } from './vocabulary.ts'
+
+/** Who brings an output back asks with so many tokens. */
+const ASKING_TOKENS = 60
+
+/** Of a larger output only so much is fetched, in UTF-16 units. */
+const MAX_FETCHED_UNITS = 10_000
+
+/** Calls for which a text stays that was fetched. */
+const STAY_CALLS = 10
+
+/** What is the same for a whole session. */
+export interface MeterSetting {
+  cwd: string
+  unitsPerToken: number
+  /** What the answers of the session contain. */
+  vocabulary: Vocabulary
+  /** What models write of their own accord; undefined where only one session is known. */
+  phrases: OwnPhrases | undefined
+  /** The calls of the recording, by ID. */
+  calls: Calls
+}
+
+/** What a policy had sent when the recorded answer came. */
+export interface Sent {
+  name: PolicyName
+  blocks: readonly Block[]
+  prices: Prices
+}
+
+/** Missed uses of one policy, and what it would cost to fetch the texts of all strong ones. */
+export interface Missed {
+  uses: MissedUses
+  /** In millionths of what prices are in a million tokens: as the cost of a policy. */
+  fetchCost: number
+}
+
+/** Missed uses in one session, policy by policy. */
+export class Meter {
+  readonly #setting: MeterSetting
+  readonly #reader: Reader
+  readonly #sight: Sight
+  readonly #ids = new WeakMap<Block, Uint32Array>()
+  readonly #lanes = new Map<PolicyName, Lane>()
+  #call = 0
+  #turn = 0
+  #summaries = 0
+
+  constructor(setting: MeterSetting) {
+    this.#setting = setting
+    this.#reader = new Reader(setting.vocabulary, setting.cwd)
+    this.#sight = new Sight(setting.vocabulary.size)
+  }
+
+  /** An answer is about to be added to the conversation; `sent` is what each policy has sent for it. */
+  answer(message: Message, sent: readonly Sent[]): void {
+    const parts = partsOf(message).map(({ use, texts }) => ({ use, ids: this.#reader.ids(texts) }))
+    for (const one of sent) {
+      const lane = this.#lane(one.name)
+      lane.shown.set(one.blocks)
+      if (lane.turn !== this.#turn) {
+        lane.turn = this.#turn
+        lane.back.clear()
+      }
+      this.#hold(lane, one, parts)
+    }
+    this.#call += 1
+  }
+
+  /** A message was added to the conversation. */
+  message(entry: Entry, blocks: readonly Block[]): void {
+    if (entry.message.role === 'user') this.#turn += 1
+    for (const block of blocks) this.#see(entry, block)
+  }
+
+  /** The recorded program replaced everything before a message by a summary. */
+  compaction(firstKept: string | undefined, summary: Block): void {
+    this.#sight.from(firstKept)
+    this.#summary(summary)
+  }
+
+  /** The recorded conversation went on from an earlier place; `summary` is that of its newest compaction. */
+  branch(step: BranchStep, summary: Block | undefined): void {
+    this.#sight.only(keysInSight(step))
+    if (summary !== undefined) this.#summary(summary)
+  }
+
+  /** The sums of one policy. */
+  missed(name: PolicyName): Missed {
+    const { uses, fetchCost } = this.#lane(name)
+    return { uses, fetchCost }
+  }
+
+  /** Holds an answer against what a policy shows. */
+  #hold(lane: Lane, sent: Sent, parts: readonly { use: string; ids: Uint32Array }[]): void {
+    const events = new Map<string, Event>()
+    for (const { use, ids } of parts) {
+      for (const id of ids) {
+        if (lane.shown.has(id)) continue
+        const source = this.#missing(id, lane)
+        if (source === undefined) continue
+        const event = events.get(source.key) ?? { source, quotes: new Set(), names: new Set(), where: new Set() }
+        events.set(source.key, event)
+        if (this.#setting.vocabulary.isName(id)) event.names.add(id)
+        else event.quotes.add(id)
+        event.where.add(use)
+      }
+    }
+    for (const [key, { source, quotes, names, where }] of events) {
+      // Whoever misses a text has it back for the rest of the user's turn.
+      lane.back.add(key)
+      const use = { quotes: quotes.size, names: names.size, where }
+      const ownWords = OWN_WORDS.has(source.kind)
+      count(lane.uses, { ...use, kind: source.kind, ownWords, age: this.#call - source.born + 1 })
+      if (isStrong(use)) lane.fetchCost += this.#fetchCost(source, sent)
+    }
+  }
+
+  /** The newest source of what a policy does not show; undefined where the agent had it from elsewhere. */
+  #missing(id: number, lane: Lane): Source | undefined {
+    let newest: Source | undefined
+    for (const source of this.#sight.with(id)) {
+      if (source.kind === SUMMARY || lane.back.has(source.key)) return undefined
+      newest ??= source
+    }
+    const [high, low] = this.#setting.vocabulary.hash(id)
+    return newest === undefined || this.#setting.phrases?.has(high, low) === true ? undefined : newest
+  }
+
+  /** A call with the whole prompt that asks for the text, the text, and its stay. */
+  #fetchCost({ units }: Source, { blocks, prices }: Sent): number {
+    const { unitsPerToken } = this.#setting
+    const prompt = unitsOf(blocks) / unitsPerToken
+    const text = Math.min(units, MAX_FETCHED_UNITS) / unitsPerToken
+    const { cacheRead, cacheWrite, output } = prices
+    return (prompt * cacheRead + ASKING_TOKENS * output + text * (cacheWrite + STAY_CALLS * cacheRead)) / 1_000_000
+  }
+
+  #see(entry: Entry, block: Block): void {
+    const texts = textsOf(block)
+    const kind = kindOf(entry, block.label, this.#setting.calls)
+    const units = texts.reduce((sum, text) => sum + text.length, 0)
+    this.#sight.add({ key: entry.key, kind, born: this.#call, units, inSight: true }, this.#idsOf(block))
+  }
+
+  #summary(block: Block): void {
+    this.#summaries += 1
+    const key = `recorded-summary-${this.#summaries}`
+    const units = block.units
+    this.#sight.add({ key, kind: SUMMARY, born: this.#call, units, inSight: true }, this.#idsOf(block))
+  }
+
+  #idsOf(block: Block): Uint32Array {
+    let ids = this.#ids.get(block)
+    if (ids === undefined) this.#ids.set(block, (ids = this.#reader.ids(textsOf(block))))
+    return ids
+  }
+
+  #lane(name: PolicyName): Lane {
+    let lane = this.#lanes.get(name)
+    if (lane === undefined) {
+      const shown = new Shown(this.#setting.vocabulary.size, (block) => this.#idsOf(block))
+      lane = { shown, turn: this.#turn, back: new Set(), uses: noUses(), fetchCost: 0 }
+      this.#lanes.set(name, lane)
+    }
+    return lane
+  }
+}
+
+/** What is known of one policy. */
+interface Lane {
+  shown: Shown
+  turn: number
+  /** Messages whose text the agent has back in this user turn, by key. */
+  back: Set<string>
+  uses: MissedUses
+  fetchCost: number
+}
+
+/** What one answer used of one message. */
+interface Event {
+  source: Source
+  quotes: Set<number>
+  names: Set<number>
+  where: Set<string>
+}

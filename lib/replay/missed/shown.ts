@@ -1,0 +1,46 @@
+/** What one policy's requests show: how often each quote and name stands in the newest one. */
+import type { Block } from '../blocks.ts'
+
+/** Follows the requests of one policy. A request costs what has changed since the one before. */
+export class Shown {
+  readonly #idsOf: (block: Block) => Uint32Array
+  readonly #count: Uint32Array
+  #blocks: readonly Block[] = []
+  #ids: Uint32Array[] = []
+
+  /** `size` is that of the vocabulary; `idsOf` finds the quotes and names of a block. */
+  constructor(size: number, idsOf: (block: Block) => Uint32Array) {
+    this.#count = new Uint32Array(size)
+    this.#idsOf = idsOf
+  }
+
+  /** Takes in the next request. */
+  set(blocks: readonly Block[]): void {
+    const old = this.#blocks
+    const oldIds = this.#ids
+    let same = 0
+    const limit = Math.min(old.length, blocks.length)
+    while (same < limit && old[same] === blocks[same]) same += 1
+    // What has moved, or was made anew with the same bytes, is not looked through again.
+    const known = new Map<string, Uint32Array>()
+    for (let index = same; index < old.length; index += 1) {
+      const ids = oldIds[index] as Uint32Array
+      known.set((old[index] as Block).bytes, ids)
+      for (const id of ids) (this.#count[id] as number) -= 1
+    }
+    const ids = oldIds.slice(0, same)
+    for (let index = same; index < blocks.length; index += 1) {
+      const block = blocks[index] as Block
+      const own = known.get(block.bytes) ?? this.#idsOf(block)
+      for (const id of own) (this.#count[id] as number) += 1
+      ids.push(own)
+    }
+    this.#blocks = blocks
+    this.#ids = ids
+  }
+
+  /** Whether a quote or name stands in the newest request. */
+  has(id: number): boolean {
+    return (this.#count[id] as number) > 0
+  }
+}

@@ -1,0 +1,94 @@
+/** What missed uses add up to. */
+
+/** How many there were, and how many of them beyond doubt. */
+export interface Count {
+  all: number
+  /** With at least three quotes (45 characters or so) or three names. */
+  strong: number
+}
+
+/** Missed uses of one policy, in numbers; a rate is one of them over the calls. */
+export interface MissedUses {
+  /** Of outputs and of arguments of tools. */
+  toolText: Count
+  /** Of the model's thinking and prose, and of the user's text. */
+  ownWords: Count
+  /** Of tool text by the very next call, so of what was never shown whole. */
+  atOnce: Count
+  /** Of tool text by the calls since it came: 1 is the next one. */
+  byAge: Record<string, Count>
+  /** Of tool text by what it was: a tool, what a shell was asked for, or a call's arguments. */
+  byKind: Record<string, Count>
+  /** Of tool text by where the answer used it; one use may be in several places. */
+  byUse: Record<string, Count>
+}
+
+/** The last call of each age, and the name of the age. */
+const AGES: readonly [last: number, name: string][] = [
+  [1, '1'],
+  [3, '2-3'],
+  [6, '4-6'],
+  [12, '7-12'],
+  [25, '13-25'],
+  [50, '26-50'],
+  [Number.POSITIVE_INFINITY, '51+'],
+]
+
+/** Quotes or names that make a use a strong one. */
+const STRONG = 3
+
+/** One use of text that a policy did not show. */
+export interface Use {
+  kind: string
+  /** Whether the text is the model's or the user's own. */
+  ownWords: boolean
+  /** Calls since the text came; 1 is the next one. */
+  age: number
+  quotes: number
+  names: number
+  where: ReadonlySet<string>
+}
+
+/** Whether a use is one beyond doubt. */
+export function isStrong({ quotes, names }: Pick<Use, 'quotes' | 'names'>): boolean {
+  return quotes >= STRONG || names >= STRONG
+}
+
+/** No use at all. */
+export function noUses(): MissedUses {
+  const none = (): Count => ({ all: 0, strong: 0 })
+  const byAge = Object.fromEntries(AGES.map(([, name]) => [name, none()]))
+  return { toolText: none(), ownWords: none(), atOnce: none(), byAge, byKind: {}, byUse: {} }
+}
+
+/** Counts one use. */
+export function count(uses: MissedUses, use: Use): void {
+  const strong = isStrong(use) ? 1 : 0
+  if (use.ownWords) {
+    grow(uses.ownWords, 1, strong)
+    return
+  }
+  grow(uses.toolText, 1, strong)
+  if (use.age <= 1) grow(uses.atOnce, 1, strong)
+  const [, age] = AGES.find(([last]) => use.age <= last) as [number, string]
+  grow(at(uses.byAge, age), 1, strong)
+  grow(at(uses.byKind, use.kind), 1, strong)
+  for (const place of use.where) grow(at(uses.byUse, place), 1, strong)
+}
+
+/** Adds the uses of another session. */
+export function addUses(sum: MissedUses, more: MissedUses): void {
+  for (const field of ['toolText', 'ownWords', 'atOnce'] as const) grow(sum[field], more[field].all, more[field].strong)
+  for (const field of ['byAge', 'byKind', 'byUse'] as const) {
+    for (const [name, { all, strong }] of Object.entries(more[field])) grow(at(sum[field], name), all, strong)
+  }
+}
+
+function at(counts: Record<string, Count>, name: string): Count {
+  return (counts[name] ??= { all: 0, strong: 0 })
+}
+
+function grow(sum: Count, all: number, strong: number): void {
+  sum.all += all
+  sum.strong += strong
+}

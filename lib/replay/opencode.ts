@@ -1,0 +1,197 @@
+/**
+ * OpenCode's exports (`opencode export SESSION > session.json`): one JSON document with the session and its messages,
+ * each with its parts (sst/opencode, `packages/opencode/src/session/message-v2.ts`). They are read as if Pi had held
+ * the conversation: tools and arguments get Pi's names, and each step of a message is an answer.
+ */
+import { readFile } from 'node:fs/promises'
+import { gunzipSync } from 'node:zlib'
+import { LeftOut, NotReplayable } from './recording.ts'
+import type { ContentBlock, Entry, Message, Origin, Problem, Recording, RecordedUsage, Step } from './recording.ts'
+
+type Fields = Record<string, unknown>
+
+/** Whether a JSON document that begins so is an export. */
+export function isOpenCodeExport(beginning: string): boolean {
+  return /^\uFEFF?\s*\{\s*"info"\s*:\s*\{/.test(beginning)
+}
+
+/** Reads an export. Throws {@link LeftOut} for the one of a subagent, {@link NotReplayable} for another document. */
+export async function openOpenCode(file: string): Promise<Recording> {
+  const { info } = await documentOf(file)
+  if (typeof info['parentID'] === 'string') {
+    throw new LeftOut(`the conversation of a subagent of OpenCode's session ${info['parentID']}`)
+  }
+  const cwd = info['directory']
+  return new OpenCodeRecording(file, {
+    format: 'opencode',
+    version: 0,
+    id: text(info['id']) || 'unknown',
+    cwd: typeof cwd === 'string' && cwd.startsWith('/') ? cwd : '/',
+  })
+}
+
+/** A recording by OpenCode. */
+export class OpenCodeRecording implements Recording {
+  readonly file: string
+  readonly origin: Origin
+  readonly skipped = new Map<string, number>()
+
+  constructor(file: string, origin: Origin) {
+    this.file = file
+    this.origin = origin
+  }
+
+  async *steps(_report: (problem: Problem) => void): AsyncGenerator<Step> {
+    this.skipped.clear()
+    const { messages } = await documentOf(this.file)
+    for (const message of messages) yield* this.#message(message)
+  }
+
+  *#message({ info, parts }: { info: Fields; parts: Fields[] }): Generator<Step> {
+    const time = isObject(info['time']) ? info['time'] : {}
+    const at = number(time['created'])
+    if (info['role'] === 'user') {
+      const content = parts.flatMap((part) => this.#userBlock(part))
+      // The request for a compaction is no message to the model.
+      if (content.length > 0) yield message(text(info['id']), { role: 'user', content }, at)
+      return
+    }
+    if (info['summary'] === true) {
+      const summary = parts.flatMap((part) => (part['type'] === 'text' ? [text(part['text'])] : [])).join('\n')
+      yield { kind: 'compaction', summary, firstKept: undefined, at }
+      return
+    }
+    const steps = stepsOf(parts)
+    for (const [index, step] of steps.entries()) yield* this.#answer(info, step, index, at, steps.length)
+  }
+
+  *#answer(info: Fields, parts: Fields[], index: number, at: number, steps: number): Generator<Step> {
+    const id = `${text(info['id'])}-${index}`
+    const content: ContentBlock[] = []
+    const results: Entry[] = []
+    let usage = steps === 1 ? usageOf(info['tokens']) : undefined
+    for (const part of parts) {
+      const type = part['type']
+      if (type === 'text') content.push({ type: 'text', text: text(part['text']) })
+      else if (type === 'reasoning') content.push({ type: 'thinking', thinking: text(part['text']) })
+      else if (type === 'tool') this.#tool(part, content, results, at)
+      else if (type === 'step-finish') usage = usageOf(part['tokens']) ?? usage
+      else if (type !== 'step-start') this.#skip(type)
+    }
+    if (content.length === 0) return
+    const answer: Message = {
+      role: 'assistant',
+      content,
+      provider: text(info['providerID']) || 'unknown',
+      model: text(info['modelID']) || 'unknown',
+      stopReason: results.length > 0 ? 'toolUse' : 'stop',
+      ...(usage !== undefined && { usage }),
+    }
+    yield message(id, answer, at)
+    for (const entry of results) yield { kind: 'message', entry }
+  }
+
+  #tool(part: Fields, content: ContentBlock[], results: Entry[], at: number): void {
+    const state = isObject(part['state']) ? part['state'] : {}
+    const id = text(part['callID'])
+    const [name, args] = asPiCall(text(part['tool']), isObject(state['input']) ? state['input'] : {})
+    content.push({ type: 'toolCall', id, name, arguments: args })
+    const failed = state['status'] !== 'completed'
+    const output = failed ? text(state['error']) || 'the call was aborted' : text(state['output'])
+    const end = isObject(state['time']) ? number(state['time']['end']) : 0
+    const result: Message = {
+      role: 'toolResult',
+      toolCallId: id,
+      toolName: name,
+      content: [{ type: 'text', text: output }],
+      isError: failed,
+    }
+    results.push({ key: `${id}-result`, message: result, at: Math.max(at, end) })
+  }
+
+  #userBlock(part: Fields): ContentBlock[] {
+    if (part['type'] === 'text' && part['ignored'] !== true) return [{ type: 'text', text: text(part['text']) }]
+    if (part['type'] === 'file' && text(part['mime']).startsWith('image/')) {
+      return [{ type: 'image', data: text(part['url']), mimeType: text(part['mime']) }]
+    }
+    if (part['type'] !== 'text') this.#skip(part['type'])
+    return []
+  }
+
+  #skip(type: unknown): void {
+    const kind = text(type) || 'parts without a type'
+    this.skipped.set(kind, (this.skipped.get(kind) ?? 0) + 1)
+  }
+}
+
+async function documentOf(file: string): Promise<{ info: Fields; messages: { info: Fields; parts: Fields[] }[] }> {
+  const bytes = await readFile(file)
+  let found: unknown
+  try {
+    found = JSON.parse((file.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8').replace(/^\uFEFF/, ''))
+  } catch {
+    throw new NotReplayable('it is no JSON document, or is cut off')
+  }
+  const { info, messages } = isObject(found) ? found : {}
+  if (!isObject(info) || !Array.isArray(messages)) throw new NotReplayable('no export of an OpenCode session')
+  return {
+    info,
+    messages: messages.filter(isObject).map((one) => ({
+      info: isObject(one['info']) ? one['info'] : {},
+      parts: Array.isArray(one['parts']) ? one['parts'].filter(isObject) : [],
+    })),
+  }
+}
+
+/** The parts of each model call: older versions put several into one message. */
+function stepsOf(parts: readonly Fields[]): Fields[][] {
+  const steps: Fields[][] = [[]]
+  for (const part of parts) {
+    if (part['type'] === 'step-start' && (steps.at(-1) as Fields[]).length > 0) steps.push([])
+    ;(steps.at(-1) as Fields[]).push(part)
+  }
+  return steps
+}
+
+function message(key: string, own: Message, at: number): Step {
+  return { kind: 'message', entry: { key, message: own, at } }
+}
+
+function usageOf(tokens: unknown): RecordedUsage | undefined {
+  if (!isObject(tokens)) return undefined
+  const cache = isObject(tokens['cache']) ? tokens['cache'] : {}
+  const output = number(tokens['output']) + number(tokens['reasoning'])
+  return { input: number(tokens['input']), output, cacheRead: number(cache['read']), cacheWrite: number(cache['write']) }
+}
+
+/** A call in Pi's words; tools that Pi does not have keep theirs. */
+function asPiCall(name: string, input: Fields): [string, Fields] {
+  const { filePath: path, ...rest } = input
+  switch (name) {
+    case 'read':
+    case 'write':
+      return [name, { path, ...rest }]
+    case 'edit': {
+      const { oldString: oldText, newString: newText, replaceAll, ...others } = rest
+      return ['edit', { path, edits: [{ oldText, newText }], ...(replaceAll === true && { replace_all: true }), ...others }]
+    }
+    case 'glob':
+      return ['find', input]
+    case 'list':
+      return ['ls', input]
+    default:
+      return [name, input]
+  }
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+function number(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) ? value : 0
+}

@@ -1,0 +1,33 @@
+/** Missed uses on the page: what was hidden that the agent used, by age and by kind. */
+import type { PolicyName } from '../policies/policy.ts'
+import type { Figures } from '../tally.ts'
+import type { Count } from '../missed/uses.ts'
+import { escape } from './chart.ts'
+
+/** Kinds that are shown; the most frequent. */
+const MAX_KINDS = 8
+
+/** Tables of what `anchored` hid, folded; empty where nothing was measured. */
+export function missedUses(policies: Partial<Record<PolicyName, Figures>>, calls: number): string {
+  const uses = policies.anchored?.missedUses
+  if (uses === undefined || uses.toolText.all + uses.ownWords.all === 0) return ''
+  const kinds = Object.entries(uses.byKind).sort((left, right) => right[1].all - left[1].all)
+  const places = Object.entries(uses.byUse).sort((left, right) => right[1].all - left[1].all)
+  const parts = [
+    counts('calls since it came', Object.entries(uses.byAge), calls),
+    counts('what it was', kinds.slice(0, MAX_KINDS), calls),
+    counts('where it was used', places.slice(0, MAX_KINDS), calls),
+  ]
+  const explained =
+    'Text of tools that the recorded agent quoted or named in an answer and that this context manager no longer showed, per 100 answers; strong: with three quotes or names. A model would have asked for it again, or gone on from memory.'
+  return `<details><summary>What was hidden and used</summary><p class="dim">${escape(explained)}</p><div class="charts">${parts.join('')}</div></details>`
+}
+
+function counts(title: string, rows: readonly [name: string, count: Count][], calls: number): string {
+  const rate = (uses: number): string => ((100 * uses) / calls).toFixed(2)
+  const lines = rows.map(
+    ([name, { all, strong }]) =>
+      `<tr><td>${escape(name)}</td><td class="n">${rate(all)}</td><td class="n">${rate(strong)}</td></tr>`,
+  )
+  return `<div class="scroll"><table><thead><tr><th>${escape(title)}</th><th class="n">missed</th><th class="n">strong</th></tr></thead><tbody>${lines.join('')}</tbody></table></div>`
+}
