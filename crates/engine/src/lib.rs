@@ -20,8 +20,8 @@ mod view;
 
 pub use engine::control::{Part, SetChange};
 pub use engine::index::Indexed;
+pub use engine::job::ToolcallInput;
 pub use engine::look::{Found, Query, Stats, Wanted};
-pub use engine::record::ToolcallInput;
 pub use engine::truth::Answer;
 pub use engine::{Engine, SessionSets};
 pub use files::index::IndexResult;

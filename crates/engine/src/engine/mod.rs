@@ -4,6 +4,7 @@ pub mod branch;
 pub mod control;
 pub mod events;
 pub mod index;
+pub mod job;
 pub mod look;
 pub mod open;
 pub mod project;
@@ -27,13 +28,14 @@ use crate::ground::Ground;
 use crate::ground::error::Result;
 use crate::session::Session;
 use crate::session::commit::{self, Intent, Work};
-use crate::session::news::{self, News};
+use crate::session::heard::News;
+use crate::session::news;
 use crate::session::queue::Queue;
 use crate::sight::Sight;
-use crate::sight::rolls::Rolled;
+use crate::sight::rolled::Rolled;
 use crate::view::assembled::Assembled;
 use crate::view::sections::View;
-use record::{Done, Job};
+use job::{Done, Job};
 
 /// A client's hold on one session: it indexes, tracks, records, activates, assembles and projects.
 ///

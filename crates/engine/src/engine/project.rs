@@ -12,7 +12,7 @@ use context_model::tokens;
 use context_store::{AsOf, Known as Bound, Version};
 use serde_json::{Map, Value};
 
-use super::record::{ToolcallInput, fingerprint};
+use super::job::{ToolcallInput, fingerprint};
 use super::truth::{is_pointer, told_path};
 use super::{Engine, Inner, State};
 use crate::files::difference::{common_lines, differs_only_within};

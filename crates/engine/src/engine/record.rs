@@ -4,20 +4,16 @@
 //! arrival. Where one of a group writes what another one touches, or one of them fails, they are carried out one by
 //! one.
 
-use std::collections::HashMap;
-
-use context_model::canonical::{self, MAX_DEPTH, flattened, is_deeper_than};
+use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::collapse::is_control;
-use context_model::hash::Digest;
 use context_model::id::ObjectId;
-use context_model::index::Action;
-use context_model::object::{Document, Status, Toolcall};
+use context_model::object::{Document, Toolcall};
 use context_store::{AsOf, StoreError};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
+use super::job::{Done, Job, ToolcallInput, correct, depend, fingerprint};
 use super::{Engine, Inner, State};
 use crate::files::index::{Entry, Eye, IndexResult, prepare};
-use crate::files::observed::Observed;
 use crate::files::seen::Seen;
 use crate::ground::Ground;
 use crate::ground::error::{EngineError, Result};
@@ -26,45 +22,7 @@ use crate::session::Session;
 use crate::session::catalog::{Kind, Meta};
 use crate::session::commit::{Intent, Work};
 use crate::session::news;
-use crate::session::queue::{self, answered};
-
-/// A tool execution as the harness reports it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolcallInput {
-    /// The harness's call ID, verbatim; may be empty or repeated.
-    pub call_id: String,
-    /// The tool's name.
-    pub tool: String,
-    /// The arguments as the model gave them.
-    pub args: Map<String, Value>,
-    /// A short form of the arguments for people.
-    pub args_display: Option<String>,
-    /// The complete output text.
-    pub content: String,
-    /// Whether the tool succeeded.
-    pub status: Status,
-    /// File objects that the caller knows to be concerned; the engine adds those it finds itself.
-    pub file_refs: Vec<ObjectId>,
-    /// The call ID of the call whose program made this one. Such a call's output goes to the program and not to the model:
-    /// it is recorded and found by search, and takes no place in pool, window and chat.
-    pub parent: Option<String>,
-}
-
-/// Something to record.
-pub(crate) enum Job {
-    /// A tool call, and the files that it shows.
-    Toolcall(Box<ToolcallInput>, Observed),
-    /// Files that were looked at.
-    Files(Vec<Seen>, Entry),
-}
-
-/// What became of a job.
-pub(crate) enum Done {
-    /// The tool call's object.
-    Toolcall(ObjectId),
-    /// What indexing did, in the order of the files.
-    Files(Vec<IndexResult>),
-}
+use crate::session::queue::answered;
 
 impl Engine {
     /// Records a tool call: a `toolcall` object in index, pool and active set, part of the current turn; what
@@ -402,75 +360,6 @@ async fn object_of(
     news::learn(ground, session, [id.clone()]).await?;
     let is_new = session.catalog.get(&id).is_none();
     Ok((id, is_new))
-}
-
-/// What tells two calls with the same ID apart.
-pub(crate) fn fingerprint(input: &ToolcallInput) -> Digest {
-    let ToolcallInput { tool, args, content, status, .. } = input;
-    let what = json!({ "tool": tool, "args": args, "content": content, "status": status.as_str() });
-    Digest::of(canonical::to_string(&what).as_bytes())
-}
-
-impl Job {
-    fn seen_mut(&mut self) -> impl Iterator<Item = &mut Seen> {
-        let (observed, files): (&mut [_], &mut [_]) = match self {
-            Self::Toolcall(_, observed) => (&mut observed.files, &mut []),
-            Self::Files(seen, _) => (&mut [], seen),
-        };
-        observed.iter_mut().map(|(seen, _)| seen).chain(files)
-    }
-
-    fn seen(&self) -> impl Iterator<Item = &Seen> {
-        let (observed, files): (&[_], &[_]) = match self {
-            Self::Toolcall(_, observed) => (&observed.files, &[]),
-            Self::Files(seen, _) => (&[], seen),
-        };
-        observed.iter().map(|(seen, _)| seen).chain(files)
-    }
-
-    /// Whether it comes of an event and not of somebody's look.
-    fn is_tracked(&self) -> bool {
-        matches!(self, Self::Files(_, Entry::Tracked))
-    }
-}
-
-impl queue::Job for Job {
-    fn bytes(&self) -> usize {
-        let content = if let Self::Toolcall(input, _) = self { input.content.len() } else { 0 };
-        content + self.seen().map(Seen::bytes).sum::<usize>()
-    }
-}
-
-/// Whether one job of a group writes an object that another one touches.
-fn depend(jobs: &[Job], done: &[Done], work: &Work) -> bool {
-    let mut touched: HashMap<&ObjectId, usize> = HashMap::new();
-    for (number, (job, done)) in jobs.iter().zip(done).enumerate() {
-        let call = if let Done::Toolcall(id) = done { Some(id) } else { None };
-        for id in job.seen().map(|seen| &seen.id).chain(call) {
-            // The number of jobs cannot be reached by one of them, so it says "several".
-            touched
-                .entry(id)
-                .and_modify(|by| {
-                    if *by != number {
-                        *by = jobs.len();
-                    }
-                })
-                .or_insert(number);
-        }
-    }
-    work.documents.iter().any(|document| touched.get(document.id()) == Some(&jobs.len()))
-}
-
-/// Another client may have written the same in this very moment; then nothing was written here.
-fn correct(done: &mut [Done], written: &[(ObjectId, bool)]) {
-    for (id, _) in written.iter().filter(|(_, written)| !written) {
-        for one in done.iter_mut() {
-            let Done::Files(results) = one else { continue };
-            for result in results.iter_mut().filter(|result| result.id == *id) {
-                result.action = Action::Unchanged;
-            }
-        }
-    }
 }
 
 fn recorded(done: Done) -> Result<ObjectId> {

@@ -14,7 +14,8 @@ use serde_json::json;
 
 use super::Session;
 use super::catalog::Meta;
-use super::news::{self, News, Written};
+use super::heard::{News, Written};
+use super::news;
 use crate::ground::Ground;
 use crate::ground::error::{EngineError, Result};
 

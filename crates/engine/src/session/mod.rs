@@ -7,6 +7,7 @@
 
 pub mod catalog;
 pub mod commit;
+pub mod heard;
 pub mod news;
 pub mod queue;
 pub mod window;
@@ -19,7 +20,7 @@ use context_model::time::TxId;
 
 use crate::ground::error::{EngineError, Result};
 use catalog::{Catalog, Kind, Meta};
-use news::News;
+use heard::News;
 
 /// What a session holds in memory.
 #[derive(Default)]

@@ -1,48 +1,18 @@
 //! What a session hears: of its own transactions, and of those of other clients. Only transactions that were written or
 //! read here count as heard.
 
-use std::collections::BTreeMap;
-
 use context_model::chat::Chat;
 use context_model::id::ObjectId;
 use context_model::object::Document;
-use context_model::patch::Patch;
 use context_model::session::Sets;
-use context_model::time::TxId;
 use context_store::{AsOf, Outline, StoreError};
 use serde_json::Value;
 
 use super::Session;
 use super::catalog::Meta;
+use super::heard::News;
 use crate::ground::Ground;
 use crate::ground::error::{EngineError, Result};
-
-/// Something that the rooms above take in.
-pub(crate) enum News {
-    /// The session has written.
-    Wrote(Written),
-    /// The catalog has another version of a file than before, or its first.
-    Version(ObjectId),
-    /// Other clients have written these objects; each with its newest transaction.
-    Foreign(BTreeMap<ObjectId, TxId>),
-    /// Sets and chat were read anew: at the opening, and where somebody else has the same session open.
-    Loaded(Option<Box<Document>>),
-}
-
-/// What a transaction of the session did.
-#[derive(Default)]
-pub(crate) struct Written {
-    /// Documents that made a version.
-    pub documents: Vec<ObjectId>,
-    /// What was added to the chat.
-    pub chat: Patch,
-    /// Objects whose place in a set changed.
-    pub touched: Vec<ObjectId>,
-    /// Objects that are needed in this user turn.
-    pub renewed: Vec<ObjectId>,
-    /// A user's turn began.
-    pub starts_turn: bool,
-}
 
 /// Restores sets, catalog and the shape of the chat. `false` where the store does not know the session.
 ///

@@ -8,6 +8,7 @@ pub mod messages;
 pub mod piece;
 pub mod pieces;
 pub mod plan;
+pub mod rolled;
 pub mod rolls;
 pub mod usage;
 
@@ -19,11 +20,11 @@ use context_model::pricing::{Policy, Roll};
 use serde_json::{Map, Value};
 
 use crate::session::Session;
-use crate::session::news::Written;
+use crate::session::heard::Written;
 use piece::Excerpts;
 use pieces::Pieces;
 use plan::{Call, Edit, Plan};
-use rolls::Rolled;
+use rolled::Rolled;
 use usage::Accounting;
 
 /// The request that is visible now, and what is needed to decide about it.

@@ -19,7 +19,7 @@ use crate::ground::Ground;
 use crate::ground::error::Result;
 use crate::session::Session;
 use crate::session::catalog::Catalog;
-use crate::session::news::Written;
+use crate::session::heard::Written;
 
 /// The sections, each `None` until it is needed and whenever it does not hold any more.
 #[derive(Default)]

@@ -1,0 +1,35 @@
+//! What the rooms above are told of a session.
+
+use std::collections::BTreeMap;
+
+use context_model::id::ObjectId;
+use context_model::object::Document;
+use context_model::patch::Patch;
+use context_model::time::TxId;
+
+/// Something that the rooms above take in.
+pub(crate) enum News {
+    /// The session has written.
+    Wrote(Written),
+    /// The catalog has another version of a file than before, or its first.
+    Version(ObjectId),
+    /// Other clients have written these objects; each with its newest transaction.
+    Foreign(BTreeMap<ObjectId, TxId>),
+    /// Sets and chat were read anew: at the opening, and where somebody else has the same session open.
+    Loaded(Option<Box<Document>>),
+}
+
+/// What a transaction of the session did.
+#[derive(Default)]
+pub(crate) struct Written {
+    /// Documents that made a version.
+    pub documents: Vec<ObjectId>,
+    /// What was added to the chat.
+    pub chat: Patch,
+    /// Objects whose place in a set changed.
+    pub touched: Vec<ObjectId>,
+    /// Objects that are needed in this user turn.
+    pub renewed: Vec<ObjectId>,
+    /// A user's turn began.
+    pub starts_turn: bool,
+}
