@@ -362,8 +362,9 @@ impl Inner {
         else {
             return Ok(None);
         };
-        state.wrote(object);
-        Ok(Some(ShownLines { file: object.clone(), hash, first: 1, last: text.split('\n').count() }))
+        let tx = state.session.catalog.get(object).map_or(TxId(0), |meta| meta.tx);
+        state.known.saw(object, Some(hash), tx);
+        Ok(Some(ShownLines { file: object.clone(), hash, tx, first: 1, last: text.split('\n').count() }))
     }
 
     /// What a result tells the model of a file: the lines that a read shows, by comparing them with the version of that
@@ -397,7 +398,7 @@ impl Inner {
             if !taking.record
                 && let Some(version) = self.version_at(&file, tx).await?
             {
-                state.known.saw(&file, version.document.source_hash(), version.tx_id);
+                state.known.knows(&file, version.document.source_hash(), version.tx_id);
             }
             return Ok(None);
         }
@@ -412,14 +413,14 @@ impl Inner {
             if handed.is_some() && input.status == Status::Ok {
                 state.known.saw_unknown(&file, tx);
                 let last = first + output.split('\n').count() - 1;
-                return Ok(Some(ShownLines { file, hash: Digest::of(output.as_bytes()), first, last }));
+                return Ok(Some(ShownLines { file, hash: Digest::of(output.as_bytes()), tx, first, last }));
             }
             return Ok(None);
         };
         let (Some(text), Some(hash)) = (version.document.content(), version.document.source_hash()) else {
             return Ok(None);
         };
-        let lines = ShownLines { file, hash, first, last };
+        let lines = ShownLines { file, hash, tx: version.tx_id, first, last };
         if !is_all {
             state.known.saw_unknown(&lines.file, version.tx_id);
         } else if state.known.get(&lines.file).is_some_and(|known| known.tx > version.tx_id) {
@@ -479,7 +480,7 @@ impl Inner {
             let Some(version) = self.version_at(file, at).await? else { continue };
             let is_own = version.document.content().is_some_and(|text| holds_what_was_written(text, args));
             if is_own || at == tx {
-                state.known.saw(file, version.document.source_hash(), version.tx_id);
+                state.known.knows(file, version.document.source_hash(), version.tx_id);
                 break;
             }
         }
@@ -501,8 +502,8 @@ impl Inner {
     /// Whether the model knows a version of a file once it has seen these lines of it: it knew no other one, or sees all
     /// that is new.
     async fn is_all_new(&self, state: &State, lines: &ShownLines, text: &str) -> Result<bool> {
-        let Some(known) = state.known.get(&lines.file).copied() else { return Ok(true) };
-        let sees_other = state.sight.pieces.held(&lines.file).any(|hash| hash != lines.hash);
+        let Some(known) = state.known_now(&lines.file) else { return Ok(true) };
+        let sees_other = state.sight.pieces.held(&lines.file).any(|(hash, _)| hash != lines.hash);
         if known.hash == Some(lines.hash) || !sees_other {
             return Ok(true);
         }

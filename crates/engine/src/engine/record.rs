@@ -233,7 +233,7 @@ impl State {
     pub fn wrote(&mut self, file: &ObjectId) {
         if let Some(meta) = self.session.catalog.get(file) {
             let tx = meta.tx;
-            self.known.saw(file, self.session.hash_of(file), tx);
+            self.known.knows(file, self.session.hash_of(file), tx);
         }
     }
 }

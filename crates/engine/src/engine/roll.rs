@@ -75,7 +75,7 @@ impl Inner {
         plan.receipt = Some(receipt);
         state.sight.rolls.push(roll.clone());
         for file in told {
-            let shown = state.sight.pieces.held(&file).next();
+            let shown = state.sight.pieces.held(&file).next().map(|(hash, _)| hash);
             if let Some(shown) = shown.filter(|shown| state.session.hash_of(&file) != Some(*shown)) {
                 state.known.untell(&file, shown);
             }

@@ -65,7 +65,8 @@ impl Engine {
             // Past the end: that is the tool's to say.
             return Ok(None);
         }
-        let lines = ShownLines { file: id.clone(), hash, first, last };
+        let tx = self.inner.ground.newest();
+        let lines = ShownLines { file: id.clone(), hash, tx, first, last };
 
         let is_above = state.sight.pieces.showing(&lines).cloned();
         let is_change = is_above.is_none();
@@ -104,7 +105,7 @@ impl Engine {
         self.inner.look_at_one(place).await?;
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
-        let (Some(hash), Some(known)) = (state.session.hash_of(&id), state.known.get(&id).copied()) else {
+        let (Some(hash), Some(known)) = (state.session.hash_of(&id), state.known_now(&id)) else {
             return Ok(None);
         };
         if known.hash == Some(hash) {
@@ -167,6 +168,19 @@ pub(crate) fn told_path(output: &str) -> Option<String> {
     render::unescape(&first[..end])
 }
 
+impl State {
+    /// What the model knows of a file: what has left its sight counts no more, where lines of another version are there.
+    pub fn known_now(&self, file: &ObjectId) -> Option<KnownVersion> {
+        let known = self.known.get(file).copied()?;
+        let mut visible = self.sight.pieces.held(file);
+        if !known.by_read || visible.any(|(hash, _)| Some(hash) == known.hash) {
+            return Some(known);
+        }
+        let newest = self.sight.pieces.held(file).max_by_key(|(_, tx)| *tx);
+        Some(newest.map_or(known, |(hash, tx)| KnownVersion { hash: Some(hash), tx, ..known }))
+    }
+}
+
 impl Inner {
     /// Looks at a file that the session knows, where the client can see it, and indexes what it finds.
     async fn look_at_one(&self, place: Place) -> Result<()> {
@@ -190,10 +204,11 @@ impl Inner {
         new: &str,
     ) -> Result<Option<Answer>> {
         let whole = lines.first == 1 && lines.last == new.split('\n').count();
-        let Some(known) = state.known.get(&lines.file).copied().filter(|_| whole) else { return Ok(None) };
+        let Some(known) = state.known_now(&lines.file).filter(|_| whole) else { return Ok(None) };
         let Some(hash) = known.hash else { return Ok(None) };
         let Some(old) = self.text_at(&lines.file, Some(known.tx)).await? else { return Ok(None) };
-        let all = ShownLines { file: lines.file.clone(), hash, first: 1, last: old.split('\n').count() };
+        let last = old.split('\n').count();
+        let all = ShownLines { file: lines.file.clone(), hash, tx: known.tx, first: 1, last };
         let Some(object) = state.sight.pieces.showing(&all) else { return Ok(None) };
         let handle = state.session.handle(object);
         let diff = unified(&old, new, &format!("in the result id={handle}"), "now");
@@ -216,6 +231,7 @@ impl Inner {
             if state.sight.pieces.held(&id).next().is_none() {
                 continue;
             }
+            let known = state.known_now(&id).unwrap_or(known);
             lines.push(self.notice(state, &id, &known).await?);
             told.push((id, now));
         }

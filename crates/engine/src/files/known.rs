@@ -16,6 +16,8 @@ pub(crate) struct KnownVersion {
     pub hash: Option<Digest>,
     /// A transaction as of which the file is that version.
     pub tx: TxId,
+    /// The model knows it from a read alone: once that has left its sight, lines of another version count.
+    pub by_read: bool,
     /// The newest version that the model was told of.
     pub announced: Option<Digest>,
     /// The last answer to a read was that its lines are visible above; the next one is served in full.
@@ -38,16 +40,24 @@ impl Known {
         self.versions.get(file)
     }
 
-    /// The model has seen or written this version, whole or as far as it was shown any of the file.
-    pub fn saw(&mut self, file: &ObjectId, hash: Option<Digest>, tx: TxId) {
-        let version = KnownVersion { hash, tx, announced: hash, pointed: false };
+    /// The model has written this version, or was told all that is new in it.
+    pub fn knows(&mut self, file: &ObjectId, hash: Option<Digest>, tx: TxId) {
+        let version = KnownVersion { hash, tx, by_read: false, announced: hash, pointed: false };
         self.versions.insert(file.clone(), version);
         self.open.insert(file.clone());
     }
 
+    /// The model has read this version, whole or as far as it was shown any of the file.
+    pub fn saw(&mut self, file: &ObjectId, hash: Option<Digest>, tx: TxId) {
+        self.knows(file, hash, tx);
+        if let Some(known) = self.versions.get_mut(file) {
+            known.by_read = true;
+        }
+    }
+
     /// The model was shown text of a file that is in no version of it, as far as anybody can tell.
     pub fn saw_unknown(&mut self, file: &ObjectId, tx: TxId) {
-        let version = KnownVersion { hash: None, tx, announced: None, pointed: false };
+        let version = KnownVersion { hash: None, tx, by_read: true, announced: None, pointed: false };
         self.versions.insert(file.clone(), version);
         self.open.insert(file.clone());
     }

@@ -2,6 +2,7 @@
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
+use context_model::time::TxId;
 use serde_json::{Map, Value};
 
 /// One piece of the request.
@@ -35,6 +36,8 @@ pub(crate) struct ShownLines {
     pub file: ObjectId,
     /// The hash of the version's bytes.
     pub hash: Digest,
+    /// A transaction as of which the file is that version.
+    pub tx: TxId,
     /// First line, counted from 1.
     pub first: usize,
     /// Last line, included.

@@ -6,6 +6,7 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::marker;
 use context_model::pricing::{Charge, Item, Ledger, Policy, Roll};
+use context_model::time::TxId;
 use context_model::tokens;
 
 use super::piece::{Arguments, Carried, Excerpts, Form, Output, Piece, PieceKind, ShownLines};
@@ -41,6 +42,7 @@ pub(crate) struct Pieces {
 struct HeldRead {
     place: usize,
     hash: Digest,
+    tx: TxId,
     first: usize,
     last: usize,
 }
@@ -78,13 +80,13 @@ impl Pieces {
 
     /// Notes what a read shows; earlier reads whose lines it covers are superseded.
     fn hold(&mut self, place: usize, lines: ShownLines, session: &Session) {
-        let ShownLines { file, hash, first, last } = lines;
+        let ShownLines { file, hash, tx, first, last } = lines;
         let held = self.reads.entry(file).or_default();
         let covered: Vec<usize> = held
             .extract_if(.., |earlier| first <= earlier.first && earlier.last <= last)
             .map(|earlier| earlier.place)
             .collect();
-        held.push(HeldRead { place, hash, first, last });
+        held.push(HeldRead { place, hash, tx, first, last });
         for earlier in covered {
             self.pieces[earlier].superseded = true;
             self.guarded.remove(&earlier);
@@ -254,9 +256,10 @@ impl Pieces {
             .map(|output| &output.object)
     }
 
-    /// The hashes of the versions of a file of which lines are visible, one for each result.
-    pub fn held(&self, file: &ObjectId) -> impl Iterator<Item = Digest> {
-        self.visible_reads(file).map(|read| read.hash)
+    /// The versions of a file of which lines are visible, one for each result: the hash, and a transaction as of which
+    /// the file is that version.
+    pub fn held(&self, file: &ObjectId) -> impl Iterator<Item = (Digest, TxId)> {
+        self.visible_reads(file).map(|read| (read.hash, read.tx))
     }
 
     /// The lines that a tool call's result showed when it came.

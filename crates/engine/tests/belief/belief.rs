@@ -124,9 +124,12 @@ impl Belief {
         for fragment in self.fragments.iter_mut().filter(|_| whole) {
             fragment.superseded |= match what {
                 What::Shown { text, first, last } if is_whole(text, *first, *last) => true,
-                What::Shown { first, last, .. } | What::Again { first, last, .. } => {
-                    *first <= fragment.first && fragment.last <= *last
+                // All that is new is in the later lines.
+                What::Shown { text, first, last } => {
+                    (*first <= fragment.first && fragment.last <= *last)
+                        || differ_only_within(&fragment.text, text, *first, *last)
                 }
+                What::Again { first, last, .. } => *first <= fragment.first && fragment.last <= *last,
                 _ => told.as_ref() != Some(&fragment.text),
             };
         }
@@ -175,6 +178,15 @@ impl Belief {
 /// Whether these are all lines of a text.
 fn is_whole(text: &str, first: usize, last: usize) -> bool {
     first == 1 && last == text.split('\n').count()
+}
+
+/// Whether two texts agree before and behind these lines of the new one.
+fn differ_only_within(old: &str, new: &str, first: usize, last: usize) -> bool {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());
+    let (before, after) = (first.saturating_sub(1), new.len().saturating_sub(last));
+    old.len() >= before + after
+        && old[..before] == new[..before]
+        && old[old.len() - after..] == new[new.len() - after..]
 }
 
 /// Some lines of a text, counted from 1, both included; `None` where it has not so many.

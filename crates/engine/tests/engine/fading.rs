@@ -1,6 +1,6 @@
 //! Active outputs of earlier user turns: short in sight, whole in the state.
 
-use context_engine::{Edit, Plan};
+use context_engine::{Edit, Incoming, Plan};
 use rstest::rstest;
 use serde_json::json;
 
