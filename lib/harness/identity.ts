@@ -31,7 +31,12 @@ export function keep(value: unknown): Kept {
 
 /** Compares what was kept with what is there now. */
 export function likeness(kept: Kept, now: unknown): Likeness {
-  return guarded(() => (follow(now, kept.list, 0) === kept.list.length ? 'same' : compare(kept.content, now)))
+  try {
+    if (follow(now, kept.list, 0) === kept.list.length) return 'same'
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+  }
+  return guarded(() => compare(kept.content, now))
 }
 
 /** The hash of a whole content, without cache markers and independent of the order of fields. */
@@ -84,8 +89,8 @@ function flatten(value: unknown, list: unknown[]): void {
     list.push(ARRAY, value.length)
     for (const one of value) flatten(one, list)
   } else if (Object.getPrototypeOf(value) !== Object.prototype && opaque(value) !== undefined) {
-    // Bytes can change in place, so they always take the longer way.
-    list.push(END)
+    // Bytes and dates always take the longer way: the list ends here for them.
+    list.push(undefined, END)
   } else {
     list.push(BEGIN)
     for (const name in value) {
@@ -118,11 +123,8 @@ function follow(value: unknown, list: readonly unknown[], at: number): number {
       if (at < 0) return at
     }
   }
-  return list[at] === END && isPlain(value) ? at + 1 : -1
-}
-
-function isPlain(value: object): boolean {
-  return Object.getPrototypeOf(value) === Object.prototype || opaque(value) === undefined
+  // Dates and bytes have no fields of their own, or numbered ones.
+  return list[at] === END ? at + 1 : -1
 }
 
 function compare(kept: unknown, now: unknown): Likeness {

@@ -76,9 +76,11 @@ export class Table {
   /** Compares a conversation with the one held, and takes over its objects, which may have other cache markers. */
   follow(messages: readonly object[]): Match {
     let next = 0
-    for (const [number, unit] of this.units.entries()) {
+    for (let number = 0; number < this.units.length; number += 1) {
+      const unit = this.units[number] as Unit
       if (!isSame(unit, messages, next)) return { units: number, next }
       next += unit.raw.length
+      if (unit.notices.length === 0) continue
       for (const notice of unit.notices) {
         if (next < messages.length && isEqual(notice, messages[next])) next += 1
       }
@@ -177,7 +179,10 @@ function isSame(unit: Unit, messages: readonly object[], at: number): boolean {
     if (like === 'different') return index === 0 && unit.forms.length > 0 && isForm(unit, messages, at)
     if (like === 'marked') isMarked = true
   }
-  for (let index = 0; index < raw.length; index += 1) raw[index] = messages[at + index] as object
+  for (let index = 0; index < raw.length; index += 1) {
+    const message = messages[at + index] as object
+    if (raw[index] !== message) raw[index] = message
+  }
   if (isMarked) {
     unit.kept = raw.map((message) => keep(contentOf(shape, message)))
     unit.written = undefined

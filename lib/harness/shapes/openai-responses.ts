@@ -9,8 +9,10 @@ import type { PartEdit, Shape } from '../shape.ts'
 const RESULTS: ReadonlySet<string> = new Set(['function_call_output', 'function_call_result', 'custom_tool_call_output'])
 const ROLES: ReadonlySet<string> = new Set(['user', 'assistant', 'system', 'developer'])
 const CONTENT: ReadonlySet<string> = new Set([
-  ...['input_text', 'input_image', 'input_file', 'input_audio', 'output_text', 'refusal', 'audio', 'image', 'summary_text', 'reasoning_text'],
+  ...['input_text', 'input_image', 'input_file', 'input_audio', 'output_text', 'refusal', 'summary_text', 'reasoning_text'],
 ])
+/** What else the Agents SDK has in an answer. */
+const ANSWERED: ReadonlySet<string> = new Set([...CONTENT, 'audio', 'image'])
 
 export const responses: Shape = {
   name: 'openai-responses',
@@ -24,7 +26,8 @@ export const responses: Shape = {
     if (typeof content === 'string') return 'own'
     if (!Array.isArray(content)) return undefined
     if (content.length === 0) return type === 'message' ? 'own' : 'shared'
-    return content.every((part) => isFields(part) && CONTENT.has(String(part['type']))) ? 'own' : undefined
+    const types = role === 'assistant' ? ANSWERED : CONTENT
+    return content.every((part) => isFields(part) && types.has(String(part['type']))) ? 'own' : undefined
   },
 
   read(items, at) {
@@ -34,6 +37,7 @@ export const responses: Shape = {
     let end = at + 1
     while (end < items.length && isAnswer(items[end] as Fields)) end += 1
     const answer = items.slice(at, end) as Fields[]
+    if (end === at + 1 && typeof item['content'] === 'string') return { size: 1, parts: [{ role: 'assistant', content: item['content'] }] }
     return { size: end - at, parts: [{ role: 'assistant', content: answer.flatMap(answered) }] }
   },
 
