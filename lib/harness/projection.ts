@@ -71,6 +71,8 @@ export class Projection {
   readonly #calls = new Map<string, { name: string; arguments: object }>()
   /** Results that the harness has cut after it had recorded all of them: call ID and text. */
   readonly #cut = new Set<string>()
+  /** Objects that another session has handed over. */
+  readonly #allowed = new Set<string>()
   #keys = 0
   #queue: Promise<unknown> = Promise.resolve()
 
@@ -101,13 +103,18 @@ export class Projection {
    */
   async permits(name: string): Promise<boolean> {
     const document = await this.#manager.get(name.replace(/@\d+$/, ''))
-    if (document?.type !== 'toolcall') return true
+    if (document?.type !== 'toolcall' || this.#allowed.has(document['xt/id'])) return true
     for (const callId of callsOf(document['xt/id'])) {
       for (const text of this.#table.results(callId)) {
         if (this.#cut.has(`${callId} ${text}`) || (await standsFor(this.#manager, text, document))) return true
       }
     }
     return false
+  }
+
+  /** Lets an object be brought back that is not in the conversation: another session has handed it over. */
+  allow(id: string): void {
+    this.#allowed.add(id)
   }
 
   async #transform(messages: readonly object[]): Promise<object[]> {
