@@ -4,7 +4,7 @@
  * @module
  */
 import { AIMessage, HumanMessage, ToolMessage } from '@langchain/core/messages'
-import type { BaseMessage } from '@langchain/core/messages'
+import type { AIMessageFields, BaseMessage } from '@langchain/core/messages'
 import { createMiddleware, tool } from 'langchain'
 import type { EngineMessage, Fields } from '../harness/message.ts'
 import { isFields, textOf } from '../harness/message.ts'
@@ -131,5 +131,5 @@ function edited(message: BaseMessage, edit: PartEdit): BaseMessage {
     content: content as string,
     tool_calls: calls,
     additional_kwargs: rawCalls === undefined ? kwargs : { ...kwargs, tool_calls: rawCalls },
-  } as ConstructorParameters<typeof AIMessage>[0])
+  } as unknown as AIMessageFields)
 }

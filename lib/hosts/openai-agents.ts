@@ -17,7 +17,7 @@ export interface AgentsContext extends AsyncDisposable {
   /** For the option `callModelInputFilter`. */
   callModelInputFilter: CallModelInputFilter
   /** To be put among the tools of each agent. Where the agent that is called has it not nothing collapses. */
-  readonly tools: FunctionTool[]
+  readonly tools: FunctionTool<any, any, any>[]
   /** The context of a subagent: its model can bring back what its prompt names. */
   child(options: HostOptions): AgentsContext
   /** Closes the session. */
@@ -32,10 +32,10 @@ export function contextFor(options: HostOptions): AgentsContext {
   const activate = tool({
     name: RECALL,
     description: RECALL_DESCRIPTION,
-    parameters: { ...RECALL_PARAMETERS, additionalProperties: true },
+    parameters: { ...RECALL_PARAMETERS, additionalProperties: true as const },
     strict: false,
     execute: (input: unknown) => context.activate(input as RecallInput),
-  }) as FunctionTool
+  })
   return {
     context,
     callModelInputFilter: async ({ modelData, agent }) => {
