@@ -3,7 +3,7 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { Agent as PiAgent } from '@earendil-works/pi-agent-core'
 import type { AgentTool } from '@earendil-works/pi-agent-core'
 import { streamSimple } from '@earendil-works/pi-ai/api/openai-completions'
-import { ChatOpenAI } from '@langchain/openai'
+import { ChatOpenAICompletions } from '@langchain/openai'
 import { Agent, OpenAIChatCompletionsModel, run, setTracingDisabled, tool as agentsTool } from '@openai/agents'
 import type { AgentInputItem } from '@openai/agents'
 import { isStepCount, jsonSchema, streamText, tool as aiTool } from 'ai'
@@ -41,7 +41,7 @@ export interface Start {
 
 const SYSTEM = 'You help.'
 /** LangChain counts tokens of streams itself, with tables from the network: here nobody asks for them. */
-class LocalChat extends ChatOpenAI {
+class LocalChat extends ChatOpenAICompletions {
   override async getNumTokens(): Promise<number> {
     return 0
   }
@@ -160,7 +160,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const shower = langTool(({ name }: any) => show(name), { name: 'show', description: 'Shows a text', schema: PARAMETERS })
     if (withoutRecall === true && middleware !== undefined) (middleware as { tools?: unknown }).tools = []
     const agent = createAgent({
-      model: new LocalChat({ model: 'scripted', apiKey: 'none', configuration: { baseURL: url }, streaming: true, useResponsesApi: false, maxRetries: 0 }),
+      model: new LocalChat({ model: 'scripted', apiKey: 'none', configuration: { baseURL: url }, streaming: true, maxRetries: 0 }),
       systemPrompt: SYSTEM,
       tools: [shower],
       ...(middleware === undefined ? {} : { middleware: [middleware] }),

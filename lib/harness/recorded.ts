@@ -35,15 +35,18 @@ export function saidBy({ role, content }: EngineMessage): Said | undefined {
 export function recordedOf(record: readonly Said[], said: readonly Said[]): number | undefined {
   if (isPrefix(record, said)) return record.length
   if (isPrefix(said, record)) return undefined
+  // Where both begin alike, only what comes after that can tell.
+  let alike = 0
+  while (isSaid(record[alike], said[alike])) alike += 1
   let [best, length] = [0, 0]
-  for (let end = said.length; end > 0; end -= 1) {
+  for (let end = said.length; end > alike; end -= 1) {
     let run = 0
-    while (run < end && run < record.length && isSaid(record[record.length - 1 - run], said[end - 1 - run])) run += 1
+    while (run < end - alike && run < record.length - alike && isSaid(record[record.length - 1 - run], said[end - 1 - run])) run += 1
     if (run > length) [best, length] = [end, run]
   }
   if (length >= 2) return best
   // One prompt can be the same by chance, and so can an answer to the same beginning.
-  return length === 1 && said[best - 1]?.role === 'assistant' && !isSaid(record[0], said[0]) ? best : undefined
+  return length === 1 && said[best - 1]?.role === 'assistant' && alike === 0 ? best : undefined
 }
 
 /** Whether one is how the other begins. */
