@@ -14,10 +14,10 @@ export async function* objectsOf(manager: ContextManager, callId: string): Async
   }
 }
 
-/** Whether an object is one of a call. */
-export function isOf(id: string, callId: string): boolean {
-  const rest = [callId, `toolcall:${callId}`].flatMap((base) => (id.startsWith(base) ? [id.slice(base.length)] : []))
-  return rest.some((one) => one === '' || /^~\d+$/.test(one))
+/** The names under which an object's call may stand in a conversation. */
+export function callsOf(id: string): string[] {
+  const plain = id.startsWith('toolcall:') ? [id, id.slice('toolcall:'.length)] : [id]
+  return plain.flatMap((one) => [one, one.replace(/~\d+$/, '')])
 }
 
 /** The name in a line of ours at a text's beginning: its header, or the reference that took its place. */

@@ -6,16 +6,17 @@ import type { ContextManager, IncomingMessage, ModelCall, ModelPrices, Plan, Rol
 import { invalid } from '../errors.ts'
 import { sections } from '../sections.ts'
 import { forgetBirth, wasBorn } from './births.ts'
+import { handed, incoming } from './crossing.ts'
 import { fingerprint } from './identity.ts'
 import type { EngineMessage } from './message.ts'
 import { recordable, resultText } from './message.ts'
-import { objectsOf, standsFor } from './objects.ts'
+import { callsOf, objectsOf, standsFor } from './objects.ts'
 import { isPrefix, lastCommon, recordedOf, recordOf, saidBy } from './recorded.ts'
 import type { Shape } from './shape.ts'
 import type { ShapeName } from './shapes.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
 import type { Part, Unit } from './table.ts'
-import { contentOf, read, renewed, Table, wordsOf } from './table.ts'
+import { contentOf, read, renewed, Table, undisturbed, wordsOf } from './table.ts'
 
 /** The model that the projection is made for. */
 export interface ProjectedModel extends ModelPrices {
@@ -367,47 +368,4 @@ export class Projection {
   #now(): number {
     return (this.#options.now ?? Date.now)()
   }
-}
-
-/**
- * How many units are recorded, where the host has only taken something out or added at the end. Undefined where it has
- * said something else than before, or has taken back the end.
- */
-function undisturbed(old: Table, units: readonly Unit[], seen: ReadonlyMap<Unit, number>): number | undefined {
-  const isSaid = ({ parts }: Unit): boolean => parts.some(({ message }) => saidBy(message) !== undefined)
-  const lastSaid = old.units.findLastIndex(isSaid)
-  const lastSeen = units.findLastIndex((unit) => seen.has(unit))
-  let [before, hasLast] = [-1, lastSaid < 0]
-  for (const unit of units.slice(0, lastSeen + 1)) {
-    const place = seen.get(unit)
-    if (place === undefined) {
-      if (isSaid(unit)) return undefined
-      continue
-    }
-    if (place < before) return undefined
-    before = place
-    hasLast ||= place === lastSaid
-  }
-  return hasLast ? lastSeen + 1 : undefined
-}
-
-/** The names under which an object's call may stand in a conversation. */
-function callsOf(id: string): string[] {
-  const plain = id.startsWith('toolcall:') ? [id, id.slice('toolcall:'.length)] : [id]
-  return plain.flatMap((one) => [one, one.replace(/~\d+$/, '')])
-}
-
-/** What of a message crosses to the engine: an answer as a whole, because its usage is recorded; of others their content. */
-function handed(message: EngineMessage): EngineMessage {
-  const { role, content, timestamp, toolCallId, toolName, isError, summary, command, output } = message
-  if (role === 'assistant') return message
-  return defined({ role, content, timestamp, toolCallId, toolName, isError, summary, command, output }) as EngineMessage
-}
-
-function defined(fields: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
-}
-
-function incoming({ key, message }: Part): IncomingMessage {
-  return { key, message: recordable(handed(message)) }
 }

@@ -7,6 +7,7 @@ import { fingerprint, isEqual, keep, likeness } from './identity.ts'
 import type { Kept } from './identity.ts'
 import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
+import { saidBy } from './recorded.ts'
 import type { PartEdit, Shape } from './shape.ts'
 
 /** A part of a message: what the engine knows by a key of its own. */
@@ -157,6 +158,28 @@ export function renewed(unit: Unit, raw: object[]): Unit {
   const isRaw = raw.every((message, index) => isEqual(unit.kept[index]?.content, contentOf(unit.shape, message)))
   const parts = unit.parts.map(({ key, message }) => ({ key, message, edit: undefined }))
   return { ...unit, parts, raw: isRaw ? raw : unit.raw, written: undefined, notices: [], forms: [...unit.forms] }
+}
+
+/**
+ * How many units are recorded, where the host has only taken something out or added at the end. Undefined where it has
+ * said something else than before, or has taken back the end.
+ */
+export function undisturbed(old: Table, units: readonly Unit[], seen: ReadonlyMap<Unit, number>): number | undefined {
+  const isSaid = ({ parts }: Unit): boolean => parts.some(({ message }) => saidBy(message) !== undefined)
+  const lastSaid = old.units.findLastIndex(isSaid)
+  const lastSeen = units.findLastIndex((unit) => seen.has(unit))
+  let [before, hasLast] = [-1, lastSaid < 0]
+  for (const unit of units.slice(0, lastSeen + 1)) {
+    const place = seen.get(unit)
+    if (place === undefined) {
+      if (isSaid(unit)) return undefined
+      continue
+    }
+    if (place < before) return undefined
+    before = place
+    hasLast ||= place === lastSaid
+  }
+  return hasLast ? lastSeen + 1 : undefined
 }
 
 /** The content that a unit's messages had. */
