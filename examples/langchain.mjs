@@ -20,10 +20,13 @@ const read = tool(({ path }) => readFile(path, 'utf8'), {
 })
 
 const agent = createAgent({
-  model: new ChatOpenAICompletions({ model: MODEL, apiKey, configuration: { baseURL }, streaming: true }),
+  model: new ChatOpenAICompletions({ model: MODEL, apiKey, configuration: { baseURL } }),
   tools: [read],
   middleware: [middleware],
 })
-const { messages } = await agent.invoke({ messages: [{ role: 'user', content: process.argv[2] ?? 'What does package.json say?' }] })
-console.log(messages.at(-1).text)
+const messages = [{ role: 'user', content: process.argv[2] ?? 'What does package.json say?' }]
+for await (const [message] of await agent.stream({ messages }, { streamMode: 'messages' })) {
+  if (message.getType() === 'ai') process.stdout.write(message.text)
+}
+console.log()
 await middleware.context.close()
