@@ -119,13 +119,12 @@ describe.each(Object.keys(drivers))('%s', (name) => {
     const first = await started(name, { sessionId: 'a', store, cwd })
     const second = await started(name, { sessionId: 'b', store, cwd })
     const path = write(cwd, 'shared.txt', `${'one\n'.repeat(20)}`)
-    await prompts(first.driver, ['say hello'])
-    await prompts(second.driver, ['say hello'])
+    await prompts(first.driver, [`read ${path}`])
+    await prompts(second.driver, [`read ${path}`])
     const [a, b] = [(await first.driver.context!.manager())!, (await second.driver.context!.manager())!]
-    const { id } = await a.indexFile(path)
-    expect((await b.indexFile(path)).id).toBe(id)
-    await first.driver.prompt('say before')
-    await second.driver.prompt('say before')
+    const [file] = await a.query({ type: 'file', pathPrefix: path })
+    const id = file!['xt/id']
+    for (const one of [a, b]) expect((await one.sessionSets()).session_index).toContain(id)
     write(cwd, 'shared.txt', `${'one\n'.repeat(19)}two\n`)
     await a.indexWritten(path)
     await second.driver.prompt('say after')

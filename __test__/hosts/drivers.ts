@@ -9,6 +9,7 @@ import type { AgentInputItem } from '@openai/agents'
 import { isStepCount, jsonSchema, streamText, tool as aiTool } from 'ai'
 import type { ModelMessage } from 'ai'
 import { createAgent, tool as langTool } from 'langchain'
+import { readFileSync } from 'node:fs'
 import { OpenAI } from 'openai'
 import { contextFor as aiSdk } from '../../lib/hosts/ai-sdk.ts'
 import type { HostContext, HostOptions } from '../../lib/hosts/context.ts'
@@ -39,6 +40,8 @@ export interface Start {
   show: (name: string) => string
 }
 
+const read = (path: string) => readFileSync(path, 'utf8')
+const PATH = { type: 'object' as const, properties: { path: { type: 'string' as const } }, required: ['path'], additionalProperties: false }
 const SYSTEM = 'You help.'
 /** LangChain counts tokens of streams itself, with tables from the network: here nobody asks for them. */
 class LocalChat extends ChatOpenAICompletions {
@@ -57,6 +60,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const history: ModelMessage[] = []
     const tools = {
       show: aiTool({ description: 'Shows a text', inputSchema: jsonSchema<{ name: string }>(PARAMETERS), execute: ({ name }) => show(name) }),
+      read: aiTool({ description: 'Reads a file', inputSchema: jsonSchema<{ path: string }>(PATH), execute: ({ path }) => read(path) }),
       ...(context === undefined || withoutRecall === true ? {} : context.tools),
     }
     return {
@@ -92,6 +96,14 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
       parameters: PARAMETERS as never,
       execute: async (_id, input) => ({ content: [{ type: 'text', text: show((input as { name: string }).name) }], details: undefined }),
     }
+    const reader: AgentTool = {
+      ...shower,
+      name: 'read',
+      label: 'read',
+      description: 'Reads a file',
+      parameters: PATH as never,
+      execute: async (_id, input) => ({ content: [{ type: 'text', text: read((input as { path: string }).path) }], details: undefined }),
+    }
     const model = {
       id: 'scripted',
       name: 'scripted',
@@ -108,7 +120,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
       initialState: {
         systemPrompt: SYSTEM,
         model: model as never,
-        tools: [shower, ...(context === undefined || withoutRecall === true ? [] : context.tools)],
+        tools: [shower, reader, ...(context === undefined || withoutRecall === true ? [] : context.tools)],
       },
       getApiKey: () => 'none',
       streamFn: streamSimple as never,
@@ -131,11 +143,12 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     setTracingDisabled(true)
     const context = options === undefined ? undefined : openaiAgents(options)
     const shower = agentsTool({ name: 'show', description: 'Shows a text', parameters: { ...PARAMETERS, additionalProperties: false as const }, strict: true, execute: (input: any) => show(input.name) })
+    const reader = agentsTool({ name: 'read', description: 'Reads a file', parameters: { ...PATH, additionalProperties: false as const }, strict: true, execute: (input: any) => read(input.path) })
     const agent = new Agent({
       name: 'agent',
       instructions: SYSTEM,
       model: new OpenAIChatCompletionsModel(new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0 }) as never, 'scripted'),
-      tools: [shower, ...(context === undefined || withoutRecall === true ? [] : context.tools)],
+      tools: [shower, reader, ...(context === undefined || withoutRecall === true ? [] : context.tools)],
     })
     const history: AgentInputItem[] = []
     return {
@@ -158,11 +171,12 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
   async langchain({ url, context: options, withoutRecall, show }) {
     const middleware = options === undefined ? undefined : contextMiddleware(options)
     const shower = langTool(({ name }: any) => show(name), { name: 'show', description: 'Shows a text', schema: PARAMETERS })
+    const reader = langTool(({ path }: any) => read(path), { name: 'read', description: 'Reads a file', schema: PATH })
     if (withoutRecall === true && middleware !== undefined) (middleware as { tools?: unknown }).tools = []
     const agent = createAgent({
       model: new LocalChat({ model: 'scripted', apiKey: 'none', configuration: { baseURL: url }, streaming: true, maxRetries: 0 }),
       systemPrompt: SYSTEM,
-      tools: [shower],
+      tools: [shower, reader],
       ...(middleware === undefined ? {} : { middleware: [middleware] }),
     })
     const history: any[] = []

@@ -9,11 +9,12 @@ import type { ModelRequest } from '../rig/request.ts'
  */
 export function obedient(request: ModelRequest): Answer {
   const { messages, n } = request
-  const at = messages.findLastIndex(({ role, text }) => role === 'user' && /^(show|bring|say) /.test(text))
+  const at = messages.findLastIndex(({ role, text }) => role === 'user' && /^(show|bring|read|say) /.test(text))
   const [verb, ...words] = (messages[at]?.text ?? '').split(/\s+/)
   const answered = messages.slice(at + 1).filter(({ role }) => role === 'assistant').length
   const word = words[answered]
   if (verb === 'say' || word === undefined) return `done ${n}`
+  if (verb === 'read') return calls(['read', { path: word }, `call_${n}`])
   const names = word.split('+')
   return calls(...names.map((name, index): [string, object, string] => (verb === 'bring' ? ['activate', { id: name }, `call_${n}_${index}`] : ['show', { name }, `call_${n}_${index}`])))
 }

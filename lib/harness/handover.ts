@@ -1,5 +1,6 @@
 /** What a parent session hands to a child: the outputs and files that the child's prompt names, and nothing else. */
 import type { ContextManager } from '../../index.js'
+import { callsOf } from './objects.ts'
 import type { Projection } from './projection.ts'
 
 /** The names in a text: short ids, as headers and `toolcall_ref` lines have them. */
@@ -28,7 +29,7 @@ export async function adopt(
   }
   if (document.type !== 'toolcall' || typeof document.content !== 'string') return undefined
   const adopted = await child.recordToolcall({
-    id: id.replace(/^toolcall:/, '').replace(/~\d+$/, ''),
+    id: callsOf(id).at(-1) ?? id,
     tool: String(document['tool']),
     args: (document['args'] ?? {}) as object,
     content: document.content,

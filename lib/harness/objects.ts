@@ -1,23 +1,37 @@
 /** Objects of tool calls: which of them stands for a result that a host has in its conversation. */
 import type { ContextManager, ObjectDocument } from '../../index.js'
 
-/** More different outputs under one call ID are not looked through. */
-const MAX_SAME_CALL_ID = 1000
+/** The mark of an object whose call ID had been used before: a digest, or in older stores a number. */
+const MARK = /~(?:[0-9a-f]{16}|[1-9]\d*)$/
 
-/** The objects that are recorded under a call's ID, as the engine numbers them. */
-export async function* objectsOf(manager: ContextManager, callId: string): AsyncGenerator<ObjectDocument> {
-  const base = callId === '' || /^(toolcall|file|chat|system_prompt|session):/.test(callId) ? `toolcall:${callId}` : callId
-  for (let number = 1; number <= MAX_SAME_CALL_ID; number += 1) {
-    const document = await manager.get(number === 1 ? base : `${base}~${number}`)
-    if (document === null || document.type !== 'toolcall') return
-    yield document
+/** The objects of a session that are recorded under a call's ID. `index` has the IDs of all its objects. */
+export async function* objectsOf(manager: ContextManager, callId: string, index: ReadonlySet<string>): AsyncGenerator<ObjectDocument> {
+  for (const id of [callId, `toolcall:${callId}`, ...(marked(index).get(callId) ?? [])]) {
+    if (!index.has(id)) continue
+    const document = await manager.get(id)
+    if (document?.type === 'toolcall') yield document
   }
+}
+
+const markedOf = new WeakMap<ReadonlySet<string>, Map<string, string[]>>()
+
+/** The IDs with a mark, by the call ID before it. */
+function marked(index: ReadonlySet<string>): Map<string, string[]> {
+  let found = markedOf.get(index)
+  if (found !== undefined) return found
+  found = new Map()
+  for (const id of index) {
+    if (!MARK.test(id)) continue
+    for (const callId of callsOf(id).slice(1)) found.set(callId, [...(found.get(callId) ?? []), id])
+  }
+  markedOf.set(index, found)
+  return found
 }
 
 /** The names under which an object's call may stand in a conversation. */
 export function callsOf(id: string): string[] {
   const plain = id.startsWith('toolcall:') ? [id, id.slice('toolcall:'.length)] : [id]
-  return plain.flatMap((one) => [one, one.replace(/~\d+$/, '')])
+  return [...new Set(plain.flatMap((one) => [one, one.replace(MARK, '')]))]
 }
 
 /** The name in a line of ours at a text's beginning: its header, or the reference that took its place. */

@@ -65,7 +65,7 @@ export class Projection {
   /** The engine has exactly what the table has. Not so before the first call, and after one that failed. */
   #isCertain = false
   /** Words of ours that were sent: a host may carry them forward as if they were its own. */
-  readonly #notices = new Set<string>()
+  readonly #notices = new Map<string, string>()
   /** Words that had no place yet. */
   #unsaid: string[] = []
   /** The latest call of each ID. */
@@ -134,8 +134,8 @@ export class Projection {
   }
 
   #read(messages: readonly object[], from: number, shape: Shape | undefined): Unit[] {
-    const ours = (message: object): boolean =>
-      this.#notices.size > 0 && this.#notices.has(fingerprint(contentOf(shape ?? UNDECIDED, message)))
+    const ours = (message: object): string | undefined =>
+      this.#notices.size === 0 ? undefined : this.#notices.get(fingerprint(contentOf(shape ?? UNDECIDED, message)))
     const units = read(messages, from, shape ?? UNDECIDED, () => String((this.#keys += 1)), ours)
     for (const { parts } of units) for (const part of parts) part.message = this.#named(part.message)
     return units
@@ -193,8 +193,8 @@ export class Projection {
     this.#unsaid = last === undefined ? [...this.#unsaid, ...lines] : []
     if (text === '' || last === undefined) return
     const notice = shape === undefined ? { role: 'user', content: text } : shape.notice(text, this.#now())
-    last.notices.push(notice)
-    this.#notices.add(fingerprint(contentOf(shape ?? UNDECIDED, notice)))
+    last.notices.push({ text, message: notice })
+    this.#notices.set(fingerprint(contentOf(shape ?? UNDECIDED, notice)), text)
   }
 
   /** A first call, a call after one that failed, or a conversation that was changed: what is visible is built anew. */
@@ -213,8 +213,12 @@ export class Projection {
     }
     const [known, fresh] = [units.slice(0, boundary), units.slice(boundary)]
     const table = new Table(known)
-    const parts = known.flatMap((unit) => unit.parts)
-    await manager.resync(parts.map(incoming), parts.length, this.#call(units, true))
+    // Our own words are among what is visible: the engine says again what is not.
+    const visible = known.flatMap(({ parts, notices }) => [
+      ...parts.map(incoming),
+      ...notices.map(({ text }) => ({ key: 'notice', message: { role: 'notice', content: text } })),
+    ])
+    await manager.resync(visible, visible.length, this.#call(units, true))
     await this.#extend(table, fresh, reworded, shape)
     await this.#withdraw(old, table, reworded)
   }
@@ -281,9 +285,8 @@ export class Projection {
   /** The object of this session that stands for a result. */
   async #objectFor(message: EngineMessage): Promise<string | undefined> {
     const index = await this.#index()
-    for await (const document of objectsOf(this.#manager, message.toolCallId ?? '')) {
-      const id = document['xt/id']
-      if (index.has(id) && (await standsFor(this.#manager, resultText(message), document))) return id
+    for await (const document of objectsOf(this.#manager, message.toolCallId ?? '', index)) {
+      if (await standsFor(this.#manager, resultText(message), document)) return document['xt/id']
     }
     return undefined
   }
@@ -303,8 +306,7 @@ export class Projection {
         if (role !== 'toolResult' || wasBorn(this.#manager, toolCallId)) continue
         const text = resultText(part.message)
         let [isKnown, isEqualToOne] = [false, false]
-        for await (const document of objectsOf(this.#manager, toolCallId)) {
-          if (!index.has(document['xt/id'])) continue
+        for await (const document of objectsOf(this.#manager, toolCallId, index)) {
           isKnown = true
           isEqualToOne ||= await standsFor(this.#manager, text, document)
         }
@@ -324,10 +326,11 @@ export class Projection {
       }
     }
     if (calls.size === 0) return
-    const { metadata_pool, active_set, pinned_set } = await this.#manager.sessionSets()
+    const { metadata_pool, active_set, pinned_set, session_index } = await this.#manager.sessionSets()
+    const index = new Set(session_index)
     const shown = new Set([...metadata_pool, ...active_set, ...pinned_set])
     for (const callId of calls) {
-      for await (const document of objectsOf(this.#manager, callId)) {
+      for await (const document of objectsOf(this.#manager, callId, index)) {
         const id = document['xt/id']
         if (!shown.has(id) || (await this.permits(id))) continue
         await this.#manager.unpin(id)

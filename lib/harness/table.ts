@@ -30,7 +30,7 @@ export interface Unit {
   /** What is sent in their place now. */
   written: readonly object[] | undefined
   /** Words of ours that are sent after them. */
-  notices: object[]
+  notices: { text: string; message: object }[]
   /** They are words of ours that a host has carried forward, and no part of the conversation. */
   isOurs: boolean
 }
@@ -83,7 +83,7 @@ export class Table {
       next += unit.raw.length
       if (unit.notices.length === 0) continue
       for (const notice of unit.notices) {
-        if (next < messages.length && isEqual(notice, messages[next])) next += 1
+        if (next < messages.length && isEqual(notice.message, messages[next])) next += 1
       }
     }
     return { units: this.units.length, next }
@@ -105,7 +105,7 @@ export class Table {
     for (const unit of this.units) {
       if (unit.parts.every((part) => part.edit === undefined)) out.push(...unit.raw)
       else out.push(...(unit.written ?? write(unit)))
-      if (unit.notices.length > 0) out.push(...unit.notices)
+      for (const { message } of unit.notices) out.push(message)
     }
     return out
   }
@@ -131,12 +131,12 @@ export function read(
   from: number,
   shape: Shape,
   key: () => string,
-  ours: (message: object) => boolean,
+  ours: (message: object) => string | undefined,
 ): Unit[] {
   const units: Unit[] = []
   for (let at = from; at < messages.length; ) {
-    const isOurs = ours(messages[at] as object)
-    const { size, parts } = isOurs ? { size: 1, parts: [{ role: 'notice', content: '' }] } : shape.read(messages, at)
+    const notice = ours(messages[at] as object)
+    const { size, parts } = notice === undefined ? shape.read(messages, at) : { size: 1, parts: [{ role: 'notice', content: notice }] }
     const raw = messages.slice(at, at + size)
     units.push({
       shape,
@@ -146,7 +146,7 @@ export function read(
       forms: [],
       written: undefined,
       notices: [],
-      isOurs,
+      isOurs: notice !== undefined,
     })
     at += size
   }
