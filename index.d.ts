@@ -43,6 +43,9 @@ export type ErrorCode =
   | 'IO'
   | 'CLOSED'
 
+/** A file's content: text, or its bytes. */
+export type Content = string | Uint8Array
+
 
 /**
  * Which binding artifact the generated loader actually loaded: `'native'` for

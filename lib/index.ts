@@ -9,20 +9,22 @@
 import { createHash } from 'node:crypto'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { ContextManager as Native, OpenOptions as NativeOptions, StoreOptions, WatchEvent } from '../index.js'
+import type { ContextManager as Native, OpenOptions as NativeOptions, StoreOptions, Toolcall, WatchEvent } from '../index.js'
 import { coded, coding, invalid } from './errors.ts'
+import { noteBirth } from './harness/births.ts'
 import { Projection } from './harness.ts'
-import type { ProjectedModel } from './harness.ts'
+import type { ProjectedModel, ShapeName } from './harness.ts'
 import { native } from './native.ts'
 
 export { Projection } from './harness.ts'
-export type { ProjectedModel, ProjectionOptions } from './harness.ts'
+export type { ProjectedModel, ProjectionOptions, Shape, ShapeName } from './harness.ts'
 
 export type {
   AsOf,
   Assembled,
   Block,
   CollapsedCall,
+  Content,
   Edit,
   ErrorCode,
   FilesystemSource,
@@ -57,17 +59,26 @@ export type {
 export interface OpenOptions extends NativeOptions {
   /** How {@link ContextManager.transformContext} renders. Default `anchored`. */
   layout?: 'anchored' | 'sections'
-  /** The model that {@link ContextManager.transformContext} renders for. */
-  model?: ProjectedModel
+  /** The model that {@link ContextManager.transformContext} renders for; a function where it may change. */
+  model?: ProjectedModel | (() => ProjectedModel)
+  /** The shape of {@link ContextManager.transformContext}'s messages. Default: what the messages themselves say. */
+  shape?: ShapeName
 }
 
 /** A client's hold on one session. Also an async disposable: `await using manager = await ContextManager.open(…)`. */
 export interface ContextManager extends Native, AsyncDisposable {
   /**
-   * What to send to the provider in place of a harness's messages (user, assistant, toolResult, as pi-ai shapes them).
-   * New messages are recorded on the way. Its cost follows what is new. See {@link Projection} for more options.
+   * What to send to the provider in place of a harness's messages, in their own shape: pi-ai's, Anthropic's, OpenAI's
+   * (chat completions and responses) or the AI SDK's. New messages are recorded on the way, and its cost follows what
+   * is new. The harness keeps its own messages as they are, and hands over all of them at each call.
+   *
+   * The model needs a way to bring back what has collapsed: give it a tool that calls `activate`, or use the
+   * entries for single hosts. See {@link Projection} for more options.
+   *
+   * Rejects with `INVALID_ARGUMENT` for messages of an unknown shape, and with what the store reports. After a rejection
+   * the messages can be sent as they are; the next call records what is missing.
    */
-  transformContext(messages: unknown[]): Promise<unknown[]>
+  transformContext<T>(messages: T[]): Promise<T[]>
 }
 
 /** How `ContextManager` instances come to be. */
@@ -124,6 +135,7 @@ function comfortable(): ContextManagerClass {
   // A second copy of this file finds the first one's work done.
   if (prototype[Symbol.asyncDispose] === undefined) {
     const { watch, watchTouches } = prototype
+    for (const name of ['receive', 'recordToolcall'] as const) noting(prototype, name)
     const guarding = (subscribe: typeof watch) => ({
       value(this: Native, listener: (event: WatchEvent) => void): () => void {
         if (typeof listener !== 'function') throw invalid('a listener is a function')
@@ -138,7 +150,7 @@ function comfortable(): ContextManagerClass {
         },
       },
       transformContext: {
-        async value(this: Native, messages: unknown[]): Promise<unknown[]> {
+        async value<T>(this: Native, messages: T[]): Promise<T[]> {
           if (!Array.isArray(messages)) throw invalid('messages is an array of messages')
           let projection = projections.get(this)
           if (projection === undefined) projections.set(this, (projection = new Projection(this)))
@@ -163,6 +175,20 @@ function comfortable(): ContextManagerClass {
   }
 }
 
+/** Remembers which calls were recorded by the harness itself; the projection has to know. */
+function noting(prototype: Native, name: 'receive' | 'recordToolcall'): void {
+  const method = prototype[name] as (call: Toolcall) => Promise<unknown>
+  Object.defineProperty(prototype, name, {
+    value(this: Native, call: Toolcall): Promise<unknown> {
+      const recorded = method.call(this, call)
+      noteBirth(this, (call as Toolcall | undefined)?.id)
+      return recorded
+    },
+    writable: true,
+    configurable: true,
+  })
+}
+
 async function withCodes<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call()
@@ -175,13 +201,17 @@ async function withCodes<T>(call: () => Promise<T>): Promise<T> {
 function nativeOptions(options: OpenOptions): NativeOptions {
   if (typeof options !== 'object' || options === null) throw invalid('the options are an object with sessionId and cwd')
   if (![undefined, 'anchored', 'sections'].includes(options.layout)) throw invalid("layout is 'anchored' or 'sections'")
-  const { layout: _layout, model: _model, ...rest } = options
+  const { layout: _layout, model: _model, shape: _shape, ...rest } = options
   return { ...rest, store: withPlaces(options.store), home: options.home ?? homedir() }
 }
 
-function projected(manager: Native, { layout, model }: OpenOptions): ContextManager {
-  const shape = { ...(layout === undefined ? {} : { layout }), ...(model === undefined ? {} : { model }) }
-  projections.set(manager, new Projection(manager, shape))
+function projected(manager: Native, { layout, model, shape }: OpenOptions): ContextManager {
+  const options = {
+    ...(layout === undefined ? {} : { layout }),
+    ...(model === undefined ? {} : { model }),
+    ...(shape === undefined ? {} : { shape }),
+  }
+  projections.set(manager, new Projection(manager, options))
   return manager as ContextManager
 }
 

@@ -43,3 +43,6 @@ export type ErrorCode =
   | 'IO'
   | 'CLOSED'
 
+/** A file's content: text, or its bytes. */
+export type Content = string | Uint8Array
+

@@ -27,6 +27,12 @@ export function sections(messages: readonly Message[], view: Assembled): Message
     if (queue === undefined) references.set(message.toolCallId, [message.content])
     else queue.push(message.content)
   }
+  // A result that was reworded has two objects, and one that was taken out still has its own: the latest ones count.
+  const wanted = new Map<string, number>()
+  for (const { role, toolCallId } of messages) {
+    if (role === 'toolResult' && toolCallId !== undefined) wanted.set(toolCallId, (wanted.get(toolCallId) ?? 0) + 1)
+  }
+  for (const [id, count] of wanted) references.get(id)?.splice(0, Math.max(0, (references.get(id)?.length ?? 0) - count))
   const chat = messages.map((message) => {
     const content = message.toolCallId === undefined ? undefined : references.get(message.toolCallId)?.shift()
     return content === undefined ? message : { ...message, content }

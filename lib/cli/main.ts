@@ -2,6 +2,7 @@
 /** The program `pi-context-manager`. */
 import { doctor, DOCTOR_HELP } from './doctor.ts'
 import { inspect, INSPECT_HELP } from './inspect.ts'
+import { mcp, MCP_HELP } from './mcp.ts'
 import { replay, REPLAY_HELP } from './replay.ts'
 import { out, tell, UsageError } from './terminal.ts'
 import { EXPORT_HELP, exportCommand, IMPORT_HELP, importCommand } from './transfer.ts'
@@ -17,6 +18,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   export: { help: EXPORT_HELP, run: exportCommand },
   import: { help: IMPORT_HELP, run: importCommand },
   doctor: { help: DOCTOR_HELP, run: doctor },
+  mcp: { help: MCP_HELP, run: mcp },
 }
 
 const HELP = `pi-context-manager COMMAND [options]
@@ -26,6 +28,7 @@ const HELP = `pi-context-manager COMMAND [options]
   export     a store or a session as a file
   import     what was exported, into a store
   doctor     integrity, sizes, orphans, and what uses space
+  mcp        sessions of a store for any MCP client, to be read only
 
 pi-context-manager COMMAND --help explains a command.`
 

@@ -1,0 +1,202 @@
+/** What every host must do with us, with its real package, against a scripted model. */
+import { afterEach, describe, expect, test } from 'vitest'
+import { ContextManager } from '../../lib/index.ts'
+import type { HostOptions } from '../../lib/hosts/context.ts'
+import { folder, FILESYSTEM, sqlite, write } from '../core/setup.ts'
+import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { startModelServer } from '../rig/model-server.ts'
+import type { ModelServer } from '../rig/model-server.ts'
+import { drivers, redact, turns } from './drivers.ts'
+import type { Driver, Start } from './drivers.ts'
+import { obedient, output } from './script.ts'
+
+afterEach(cleanUp)
+
+const MODEL = { name: 'scripted', contextWindow: 200_000, input: 1, cacheRead: 0.1, cacheWrite: 1.25 }
+
+/** A host with a context of its own, on a server of its own. */
+async function started(name: string, options: Partial<HostOptions> = {}, more: Partial<Start> = {}) {
+  const server = await startModelServer(obedient)
+  const warnings: string[] = []
+  let rolls = 0
+  const context: HostOptions = {
+    sessionId: 's',
+    cwd: folder(),
+    store: { kind: 'memory' },
+    filesystemId: FILESYSTEM,
+    watch: false,
+    model: MODEL,
+    onWarning: (text) => warnings.push(text),
+    onRoll: () => (rolls += 1),
+    ...options,
+  }
+  const driver = await drivers[name]!({ url: server.baseUrl('openai-completions'), context, show: output, ...more })
+  onCleanUp(() => driver.context?.close())
+  return { server, driver, warnings, rolls: () => rolls }
+}
+
+const rounds = (count: number, of = (n: number) => `show n${n}`) => Array.from({ length: count }, (_, n) => of(n))
+
+async function prompts(driver: Driver, texts: readonly string[]): Promise<void> {
+  for (const text of texts) await driver.prompt(text)
+}
+
+/** What a request shows of each call's result, by the output that the tool gave. */
+function results(server: ModelServer): { id: string; text: string }[] {
+  return server.requests.at(-1)!.messages.flatMap((message) => message.results)
+}
+
+function reference(text: string): string | undefined {
+  return /^toolcall_ref id=(\S+) tool=\S+ status=ok$/.exec(text)?.[1]
+}
+
+describe.each(Object.keys(drivers))('%s', (name) => {
+  test('each request extends the last one, but for rolls', async () => {
+    const { server, driver, rolls, warnings } = await started(name)
+    await prompts(driver, rounds(14, (n) => `show n${n} m${n}+k${n}`))
+    server.check()
+    let broken = 0
+    for (const [n, request] of server.requests.entries()) {
+      const before = server.requests[n - 1]?.messages.map(({ json }) => json) ?? []
+      if (request.messages.slice(0, before.length).some(({ json }, index) => json !== before[index])) broken += 1
+    }
+    expect(rolls()).toBeGreaterThan(0)
+    expect(broken).toBe(rolls())
+    expect(warnings).toEqual([])
+  })
+
+  test('everything that collapsed can be brought back byte for byte, by the model', async () => {
+    const { server, driver } = await started(name)
+    await prompts(driver, rounds(14, (n) => `show n${n} m${n}`))
+    const originals = new Map(server.requests.flatMap(({ messages }) => messages.flatMap((one) => one.results)).filter(({ text }) => !text.includes('id=')).map(({ id, text }) => [id, text]))
+    const collapsed = results(server).flatMap(({ id, text }) => (reference(text) === undefined ? [] : [[id, reference(text)!] as const]))
+    expect(collapsed.length).toBeGreaterThan(8)
+    for (const [id, handle] of collapsed) {
+      await driver.prompt(`bring ${handle}`)
+      const brought = results(server).at(-1)!
+      expect(brought.text).toBe(originals.get(id))
+    }
+  })
+
+  test('a prompt that was replaced and a result that was redacted are sent as they are now', async () => {
+    const { server, driver } = await started(name)
+    await prompts(driver, [...rounds(8), 'say secret-prompt'])
+    redact(driver.history, 'secret-prompt', 'open-prompt')
+    redact(driver.history, 'n7 line 20', 'n7 REDACTED')
+    await driver.prompt('say on')
+    const sent = server.requests.at(-1)!.messages.map(({ json }) => json).join('\n')
+    expect(sent).not.toContain('secret-prompt')
+    expect(sent).toContain('open-prompt')
+    expect(sent).not.toContain('n7 line 20')
+    expect(sent).toContain('n7 REDACTED')
+    const manager = (await driver.context!.manager())!
+    expect((await manager.assemble()).text).not.toContain('n7 line 20')
+    for (const id of (await manager.sessionSets()).session_index) {
+      const text = await driver.context!.activate({ id })
+      expect(text).not.toContain('n7 line 20')
+    }
+  })
+
+  test('messages that were taken out or reordered are gone, or where they are now', async () => {
+    const { server, driver } = await started(name)
+    await prompts(driver, rounds(8))
+    const at = turns(driver)
+    driver.history.splice(at[1]!, at[2]! - at[1]!)
+    await driver.prompt('say removed')
+    const after = server.requests.at(-1)!.messages.map(({ json }) => json).join('\n')
+    expect(after).not.toContain('show n1')
+    expect(after).not.toContain('n1 line 1:')
+    const [, second, third, fourth] = turns(driver)
+    const [one, other] = [driver.history.slice(second!, third!), driver.history.slice(third!, fourth!)]
+    driver.history.splice(second!, one.length + other.length, ...other, ...one)
+    await driver.prompt('say reordered')
+    const order = server.requests.at(-1)!.messages.flatMap(({ role, text }) => (role === 'user' ? [text] : []))
+    expect(order.slice(0, 4)).toEqual(['show n0', 'show n3', 'show n2', 'show n4'])
+  })
+
+  test('two hosts on one store share objects, and hear of each other', async () => {
+    const [store, cwd] = [sqlite(), folder()]
+    const first = await started(name, { sessionId: 'a', store, cwd })
+    const second = await started(name, { sessionId: 'b', store, cwd })
+    const path = write(cwd, 'shared.txt', `${'one\n'.repeat(20)}`)
+    await prompts(first.driver, [`read ${path}`])
+    await prompts(second.driver, [`read ${path}`])
+    const [a, b] = [(await first.driver.context!.manager())!, (await second.driver.context!.manager())!]
+    const [file] = await a.query({ type: 'file', pathPrefix: path })
+    const id = file!['xt/id']
+    for (const one of [a, b]) expect((await one.sessionSets()).session_index).toContain(id)
+    write(cwd, 'shared.txt', `${'one\n'.repeat(19)}two\n`)
+    await a.indexWritten(path)
+    await second.driver.prompt('say after')
+    const told = second.server.requests.at(-1)!.messages.map(({ text }) => text).join('\n')
+    expect(told).toMatch(/^stale id=\S+ path=.*shared\.txt/m)
+    expect((await b.history(id)).length).toBe(2)
+  })
+
+  test('a session that ends without a word loses nothing, wherever it ends', async () => {
+    const [store, cwd] = [sqlite(), folder()]
+    const expected: string[] = []
+    let history: any[] = []
+    // One server: answers and calls have IDs that are never repeated.
+    const url = (await startModelServer(obedient)).baseUrl('openai-completions')
+    for (let n = 0; n < 6; n += 1) {
+      // Nothing is closed: whatever the last process has not written is gone.
+      const { driver, warnings } = await started(name, { store, cwd }, { url })
+      driver.history.splice(0, driver.history.length, ...history)
+      await driver.prompt(`show r${n} s${n}+t${n}`)
+      history = driver.history.slice(0, n % 2 === 0 ? undefined : -1)
+      expected.push(...[`r${n}`, `s${n}`, `t${n}`].map(output))
+      expect(warnings).toEqual([])
+    }
+    const { driver } = await started(name, { store, cwd }, { url })
+    driver.history.splice(0, driver.history.length, ...history)
+    await driver.prompt('say end')
+    const manager = await ContextManager.open({ sessionId: 's', cwd, store, filesystemId: FILESYSTEM, watch: false })
+    onCleanUp(() => manager.close())
+    const chat = (await manager.get('chat:s'))!['turns'] as { user: unknown; toolcall_ids: string[] }[]
+    const said = chat.map(({ user }) => (typeof user === 'string' ? user : (user as { text: string }[]).map((one) => one.text).join('')))
+    expect(said).toEqual([...Array.from({ length: 6 }, (_, n) => `show r${n} s${n}+t${n}`), 'say end'])
+    const texts = await Promise.all(chat.flatMap((turn) => turn.toolcall_ids).map(async (id) => (await manager.get(id))!.content))
+    expect(texts).toEqual(expected)
+  })
+
+  test('where the model has no way to bring anything back, nothing collapses, and one warning says so', async () => {
+    const { server, driver, rolls, warnings } = await started(name, {}, { withoutRecall: true })
+    await prompts(driver, rounds(14, (n) => `show n${n} m${n}`))
+    expect(rolls()).toBe(0)
+    expect(results(server).map(({ text }) => text)).toEqual(rounds(14).flatMap((_, n) => [output(`n${n}`), output(`m${n}`)]))
+    expect(warnings).toEqual([expect.stringContaining('the model has no tool to bring back what collapses, so nothing does')])
+  })
+
+  test('a store that fails does not reach the host, and is told once', async () => {
+    const { server, driver, warnings } = await started(name, { store: { kind: 'sqlite', path: '/dev/null/nothing/context.db' } })
+    await prompts(driver, rounds(4))
+    server.check()
+    expect(results(server).map(({ text }) => text)).toEqual(rounds(4).map((_, n) => output(`n${n}`)))
+    expect(warnings).toEqual([expect.stringMatching(/the agent works without it: .*\((STORE_UNAVAILABLE|IO)\)/)])
+  })
+})
+
+describe('what it costs', () => {
+  /** The cost of what was sent, in fresh input tokens: cached ones 0.1, others 1.25. */
+  const costOf = (server: ModelServer) => server.requests.reduce((sum, { usage }) => sum + usage!.input * 1.25 + usage!.cacheRead * 0.1, 0)
+
+  test('every host saves what the same session saves through Pi’s agent, within 2 %', async () => {
+    // Hosts write the same messages in more or fewer bytes, so each is measured against itself without us.
+    const shares: Record<string, number> = {}
+    const texts = rounds(16, (n) => `show n${n} m${n}+k${n}`)
+    for (const name of Object.keys(drivers)) {
+      const { server, driver } = await started(name)
+      await prompts(driver, texts)
+      const plain = await startModelServer(obedient)
+      const alone = await drivers[name]!({ url: plain.baseUrl('openai-completions'), show: output })
+      await prompts(alone, texts)
+      expect(server.requests).toHaveLength(plain.requests.length)
+      shares[name] = costOf(server) / costOf(plain)
+    }
+    process.stderr.write(`cost of what it is without us: ${JSON.stringify(shares)}\n`)
+    for (const [name, share] of Object.entries(shares)) {
+      expect(Math.abs(share / shares['pi-agent-core']! - 1), name).toBeLessThan(0.02)
+    }
+  })
+})

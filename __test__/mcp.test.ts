@@ -1,0 +1,87 @@
+/** The MCP server as a process, asked by the SDK's own client. */
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { afterEach, expect, test } from 'vitest'
+import { folder, opened, sqlite, write } from './core/setup.ts'
+import { cleanUp, onCleanUp } from './rig/cleanup.ts'
+
+afterEach(cleanUp)
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** A server's start as Claude Code's `.mcp.json` writes it. */
+interface Configuration {
+  mcpServers: Record<string, { command: string; args: string[]; env?: Record<string, string> }>
+}
+
+async function connected({ mcpServers }: Configuration) {
+  const [server] = Object.values(mcpServers)
+  const transport = new StdioClientTransport({ command: server!.command, args: server!.args, env: server!.env ?? {}, stderr: 'pipe' })
+  const client = new Client({ name: 'test', version: '1' })
+  await client.connect(transport)
+  onCleanUp(() => client.close())
+  const ask = async (name: string, args: Record<string, unknown> = {}) => {
+    const { content, isError = false } = (await client.callTool({ name, arguments: args })) as { content: { text: string }[]; isError?: boolean }
+    return { text: content.map((one) => one.text).join('\n'), isError }
+  }
+  return { client, ask }
+}
+
+/** A store with two sessions, and files in and beside a folder. */
+async function filled() {
+  const [store, cwd, other] = [sqlite(), folder(), folder()]
+  for (const sessionId of ['mine', 'theirs']) {
+    const manager = await opened({ cwd, store, sessionId })
+    await manager.appendTurn({ role: 'user', content: `the prompt of ${sessionId}\nid=forged turn=9` })
+    await manager.recordToolcall({ id: `call_${sessionId}`, tool: 'bash', args: {}, content: `needle one\nof ${sessionId}\nneedle two`, status: 'ok' })
+    await manager.indexFile(write(cwd, 'in.txt', 'needle inside\n'))
+    await manager.indexFile(write(other, 'out.txt', 'needle outside\n'))
+    await manager.close()
+  }
+  const configuration = (...args: string[]): Configuration => ({
+    mcpServers: { context: { command: process.execPath, args: [`${root}dist/cli/main.js`, 'mcp', '--store', store.path, ...args] } },
+  })
+  return { store, cwd, other, configuration }
+}
+
+test('shows the sessions and folders that it was started for, and nothing else', async () => {
+  const { cwd, configuration } = await filled()
+  const { client, ask } = await connected(configuration('--session', 'mine', '--folder', cwd))
+  const { tools } = await client.listTools()
+  expect(tools.map(({ name }) => name)).toEqual(['sessions', 'search', 'show', 'log'])
+  expect(tools.every(({ annotations }) => annotations?.readOnlyHint === true)).toBe(true)
+
+  expect((await ask('sessions')).text).toMatch(/^\S+ {2}1 turns {2}3 objects {2}mine$/)
+  const found = (await ask('search', { query: 'needle' })).text
+  expect(found.split('\n')).toHaveLength(2)
+  expect(found).toContain('in.txt')
+  expect(found).not.toMatch(/out\.txt|theirs/)
+  expect(await ask('search', { query: 'theirs' })).toEqual({ text: 'no match', isError: false })
+
+  expect((await ask('show', { id: 'call_mine' })).text).toBe('needle one\nof mine\nneedle two')
+  expect((await ask('show', { id: 'call_mine', lines: '2' })).text).toBe('of mine')
+  expect((await ask('show', { id: 'call_mine', grep: 'two$' })).text).toBe('3: needle two')
+  expect(await ask('show', { id: 'call_theirs' })).toMatchObject({ isError: true, text: expect.stringContaining('UNKNOWN_OBJECT') })
+  expect(await ask('show', { id: 'chat:mine' })).toMatchObject({ isError: true })
+  expect(await ask('show', { id: 'call_mine', lines: 'all' })).toMatchObject({ isError: true, text: expect.stringContaining('INVALID_ARGUMENT') })
+  expect(await ask('show', { id: 'call_mine', session: 'theirs' })).toMatchObject({ isError: true })
+
+  const log = (await ask('log')).text.split('\n')
+  expect(log).toEqual(['session=mine turn=1 the prompt of mine id=forged turn=9', '  id=call_mine tool=bash status=ok'])
+  expect((await ask('log', { id: 'call_mine' })).text).toMatch(/^\S+ {2}\d+ bytes {2}sha256=[0-9a-f]{64}$/)
+  expect(await ask('erase')).toMatchObject({ isError: true })
+})
+
+test('sees what a running session adds, and writes nothing', async () => {
+  const { store, cwd, configuration } = await filled()
+  const { ask } = await connected(configuration('--session', 'mine'))
+  expect((await ask('search', { query: 'inside' })).text).toBe('no match')
+  const before = readFileSync(store.path)
+  await ask('sessions')
+  expect(readFileSync(store.path).equals(before)).toBe(true)
+  const manager = await opened({ cwd, store, sessionId: 'mine' })
+  await manager.recordToolcall({ id: 'later', tool: 'bash', args: {}, content: 'brandnew', status: 'ok' })
+  expect((await ask('search', { query: 'brandnew' })).text).toContain('tool=bash')
+})

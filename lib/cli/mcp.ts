@@ -1,0 +1,48 @@
+/** The command `mcp`. */
+import { readFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { LimitedStore } from '../mcp/store.ts'
+import { STORE_HELP, storeOf } from './store.ts'
+import { UsageError } from './terminal.ts'
+
+export const MCP_HELP = `pi-context-manager mcp --session ID [options]
+
+Serves sessions of a store to any MCP client over standard input and output, to be read only: the tools
+sessions, search, show and log. Needs the package @modelcontextprotocol/sdk.
+
+${STORE_HELP}
+  --session ID          a session to show: its turns and tool outputs; may be repeated
+  --folder DIR          also show the sessions' files below this folder; may be repeated`
+
+/** Runs the command until the client hangs up; resolves with the exit code. */
+export async function mcp(args: string[]): Promise<number> {
+  const { values } = parseArgs({
+    args,
+    options: { store: { type: 'string' }, session: { type: 'string', multiple: true }, folder: { type: 'string', multiple: true } },
+  })
+  const { session: sessions = [], folder: folders = [] } = values
+  if (sessions.length === 0) throw new UsageError('mcp shows only what it is told to: name a session with --session')
+  const { options } = storeOf(values.store)
+  const { StdioServerTransport } = await sdk(() => import('@modelcontextprotocol/sdk/server/stdio.js'))
+  const { serverOf } = await sdk(() => import('../mcp/server.ts'))
+  const store = new LimitedStore(options, { sessions, folders })
+  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
+  const server = serverOf(store, version)
+  const ended = new Promise<void>((resolve) => {
+    server.onclose = resolve
+    process.stdin.on('end', () => void server.close())
+  })
+  await server.connect(new StdioServerTransport())
+  await ended
+  await store.close()
+  return 0
+}
+
+async function sdk<T>(load: () => Promise<T>): Promise<T> {
+  try {
+    return await load()
+  } catch (error) {
+    if ((error as { code?: string }).code !== 'ERR_MODULE_NOT_FOUND') throw error
+    throw new UsageError('mcp needs a package that is not installed: npm install @modelcontextprotocol/sdk')
+  }
+}

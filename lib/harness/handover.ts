@@ -1,0 +1,41 @@
+/** What a parent session hands to a child: the outputs and files that the child's prompt names, and nothing else. */
+import type { ContextManager } from '../../index.js'
+import { callsOf } from './objects.ts'
+import type { Projection } from './projection.ts'
+
+/** The names in a text: short ids, as headers and `toolcall_ref` lines have them. */
+export function namesIn(text: string): string[] {
+  return [...new Set([...text.matchAll(/\bid=([0-9a-f]{8,64})\b/g)].map((found) => found[1] as string))]
+}
+
+/**
+ * Takes an object of the parent's session into the child's, so that the child's model can bring it back. The object is the
+ * same, not a copy. Returns its ID; undefined for a name that the parent does not have or may not show any more.
+ */
+export async function adopt(
+  child: ContextManager,
+  parent: ContextManager,
+  projection: Projection,
+  name: string,
+): Promise<string | undefined> {
+  const document = await parent.get(name)
+  if (document === null) return undefined
+  const id = document['xt/id']
+  const { session_index } = await parent.sessionSets()
+  if (!session_index.includes(id) || !(await projection.permits(name))) return undefined
+  if (document.type === 'file') {
+    const { path } = document.source as { path: string }
+    return (await child.discover([path]))[0]?.id
+  }
+  if (document.type !== 'toolcall' || typeof document.content !== 'string') return undefined
+  const adopted = await child.recordToolcall({
+    id: callsOf(id).at(-1) ?? id,
+    tool: String(document['tool']),
+    args: (document['args'] ?? {}) as object,
+    content: document.content,
+    status: document['status'] === 'fail' ? 'fail' : 'ok',
+  })
+  // It is there to be asked for; its text is not in the child's conversation.
+  await child.deactivate(adopted)
+  return adopted
+}

@@ -1,0 +1,47 @@
+/** Objects of tool calls: which of them stands for a result that a host has in its conversation. */
+import type { ContextManager, ObjectDocument } from '../../index.js'
+
+/** The mark of an object whose call ID had been used before: a digest, or in older stores a number. */
+const MARK = /~(?:[0-9a-f]{16}|[1-9]\d*)$/
+
+/** The objects of a session that are recorded under a call's ID. `index` has the IDs of all its objects. */
+export async function* objectsOf(manager: ContextManager, callId: string, index: ReadonlySet<string>): AsyncGenerator<ObjectDocument> {
+  for (const id of [callId, `toolcall:${callId}`, ...(marked(index).get(callId) ?? [])]) {
+    if (!index.has(id)) continue
+    const document = await manager.get(id)
+    if (document?.type === 'toolcall') yield document
+  }
+}
+
+const markedOf = new WeakMap<ReadonlySet<string>, Map<string, string[]>>()
+
+/** The IDs with a mark, by the call ID before it. */
+function marked(index: ReadonlySet<string>): Map<string, string[]> {
+  let found = markedOf.get(index)
+  if (found !== undefined) return found
+  found = new Map()
+  for (const id of index) {
+    if (!MARK.test(id)) continue
+    for (const callId of callsOf(id).slice(1)) found.set(callId, [...(found.get(callId) ?? []), id])
+  }
+  markedOf.set(index, found)
+  return found
+}
+
+/** The names under which an object's call may stand in a conversation. */
+export function callsOf(id: string): string[] {
+  const plain = id.startsWith('toolcall:') ? [id, id.slice('toolcall:'.length)] : [id]
+  return [...new Set(plain.flatMap((one) => [one, one.replace(MARK, '')]))]
+}
+
+/** The name in a line of ours at a text's beginning: its header, or the reference that took its place. */
+export function namedBy(text: string): string | undefined {
+  return /^(?:toolcall_ref )?id=([0-9a-f]{8,})(?:[ \n]|$)/.exec(text)?.[1]
+}
+
+/** Whether a text stands for an object: as its whole content, or under a line of ours that names it. */
+export async function standsFor(manager: ContextManager, text: string, document: ObjectDocument): Promise<boolean> {
+  if (document.content === text) return true
+  const name = namedBy(text)
+  return name !== undefined && (await manager.get(name))?.['xt/id'] === document['xt/id']
+}

@@ -1,0 +1,59 @@
+/** The tool with which a model brings back what has collapsed, for any host. */
+import type { ContextManager, Part, SetChange } from '../../index.js'
+import type { Projection } from './projection.ts'
+
+/** Its name. */
+export const RECALL = 'activate'
+
+/** Its description for the model. */
+export const RECALL_DESCRIPTION =
+  'Bring back a tool output or file by its id: all of it, some lines, or those that match. id@tx is an old version. ' +
+  'Context is scarce, so old tool outputs collapse to a toolcall_ref line and large ones are shown as an excerpt; ' +
+  'nothing is lost, and this is cheaper than repeating the call.'
+
+/** What the model gives. */
+export interface RecallInput {
+  id: string
+  lines?: string | null
+  grep?: string | null
+}
+
+/** Its parameters as JSON Schema. */
+export const RECALL_PARAMETERS = {
+  type: 'object' as const,
+  properties: {
+    id: { type: 'string' as const, description: 'as first lines and toolcall_ref lines show it' },
+    lines: { type: 'string' as const, description: 'e.g. "120-180"' },
+    grep: { type: 'string' as const, description: 'regular expression' },
+  },
+  required: ['id'],
+  additionalProperties: false,
+}
+
+/** Answers a call of the tool. What can't be brought back is answered with a sentence for the model. */
+export async function recall(manager: ContextManager, projection: Projection, input: RecallInput): Promise<string> {
+  const { id, lines, grep } = input
+  if (typeof id !== 'string' || id === '') return 'give the id of an output, as a toolcall_ref line shows it'
+  const part = partOf(lines ?? '', grep ?? '')
+  if (typeof part === 'string') return part
+  if (!(await projection.permits(id))) return `${id} was changed or taken out of the conversation, so it can't be shown again`
+  const change = await manager.activate(id, part)
+  if (!change.ok) return change.message
+  return part === undefined ? whole(change) : change.content || 'no line matches'
+}
+
+function whole(change: SetChange): string {
+  const text = change.visible ? `${change.message}; its text is still above in this conversation` : change.content || `${change.message}; it is empty`
+  return change.arguments === undefined ? text : `${text}\n\narguments of the call: ${JSON.stringify(change.arguments)}`
+}
+
+/** The part that is asked for, or a sentence that says how to ask. */
+function partOf(lines: string, grep: string): Part | undefined | string {
+  if (lines !== '' && grep !== '') return 'give lines or grep, not both'
+  if (grep !== '') return { grep }
+  if (lines === '') return undefined
+  const found = /^\s*(\d{1,9})(?:\s*[-–,:]\s*(\d{1,9}))?\s*$/.exec(lines)
+  if (found === null) return `lines is a range such as "120-180", not ${JSON.stringify(lines)}`
+  const first = Number(found[1])
+  return { lines: [first, found[2] === undefined ? first : Number(found[2])] }
+}

@@ -1,0 +1,61 @@
+/** The shapes that are known, and which of them a conversation has. */
+import { invalid } from '../errors.ts'
+import { isFields } from './message.ts'
+import type { Shape } from './shape.ts'
+import { modelMessages } from './shapes/ai-sdk.ts'
+import { anthropic } from './shapes/anthropic.ts'
+import { chat } from './shapes/openai-chat.ts'
+import { responses } from './shapes/openai-responses.ts'
+import { pi } from './shapes/pi.ts'
+
+/** The names of the shapes that are known. */
+export type ShapeName = 'pi' | 'anthropic' | 'openai-chat' | 'openai-responses' | 'ai-sdk'
+
+const SHAPES: readonly Shape[] = [pi, anthropic, chat, responses, modelMessages]
+
+/** The shape with this name. */
+export function shapeNamed(name: string): Shape {
+  const shape = SHAPES.find((one) => one.name === name)
+  if (shape === undefined) throw invalid(`shape is one of ${SHAPES.map((one) => one.name).join(', ')}, not "${name}"`)
+  return shape
+}
+
+/**
+ * The shape of a conversation. `known` is what it was told or found to be; without it messages decide that only one
+ * shape has. Until there is such a message it is undefined, which reads as pi-ai's.
+ *
+ * Throws `INVALID_ARGUMENT` where a message is of no shape, or of another one than the rest.
+ */
+export function shapeOf(messages: readonly unknown[], from: number, known: Shape | undefined): Shape | undefined {
+  let found = known
+  let possible = SHAPES
+  for (let at = from; at < messages.length; at += 1) {
+    const message = messages[at]
+    if (!isFields(message)) throw unknown(messages, at)
+    if (found !== undefined) {
+      if (found.judge(message) === undefined) throw unknown(messages, at, found)
+      continue
+    }
+    const judged = possible.map((shape) => [shape, shape.judge(message)] as const)
+    possible = judged.flatMap(([shape, verdict]) => (verdict === undefined ? [] : [shape]))
+    if (possible.length === 0) throw unknown(messages, at)
+    const own = judged.filter(([, verdict]) => verdict === 'own')
+    if (own.length === 1 || possible.length === 1) found = own[0]?.[0] ?? possible[0]
+  }
+  return found
+}
+
+/** The shape that a conversation is read with as long as nothing tells. */
+export const UNDECIDED: Shape = pi
+
+function unknown(messages: readonly unknown[], at: number, shape?: Shape): Error {
+  const message = messages[at]
+  const what = isFields(message)
+    ? `has the fields ${Object.keys(message).slice(0, 8).join(', ') || '(none)'}${typeof message['role'] === 'string' ? ` and the role "${message['role']}"` : ''}`
+    : `is ${message === null ? 'null' : Array.isArray(message) ? 'an array' : typeof message}`
+  const wanted =
+    shape === undefined
+      ? `of a known shape (${SHAPES.map((one) => one.name).join(', ')})`
+      : `of the shape ${shape.name}, as those before it are`
+  return invalid(`message ${at} of ${messages.length} is not ${wanted}: it ${what}. Nothing was recorded of it; name the shape with the option "shape" if the messages are of one`)
+}

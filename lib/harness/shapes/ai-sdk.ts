@@ -1,0 +1,142 @@
+/** The AI SDK's `ModelMessage`: results are parts of a message with the role `tool`, several for parallel calls. */
+import type { Block, EngineMessage, Fields } from '../message.ts'
+import { isFields, textOf } from '../message.ts'
+import type { PartEdit, Shape } from '../shape.ts'
+
+const OWN: ReadonlySet<string> = new Set([
+  ...['tool-call', 'tool-result', 'reasoning', 'reasoning-file', 'custom', 'tool-approval-request', 'tool-approval-response'],
+])
+
+export const modelMessages: Shape = {
+  name: 'ai-sdk',
+
+  judge(message) {
+    const { role, content, type } = message as Fields
+    if (type !== undefined || 'timestamp' in message || 'tool_calls' in message || 'tool_call_id' in message) return undefined
+    if (role === 'tool') return Array.isArray(content) && content.every((part) => isFields(part) && OWN.has(String(part['type']))) ? 'own' : undefined
+    if (role !== 'user' && role !== 'assistant' && role !== 'system') return undefined
+    if (typeof content === 'string') return 'providerOptions' in message ? 'own' : 'shared'
+    if (!Array.isArray(content) || !content.every(isPart)) return undefined
+    return 'providerOptions' in message || content.some(isOwn) ? 'own' : 'shared'
+  },
+
+  read(messages, at) {
+    const message = messages[at] as Fields
+    const { role, content } = message
+    if (!Array.isArray(content)) return { size: 1, parts: [{ role: String(role), content: textOf(content) }] }
+    const list = content as Fields[]
+    if (role !== 'tool') return { size: 1, parts: [{ role: String(role), content: list.map(blockOf) }] }
+    const parts = list.filter(isResult).map(result)
+    // A message with nothing but approvals is said by nobody that the record knows.
+    return { size: 1, parts: parts.length > 0 ? parts : [{ role: 'approval', content: '' }] }
+  },
+
+  write([message], edits) {
+    const { role, content } = message as Fields
+    if (edits.size === 0 || !Array.isArray(content)) return [message as object]
+    const list = content as Fields[]
+    const [first] = edits.values()
+    if (role !== 'tool') return [first?.kind === 'arguments' ? { ...message, content: withArguments(list, first) } : (message as object)]
+    let number = -1
+    return [
+      {
+        ...message,
+        content: list.map((part) => {
+          if (!isResult(part)) return part
+          number += 1
+          const edit = edits.get(number)
+          return edit?.kind === 'result' ? { ...part, output: withText(part['output'] as Fields, edit.text) } : part
+        }),
+      },
+    ]
+  },
+
+  notice(text) {
+    return { role: 'user', content: [{ type: 'text', text }] }
+  },
+}
+
+function isPart(part: unknown): part is Fields {
+  if (!isFields(part)) return false
+  const type = part['type']
+  if (type === 'text') return typeof part['text'] === 'string'
+  if (type === 'image') return 'image' in part
+  if (type === 'file') return 'mediaType' in part
+  return OWN.has(String(type))
+}
+
+function isOwn(part: Fields): boolean {
+  return OWN.has(String(part['type'])) || part['type'] === 'image' || part['type'] === 'file' || 'providerOptions' in part
+}
+
+function isResult(part: Fields): boolean {
+  return part['type'] === 'tool-result'
+}
+
+function blockOf(part: Fields): Block {
+  switch (part['type']) {
+    case 'text':
+      return { type: 'text', text: textOf(part['text']) }
+    case 'reasoning':
+      return { type: 'thinking', thinking: textOf(part['text']) }
+    case 'image':
+    case 'file':
+      return { type: 'image' }
+    case 'tool-call': {
+      const args = isFields(part['input']) ? part['input'] : {}
+      const signature = isSigned(part) ? { thoughtSignature: 'signed' } : {}
+      return { type: 'toolCall', id: textOf(part['toolCallId']), name: textOf(part['toolName']), arguments: args, ...signature }
+    }
+    default:
+      return { type: String(part['type']) }
+  }
+}
+
+/** Whether a provider has signed the call, as Gemini does, or has executed it by itself. */
+function isSigned({ providerOptions, providerExecuted }: Fields): boolean {
+  if (providerExecuted === true) return true
+  if (!isFields(providerOptions)) return false
+  return Object.values(providerOptions).some((one) => isFields(one) && typeof one['thoughtSignature'] === 'string')
+}
+
+function result(part: Fields): EngineMessage {
+  const output = isFields(part['output']) ? part['output'] : {}
+  const type = textOf(output['type'])
+  return {
+    role: 'toolResult',
+    toolCallId: textOf(part['toolCallId']),
+    toolName: textOf(part['toolName']),
+    content: outputOf(type, output),
+    isError: type.startsWith('error') || type === 'execution-denied',
+  }
+}
+
+function outputOf(type: string, { value, reason }: Fields): string | readonly Block[] {
+  if (type === 'text' || type === 'error-text') return textOf(value)
+  if (type === 'json' || type === 'error-json') return JSON.stringify(value) ?? ''
+  if (type === 'execution-denied') return textOf(reason)
+  if (type !== 'content' || !Array.isArray(value)) return [{ type: 'image' }]
+  return (value as Fields[]).map((one): Block => (one['type'] === 'text' ? { type: 'text', text: textOf(one['text']) } : { type: 'image' }))
+}
+
+/** A text in place of another output; what was an error stays one, and a cache marker stays. */
+function withText(output: Fields, text: string): Fields {
+  const { providerOptions } = output
+  const options = providerOptions === undefined ? {} : { providerOptions }
+  if (output['type'] === 'content') {
+    const last = (output['value'] as Fields[]).findLast((one) => one['type'] === 'text')
+    return { ...output, value: [{ ...last, type: 'text', text }] }
+  }
+  return { type: textOf(output['type']).startsWith('error') ? 'error-text' : 'text', value: text, ...options }
+}
+
+function withArguments(parts: readonly Fields[], edit: PartEdit & { kind: 'arguments' }): Fields[] {
+  const collapsed = new Map(edit.calls.map((call) => [call.position, call.args]))
+  let position = -1
+  return parts.map((part) => {
+    if (part['type'] !== 'tool-call') return part
+    position += 1
+    const args = collapsed.get(position)
+    return args === undefined ? part : { ...part, input: args }
+  })
+}

@@ -1,0 +1,119 @@
+/**
+ * Anthropic's messages: calls are `tool_use` blocks of an answer, results `tool_result` blocks of the user's message
+ * that follows it, several in one message where calls were made in parallel.
+ */
+import type { Block, EngineMessage, Fields } from '../message.ts'
+import { isFields, textOf } from '../message.ts'
+import type { PartEdit, Shape } from '../shape.ts'
+
+/** Blocks that only this shape has. */
+const OWN: ReadonlySet<string> = new Set(['tool_use', 'tool_result', 'redacted_thinking', 'document', 'search_result', 'server_tool_use', 'container_upload'])
+
+export const anthropic: Shape = {
+  name: 'anthropic',
+
+  judge(message) {
+    const { role, content, type } = message as Fields
+    if ((role !== 'user' && role !== 'assistant' && role !== 'system') || 'timestamp' in message) return undefined
+    if ('tool_calls' in message || (type !== undefined && type !== 'message')) return undefined
+    if (typeof content === 'string') return 'shared'
+    if (!Array.isArray(content) || !content.every(isBlock)) return undefined
+    return content.some(isOwn) ? 'own' : 'shared'
+  },
+
+  read(messages, at) {
+    const message = messages[at] as Fields
+    const content = message['content']
+    if (!Array.isArray(content)) return { size: 1, parts: [message as EngineMessage] }
+    const blocks = content as Fields[]
+    if (message['role'] === 'assistant') return { size: 1, parts: [answer(message, blocks)] }
+    const parts: EngineMessage[] = blocks.filter(isResult).map(result)
+    const rest = blocks.filter((block) => !isResult(block))
+    if (rest.length > 0 || parts.length === 0) parts.push({ role: String(message['role']), content: rest.map(blockOf) })
+    return { size: 1, parts }
+  },
+
+  write([message], edits) {
+    const { content } = message as Fields
+    if (edits.size === 0 || !Array.isArray(content)) return [message as object]
+    const blocks = content as Fields[]
+    const [first] = edits.values()
+    if (first?.kind === 'arguments') return [{ ...message, content: withArguments(blocks, first) }]
+    let number = -1
+    return [
+      {
+        ...message,
+        content: blocks.map((block) => {
+          if (!isResult(block)) return block
+          number += 1
+          const edit = edits.get(number)
+          return edit?.kind === 'result' ? { ...block, content: withText(block['content'], edit.text) } : block
+        }),
+      },
+    ]
+  },
+
+  notice(text) {
+    return { role: 'user', content: [{ type: 'text', text }] }
+  },
+}
+
+function isBlock(block: unknown): block is Fields {
+  if (!isFields(block)) return false
+  const type = block['type']
+  if (type === 'text') return typeof block['text'] === 'string'
+  if (type === 'image') return isFields(block['source'])
+  if (type === 'thinking') return typeof block['thinking'] === 'string'
+  return OWN.has(String(type)) || String(type).endsWith('_tool_result')
+}
+
+function isOwn(block: Fields): boolean {
+  const type = String(block['type'])
+  return OWN.has(type) || type.endsWith('_tool_result') || type === 'image' || 'signature' in block || 'cache_control' in block
+}
+
+function isResult(block: Fields): boolean {
+  return block['type'] === 'tool_result'
+}
+
+function blockOf(block: Fields): Block {
+  if (block['type'] === 'text') return { type: 'text', text: textOf(block['text']) }
+  return { type: block['type'] === 'image' || block['type'] === 'document' ? 'image' : String(block['type']) }
+}
+
+function answer(message: Fields, blocks: readonly Fields[]): EngineMessage {
+  const content = blocks.map((block): Block => {
+    if (block['type'] === 'tool_use') {
+      const args = isFields(block['input']) ? block['input'] : {}
+      return { type: 'toolCall', id: textOf(block['id']), name: textOf(block['name']), arguments: args }
+    }
+    if (block['type'] === 'thinking') return { type: 'thinking', thinking: textOf(block['thinking']) }
+    return blockOf(block)
+  })
+  return { role: 'assistant', content, ...(message['model'] === undefined ? {} : { model: message['model'] }) }
+}
+
+function result(block: Fields): EngineMessage {
+  const { content } = block
+  const blocks = Array.isArray(content) ? (content as Fields[]).map(blockOf) : textOf(content)
+  return { role: 'toolResult', toolCallId: textOf(block['tool_use_id']), content: blocks, isError: block['is_error'] === true }
+}
+
+/** A text in place of another, in the form that the other had; a cache marker on it stays. */
+function withText(content: unknown, text: string): unknown {
+  if (!Array.isArray(content)) return text
+  const marked = (content as Fields[]).findLast((block) => block['type'] === 'text' && 'cache_control' in block)
+  const marker = marked === undefined ? {} : { cache_control: marked['cache_control'] }
+  return [{ type: 'text', text, ...marker }, ...(content as Fields[]).filter((block) => block['type'] !== 'text')]
+}
+
+function withArguments(blocks: readonly Fields[], edit: PartEdit & { kind: 'arguments' }): Fields[] {
+  const collapsed = new Map(edit.calls.map((call) => [call.position, call.args]))
+  let position = -1
+  return blocks.map((block) => {
+    if (block['type'] !== 'tool_use') return block
+    position += 1
+    const args = collapsed.get(position)
+    return args === undefined ? block : { ...block, input: args }
+  })
+}

@@ -1,0 +1,125 @@
+/**
+ * OpenAI's responses items, and those of the OpenAI Agents SDK, which are the same under other names: an answer is
+ * reasoning, text and calls as items of their own, one after the other.
+ */
+import type { Block, EngineMessage, Fields } from '../message.ts'
+import { argumentsOf, isFields, textOf } from '../message.ts'
+import type { PartEdit, Shape } from '../shape.ts'
+
+const RESULTS: ReadonlySet<string> = new Set(['function_call_output', 'function_call_result', 'custom_tool_call_output'])
+const ROLES: ReadonlySet<string> = new Set(['user', 'assistant', 'system', 'developer'])
+const CONTENT: ReadonlySet<string> = new Set([
+  ...['input_text', 'input_image', 'input_file', 'input_audio', 'output_text', 'refusal', 'summary_text', 'reasoning_text'],
+])
+/** What else the Agents SDK has in an answer. */
+const ANSWERED: ReadonlySet<string> = new Set([...CONTENT, 'audio', 'image'])
+
+export const responses: Shape = {
+  name: 'openai-responses',
+
+  judge(item) {
+    const { type, role, content } = item as Fields
+    if ('timestamp' in item || 'tool_calls' in item) return undefined
+    if (type !== undefined && type !== 'message') return isItem(item as Fields) ? 'own' : undefined
+    if (!ROLES.has(String(role))) return undefined
+    if (type === undefined && typeof content === 'string') return 'shared'
+    if (typeof content === 'string') return 'own'
+    if (!Array.isArray(content)) return undefined
+    if (content.length === 0) return type === 'message' ? 'own' : 'shared'
+    const types = role === 'assistant' ? ANSWERED : CONTENT
+    return content.every((part) => isFields(part) && types.has(String(part['type']))) ? 'own' : undefined
+  },
+
+  read(items, at) {
+    const item = items[at] as Fields
+    if (RESULTS.has(String(item['type']))) return { size: 1, parts: [result(item)] }
+    if (!isAnswer(item)) return { size: 1, parts: [{ role: String(item['role'] ?? item['type']), content: blocksOf(item['content']) }] }
+    let end = at + 1
+    while (end < items.length && isAnswer(items[end] as Fields)) end += 1
+    const answer = items.slice(at, end) as Fields[]
+    if (end === at + 1 && typeof item['content'] === 'string') return { size: 1, parts: [{ role: 'assistant', content: item['content'] }] }
+    return { size: end - at, parts: [{ role: 'assistant', content: answer.flatMap(answered) }] }
+  },
+
+  write(items, edits) {
+    const edit = edits.get(0)
+    if (edit === undefined) return [...items]
+    if (edit.kind === 'result') return items.map((item) => ({ ...item, output: withText((item as Fields)['output'], edit.text) }))
+    return withArguments(items as Fields[], edit)
+  },
+
+  notice(text) {
+    return { role: 'user', content: text }
+  },
+}
+
+/** Items besides messages are told by a type of their own, and those of calls by an ID. */
+function isItem(item: Fields): boolean {
+  const type = String(item['type'])
+  if (type === 'function_call' || type === 'custom_tool_call' || RESULTS.has(type)) return callId(item) !== undefined
+  return type === 'reasoning' || type === 'item_reference' || type === 'compaction' || type === 'unknown' || /_(call|call_output|call_result|call_approval|list_tools|approval_request|approval_response|output)$/.test(type)
+}
+
+function callId(item: Fields): string | undefined {
+  const id = item['call_id'] ?? item['callId']
+  return typeof id === 'string' ? id : undefined
+}
+
+/** Whether the model said it. */
+function isAnswer(item: Fields): boolean {
+  const { type, role } = item
+  if (type === undefined || type === 'message') return role === 'assistant'
+  return type === 'reasoning' || (/_call$/.test(String(type)) && !RESULTS.has(String(type)))
+}
+
+function answered(item: Fields): readonly Block[] {
+  const { type } = item
+  if (type === 'function_call') {
+    return [{ type: 'toolCall', id: callId(item) ?? '', name: textOf(item['name']), arguments: argumentsOf(item['arguments']) }]
+  }
+  if (type === 'custom_tool_call') {
+    const args = { input: textOf(item['input']) }
+    return [{ type: 'toolCall', id: callId(item) ?? '', name: textOf(item['name']), arguments: args, thoughtSignature: 'free text' }]
+  }
+  if (type === 'reasoning') {
+    const parts = [item['content'], item['summary']].flatMap((one) => (Array.isArray(one) ? (one as Fields[]) : []))
+    return [{ type: 'thinking', thinking: parts.map((part) => textOf(part['text'])).join('\n') }]
+  }
+  const content = blocksOf(item['content'])
+  return typeof content === 'string' ? (content === '' ? [] : [{ type: 'text', text: content }]) : content
+}
+
+function blocksOf(content: unknown): string | readonly Block[] {
+  if (!Array.isArray(content)) return textOf(content)
+  return (content as Fields[]).map((part): Block => {
+    const text = part['text'] ?? part['refusal']
+    return typeof text === 'string' ? { type: 'text', text } : { type: 'image' }
+  })
+}
+
+function result(item: Fields): EngineMessage {
+  const { output } = item
+  const content = isFields(output) ? blocksOf([output]) : blocksOf(output)
+  const name = typeof item['name'] === 'string' ? { toolName: item['name'] } : {}
+  return { role: 'toolResult', toolCallId: callId(item) ?? '', content, isError: item['status'] === 'incomplete', ...name }
+}
+
+/** A text in place of another, in the form that the other had. */
+function withText(output: unknown, text: string): unknown {
+  if (isFields(output)) return { ...output, text }
+  if (!Array.isArray(output)) return text
+  const parts = output as Fields[]
+  const last = parts.findLast((part) => typeof part['text'] === 'string')
+  return [{ ...last, type: last?.['type'] ?? 'input_text', text }, ...parts.filter((part) => typeof part['text'] !== 'string')]
+}
+
+function withArguments(items: readonly Fields[], edit: PartEdit & { kind: 'arguments' }): object[] {
+  const collapsed = new Map(edit.calls.map((call) => [call.position, call.args]))
+  let position = -1
+  return items.map((item) => {
+    if (item['type'] !== 'function_call' && item['type'] !== 'custom_tool_call') return item
+    position += 1
+    const args = collapsed.get(position)
+    return args === undefined || item['type'] !== 'function_call' ? item : { ...item, arguments: JSON.stringify(args) }
+  })
+}

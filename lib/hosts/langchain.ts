@@ -1,0 +1,135 @@
+/**
+ * LangChain (`langchain` 1): a middleware for `createAgent`, which brings its tool along.
+ *
+ * @module
+ */
+import { AIMessage, HumanMessage, ToolMessage } from '@langchain/core/messages'
+import type { AIMessageFields, BaseMessage } from '@langchain/core/messages'
+import { createMiddleware, tool } from 'langchain'
+import type { EngineMessage, Fields } from '../harness/message.ts'
+import { isFields, textOf } from '../harness/message.ts'
+import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
+import type { RecallInput } from '../harness/recall.ts'
+import type { PartEdit, Shape } from '../harness/shape.ts'
+import { HostContext } from './context.ts'
+import type { HostOptions } from './context.ts'
+
+export type { HostOptions } from './context.ts'
+
+/** The middleware, with the context behind it. */
+export type ContextMiddleware = ReturnType<typeof createMiddleware> & { context: HostContext }
+
+/** Opens a context at the first call. It never fails: if something goes wrong, the agent goes on without it. */
+export function contextMiddleware(options: HostOptions): ContextMiddleware {
+  const context = new HostContext(options, langchain)
+  const activate = tool((input: unknown) => context.activate(input as RecallInput), {
+    name: RECALL,
+    description: RECALL_DESCRIPTION,
+    schema: RECALL_PARAMETERS,
+  })
+  const middleware = createMiddleware({
+    name: 'ContextManager',
+    tools: [activate],
+    wrapModelCall: async (request, handler) => {
+      const canRecall = request.tools.some((one) => (one as { name?: unknown }).name === RECALL)
+      return handler({ ...request, messages: await context.transform(request.messages, canRecall) })
+    },
+  })
+  return Object.assign(middleware, { context }) as ContextMiddleware
+}
+
+/** LangChain's messages are instances of classes; what they say is the same in every provider's. */
+const langchain: Shape = {
+  name: 'langchain',
+
+  judge(message) {
+    return typeof (message as Partial<BaseMessage>).getType === 'function' ? 'own' : undefined
+  },
+
+  read(messages, at) {
+    return { size: 1, parts: [partOf(messages[at] as BaseMessage)] }
+  },
+
+  write([message], edits) {
+    const edit = edits.get(0)
+    return [edit === undefined ? (message as object) : edited(message as BaseMessage, edit)]
+  },
+
+  notice(text) {
+    return new HumanMessage(text)
+  },
+
+  content(message) {
+    const { id, content, additional_kwargs, tool_calls, tool_call_id, status } = message as BaseMessage & Fields
+    return { type: (message as BaseMessage).getType(), id, content, additional_kwargs, tool_calls, tool_call_id, status }
+  },
+}
+
+function partOf(message: BaseMessage): EngineMessage {
+  const blocks = blocksOf(message.content)
+  const type = message.getType()
+  if (type === 'tool') {
+    const { tool_call_id, name, status } = message as ToolMessage
+    return { role: 'toolResult', toolCallId: tool_call_id, toolName: name ?? '', content: blocks, isError: status === 'error' }
+  }
+  if (type !== 'ai') return { role: type === 'human' ? 'user' : type, content: blocks }
+  const calls = (message as AIMessage).tool_calls ?? []
+  const signatures = message.additional_kwargs['__gemini_function_call_thought_signatures__']
+  return {
+    role: 'assistant',
+    content: [
+      ...blocks,
+      ...calls.map(({ id = '', name, args }) => ({
+        type: 'toolCall' as const,
+        id,
+        name,
+        arguments: isFields(args) ? args : {},
+        ...(isFields(signatures) ? { thoughtSignature: 'signed' } : {}),
+      })),
+    ],
+  }
+}
+
+function blocksOf(content: unknown): { type: string; text?: string }[] {
+  if (!Array.isArray(content)) return content === '' ? [] : [{ type: 'text', text: textOf(content) }]
+  return (content as Fields[]).flatMap((block) => {
+    const type = textOf(block['type'])
+    if (type === 'text') return [{ type, text: textOf(block['text']) }]
+    // Calls stand in `tool_calls`, too.
+    return type === 'tool_use' || type === 'tool_call' ? [] : [{ type: /image|file|audio|video/.test(type) ? 'image' : type }]
+  })
+}
+
+/** The same message, of the same class, with other words. */
+function edited(message: BaseMessage, edit: PartEdit): BaseMessage {
+  if (edit.kind === 'result') {
+    const { content } = message
+    const others = Array.isArray(content) ? (content as Fields[]).filter((block) => block['type'] !== 'text') : []
+    const blocks = Array.isArray(content) ? [{ type: 'text', text: edit.text }, ...others] : edit.text
+    return new ToolMessage({ ...(message as ToolMessage), content: blocks as string })
+  }
+  const answer = message as AIMessage
+  const collapsed = new Map(edit.calls.map((call) => [call.position, call.args]))
+  const calls = (answer.tool_calls ?? []).map((call, position) => ({ ...call, args: (collapsed.get(position) ?? call.args) as typeof call.args }))
+  const byId = new Map(calls.map((call, position) => [call.id, collapsed.has(position) ? call.args : undefined]))
+  // Anthropic's calls stand in the content as well, OpenAI's raw ones among the other fields.
+  const content = Array.isArray(answer.content)
+    ? (answer.content as Fields[]).map((block) => {
+        const args = block['type'] === 'tool_use' ? byId.get(textOf(block['id'])) : undefined
+        return args === undefined ? block : { ...block, input: args }
+      })
+    : answer.content
+  const { tool_calls: raw, ...kwargs } = answer.additional_kwargs as Fields
+  const rawCalls = Array.isArray(raw)
+    ? (raw as Fields[]).map((call) => {
+        const args = byId.get(textOf(call['id']))
+        return args === undefined || !isFields(call['function']) ? call : { ...call, function: { ...call['function'], arguments: JSON.stringify(args) } }
+      })
+    : undefined
+  return new AIMessage({
+    ...answer,
+    content: content as string,
+    tool_calls: calls,
+    additional_kwargs: rawCalls === undefined ? kwargs : { ...kwargs, tool_calls: rawCalls },
+  } as unknown as AIMessageFields)
+}

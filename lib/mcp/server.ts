@@ -1,0 +1,205 @@
+/** The read-only MCP server: search, show, log and sessions. */
+import { Server } from '@modelcontextprotocol/sdk/server/index.js'
+import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js'
+import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import type { ContextManager, ObjectDocument } from '../../index.js'
+import { invalid } from '../errors.ts'
+import type { LimitedStore } from './store.ts'
+
+/** Hits that a search shows unless asked for another number, and at most. */
+const HITS = { usual: 20, most: 100 }
+
+/** The most of a text that one answer brings, in UTF-16 units. */
+const MAX_TEXT = 64 * 1024
+
+const SESSION = { session: { type: 'string', description: 'only this session' } }
+
+const TOOLS = [
+  {
+    name: 'sessions',
+    description: 'The sessions that this server shows: turns, objects, and when each was last written.',
+    inputSchema: { type: 'object' as const, properties: {} },
+  },
+  {
+    name: 'search',
+    description: 'Full-text search over tool outputs and files of all versions. Shows an id for each hit.',
+    inputSchema: {
+      type: 'object' as const,
+      properties: { query: { type: 'string' }, ...SESSION, limit: { type: 'integer', minimum: 1, maximum: HITS.most } },
+      required: ['query'],
+    },
+  },
+  {
+    name: 'show',
+    description: 'The text of a tool output or file by its id: all of it, a range of lines, or the lines that match.',
+    inputSchema: {
+      type: 'object' as const,
+      properties: {
+        id: { type: 'string', description: 'as search and log show it' },
+        ...SESSION,
+        lines: { type: 'string', description: 'e.g. "120-180"' },
+        grep: { type: 'string', description: 'regular expression' },
+      },
+      required: ['id'],
+    },
+  },
+  {
+    name: 'log',
+    description: 'Without an id: the turns of a session, with its prompts and tool calls. With one: the versions of an object.',
+    inputSchema: { type: 'object' as const, properties: { id: { type: 'string' }, ...SESSION } },
+  },
+].map((tool) => ({ ...tool, annotations: { readOnlyHint: true, openWorldHint: false } }))
+
+/** The server over a store. Connect it to a transport. */
+export function serverOf(store: LimitedStore, version: string): Server {
+  const server = new Server({ name: 'pi-context-manager', version }, { capabilities: { tools: {} } })
+  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: TOOLS }))
+  server.setRequestHandler(CallToolRequestSchema, async ({ params }): Promise<CallToolResult> => {
+    try {
+      return { content: [{ type: 'text', text: await answer(store, params.name, params.arguments ?? {}) }] }
+    } catch (error) {
+      const { code } = error as { code?: unknown }
+      const message = error instanceof Error ? error.message : String(error)
+      return { content: [{ type: 'text', text: typeof code === 'string' ? `${message} (${code})` : message }], isError: true }
+    }
+  })
+  return server
+}
+
+function answer(store: LimitedStore, name: string, input: Record<string, unknown>): Promise<string> {
+  const session = textOf(input, 'session')
+  switch (name) {
+    case 'sessions':
+      return store.read(undefined, async (copies) => lines(await Promise.all(copies.map(summary)), 'no session yet'))
+    case 'search':
+      return store.read(session, (copies) => search(store, copies, required(input, 'query'), limitOf(input['limit'])))
+    case 'show':
+      return store.read(session, (copies) => show(store, copies, required(input, 'id'), textOf(input, 'lines'), textOf(input, 'grep')))
+    case 'log': {
+      const id = textOf(input, 'id')
+      return store.read(session, (copies) => (id === undefined ? turnsOf(copies) : versionsOf(store, copies, id)))
+    }
+    default:
+      throw invalid(`there is no tool "${name}"; there are sessions, search, show and log`)
+  }
+}
+
+async function summary(copy: ContextManager): Promise<string> {
+  const versions = await copy.history(`session:${copy.sessionId}`)
+  const { session_index } = await copy.sessionSets()
+  const chat = await copy.get(`chat:${copy.sessionId}`)
+  return `${versions.at(-1)?.validTime ?? '-'}  ${Number(chat?.['turn_count'] ?? 0)} turns  ${session_index.length} objects  ${oneLine(copy.sessionId)}`
+}
+
+async function search(store: LimitedStore, copies: readonly ContextManager[], query: string, limit: number): Promise<string> {
+  const found: string[] = []
+  for (const copy of copies) {
+    for (const hit of await copy.search(query, { limit: HITS.most, sessionId: copy.sessionId })) {
+      const document = await copy.get(hit.id)
+      if (document !== null && store.shows(document)) found.push(`session=${oneLine(copy.sessionId)} ${hit.shown}`)
+    }
+  }
+  return lines(found.slice(0, limit), 'no match')
+}
+
+async function show(
+  store: LimitedStore,
+  copies: readonly ContextManager[],
+  id: string,
+  range: string | undefined,
+  grep: string | undefined,
+): Promise<string> {
+  const { document } = await find(store, copies, id)
+  if (typeof document.content !== 'string') return 'it has no text'
+  const all = document.content.split('\n')
+  if (grep !== undefined) {
+    const pattern = patternOf(grep)
+    return cut(lines(all.flatMap((line, index) => (pattern.test(line) ? [`${index + 1}: ${line}`] : [])), 'no line matches'))
+  }
+  if (range === undefined) return cut(document.content)
+  const ends = /^\s*(\d{1,9})(?:\s*-\s*(\d{1,9}))?\s*$/.exec(range)
+  if (ends === null) throw invalid(`lines is a range such as "120-180", not ${JSON.stringify(range)}`)
+  const first = Number(ends[1])
+  return cut(lines(all.slice(Math.max(0, first - 1), Number(ends[2] ?? first)), `it has ${all.length} lines`))
+}
+
+async function versionsOf(store: LimitedStore, copies: readonly ContextManager[], id: string): Promise<string> {
+  const { document, copy } = await find(store, copies, id)
+  const versions = await copy.history(document['xt/id'])
+  return lines(
+    versions.map(({ document: one, validTime }) => {
+      const size = typeof one.content === 'string' ? `${Buffer.byteLength(one.content)} bytes` : 'no text'
+      return `${validTime}  ${size}  sha256=${one.source_hash ?? one.content_hash}`
+    }),
+    'no version',
+  )
+}
+
+async function turnsOf(copies: readonly ContextManager[]): Promise<string> {
+  const found: string[] = []
+  for (const copy of copies) {
+    const chat = await copy.get(`chat:${copy.sessionId}`)
+    for (const [number, turn] of ((chat?.['turns'] ?? []) as { user: unknown; toolcall_ids: string[] }[]).entries()) {
+      found.push(`session=${oneLine(copy.sessionId)} turn=${number + 1} ${oneLine(promptOf(turn.user)).slice(0, 200)}`)
+      for (const id of turn.toolcall_ids) {
+        const call = await copy.get(id)
+        if (call !== null) found.push(`  id=${oneLine(id)} tool=${oneLine(String(call['tool']))} status=${String(call['status'])}`)
+      }
+    }
+  }
+  return cut(lines(found, 'no turn yet'))
+}
+
+/** The object of an ID or handle, where it may be shown. Any other one does not exist here. */
+async function find(store: LimitedStore, copies: readonly ContextManager[], id: string): Promise<{ document: ObjectDocument; copy: ContextManager }> {
+  for (const copy of copies) {
+    const document = await copy.get(id)
+    if (document !== null && store.shows(document)) return { document, copy }
+  }
+  throw Object.assign(new Error(`this server shows no object ${JSON.stringify(id)}; use an id from search or log`), { code: 'UNKNOWN_OBJECT' })
+}
+
+function promptOf(content: unknown): string {
+  if (typeof content === 'string') return content
+  return Array.isArray(content) ? content.map((block: { text?: unknown }) => (typeof block?.text === 'string' ? block.text : '')).join(' ') : ''
+}
+
+/** Text from outside can't forge a line of ours. */
+function oneLine(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f\u0085\u2028\u2029]+/g, ' ')
+}
+
+function cut(text: string): string {
+  return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}\n... ${text.length - MAX_TEXT} more characters, ask for lines`
+}
+
+function lines(list: readonly string[], none: string): string {
+  return list.length === 0 ? none : list.join('\n')
+}
+
+function patternOf(text: string): RegExp {
+  try {
+    return new RegExp(text)
+  } catch (error) {
+    throw invalid(`grep is a regular expression: ${(error as Error).message}`)
+  }
+}
+
+function textOf(input: Record<string, unknown>, name: string): string | undefined {
+  const value = input[name]
+  if (value === undefined || value === null || value === '') return undefined
+  if (typeof value !== 'string') throw invalid(`${name} is a text`)
+  return value
+}
+
+function required(input: Record<string, unknown>, name: string): string {
+  const text = textOf(input, name)
+  if (text === undefined) throw invalid(`${name} is missing`)
+  return text
+}
+
+function limitOf(value: unknown): number {
+  if (value === undefined) return HITS.usual
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value > HITS.most) throw invalid(`limit is a number from 1 to ${HITS.most}`)
+  return value
+}

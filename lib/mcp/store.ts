@@ -1,0 +1,113 @@
+/** A store as the MCP server sees it: copies in memory of the sessions that it may show, so that nothing can be written. */
+import { realpathSync, statSync } from 'node:fs'
+import { join, resolve, sep } from 'node:path'
+import type { ObjectDocument, StoreOptions } from '../../index.js'
+import { withFolder } from '../cli/store.ts'
+import { invalid } from '../errors.ts'
+import { ContextManager } from '../index.ts'
+import { native } from '../native.ts'
+
+/** What may be shown. */
+export interface Limits {
+  /** The sessions: their turns and tool outputs. */
+  sessions: readonly string[]
+  /** The folders: files below them that the sessions have encountered. Other files don't exist here. */
+  folders: readonly string[]
+}
+
+/** A store that can't tell whether it has changed is read again after so many milliseconds. */
+const REMOTE_AGE_MS = 10_000
+
+/** Reads a store within limits. */
+export class LimitedStore {
+  readonly #options: StoreOptions
+  readonly #limits: Limits
+  #copies = new Map<string, ContextManager>()
+  #state: string | undefined
+  #queue: Promise<unknown> = Promise.resolve()
+
+  constructor(options: StoreOptions, limits: Limits) {
+    this.#options = options
+    this.#limits = { sessions: limits.sessions, folders: limits.folders.map((folder) => canonical(resolve(folder))) }
+  }
+
+  /** Lends the copies of the sessions, as the store has them now. `session` asks for one of them. */
+  read<T>(session: string | undefined, work: (copies: readonly ContextManager[]) => Promise<T>): Promise<T> {
+    const result = this.#queue.then(async () => {
+      await this.#refresh()
+      if (session === undefined) return work([...this.#copies.values()])
+      const copy = this.#copies.get(session)
+      if (copy === undefined) throw invalid(`this server shows no session "${session}"; it was started for ${this.#limits.sessions.join(', ')}`)
+      return work([copy])
+    })
+    this.#queue = result.catch(() => {})
+    return result
+  }
+
+  /** Whether an object may be shown. */
+  shows(document: ObjectDocument): boolean {
+    if (document.type === 'toolcall') return true
+    if (document.type !== 'file' || document.source === null) return false
+    const { path } = document.source as { path?: unknown }
+    return typeof path === 'string' && this.#limits.folders.some((folder) => path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep))
+  }
+
+  async close(): Promise<void> {
+    await this.#queue
+    await this.#forget()
+  }
+
+  async #refresh(): Promise<void> {
+    const state = this.#stateNow()
+    if (state === this.#state) return
+    await this.#forget()
+    await withFolder(async (folder) => {
+      for (const [index, session] of this.#limits.sessions.entries()) {
+        const file = join(folder, `${index}.jsonl`)
+        try {
+          await native.exportStore(this.#options, file, session)
+        } catch (error) {
+          // A session that is named may begin later.
+          if ((error as { code?: string }).code === 'UNKNOWN_OBJECT') continue
+          throw error
+        }
+        const copy = await ContextManager.importSession(file, {
+          sessionId: session,
+          cwd: '/',
+          store: { kind: 'memory' },
+          filesystemId: 'mcp',
+          watch: false,
+          watchUnmapped: false,
+        })
+        this.#copies.set(session, copy)
+      }
+    })
+    this.#state = state
+  }
+
+  async #forget(): Promise<void> {
+    const copies = [...this.#copies.values()]
+    this.#copies = new Map()
+    this.#state = undefined
+    for (const copy of copies) await copy.close()
+  }
+
+  #stateNow(): string {
+    if (this.#options.kind !== 'sqlite') return String(Math.floor(Date.now() / REMOTE_AGE_MS))
+    return [this.#options.path, `${this.#options.path}-wal`].map(stamp).join(' ')
+  }
+}
+
+function stamp(path: string): string {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return found === undefined ? '-' : `${found.ino} ${found.size} ${found.mtimeNs}`
+}
+
+function canonical(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    // The folder of a deleted project: its files are named as they were.
+    return path
+  }
+}
