@@ -5,7 +5,7 @@ import type { ExtensionAPI, ExtensionContext, ExtensionHandler } from '@earendil
 import type { ContextManager, OpenOptions } from '../index.js'
 import { Boundary } from './boundary.ts'
 import { Circumstances } from './circumstances.ts'
-import { bounded, HANDLER_LIMIT_MS, isPassing, sentence, tell } from './guard.ts'
+import { bounded, Failures, HANDLER_LIMIT_MS, isPassing, sentence, tell } from './guard.ts'
 import { overrideTools } from './overrides.ts'
 import type { FileObserver } from './overrides.ts'
 import { placeOf } from './place.ts'
@@ -15,6 +15,9 @@ import type { Settings } from './settings.ts'
 
 /** The flag that says whether tools are replaced. */
 export const TOOLS_FLAG = 'context-tools'
+
+/** What questions about files count as among the failures. */
+const FILES = 'files'
 
 /** Milliseconds for opening and for closing the store. */
 const OPEN_LIMIT_MS = 15_000
@@ -43,6 +46,7 @@ export class Host {
   #session: string | undefined
   #opening: Promise<void> = Promise.resolve()
   readonly #told = new Set<string>()
+  #failures = new Failures()
   readonly #recall: Recall
   #overridden = false
 
@@ -64,9 +68,11 @@ export class Host {
       const { boundary } = this
       if (boundary === undefined) return undefined
       try {
-        return await bounded(work(boundary, event, ctx), HANDLER_LIMIT_MS, `the handler of ${name}`)
+        const result = await bounded(work(boundary, event, ctx), HANDLER_LIMIT_MS, `the handler of ${name}`)
+        this.#failures.success(name)
+        return result
       } catch (error) {
-        if (this.boundary === boundary) await this.#failed(error, ctx)
+        if (this.boundary === boundary) await this.#failed(name, error, ctx)
         return undefined
       }
     }
@@ -123,7 +129,10 @@ export class Host {
       for (const problem of problems) this.#tellOnce(ctx, problem)
       const manager = await this.#open(ctx, settings)
       const circumstances = new Circumstances(this.pi, settings)
-      const boundary = new Boundary(manager, circumstances, this.#recall, settings.layout)
+      const leftOut = (why: string): void =>
+        this.#tellOnce(ctx, `Context manager: a message is missing in the record: ${why}.`)
+      const boundary = new Boundary(manager, circumstances, this.#recall, settings.layout, leftOut)
+      this.#failures = new Failures()
       boundary.off = !settings.enabled
       this.boundary = boundary
       this.#register(ctx, settings)
@@ -172,10 +181,15 @@ export class Host {
       const { boundary } = this
       if (boundary === undefined) return undefined
       try {
-        return await bounded(question(boundary.manager), HANDLER_LIMIT_MS, 'indexing a file')
+        const answer = await bounded(question(boundary.manager), HANDLER_LIMIT_MS, 'indexing a file')
+        this.#failures.success(FILES)
+        return answer
       } catch (error) {
-        // A file that can't be indexed is the tool's to judge.
-        if (this.boundary === boundary && !isPassing(error)) await this.#give(error, ctx, 'stopped')
+        if (this.boundary !== boundary) return undefined
+        // A single file that can't be indexed is the tool's to judge.
+        const repeated = this.#failures.failure(FILES)
+        if (!isPassing(error)) await this.#give(error, ctx, 'stopped')
+        else if (repeated) this.#tellOnce(ctx, `Context manager: files are not indexed: ${sentence(error)}.`)
         return undefined
       }
     }
@@ -195,8 +209,9 @@ export class Host {
     }
   }
 
-  async #failed(error: unknown, ctx: ExtensionContext): Promise<void> {
-    if (isPassing(error)) {
+  async #failed(name: string, error: unknown, ctx: ExtensionContext): Promise<void> {
+    const repeated = this.#failures.failure(name)
+    if (isPassing(error) && !repeated) {
       this.boundary?.doubt()
       this.#tellOnce(ctx, `Context manager: ${sentence(error)}.`)
       return

@@ -22,6 +22,7 @@ import type {
 import { NOTICE } from './boundary.ts'
 import { registerCommand } from './commands.ts'
 import { beforeCompaction } from './compaction.ts'
+import { flattened } from './flat.ts'
 import { Host, TOOLS_FLAG } from './host.ts'
 import type { Load } from './host.ts'
 import { toolcallOf, withHeader } from './results.ts'
@@ -66,7 +67,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
   pi.on(
     'tool_call',
     host.handler<ToolCallEvent, ToolCallEventResult>('tool_call', async (boundary, event) => {
-      const reason = await boundary.manager.checkArguments(event.input)
+      const reason = await boundary.manager.checkArguments(flattened(event.input))
       return reason == null ? undefined : { block: true, reason }
     }),
   )
