@@ -50,6 +50,8 @@ export class Boundary {
   readonly figures: Figures = { contextTokens: 0, staleTokens: 0, saved: 0, gain: 0 }
   /** The person has switched rolls off; recording goes on, so that nothing is missing later. */
   off = false
+  /** Objects whose text goes to the model with the person's next message. */
+  readonly returning = new Set<string>()
   /** What model calls are made with. */
   readonly circumstances: Circumstances
   /** How the model's requests are laid out. */
@@ -106,6 +108,7 @@ export class Boundary {
    */
   beforePrompt(ctx: ExtensionContext): Promise<string | undefined> {
     return this.#exclusive(async () => {
+      this.returning.clear()
       // Asked even where the branch has nothing new: files may have changed, and other clients may have written.
       const plan = await this.#take(ctx, () => false, true)
       if (plan !== undefined && this.#taught && this.rolls) this.#bringTools(plan, ctx)
