@@ -6,10 +6,11 @@ import type { ContextManager, OpenOptions } from '../index.js'
 import { Boundary } from './boundary.ts'
 import { Circumstances } from './circumstances.ts'
 import { bounded, Failures, HANDLER_LIMIT_MS, isPassing, sentence, tell } from './guard.ts'
+import { NestedCalls } from './nested.ts'
 import { overrideTools } from './overrides.ts'
 import type { FileObserver } from './overrides.ts'
 import { placeOf } from './place.ts'
-import { confirmation, declaresTools, Recall, wholeText } from './recall.ts'
+import { confirmation, declaresTools, keptText, Recall, wholeText } from './recall.ts'
 import { readSettings } from './settings.ts'
 import type { Settings } from './settings.ts'
 
@@ -41,6 +42,8 @@ export class Host {
   settings: Settings | undefined
   /** Where the store is, for the person: a path, an XTDB node, or "memory". */
   place = ''
+  /** The calls that programs of the model are making now. */
+  readonly nested = new NestedCalls()
   /** Why there is no context manager in this session. */
   failure: string | undefined
   #session: string | undefined
@@ -195,7 +198,9 @@ export class Host {
     }
     const off = (): boolean => this.boundary?.rolls !== true
     return {
+      isNested: (callId) => this.nested.has(callId),
       read: async (path, bytes) => void (await ask((manager) => manager.indexFile(path, bytes))),
+      met: async (path) => void (await ask((manager) => manager.indexFiles([path]))),
       written: async (path, content) => void (await ask((manager) => manager.indexWritten(path, content))),
       answer: async (path, { offset, limit }, shown) => {
         if (this.boundary?.inSections === true) return ask((manager) => confirmation(manager, path))
@@ -203,7 +208,8 @@ export class Host {
         if (text != null) this.boundary?.spare(shown.length - text.length)
         return text ?? undefined
       },
-      recall: (name) => bounded(wholeText(this.manager(), name), HANDLER_LIMIT_MS, `reading ${name}`),
+      recall: (name, nested) =>
+        bounded((nested ? keptText : wholeText)(this.manager(), name), HANDLER_LIMIT_MS, `reading ${name}`),
       refusal: async (path) =>
         off() ? undefined : ((await ask((manager) => manager.checkEdit(path))) ?? undefined),
     }

@@ -25,6 +25,7 @@ import { beforeCompaction } from './compaction.ts'
 import { flattened } from './flat.ts'
 import { Host, TOOLS_FLAG } from './host.ts'
 import type { Load } from './host.ts'
+import { parentOf, recordNested, structured } from './nested.ts'
 import { toolcallOf, withHeader } from './results.ts'
 import { showStatus } from './ui.ts'
 
@@ -64,9 +65,13 @@ export function install(pi: ExtensionAPI, load: Load): void {
       boundary.beforeCall(event, ctx),
     ),
   )
+  pi.on('tool_call', (event) => host.nested.begin(event))
+  pi.on('tool_execution_end', (event) => host.nested.end(event.toolCallId))
   pi.on(
     'tool_call',
     host.handler<ToolCallEvent, ToolCallEventResult>('tool_call', async (boundary, event) => {
+      // What a program passes on is data, whatever it looks like.
+      if (parentOf(event) !== undefined) return undefined
       const reason = await boundary.manager.checkArguments(flattened(event.input))
       return reason == null ? undefined : { block: true, reason }
     }),
@@ -74,8 +79,11 @@ export function install(pi: ExtensionAPI, load: Load): void {
   pi.on(
     'tool_result',
     host.handler<ToolResultEvent, ToolResultEventResult>('tool_result', async (boundary, event) => {
+      const parent = parentOf(event)
+      if (parent !== undefined) return recordNested(boundary.manager, event, parent)
       const { header } = await boundary.manager.receive(await toolcallOf(event))
-      return header === undefined || !boundary.anchored ? undefined : { content: withHeader(event.content, header) }
+      if (header === undefined || !boundary.anchored) return undefined
+      return { content: withHeader(event.content, header), ...structured(event) }
     }),
   )
   pi.on(

@@ -107,3 +107,12 @@ export async function wholeText(manager: ContextManager, name: string): Promise<
   if (change.arguments === undefined) return text
   return `${text}\n\narguments of the call: ${JSON.stringify(change.arguments)}`
 }
+
+/** The same for a program of the model, which the model sees nothing of: what is active stays as it is. */
+export async function keptText(manager: ContextManager, name: string): Promise<string> {
+  if (name.includes('@')) return wholeText(manager, name)
+  const found = await manager.get(name)
+  if (found === null) throw new Error(`no object has the id ${name}`)
+  if (typeof found.content !== 'string') throw new Error(`${name} has no text`)
+  return found.content
+}

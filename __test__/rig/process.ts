@@ -41,7 +41,7 @@ export class PiProcess {
   constructor(options: StartOptions) {
     const runtime = findRuntime()
     this.#args = options.args
-    const [file, args] = inTerminal([runtime.node, runtime.cli, ...options.args], options.terminal)
+    const [file, args] = inTerminal([...runtime.command, ...options.args], options.terminal)
     this.child = spawn(file, args, {
       cwd: options.cwd,
       env: options.env,
