@@ -52,6 +52,8 @@ export class Host {
   #failures = new Failures()
   readonly #recall: Recall
   #overridden = false
+  /** The model has the tools on every branch. */
+  #early = false
 
   constructor(pi: ExtensionAPI, load: Load) {
     this.pi = pi
@@ -111,9 +113,14 @@ export class Host {
     })
   }
 
-  /** Gives the model the tools where the branch that Pi is on declares them: without them its prompt would be another. */
-  bringDeclaredTools(ctx: ExtensionContext): void {
-    if (!this.#recall.tools && declaresTools(ctx)) this.#recall.bringTools()
+  /**
+   * Gives the model the tools exactly where the branch that Pi is on declares them: with others its prompt would be
+   * another. Pi sees to that itself only in some versions, and only for tools that its process knows.
+   */
+  followBranch(ctx: ExtensionContext): void {
+    const declared = this.#early || declaresTools(ctx)
+    if (declared && !this.#recall.tools) this.#recall.bringTools()
+    else if (!declared && this.#recall.tools) this.#recall.takeTools()
   }
 
   /** The open engine; throws a sentence for the model or the person where there is none. */
@@ -174,9 +181,8 @@ export class Host {
       this.#recall.reads = overrideTools(this.pi, ctx, this.#observer(ctx)).includes('read')
     }
     this.#recall.inSections = settings.layout === 'sections'
-    const early = settings.modelTools === 'start' || this.#recall.inSections || !this.#recall.possible
-    if (early && !this.#recall.tools) this.#recall.bringTools()
-    this.bringDeclaredTools(ctx)
+    this.#early = settings.modelTools === 'start' || this.#recall.inSections || !this.#recall.possible
+    this.followBranch(ctx)
   }
 
   #observer(ctx: ExtensionContext): FileObserver {

@@ -97,8 +97,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
   pi.on(
     'session_tree',
     host.handler<SessionTreeEvent>('session_tree', async (boundary, _event, ctx) => {
-      // Pi has restored those that this process knows; a process that began on another branch has none of ours.
-      host.bringDeclaredTools(ctx)
+      host.followBranch(ctx)
       await boundary.synchronize(ctx)
       await showStatus(host, ctx)
     }),

@@ -42,6 +42,11 @@ export class Recall {
     return this.tools || (this.reads && this.#pi.getActiveTools().includes('read'))
   }
 
+  /** Takes the tools from the model, from the next call on. */
+  takeTools(): void {
+    this.#pi.setActiveTools(this.#pi.getActiveTools().filter((name) => !TOOLS.includes(name)))
+  }
+
   /** Gives the model the tools that the user has not switched off, from the next call on. */
   bringTools(): void {
     if (this.#registered) {

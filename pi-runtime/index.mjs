@@ -117,7 +117,7 @@ export function findRipgrep() {
 export function findRuntime() {
   const { cli, root, version } = findPi()
   const node = findNode()
-  const command = process.env.PI_COMPILED === '1' ? [compiledPi(root, version)] : [node, cli]
+  const command = process.env.PI_COMPILED === '1' ? [compiledPi(root, version, root === packageRoot('@earendil-works/pi-coding-agent'))] : [node, cli]
   return { node, cli, command, rg: findRipgrep(), version }
 }
 
