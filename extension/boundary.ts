@@ -104,11 +104,13 @@ export class Boundary {
   }
 
   /**
-   * Before a user's prompt is stored: what happened since the last turn. Returns the lines to tell the model.
+   * Before a user's prompt is stored, or a run begins without one: what happened since the last turn. Returns the lines
+   * to tell the model.
    */
-  beforePrompt(ctx: ExtensionContext): Promise<string | undefined> {
+  beforePrompt(ctx: ExtensionContext, isUsers = true): Promise<string | undefined> {
     return this.#exclusive(async () => {
-      this.returning.clear()
+      // They go with the user's prompt.
+      if (isUsers) this.returning.clear()
       // Asked even where the branch has nothing new: files may have changed, and other clients may have written.
       const plan = await this.#take(ctx, () => false, true)
       if (plan !== undefined && this.#taught && this.rolls) this.#bringTools(plan, ctx)

@@ -53,8 +53,10 @@ export function install(pi: ExtensionAPI, load: Load): void {
     'before_agent_start',
     host.handler<BeforeAgentStartEvent, BeforeAgentStartEventResult>(
       'before_agent_start',
-      async (boundary, _event, ctx) => {
-        const content = await boundary.beforePrompt(ctx)
+      async (boundary, event, ctx) => {
+        // Newer versions of Pi also ask before a run that an extension's message starts.
+        const isUsers = (event as { messageType?: string }).messageType !== 'custom'
+        const content = await boundary.beforePrompt(ctx, isUsers)
         return content === undefined ? undefined : { message: { customType: NOTICE, content, display: true } }
       },
     ),
