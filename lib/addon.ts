@@ -1,0 +1,137 @@
+/**
+ * Where the native part is, and in one sentence why there is none. The generated `index.js` looks it up by its package
+ * name, which a compiled host can't resolve, and blames npm where it is missing; here it is found from where this file is
+ * installed, by absolute path.
+ */
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type * as addon from '../index.js'
+
+/** The native part, as the generated `index.js` exports it. */
+export type Addon = typeof addon
+
+/** The oldest glibc that the published binaries run with: that of the oldest Node that Pi runs on. */
+export const GLIBC = '2.28'
+
+const NAME = 'pi-context-manager'
+
+/** The machine, as far as it decides which binary fits. */
+export interface Machine {
+  platform: string
+  arch: string
+}
+
+/** The binaries that there are, by platform and architecture, the likelier one first. */
+const BINARIES: Record<string, readonly string[]> = {
+  'linux-x64': ['linux-x64-gnu', 'linux-x64-musl'],
+  'linux-arm64': ['linux-arm64-gnu'],
+  'darwin-x64': ['darwin-x64'],
+  'darwin-arm64': ['darwin-arm64'],
+}
+
+/** The native part is missing or does not fit; the message is a sentence that says what to do. */
+export class AddonError extends Error {
+  readonly code = 'IO'
+
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause })
+    this.name = 'AddonError'
+  }
+}
+
+/**
+ * Loads the native part for this machine. `root` is the package's folder.
+ *
+ * Throws {@link AddonError}.
+ */
+export function loadAddon(root = packageRoot(), machine: Machine = process): Addon {
+  const key = `${machine.platform}-${machine.arch}`
+  const names = BINARIES[key]
+  if (names === undefined) {
+    throw new AddonError(
+      `${NAME} has no build for ${key}: it runs on Linux (x64 with glibc ${GLIBC} or newer or with musl, arm64 with glibc) ` +
+        'and macOS (x64, arm64)',
+    )
+  }
+  const require = createRequire(import.meta.url)
+  let failure: AddonError | undefined
+  for (const name of names) {
+    for (const { path, version } of places(root, name)) {
+      if (!existsSync(path)) continue
+      const wanted = versionIn(root)
+      if (version !== undefined && wanted !== undefined && version !== wanted) {
+        failure ??= new AddonError(
+          `the package ${NAME}-${name} is version ${version}, and ${NAME} is ${wanted}: install ${NAME}@${wanted} anew`,
+        )
+        continue
+      }
+      try {
+        return require(path) as Addon
+      } catch (error) {
+        failure ??= new AddonError(unfit(path, key, String((error as Error).message)), error)
+      }
+    }
+  }
+  throw (
+    failure ??
+    new AddonError(
+      `the native part of ${NAME} for ${key} is missing: the package ${NAME}-${names.join(` or ${NAME}-`)} is not ` +
+        'installed; install again with optional dependencies (npm install --include=optional), or run "npm run build" in a checkout',
+    )
+  )
+}
+
+/** The folder that this file is installed in: `lib` and `dist` are directly below it. */
+function packageRoot(): string {
+  return dirname(dirname(fileURLToPath(import.meta.url)))
+}
+
+/** Where a binary may be: in a checkout itself, or in its own package beside or above this one. */
+function* places(root: string, name: string): Generator<{ path: string; version?: string | undefined }> {
+  const file = `${NAME}.${name}.node`
+  yield { path: join(root, file) }
+  for (const start of new Set([root, real(root)])) {
+    for (let folder = start; ; folder = dirname(folder)) {
+      const found = join(folder, 'node_modules', `${NAME}-${name}`)
+      if (existsSync(found)) yield { path: join(found, file), version: versionIn(found) }
+      if (dirname(folder) === folder) break
+    }
+  }
+}
+
+function real(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}
+
+function versionIn(folder: string): string | undefined {
+  try {
+    return (JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { version?: string }).version
+  } catch {
+    return undefined
+  }
+}
+
+/** Why a binary that is there does not load. */
+function unfit(path: string, key: string, message: string): string {
+  const glibc = /GLIBC_([\d.]+)' not found/.exec(message)?.[1]
+  if (glibc !== undefined) {
+    return `${path} needs glibc ${glibc} or newer, and this ${key} has ${glibcHere()}: use a newer system, or build ${NAME} here from a checkout`
+  }
+  // The file is there: a loader that can't open it was made for another architecture.
+  const isOther = message.startsWith(`${path}: cannot `)
+  if (isOther || /invalid ELF|wrong ELF|file too short|exec format|mach-o|incompatible architecture|not a valid/i.test(message)) {
+    return `${path} is no binary for ${key}: it was installed for another machine or is damaged; remove node_modules and install again here`
+  }
+  return `${path} does not load on ${key}: ${message.split('\n')[0]}; install ${NAME} again`
+}
+
+function glibcHere(): string {
+  const { header } = (process.report?.getReport() ?? {}) as { header?: { glibcVersionRuntime?: string } }
+  return header?.glibcVersionRuntime === undefined ? 'another C library' : `glibc ${header.glibcVersionRuntime}`
+}
