@@ -83,6 +83,19 @@ export function loadAddon(root = packageRoot(), machine: Machine = process): Add
   )
 }
 
+const KEY = Symbol.for('pi-context-manager.native')
+
+/**
+ * The native part that this process uses, loaded once. Two copies of the package in one process would open the same SQLite
+ * file with two copies of SQLite, and closing one drops the other's POSIX locks; so the first copy serves all.
+ *
+ * Throws {@link AddonError}.
+ */
+export function sharedAddon(): Addon {
+  const shared = globalThis as { [KEY]?: Addon }
+  return (shared[KEY] ??= loadAddon())
+}
+
 /** The folder that this file is installed in: `lib` and `dist` are directly below it. */
 function packageRoot(): string {
   return dirname(dirname(fileURLToPath(import.meta.url)))
