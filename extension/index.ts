@@ -25,7 +25,7 @@ import { beforeCompaction } from './compaction.ts'
 import { flattened } from './flat.ts'
 import { Host, TOOLS_FLAG } from './host.ts'
 import type { Load } from './host.ts'
-import { parentOf, recordNested, structured } from './nested.ts'
+import { parentOf, structured } from './nested.ts'
 import { toolcallOf, withHeader } from './results.ts'
 import { showStatus } from './ui.ts'
 
@@ -82,7 +82,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
     'tool_result',
     host.handler<ToolResultEvent, ToolResultEventResult>('tool_result', async (boundary, event) => {
       const parent = parentOf(event)
-      if (parent !== undefined) return recordNested(boundary.manager, event, parent)
+      if (parent !== undefined) return host.nested.record(boundary.manager, event, parent)
       const { header } = await boundary.manager.receive(await toolcallOf(event))
       if (header === undefined || !boundary.anchored) return undefined
       return { content: withHeader(event.content, header), ...structured(event) }

@@ -4,7 +4,7 @@
  */
 import type { ToolCallEvent, ToolResultEvent } from '@earendil-works/pi-coding-agent'
 import type { ContextManager } from '../index.js'
-import { textOf, toolcallOf } from './results.ts'
+import { toolcallOf } from './results.ts'
 
 /** What newer versions of Pi add to the events of a tool. */
 interface Nested {
@@ -22,6 +22,8 @@ export function parentOf(event: object): string | undefined {
 /** The nested calls that are under way: a tool is told no more than its call's id. */
 export class NestedCalls {
   readonly #ids = new Set<string>()
+  /** The engine keeps calls with a parent out of the active set by itself; undefined before the first one. */
+  #staysOut: boolean | undefined
 
   /** Before a call. */
   begin(event: ToolCallEvent): void {
@@ -37,20 +39,20 @@ export class NestedCalls {
   has(callId: string): boolean {
     return this.#ids.has(callId)
   }
-}
 
-/** Records what a nested call gave. It takes no place among what the model has in sight. */
-export async function recordNested(manager: ContextManager, event: ToolResultEvent, parent: string): Promise<void> {
-  const call = await toolcallOf(event)
-  const { structuredContent } = event as Nested
-  const content =
-    call.content === '' && structuredContent !== undefined && textOf(event.content) === ''
-      ? JSON.stringify(structuredContent)
-      : call.content
-  const received = await manager.receive({ ...call, content, parent } as typeof call)
-  // An engine that knows no parents has put it among the active ones.
-  const { active_set: active } = await manager.sessionSets()
-  if (active.includes(received.id)) await manager.deactivate(received.id)
+  /** Records what a nested call gave. It takes no place among what the model has in sight. */
+  async record(manager: ContextManager, event: ToolResultEvent, parent: string): Promise<void> {
+    const call = await toolcallOf(event)
+    const { structuredContent } = event as Nested
+    const hasText = call.content !== '' || structuredContent === undefined
+    const content = hasText ? call.content : JSON.stringify(structuredContent)
+    const { id } = await manager.receive({ ...call, content, parent } as typeof call)
+    if (this.#staysOut === true) return
+    // An engine that knows no parents puts it among the active ones.
+    const { active_set: active } = await manager.sessionSets()
+    this.#staysOut = !active.includes(id)
+    if (!this.#staysOut) await manager.deactivate(id)
+  }
 }
 
 /** The value for programs that a result has, to be given back with changed content: without it Pi drops it. */

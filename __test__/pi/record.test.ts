@@ -11,6 +11,7 @@ import { command, lines, notices, openStore, put, setUp } from './support.ts'
 
 afterEach(cleanUp)
 
+const TRIGGER = fileURLToPath(new URL('trigger.ts', import.meta.url))
 const FAULTY = fileURLToPath(new URL('faulty.ts', import.meta.url))
 
 /** Lists in lists, so many. */
@@ -124,4 +125,29 @@ test('a message that the engine refuses is recorded as far as that goes, and sto
   const manager = await openStore(store, session)
   const call = await manager.get('call_deep')
   expect(JSON.stringify(call!['args'])).toContain('the innermost')
+})
+
+test('a run that begins without a prompt belongs to the turn before it, and its outputs collapse like others', async () => {
+  const { server, home, store, load } = await setUp((_request, n) =>
+    n === 1 ? calls(['bash', { command: 'cat a.txt' }, 'call_a']) : `answer ${n}`,
+  )
+  put(home, 'a.txt', lines('a', 60))
+  const rpc = await startRpc({ ...load, extension: [load.extension, TRIGGER] })
+  const session = (await rpc.state())['sessionId']
+  await rpc.prompt('one')
+  const from = rpc.mark
+  await rpc.command({ type: 'prompt', message: '/trigger by itself' })
+  await rpc.waitFor('agent_settled', from)
+  for (const prompt of ['two', 'three', 'four']) await rpc.prompt(prompt)
+  expect(await command(rpc, '/context roll')).toEqual([expect.stringMatching(/^Rolled: 1 item/)])
+  expect(notices(rpc.events.slice(0, from))).toEqual([])
+  expect(await rpc.close()).toEqual({ code: 0, signal: null })
+  server.check()
+  checkAllToolPairs(server.requests)
+  expect(await turnsOf(store, session)).toEqual([
+    { user: 'one', answers: ['answer 0', 'call_a', 'answer 2'], calls: ['call_a'] },
+    { user: 'two', answers: ['answer 3'], calls: [] },
+    { user: 'three', answers: ['answer 4'], calls: [] },
+    { user: 'four', answers: ['answer 5'], calls: [] },
+  ])
 })
