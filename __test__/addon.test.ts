@@ -1,4 +1,4 @@
-/** An installation without a fitting native part is told in one sentence, and a fitting one is found wherever it is. */
+/** The addon is found wherever it is installed; an installation without a usable one fails with one sentence. */
 import { execFile } from 'node:child_process'
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -27,7 +27,7 @@ function installation(version = '1.0.0'): { root: string; platform: string } {
   return { root, platform }
 }
 
-/** The sentence that an installation gives instead of the native part. */
+/** The sentence that an installation gives instead of the addon. */
 function sentenceOf(root: string, machine?: { platform: string; arch: string }): string {
   try {
     loadAddon(root, machine)
@@ -65,35 +65,35 @@ describe('one sentence', () => {
     ['freebsd', 'x64'],
     ['win32', 'x64'],
     ['linux', 'riscv64'],
-  ])('for %s-%s, which there is no build for', (platform, arch) => {
+  ])('for %s-%s, which has no build', (platform, arch) => {
     expect(sentenceOf(ROOT, { platform, arch })).toMatch(
-      new RegExp(`^pi-context-manager has no build for ${platform}-${arch}: it runs on Linux .*macOS`),
+      new RegExp(`^pi-context-manager has no prebuilt addon for ${platform}-${arch}; it supports Linux .*macOS`),
     )
   })
 
   test('where optional dependencies were left out', () => {
     const folder = temporaryFolder('addon-')
     expect(sentenceOf(folder)).toMatch(
-      new RegExp(`^the native part of pi-context-manager for ${KEY} is missing: .*npm install --include=optional`),
+      new RegExp(`^the native addon of pi-context-manager for ${KEY} is missing because .*npm install --include=optional`),
     )
   })
 
   test('where the platform package is another version', () => {
     const { root, platform } = installation('0.9.0')
     copyFileSync(join(ROOT, FILE), join(platform, FILE))
-    expect(sentenceOf(root)).toMatch(/is version 0\.9\.0, and pi-context-manager is 1\.0\.0: install/)
+    expect(sentenceOf(root)).toMatch(/is version 0\.9\.0, but pi-context-manager is 1\.0\.0; reinstall/)
   })
 
   test.runIf(process.platform === 'linux').each<[string, (bytes: Buffer) => Buffer, RegExp]>([
-    ['a text', () => Buffer.from('this is no binary'), /is no binary for linux-.*remove node_modules/],
-    ['half a file', (bytes) => bytes.subarray(0, 100), /is no binary for linux-/],
+    ['a text', () => Buffer.from('this is no binary'), /built for another machine than linux-.*delete node_modules/],
+    ['half a file', (bytes) => bytes.subarray(0, 100), /built for another machine than linux-/],
     [
       'a binary for another architecture',
       (bytes) => {
         bytes.writeUInt16LE(bytes.readUInt16LE(18) === 183 ? 62 : 183, 18)
         return bytes
       },
-      /is no binary for linux-/,
+      /built for another machine than linux-/,
     ],
     [
       'a binary for a newer glibc',
@@ -103,7 +103,7 @@ describe('one sentence', () => {
         const newest = text.match(name)!.sort().at(-1)!
         return Buffer.from(text.replaceAll(newest, 'GLIBC_9.99'), 'latin1')
       },
-      /needs glibc 9\.99 or newer, and this linux-\w+ has glibc 2\.\d+: use a newer system/,
+      /needs glibc 9\.99 or newer, but this system \(linux-\w+\) has glibc 2\.\d+; use a newer system/,
     ],
   ])('for %s', (_name, change, sentence) => {
     const { root, platform } = installation()
@@ -118,6 +118,6 @@ describe('one sentence', () => {
       (error: { code: number; stdout: string; stderr: string }) => error,
     )
     expect(failed).toMatchObject({ code: 1, stdout: '' })
-    expect(failed.stderr).toMatch(/^pi-context-manager: the native part of pi-context-manager for .* is missing: [^\n]*\n$/)
+    expect(failed.stderr).toMatch(/^pi-context-manager: the native addon of pi-context-manager for .* is missing [^\n]*\n$/)
   })
 })

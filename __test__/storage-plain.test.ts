@@ -1,4 +1,4 @@
-/** The storage entry without the native part: the same names, the same choices, the same files. */
+/** The storage entry without the native addon: the same names, the same choices, the same files. */
 import { execFile } from 'node:child_process'
 import { cpSync, writeFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -84,7 +84,7 @@ describe('the same as the native half', () => {
   })
 })
 
-test('a package without the native part saves, finds, loads and clears what the native half reads, too', async () => {
+test('a package without the native addon saves, finds, loads and clears what the native half reads, too', async () => {
   const folder = await directory()
   for (const name of ['dist', 'package.json']) cpSync(join(ROOT, name), join(folder, name), { recursive: true })
   const outputs = join(folder, 'outputs')
@@ -105,7 +105,7 @@ test('a package without the native part saves, finds, loads and clears what the 
   const { stdout } = await execute(process.execPath, [join(folder, 'try.mjs'), outputs])
   const [result, sentence] = stdout.trim().split('\n')
   expect(JSON.parse(result!)).toEqual([true, { text: 'kept' }, 2])
-  expect(sentence).toMatch(/^the native part of pi-context-manager for \S+ is missing/)
+  expect(sentence).toMatch(/^the native addon of pi-context-manager for \S+ is missing/)
   expect(await readdir(outputs)).toHaveLength(2)
   const here = new ContextManager({ contextDir: outputs })
   expect(await here.restorePointers()).toBe(2)

@@ -1,7 +1,7 @@
 /**
- * Where the native part is, and in one sentence why there is none. The generated `index.js` looks it up by its package
- * name, which a compiled host can't resolve, and blames npm where it is missing; here it is found from where this file is
- * installed, by absolute path.
+ * Finds and loads the native addon, or says in one sentence why it can't. The generated `index.js` resolves the platform
+ * package by name, which fails inside a compiled host, and blames npm when the package is missing. This file looks for
+ * the addon by absolute path, starting from where it is installed itself.
  */
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -9,21 +9,21 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type * as addon from '../index.js'
 
-/** The native part, as the generated `index.js` exports it. */
+/** The native addon, as the generated `index.js` exports it. */
 export type Addon = typeof addon
 
-/** The oldest glibc that the published binaries run with: that of the oldest Node that Pi runs on. */
+/** The oldest glibc that the published binaries support; Node 22 needs the same one. */
 export const GLIBC = '2.28'
 
 const NAME = 'pi-context-manager'
 
-/** The machine, as far as it decides which binary fits. */
+/** What decides which binary fits a machine. */
 export interface Machine {
   platform: string
   arch: string
 }
 
-/** The binaries that there are, by platform and architecture, the likelier one first. */
+/** The published binaries by platform and architecture, the most likely one first. */
 const BINARIES: Record<string, readonly string[]> = {
   'linux-x64': ['linux-x64-gnu', 'linux-x64-musl'],
   'linux-arm64': ['linux-arm64-gnu'],
@@ -31,7 +31,7 @@ const BINARIES: Record<string, readonly string[]> = {
   'darwin-arm64': ['darwin-arm64'],
 }
 
-/** The native part is missing or does not fit; the message is a sentence that says what to do. */
+/** The addon is missing or does not fit this machine. The message is one sentence that says what to do. */
 export class AddonError extends Error {
   readonly code = 'IO'
 
@@ -42,7 +42,7 @@ export class AddonError extends Error {
 }
 
 /**
- * Loads the native part for this machine. `root` is the package's folder.
+ * Loads the addon for this machine. `root` is the package's folder.
  *
  * Throws {@link AddonError}.
  */
@@ -51,8 +51,8 @@ export function loadAddon(root = packageRoot(), machine: Machine = process): Add
   const names = BINARIES[key]
   if (names === undefined) {
     throw new AddonError(
-      `${NAME} has no build for ${key}: it runs on Linux (x64 with glibc ${GLIBC} or newer or with musl, arm64 with glibc) ` +
-        'and macOS (x64, arm64)',
+      `${NAME} has no prebuilt addon for ${key}; it supports Linux (x64 with glibc ${GLIBC} or newer or with musl, ` +
+        `arm64 with glibc ${GLIBC} or newer) and macOS (x64, arm64)`,
     )
   }
   const require = createRequire(import.meta.url)
@@ -63,7 +63,7 @@ export function loadAddon(root = packageRoot(), machine: Machine = process): Add
       const wanted = versionIn(root)
       if (version !== undefined && wanted !== undefined && version !== wanted) {
         failure ??= new AddonError(
-          `the package ${NAME}-${name} is version ${version}, and ${NAME} is ${wanted}: install ${NAME}@${wanted} anew`,
+          `${NAME}-${name} is version ${version}, but ${NAME} is ${wanted}; reinstall ${NAME}@${wanted}`,
         )
         continue
       }
@@ -77,8 +77,9 @@ export function loadAddon(root = packageRoot(), machine: Machine = process): Add
   throw (
     failure ??
     new AddonError(
-      `the native part of ${NAME} for ${key} is missing: the package ${NAME}-${names.join(` or ${NAME}-`)} is not ` +
-        'installed; install again with optional dependencies (npm install --include=optional), or run "npm run build" in a checkout',
+      `the native addon of ${NAME} for ${key} is missing because the optional package ` +
+        `${names.map((name) => `${NAME}-${name}`).join(' or ')} is not installed; reinstall with ` +
+        `"npm install --include=optional ${NAME}", or run "npm run build" in a checkout`,
     )
   )
 }
@@ -86,7 +87,7 @@ export function loadAddon(root = packageRoot(), machine: Machine = process): Add
 const KEY = Symbol.for('pi-context-manager.native')
 
 /**
- * The native part that this process uses, loaded once. Two copies of the package in one process would open the same SQLite
+ * The addon that this process uses, loaded once. Two copies of the package in one process would open the same SQLite
  * file with two copies of SQLite, and closing one drops the other's POSIX locks; so the first copy serves all.
  *
  * Throws {@link AddonError}.
@@ -134,17 +135,20 @@ function versionIn(folder: string): string | undefined {
 function unfit(path: string, key: string, message: string): string {
   const glibc = /GLIBC_([\d.]+)' not found/.exec(message)?.[1]
   if (glibc !== undefined) {
-    return `${path} needs glibc ${glibc} or newer, and this ${key} has ${glibcHere()}: use a newer system, or build ${NAME} here from a checkout`
+    return (
+      `${path} needs glibc ${glibc} or newer, but this system (${key}) has ${glibcHere()}; use a newer system, or build ` +
+      'from source ("npm run build" in a checkout)'
+    )
   }
-  // The file is there: a loader that can't open it was made for another architecture.
+  // The file exists, so a loader that can't open it rejects its architecture.
   const isOther = message.startsWith(`${path}: cannot `)
   if (isOther || /invalid ELF|wrong ELF|file too short|exec format|mach-o|incompatible architecture|not a valid/i.test(message)) {
-    return `${path} is no binary for ${key}: it was installed for another machine or is damaged; remove node_modules and install again here`
+    return `${path} is damaged or was built for another machine than ${key}; delete node_modules and reinstall on this machine`
   }
-  return `${path} does not load on ${key}: ${message.split('\n')[0]}; install ${NAME} again`
+  return `${path} can't be loaded on ${key} (${message.split('\n')[0]}); reinstall ${NAME}`
 }
 
 function glibcHere(): string {
   const { header } = (process.report?.getReport() ?? {}) as { header?: { glibcVersionRuntime?: string } }
-  return header?.glibcVersionRuntime === undefined ? 'another C library' : `glibc ${header.glibcVersionRuntime}`
+  return header?.glibcVersionRuntime === undefined ? 'a different C library' : `glibc ${header.glibcVersionRuntime}`
 }

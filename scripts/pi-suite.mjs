@@ -1,7 +1,8 @@
 /**
- * The tests of the extension on several kinds of Pi: `node scripts/pi-suite.mjs [--full] [KIND...]`. A kind is
+ * The tests of the extension on several kinds of Pi: `node scripts/pi-suite.mjs [--full] [KIND...] [TEST...]`. A kind is
  * `VERSION/BUILD/FROM`: `installed` (the Pi that npm installed, the oldest that is supported) or `newest`; `node` or
- * `compiled`; `checkout` or `package`. Without one all eight run. Without `--full` it is the fast part of the suite.
+ * `compiled`; `checkout` or `package`. Without one all eight run. A test is the name of a file of `__test__/pi`, such as
+ * `tools`; without one it is the fast part of the suite, with `--full` all of it.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
@@ -12,12 +13,14 @@ import { installHere } from './release/install.mjs'
 import { ROOT } from './release/targets.mjs'
 
 /** What is told from the version or the build of Pi, and one of everything else. */
-const FAST = ['transcript', 'tools', 'nested', 'record', 'arguments'].map((name) => `__test__/pi/${name}.test.ts`)
+const FAST = ['transcript', 'tools', 'nested', 'record', 'arguments']
 
 const arguments_ = process.argv.slice(2)
 const named = arguments_.filter((word) => word !== '--full')
-const files = arguments_.includes('--full') ? ['__test__/pi'] : FAST
-const kinds = named.length > 0 ? named : every(['installed', 'newest'], ['node', 'compiled'], ['checkout', 'package'])
+const tests = named.filter((word) => !word.includes('/'))
+const files = arguments_.includes('--full') ? ['__test__/pi'] : (tests.length > 0 ? tests : FAST).map((name) => `__test__/pi/${name}.test.ts`)
+const chosen = named.filter((word) => word.includes('/'))
+const kinds = chosen.length > 0 ? chosen : every(['installed', 'newest'], ['node', 'compiled'], ['checkout', 'package'])
 const folder = mkdtempSync(join(realpathSync(tmpdir()), 'pi-suite-'))
 const table = []
 try {

@@ -86,7 +86,7 @@ async function run(setting: Setting, extension: readonly string[]) {
   put(home, 'dot.png', Buffer.from(PNG, 'base64'))
   put(home, 'data.bin', Uint8Array.from([0, 1, 2, 255, 0]))
   for (let n = 0; n < 6; n += 1) put(home, `part${n}.txt`, lines(`part${n}`, 40))
-  const rpc = await startRpc({ ...load, extension: [CODEMODE, ...extension] })
+  const rpc = await startRpc({ ...load, extension: [CODEMODE, ...extension], timeoutMs: 150_000 })
   const session = (await rpc.state())['sessionId'] as string
   await rpc.prompt('look')
   put(home, 'seen.txt', `theirs\n${lines('seen', 60)}`)
@@ -150,5 +150,5 @@ describe.skipIf(!HAS_CODEMODE)('a program with over fifty calls', () => {
     expect(chat.turns[1].toolcall_ids).toEqual(own)
     expect(sets.active_set).toEqual(expect.arrayContaining(own))
     expect(sets.metadata_pool.filter((id) => id.startsWith('call_cm/'))).toEqual([])
-  })
+  }, 400_000)
 })
