@@ -58,6 +58,13 @@ export class PiTerminal {
     return this.sees(shown, from)
   }
 
+  /** Types what changes the screen, and waits until it has: Pi writes only what differs, so there may be no text. */
+  async redraws(text: string): Promise<void> {
+    const from = this.mark
+    this.type(text)
+    await this.sees(/[^]/, from, (written) => written)
+  }
+
   /**
    * What Pi wrote from a position on, without colours and cursor moves unless `read` says otherwise, once it matches.
    * Rejects when the time is over.
