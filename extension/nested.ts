@@ -22,8 +22,6 @@ export function parentOf(event: object): string | undefined {
 /** The nested calls that are under way: a tool is told no more than its call's id. */
 export class NestedCalls {
   readonly #ids = new Set<string>()
-  /** The engine keeps calls with a parent out of the active set by itself; undefined before the first one. */
-  #staysOut: boolean | undefined
 
   /** Before a call. */
   begin(event: ToolCallEvent): void {
@@ -46,12 +44,7 @@ export class NestedCalls {
     const { structuredContent } = event as Nested
     const hasText = call.content !== '' || structuredContent === undefined
     const content = hasText ? call.content : JSON.stringify(structuredContent)
-    const { id } = await manager.receive({ ...call, content, parent } as typeof call)
-    if (this.#staysOut === true) return
-    // An engine that knows no parents puts it among the active ones.
-    const { active_set: active } = await manager.sessionSets()
-    this.#staysOut = !active.includes(id)
-    if (!this.#staysOut) await manager.deactivate(id)
+    await manager.receive({ ...call, content, parent })
   }
 }
 
