@@ -132,7 +132,7 @@ describe.skipIf(!HAS_CODEMODE)('a program with over fifty calls', () => {
     const sets = await manager.sessionSets()
     expect(sets.active_set.filter((id) => id.startsWith('call_cm/'))).toEqual([])
     expect(sets.session_index).toEqual(expect.arrayContaining(nested.map((one) => one['xt/id'])))
-    for (const one of nested) expect(one['parent']).toBe('call_cm')
+    for (const one of nested) expect(one['parent_ref']).toBe('call_cm')
     const own = ['again_0', 'again_1', 'again_2', 'call_cm']
     const chat = (await manager.get(`chat:${session}`)) as any
     expect(chat.turns[1].toolcall_ids).toEqual(own)
