@@ -1,11 +1,11 @@
 /** What npm would publish, installed into an empty folder without a Rust toolchain: it loads, and Pi runs with it. */
 import { execFile } from 'node:child_process'
-import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, expect, test } from 'vitest'
 import { findRuntime } from '../pi-runtime/index.mjs'
+import { installHere } from '../scripts/release/install.mjs'
 import { startModelServer } from './rig/model-server.ts'
 import { calls } from './rig/reply.ts'
 import { cleanUp, createPiHome, temporaryFolder } from './rig/pi.ts'
@@ -19,34 +19,11 @@ function run(file: string, args: string[], options: { cwd: string; env?: Record<
   return running
 }
 
-const root = fileURLToPath(new URL('..', import.meta.url))
-const addons = readdirSync(root).filter((name) => name.endsWith('.node'))
-
 afterEach(cleanUp)
 
-/** Packs the main package and the platform package of this machine, and installs both into a new folder. */
-async function installed(): Promise<string> {
-  const [addon] = addons
-  if (addon === undefined) throw new Error('the addon is not built: npm run build')
-  const platform = addon.slice('pi-context-manager.'.length, -'.node'.length)
-  const folder = temporaryFolder('installed-')
-  const parts = join(folder, 'parts')
-  cpSync(join(root, 'npm', platform), parts, { recursive: true })
-  copyFileSync(join(root, addon), join(parts, addon))
-  const target = join(folder, 'project')
-  mkdirSync(target)
-  writeFileSync(join(target, 'package.json'), '{ "private": true }\n')
-  const pack = async (from: string): Promise<string> => {
-    const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder, from], {
-      cwd: folder,
-    })
-    const packed: unknown = JSON.parse(stdout)
-    const [one] = (Array.isArray(packed) ? packed : Object.values(packed as object)) as { filename: string }[]
-    return join(folder, one?.filename ?? '')
-  }
-  const tarballs = [await pack(root), await pack(parts)]
-  await run('npm', ['install', '--ignore-scripts', '--omit=peer', '--prefer-offline', ...tarballs], { cwd: target })
-  return target
+/** Packs what is published for this machine, and installs it into a new folder. */
+function installed(): Promise<string> {
+  return installHere(temporaryFolder('installed-'))
 }
 
 test('the packed packages load without cargo and run in Pi', async () => {
@@ -69,8 +46,8 @@ test('the packed packages load without cargo and run in Pi', async () => {
   const server = await startModelServer([calls(['read', { path: 'a.txt' }]), 'done'])
   const home = createPiHome({ server })
   writeFileSync(join(home.cwd, 'a.txt'), 'a line of the file\n'.repeat(40))
-  const { node, cli } = findRuntime()
-  const pi = (...args: string[]) => run(node, [cli, ...args], { cwd: home.cwd, env: home.env })
+  const [file = '', ...first] = findRuntime().command
+  const pi = (...args: string[]) => run(file, [...first, ...args], { cwd: home.cwd, env: home.env })
   await pi('install', main)
   const settings = JSON.parse(readFileSync(join(home.agentDir, 'settings.json'), 'utf8')) as { packages?: unknown[] }
   expect(settings.packages).toHaveLength(1)

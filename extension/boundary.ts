@@ -12,11 +12,12 @@ import type {
   TurnEndEvent,
   TurnEndEventResult,
 } from '@earendil-works/pi-coding-agent'
-import type { ContextManager, IncomingMessage, ModelCall, Plan, RollReceipt } from '../index.js'
+import type { ContextManager, ModelCall, Plan, RollReceipt } from '../index.js'
 import type { Circumstances } from './circumstances.ts'
-import { entriesAfter, messageOf, messagesOf, replacementOf, sameReplacement } from './messages.ts'
+import { Intake } from './intake.ts'
+import { replacementOf } from './messages.ts'
 import type { PiMessage, Replacement } from './messages.ts'
-import { POINT, points } from './point.ts'
+import { POINT } from './point.ts'
 import type { Point } from './point.ts'
 import { sections } from '../lib/sections.ts'
 import type { Settings } from './settings.ts'
@@ -27,9 +28,6 @@ import { TOOLS_TOKENS } from './tools.ts'
 
 /** The type of the messages that carry notices to the model. */
 export const NOTICE = 'context-notice'
-
-/** So many points of a branch are looked for in the store. */
-const LOST_POINTS = 20
 
 /** What the person is shown of the last plan. */
 export interface Figures {
@@ -52,6 +50,8 @@ export class Boundary {
   readonly figures: Figures = { contextTokens: 0, staleTokens: 0, saved: 0, gain: 0 }
   /** The person has switched rolls off; recording goes on, so that nothing is missing later. */
   off = false
+  /** Objects whose text goes to the model with the person's next message. */
+  readonly returning = new Set<string>()
   /** What model calls are made with. */
   readonly circumstances: Circumstances
   /** How the model's requests are laid out. */
@@ -61,24 +61,26 @@ export class Boundary {
   #taught = false
   /** Tokens that stayed out of the results of this turn. */
   #spared = 0
-  #last: string | null = null
-  /** Edits that were given to Pi and must be found on the branch at the next look. */
-  readonly #asked = new Map<string, Replacement>()
-  #doubt = true
+  readonly #intake: Intake
   /** The next request is written anew in any case: the moment for a roll, also within a user's turn. */
   #cold = false
   #notices: string[] = []
   #prompt: string | undefined
   #queue: Promise<unknown> = Promise.resolve()
-  /** The sync of what was recorded last, which goes on while Pi does. */
-  #settled: Promise<void> = Promise.resolve()
 
   constructor(
     manager: ContextManager,
     circumstances: Circumstances,
     recall: Recall,
     layout: Settings['layout'] = 'anchored',
+    leftOut: (sentence: string) => void = () => {},
   ) {
+    this.#intake = new Intake(manager, {
+      call: (ctx, moment) => circumstances.call(ctx, moment),
+      planned: (plan) => this.#note(plan),
+      cameBack: (point) => this.#takeOver(point),
+      leftOut,
+    })
     this.manager = manager
     this.layout = layout
     this.circumstances = circumstances
@@ -87,7 +89,7 @@ export class Boundary {
 
   /** Takes over the branch that Pi is on: the sets as of its last point, what is visible, and what is new on it. */
   synchronize(ctx: ExtensionContext): Promise<void> {
-    return this.#exclusive(() => this.#restore(ctx))
+    return this.#exclusive(() => this.#intake.restore(ctx))
   }
 
   /** Pi has rewritten the branch's projection (a compaction): what is visible is read again, the sets stay. */
@@ -96,16 +98,19 @@ export class Boundary {
       this.figures.gain = 0
       // The message that told it may have gone into the summary.
       this.#taught = false
-      await this.#reread(ctx)
+      await this.#intake.reread(ctx)
       this.#cold = true
     })
   }
 
   /**
-   * Before a user's prompt is stored: what happened since the last turn. Returns the lines to tell the model.
+   * Before a user's prompt is stored, or a run begins without one: what happened since the last turn. Returns the lines
+   * to tell the model.
    */
-  beforePrompt(ctx: ExtensionContext): Promise<string | undefined> {
+  beforePrompt(ctx: ExtensionContext, isUsers = true): Promise<string | undefined> {
     return this.#exclusive(async () => {
+      // They go with the user's prompt.
+      if (isUsers) this.returning.clear()
       // Asked even where the branch has nothing new: files may have changed, and other clients may have written.
       const plan = await this.#take(ctx, () => false, true)
       if (plan !== undefined && this.#taught && this.rolls) this.#bringTools(plan, ctx)
@@ -245,7 +250,7 @@ export class Boundary {
 
   /** After a call failed halfway the engine may lack messages: the next one reads the branch again. */
   doubt(): void {
-    this.#doubt = true
+    this.#intake.doubt()
   }
 
   #bringTools(plan: Plan, ctx: ExtensionContext): void {
@@ -268,65 +273,19 @@ export class Boundary {
     return result
   }
 
+  #take(ctx: ExtensionContext, rolls: (atUserTurn: boolean) => boolean, always = false): Promise<Plan | undefined> {
+    return this.#intake.take(ctx, (atUserTurn) => this.rolls && rolls(atUserTurn), always)
+  }
+
   #call(ctx: ExtensionContext, atUserTurn: boolean, rolls: boolean): ModelCall {
     return this.circumstances.call(ctx, { atUserTurn, rolls })
   }
 
-  /**
-   * Hands over what is new. Undefined where nothing is, unless `always`. `rolls` says whether a roll may come of it.
-   */
-  async #take(
-    ctx: ExtensionContext,
-    rolls: (atUserTurn: boolean) => boolean,
-    always = false,
-  ): Promise<Plan | undefined> {
-    const entries = this.#doubt ? undefined : entriesAfter(ctx.sessionManager, this.#last)
-    const messages = entries && this.#incoming(entries)
-    if (messages === undefined) {
-      if (this.#last !== null && entriesAfter(ctx.sessionManager, this.#last) === undefined)
-        await this.#restore(ctx)
-      else await this.#reread(ctx)
-    }
-    this.#last = ctx.sessionManager.getLeafId()
-    const atUserTurn = (messages ?? []).some(({ message }) => (message as PiMessage).role === 'user')
-    const may = this.rolls && rolls(atUserTurn)
-    if (messages?.length === 0 && !may && !always) return undefined
-    this.#doubt = true
-    await this.#settled
-    const plan = await this.manager.advance(messages ?? [], this.#call(ctx, atUserTurn, may))
-    this.#doubt = false
-    // The disk works while Pi and the model do; a failure is told when the next messages are handed over.
-    this.#settled = this.manager.settle()
-    this.#settled.catch(() => {})
-    this.#note(plan)
-    return plan
-  }
-
-  /**
-   * The messages of new entries. Undefined where the branch is not what the engine knows: after a compaction, where
-   * somebody else has edited a message that was handed over, or where edits of ours did not arrive.
-   */
-  #incoming(entries: readonly SessionEntry[]): IncomingMessage[] | undefined {
-    const messages = new Map<string, object>()
-    for (const entry of entries) {
-      if (entry.type === 'compaction') return undefined
-      if (entry.type !== 'context_edit') {
-        const message = messageOf(entry)
-        if (message !== undefined) messages.set(entry.id, message)
-        continue
-      }
-      const { targetId, replacement } = entry
-      if (sameReplacement(this.#asked.get(targetId), replacement)) {
-        this.#asked.delete(targetId)
-        continue
-      }
-      const message = messages.get(targetId)
-      if (message === undefined) return undefined
-      if (replacement === null) messages.delete(targetId)
-      else messages.set(targetId, { ...message, content: replacement.content })
-    }
-    if (this.#asked.size > 0) return undefined
-    return [...messages].map(([key, message]) => ({ key, message }))
+  #takeOver(point: Point): void {
+    this.off = point.off === true
+    this.#taught = point.taught === true
+    this.figures.saved = point.saved ?? 0
+    this.figures.gain = point.gain ?? 0
   }
 
   #note(plan: Plan): void {
@@ -365,10 +324,10 @@ export class Boundary {
     const found = new Map<string, Replacement>()
     for (const one of plan.edits) {
       const replacement = replacementOf(one, ctx.sessionManager.getEntry(one.key))
-      if (replacement === undefined || !ids.has(one.key)) this.#doubt = true
+      if (replacement === undefined || !ids.has(one.key)) this.#intake.doubt()
       else found.set(one.key, replacement)
     }
-    for (const [key, replacement] of found) this.#asked.set(key, replacement)
+    this.#intake.expect(found)
     return found
   }
 
@@ -377,65 +336,6 @@ export class Boundary {
     if (prompt === this.#prompt) return
     await this.manager.setSystemPrompt(prompt)
     this.#prompt = prompt
-  }
-
-  async #restore(ctx: ExtensionContext): Promise<void> {
-    const branch = ctx.sessionManager.getBranch()
-    const known = branch.slice(0, await this.#recorded(branch))
-    await this.#resync(ctx, new Set(known.map((entry) => entry.id)))
-  }
-
-  /** Takes over the last state of a branch that the store knows. Returns how many of its entries that has recorded. */
-  async #recorded(branch: readonly SessionEntry[]): Promise<number> {
-    let tried = 0
-    for (const { index, point } of points(branch)) {
-      if (await this.#comeBack(point)) return index + 1
-      // A loss of power costs the last turns; where more is missing, so is the store, and each question takes time.
-      tried += 1
-      if (tried === LOST_POINTS) break
-    }
-    // Nothing of it is recorded: the session's very beginning.
-    await this.manager.restore(this.manager.sessionId, 0)
-    return 0
-  }
-
-  /** Whether the store knew the point. */
-  async #comeBack(point: Point): Promise<boolean> {
-    try {
-      await this.manager.restore(point.session, point.tx, point.times)
-    } catch (error) {
-      // The session comes from another machine, its store was removed, or the store's last turns were lost.
-      if ((error as { code?: string }).code !== 'UNKNOWN_OBJECT') throw error
-      return false
-    }
-    this.off = point.off === true
-    this.#taught = point.taught === true
-    this.figures.saved = point.saved ?? 0
-    this.figures.gain = point.gain ?? 0
-    return true
-  }
-
-  async #reread(ctx: ExtensionContext): Promise<void> {
-    const branch = ctx.sessionManager.getBranch()
-    const until = branch.findIndex((entry) => entry.id === this.#last)
-    await this.#resync(ctx, new Set(branch.slice(0, until + 1).map((entry) => entry.id)))
-  }
-
-  /** Lets the engine rebuild what is visible. What entries outside of `recorded` say is recorded on the way. */
-  async #resync(ctx: ExtensionContext, recorded: ReadonlySet<string>): Promise<void> {
-    this.#doubt = true
-    this.#asked.clear()
-    const projection = ctx.sessionManager.buildSessionProjection().entries
-    const messages = messagesOf(projection)
-    // A compaction comes first in the projection, wherever it is on the branch; it is no part of the record.
-    const first =
-      projection[0]?.sourceEntry.type === 'compaction' ? messages.findIndex((m) => recorded.has(m.key)) : 0
-    let count = Math.max(0, first)
-    while (count < messages.length && recorded.has((messages[count] as IncomingMessage).key)) count += 1
-    const plan = await this.manager.resync(messages, count, this.#call(ctx, false, false))
-    this.#last = ctx.sessionManager.getLeafId()
-    this.#doubt = false
-    this.#note(plan)
   }
 }
 

@@ -1,6 +1,7 @@
 /** What the engine is told about the next model call: the model, its prices and its prompt cache. */
 import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ModelCall } from '../index.js'
+import { lastAnswer, physicalModel } from './provider.ts'
 import { appendsTools } from './recall.ts'
 import type { Settings } from './settings.ts'
 
@@ -29,13 +30,16 @@ export class Circumstances {
 
   /** The call that comes next in `ctx`. */
   call(ctx: ExtensionContext, moment: Moment): ModelCall {
-    const { model } = ctx
+    const last = lastAnswer(ctx.sessionManager)
+    const model = physicalModel(ctx, last)
     const cost = model?.cost
+    // A cache that Pi has kept warm is as old as the last time that it did.
+    const keptMs = last?.warmedMs === undefined ? 0 : Math.max(0, last.warmedMs - last.atMs)
     const call: ModelCall = {
       model: model === undefined ? '' : `${model.provider}/${model.id}`,
       prices: { input: cost?.input ?? 0, cacheRead: cost?.cacheRead ?? 0, cacheWrite: cost?.cacheWrite ?? 0 },
       contextWindow: model?.contextWindow ?? 0,
-      cacheTtlMs: 1000 * this.#cacheSeconds(model?.promptCache),
+      cacheTtlMs: 1000 * this.#cacheSeconds(model?.promptCache) + keptMs,
       nowMs: Date.now(),
       systemTokens: this.#systemTokens(ctx),
       onlyAtUserTurn: this.#settings.rollOnlyAtUserTurn,

@@ -27,9 +27,29 @@ const PASSING = new Set([
   'IO',
 ])
 
-/** Whether the store and the engine can still be relied on after a failure. */
+/** Whether the store and the engine can still be relied on after a failure, as long as it does not repeat. */
 export function isPassing(error: unknown): boolean {
   return PASSING.has((error as { code?: string } | null)?.code ?? '')
+}
+
+/** So many failures of one kind in a row are no longer passing ones. */
+const MOST_IN_A_ROW = 3
+
+/** Counts failures of one kind that follow each other without a success. */
+export class Failures {
+  readonly #counts = new Map<string, number>()
+
+  /** Something went well. */
+  success(kind: string): void {
+    this.#counts.delete(kind)
+  }
+
+  /** Something failed. Returns whether it has done so too often. */
+  failure(kind: string): boolean {
+    const count = (this.#counts.get(kind) ?? 0) + 1
+    this.#counts.set(kind, count)
+    return count >= MOST_IN_A_ROW
+  }
 }
 
 /** A failure as a sentence with its code. */

@@ -5,16 +5,20 @@ import type { ExtensionAPI, ExtensionContext, ExtensionHandler } from '@earendil
 import type { ContextManager, OpenOptions } from '../index.js'
 import { Boundary } from './boundary.ts'
 import { Circumstances } from './circumstances.ts'
-import { bounded, HANDLER_LIMIT_MS, isPassing, sentence, tell } from './guard.ts'
+import { bounded, Failures, HANDLER_LIMIT_MS, isPassing, sentence, tell } from './guard.ts'
+import { NestedCalls } from './nested.ts'
 import { overrideTools } from './overrides.ts'
 import type { FileObserver } from './overrides.ts'
 import { placeOf } from './place.ts'
-import { confirmation, declaresTools, Recall, wholeText } from './recall.ts'
+import { confirmation, declaresTools, keptText, Recall, wholeText } from './recall.ts'
 import { readSettings } from './settings.ts'
 import type { Settings } from './settings.ts'
 
 /** The flag that says whether tools are replaced. */
 export const TOOLS_FLAG = 'context-tools'
+
+/** What questions about files count as among the failures. */
+const FILES = 'files'
 
 /** Milliseconds for opening and for closing the store. */
 const OPEN_LIMIT_MS = 15_000
@@ -38,13 +42,18 @@ export class Host {
   settings: Settings | undefined
   /** Where the store is, for the person: a path, an XTDB node, or "memory". */
   place = ''
+  /** The calls that programs of the model are making now. */
+  readonly nested = new NestedCalls()
   /** Why there is no context manager in this session. */
   failure: string | undefined
   #session: string | undefined
   #opening: Promise<void> = Promise.resolve()
   readonly #told = new Set<string>()
+  #failures = new Failures()
   readonly #recall: Recall
   #overridden = false
+  /** The model has the tools on every branch. */
+  #early = false
 
   constructor(pi: ExtensionAPI, load: Load) {
     this.pi = pi
@@ -64,9 +73,11 @@ export class Host {
       const { boundary } = this
       if (boundary === undefined) return undefined
       try {
-        return await bounded(work(boundary, event, ctx), HANDLER_LIMIT_MS, `the handler of ${name}`)
+        const result = await bounded(work(boundary, event, ctx), HANDLER_LIMIT_MS, `the handler of ${name}`)
+        this.#failures.success(name)
+        return result
       } catch (error) {
-        if (this.boundary === boundary) await this.#failed(error, ctx)
+        if (this.boundary === boundary) await this.#failed(name, error, ctx)
         return undefined
       }
     }
@@ -102,9 +113,14 @@ export class Host {
     })
   }
 
-  /** Gives the model the tools where the branch that Pi is on declares them: without them its prompt would be another. */
-  bringDeclaredTools(ctx: ExtensionContext): void {
-    if (!this.#recall.tools && declaresTools(ctx)) this.#recall.bringTools()
+  /**
+   * Gives the model the tools exactly where the branch that Pi is on declares them: with others its prompt would be
+   * another. Pi sees to that itself only in some versions, and only for tools that its process knows.
+   */
+  followBranch(ctx: ExtensionContext): void {
+    const declared = this.#early || declaresTools(ctx)
+    if (declared && !this.#recall.tools) this.#recall.bringTools()
+    else if (!declared && this.#recall.tools) this.#recall.takeTools()
   }
 
   /** The open engine; throws a sentence for the model or the person where there is none. */
@@ -123,7 +139,10 @@ export class Host {
       for (const problem of problems) this.#tellOnce(ctx, problem)
       const manager = await this.#open(ctx, settings)
       const circumstances = new Circumstances(this.pi, settings)
-      const boundary = new Boundary(manager, circumstances, this.#recall, settings.layout)
+      const leftOut = (why: string): void =>
+        this.#tellOnce(ctx, `Context manager: a message is missing in the record: ${why}.`)
+      const boundary = new Boundary(manager, circumstances, this.#recall, settings.layout, leftOut)
+      this.#failures = new Failures()
       boundary.off = !settings.enabled
       this.boundary = boundary
       this.#register(ctx, settings)
@@ -162,9 +181,8 @@ export class Host {
       this.#recall.reads = overrideTools(this.pi, ctx, this.#observer(ctx)).includes('read')
     }
     this.#recall.inSections = settings.layout === 'sections'
-    const early = settings.modelTools === 'start' || this.#recall.inSections || !this.#recall.possible
-    if (early && !this.#recall.tools) this.#recall.bringTools()
-    this.bringDeclaredTools(ctx)
+    this.#early = settings.modelTools === 'start' || this.#recall.inSections || !this.#recall.possible
+    this.followBranch(ctx)
   }
 
   #observer(ctx: ExtensionContext): FileObserver {
@@ -172,16 +190,23 @@ export class Host {
       const { boundary } = this
       if (boundary === undefined) return undefined
       try {
-        return await bounded(question(boundary.manager), HANDLER_LIMIT_MS, 'indexing a file')
+        const answer = await bounded(question(boundary.manager), HANDLER_LIMIT_MS, 'indexing a file')
+        this.#failures.success(FILES)
+        return answer
       } catch (error) {
-        // A file that can't be indexed is the tool's to judge.
-        if (this.boundary === boundary && !isPassing(error)) await this.#give(error, ctx, 'stopped')
+        if (this.boundary !== boundary) return undefined
+        // A single file that can't be indexed is the tool's to judge.
+        const repeated = this.#failures.failure(FILES)
+        if (!isPassing(error)) await this.#give(error, ctx, 'stopped')
+        else if (repeated) this.#tellOnce(ctx, `Context manager: files are not indexed: ${sentence(error)}.`)
         return undefined
       }
     }
     const off = (): boolean => this.boundary?.rolls !== true
     return {
+      isNested: (callId) => this.nested.has(callId),
       read: async (path, bytes) => void (await ask((manager) => manager.indexFile(path, bytes))),
+      met: async (path) => void (await ask((manager) => manager.indexFiles([path]))),
       written: async (path, content) => void (await ask((manager) => manager.indexWritten(path, content))),
       answer: async (path, { offset, limit }, shown) => {
         if (this.boundary?.inSections === true) return ask((manager) => confirmation(manager, path))
@@ -189,14 +214,16 @@ export class Host {
         if (text != null) this.boundary?.spare(shown.length - text.length)
         return text ?? undefined
       },
-      recall: (name) => bounded(wholeText(this.manager(), name), HANDLER_LIMIT_MS, `reading ${name}`),
+      recall: (name, nested) =>
+        bounded((nested ? keptText : wholeText)(this.manager(), name), HANDLER_LIMIT_MS, `reading ${name}`),
       refusal: async (path) =>
         off() ? undefined : ((await ask((manager) => manager.checkEdit(path))) ?? undefined),
     }
   }
 
-  async #failed(error: unknown, ctx: ExtensionContext): Promise<void> {
-    if (isPassing(error)) {
+  async #failed(name: string, error: unknown, ctx: ExtensionContext): Promise<void> {
+    const repeated = this.#failures.failure(name)
+    if (isPassing(error) && !repeated) {
       this.boundary?.doubt()
       this.#tellOnce(ctx, `Context manager: ${sentence(error)}.`)
       return

@@ -22,8 +22,10 @@ import type {
 import { NOTICE } from './boundary.ts'
 import { registerCommand } from './commands.ts'
 import { beforeCompaction } from './compaction.ts'
+import { flattened } from './flat.ts'
 import { Host, TOOLS_FLAG } from './host.ts'
 import type { Load } from './host.ts'
+import { parentOf, structured } from './nested.ts'
 import { toolcallOf, withHeader } from './results.ts'
 import { showStatus } from './ui.ts'
 
@@ -51,8 +53,10 @@ export function install(pi: ExtensionAPI, load: Load): void {
     'before_agent_start',
     host.handler<BeforeAgentStartEvent, BeforeAgentStartEventResult>(
       'before_agent_start',
-      async (boundary, _event, ctx) => {
-        const content = await boundary.beforePrompt(ctx)
+      async (boundary, event, ctx) => {
+        // Newer versions of Pi also ask before a run that an extension's message starts.
+        const isUsers = (event as { messageType?: string }).messageType !== 'custom'
+        const content = await boundary.beforePrompt(ctx, isUsers)
         return content === undefined ? undefined : { message: { customType: NOTICE, content, display: true } }
       },
     ),
@@ -63,18 +67,25 @@ export function install(pi: ExtensionAPI, load: Load): void {
       boundary.beforeCall(event, ctx),
     ),
   )
+  pi.on('tool_call', (event) => host.nested.begin(event))
+  pi.on('tool_execution_end', (event) => host.nested.end(event.toolCallId))
   pi.on(
     'tool_call',
     host.handler<ToolCallEvent, ToolCallEventResult>('tool_call', async (boundary, event) => {
-      const reason = await boundary.manager.checkArguments(event.input)
+      // What a program passes on is data, whatever it looks like.
+      if (parentOf(event) !== undefined) return undefined
+      const reason = await boundary.manager.checkArguments(flattened(event.input))
       return reason == null ? undefined : { block: true, reason }
     }),
   )
   pi.on(
     'tool_result',
     host.handler<ToolResultEvent, ToolResultEventResult>('tool_result', async (boundary, event) => {
+      const parent = parentOf(event)
+      if (parent !== undefined) return host.nested.record(boundary.manager, event, parent)
       const { header } = await boundary.manager.receive(await toolcallOf(event))
-      return header === undefined || !boundary.anchored ? undefined : { content: withHeader(event.content, header) }
+      if (header === undefined || !boundary.anchored) return undefined
+      return { content: withHeader(event.content, header), ...structured(event) }
     }),
   )
   pi.on(
@@ -88,8 +99,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
   pi.on(
     'session_tree',
     host.handler<SessionTreeEvent>('session_tree', async (boundary, _event, ctx) => {
-      // Pi has restored those that this process knows; a process that began on another branch has none of ours.
-      host.bringDeclaredTools(ctx)
+      host.followBranch(ctx)
       await boundary.synchronize(ctx)
       await showStatus(host, ctx)
     }),

@@ -19,14 +19,18 @@ import { textOf } from './results.ts'
 
 /** Where the bytes go. None of it rejects: a file that can't be indexed is still read and written. */
 export interface FileObserver {
+  /** Whether a program of the model makes a call: then its value must be what it is without us. */
+  isNested(callId: string): boolean
   /** The agent has read a file. */
   read(path: string, bytes: Uint8Array): Promise<void>
+  /** A program of the agent has read a file, which the model saw nothing of. The path is as the program gave it. */
+  met(path: string): Promise<void>
   /** What to answer instead of `shown`, lines that the model has before it already; undefined: show the lines. */
   answer(path: string, lines: { offset?: number; limit?: number }, shown: string): Promise<string | undefined>
   /** Why an edit must not go on, for the model: the file is not what it knows; undefined: go on. */
   refusal(path: string): Promise<string | undefined>
-  /** The text of an output or a file that the model reads by its id. Rejects with a sentence. */
-  recall(name: string): Promise<string>
+  /** The text of an output or a file that the model, or a program of it, reads by its id. Rejects with a sentence. */
+  recall(name: string, nested: boolean): Promise<string>
   /** The agent has written a file. */
   written(path: string, content: string): Promise<void>
 }
@@ -55,11 +59,17 @@ function overrideRead(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObs
   pi.registerTool({
     ...createReadToolDefinition(ctx.cwd),
     async execute(id, input, signal, update, context) {
+      const nested = observer.isNested(id)
       const object = objectIn(input.path)
       if (object !== undefined) {
-        const operations = kept(await observer.recall(object))
+        const operations = kept(await observer.recall(object, nested))
         const own = createReadToolDefinition(context.cwd, { operations })
         return own.execute(id, input, signal, update, context)
+      }
+      if (nested) {
+        const result = await createReadToolDefinition(context.cwd, { autoResizeImages }).execute(id, input, signal, update, context)
+        await observer.met(input.path)
+        return result
       }
       let found: string | undefined
       const operations = {
@@ -106,20 +116,22 @@ function overrideWrite(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileOb
 }
 
 function overrideEdit(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObserver): void {
-  const operations = {
-    access: (path: string) => access(path, constants.R_OK | constants.W_OK),
-    async readFile(path: string): Promise<Buffer> {
-      const refusal = await observer.refusal(path)
-      if (refusal !== undefined) throw new Error(refusal)
-      return readFile(path)
-    },
-    writeFile: (path: string, content: string) => write(path, content, observer),
+  const own = (cwd: string, nested: boolean) => {
+    const operations = {
+      access: (path: string) => access(path, constants.R_OK | constants.W_OK),
+      async readFile(path: string): Promise<Buffer> {
+        const refusal = nested ? undefined : await observer.refusal(path)
+        if (refusal !== undefined) throw new Error(refusal)
+        return readFile(path)
+      },
+      writeFile: (path: string, content: string) => write(path, content, observer),
+    }
+    return createEditToolDefinition(cwd, { operations })
   }
-  const own = (cwd: string) => createEditToolDefinition(cwd, { operations })
   pi.registerTool({
-    ...own(ctx.cwd),
+    ...own(ctx.cwd, false),
     execute: (id, input, signal, update, context) =>
-      own(context.cwd).execute(id, input, signal, update, context),
+      own(context.cwd, observer.isNested(id)).execute(id, input, signal, update, context),
   })
 }
 

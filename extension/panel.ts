@@ -171,13 +171,31 @@ class Panel implements Component {
 
   /** At the end of the conversation, where it costs its own tokens and nothing that is cached. */
   async #bringBack(row: Row): Promise<string> {
-    const change = await this.#host.manager().activate(row.id)
+    const manager = this.#host.manager()
+    const returning = this.#host.boundary?.returning
+    if (returning?.has(row.id) === true) return `${row.id} goes to the model with your next message already.`
+    const change = await manager.activate(row.id)
     if (!change.ok) return change.message
+    if (broughtBack(this.#ctx, row.id)) return `${row.id} is active; its text was brought back already.`
     if (change.content === undefined) return `${row.id} is active; its text is in the conversation.`
     const message = { customType: NOTICE, content: `id=${row.id}\n${change.content}`, display: false }
     this.#host.pi.sendMessage(message, { deliverAs: 'nextTurn' })
+    returning?.add(row.id)
     return `${row.id} goes to the model with your next message.`
   }
+}
+
+/** Whether a message of the conversation has an output's text. */
+function broughtBack(ctx: ExtensionCommandContext, id: string): boolean {
+  return ctx.sessionManager
+    .buildSessionProjection()
+    .messages.some(
+      (message) =>
+        message.role === 'custom' &&
+        message.customType === NOTICE &&
+        typeof message.content === 'string' &&
+        message.content.startsWith(`id=${id}\n`),
+    )
 }
 
 /** What a key did, by the name that the list shows; where it was refused, why. */

@@ -42,6 +42,11 @@ export class Recall {
     return this.tools || (this.reads && this.#pi.getActiveTools().includes('read'))
   }
 
+  /** Takes the tools from the model, from the next call on. */
+  takeTools(): void {
+    this.#pi.setActiveTools(this.#pi.getActiveTools().filter((name) => !TOOLS.includes(name)))
+  }
+
   /** Gives the model the tools that the user has not switched off, from the next call on. */
   bringTools(): void {
     if (this.#registered) {
@@ -106,4 +111,13 @@ export async function wholeText(manager: ContextManager, name: string): Promise<
   const text = change.content ?? ''
   if (change.arguments === undefined) return text
   return `${text}\n\narguments of the call: ${JSON.stringify(change.arguments)}`
+}
+
+/** The same for a program of the model, which the model sees nothing of: what is active stays as it is. */
+export async function keptText(manager: ContextManager, name: string): Promise<string> {
+  if (name.includes('@')) return wholeText(manager, name)
+  const found = await manager.get(name)
+  if (found === null) throw new Error(`no object has the id ${name}`)
+  if (typeof found.content !== 'string') throw new Error(`${name} has no text`)
+  return found.content
 }

@@ -4,6 +4,7 @@ import type { Assembled, RollReceipt } from '../index.js'
 import type { Host } from './host.ts'
 import type { PiMessage } from './messages.ts'
 import { storeLine } from './place.ts'
+import { billOf, lastAnswer, physicalModel } from './provider.ts'
 import { isReference, readHeader } from './reference.ts'
 
 /** A part of the window. Tokens are characters / 4. */
@@ -48,8 +49,10 @@ export interface Report {
   objects: number
   /** Share of the last request that the provider read from its cache, 0 to 1; undefined before the first answer. */
   cachedShare: number | undefined
-  /** What the provider's prices make of the session so far, in dollars. */
+  /** What the session has cost so far, in dollars. */
   cost: number
+  /** All of it is what providers say they charge. */
+  isBilled: boolean
   /** What was saved against plain Pi, in dollars; undefined where the model has no prices. */
   saved: number | undefined
   /** The same in fresh input tokens. */
@@ -122,7 +125,8 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
     }
   }
   const { figures } = boundary
-  const price = ctx.model?.cost.input ?? 0
+  const { perCatalogueDollar, cachedShare, cost, isBilled } = billOf(ctx.sessionManager.getBranch())
+  const price = (physicalModel(ctx, lastAnswer(ctx.sessionManager))?.cost.input ?? 0) * perCatalogueDollar
   return {
     shares: [...sums]
       .map(([name, size]) => ({ name, tokens: tokens(size) }))
@@ -134,7 +138,9 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
     contextWindow: ctx.model?.contextWindow ?? 0,
     active: sets.active_set.length,
     objects: stats.objects,
-    ...spent(ctx),
+    cachedShare,
+    cost,
+    isBilled,
     saved: price > 0 ? (figures.saved * price) / 1e6 : undefined,
     savedTokens: figures.saved,
     receipts,
@@ -214,18 +220,4 @@ function sizeOf(message: PiMessage): number {
     const text = typeof one === 'string' ? one : (one as { text?: unknown } | undefined)?.text
     return sum + (typeof text === 'string' ? text.length : 0)
   }, 0)
-}
-
-/** What the provider has reported on this branch. */
-function spent(ctx: ExtensionContext): { cachedShare: number | undefined; cost: number } {
-  let cost = 0
-  let cachedShare: number | undefined
-  for (const entry of ctx.sessionManager.getBranch()) {
-    if (entry.type !== 'message' || entry.message.role !== 'assistant') continue
-    const { usage } = entry.message
-    cost += usage.cost.total
-    const prompt = usage.input + usage.cacheRead + usage.cacheWrite
-    if (prompt > 0) cachedShare = usage.cacheRead / prompt
-  }
-  return { cachedShare, cost }
 }

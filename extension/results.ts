@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, resolve } from 'node:path'
 import type { ToolResultEvent } from '@earendil-works/pi-coding-agent'
 import type { Toolcall } from '../index.js'
+import { flattened } from './flat.ts'
 
 /** A larger output is recorded as Pi shows it: 16 MiB, as for files. */
 export const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
@@ -18,7 +19,7 @@ export async function toolcallOf(event: ToolResultEvent): Promise<Toolcall> {
   return {
     id: event.toolCallId,
     tool: event.toolName,
-    args: event.input,
+    args: flattened(event.input),
     content: (cut && (await wholeOutput(cut))) ?? shown,
     status: event.isError ? 'fail' : 'ok',
   }

@@ -16,12 +16,16 @@ const ID = {
   id: Type.String({ description: 'as first lines, toolcall_ref lines and search_context show it' }),
 }
 
+/** They serve the model's own context, of which a program of it (codemode) sees nothing. Older versions of Pi ask not. */
+const FOR_THE_MODEL = { exposure: 'model-only' } as const
+
 /** Their names. */
 export const TOOLS: readonly string[] = [ACTIVATE, 'deactivate', 'pin', 'unpin', 'search_context']
 
 /** Registers them, which also makes them active. `inSections`: active contents are shown in a section of their own. */
 export function registerTools(pi: ExtensionAPI, engine: Engine, inSections: () => boolean = () => false): void {
   pi.registerTool({
+    ...FOR_THE_MODEL,
     name: ACTIVATE,
     label: 'activate',
     // All guidance is in the descriptions: words in the system prompt would change it when the tools come.
@@ -43,6 +47,7 @@ export function registerTools(pi: ExtensionAPI, engine: Engine, inSections: () =
     },
   })
   pi.registerTool({
+    ...FOR_THE_MODEL,
     name: 'deactivate',
     label: 'deactivate',
     description:
@@ -58,6 +63,7 @@ export function registerTools(pi: ExtensionAPI, engine: Engine, inSections: () =
     },
   })
   pi.registerTool({
+    ...FOR_THE_MODEL,
     name: 'pin',
     label: 'pin',
     description: 'Keep an output or file that you need throughout from collapsing.',
@@ -67,6 +73,7 @@ export function registerTools(pi: ExtensionAPI, engine: Engine, inSections: () =
     },
   })
   pi.registerTool({
+    ...FOR_THE_MODEL,
     name: 'unpin',
     label: 'unpin',
     description: 'Undo pin.',
@@ -76,6 +83,7 @@ export function registerTools(pi: ExtensionAPI, engine: Engine, inSections: () =
     },
   })
   pi.registerTool({
+    ...FOR_THE_MODEL,
     name: 'search_context',
     label: 'search context',
     description:

@@ -3,6 +3,7 @@ import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { RollReceipt } from '../index.js'
 import type { Host } from './host.ts'
 import { longWait } from './place.ts'
+import { lastAnswer, physicalModel } from './provider.ts'
 import type { Report } from './report.ts'
 
 /** Cells of the longest bar. */
@@ -24,7 +25,8 @@ export async function showStatus(host: Host, ctx: ExtensionContext): Promise<voi
       `ctx ${short(figures.contextTokens)}${window > 0 ? `/${short(window)}` : ''}`,
       `${active.length} active`,
     ]
-    const saved = savings(figures.saved, ctx.model?.cost.input ?? 0)
+    const model = physicalModel(ctx, lastAnswer(ctx.sessionManager))
+    const saved = savings(figures.saved, model?.cost.input ?? 0)
     if (saved !== undefined) parts.push(`saved ${saved}`)
     if (off) parts.push('off')
     const wait = longWait(state, Date.now())
@@ -75,7 +77,7 @@ export function shareLines({ shares }: Report): string[] {
 export function costLines(report: Report): string[] {
   const parts: string[] = []
   if (report.cachedShare !== undefined) parts.push(`last call ${percent(report.cachedShare)} cached`)
-  if (report.cost > 0) parts.push(`cost so far ${money(report.cost)}`)
+  if (report.cost > 0) parts.push(`${report.isBilled ? 'billed' : 'cost'} so far ${money(report.cost)}`)
   const lines = parts.length > 0 ? [`Cost: ${parts.join(', ')}`] : []
   const rolls = report.receipts.length
   const saved = report.saved === undefined ? `${short(report.savedTokens)} input tokens` : money(report.saved)

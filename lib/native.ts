@@ -1,9 +1,5 @@
-// The addon, loaded once. Two copies of the package in one process would open the same SQLite file with two
-// copies of SQLite, and closing one drops the other's POSIX locks; so the first copy serves all.
-import * as own from '../index.js'
+import { sharedAddon } from './addon.ts'
+import type { Addon } from './addon.ts'
 
-const KEY = Symbol.for('pi-context-manager.native')
-const shared = globalThis as { [KEY]?: typeof own }
-
-/** The native module that this process uses. */
-export const native: typeof own = (shared[KEY] ??= own)
+/** The native module that this process uses. Importing this file throws a sentence where there is none. */
+export const native: Addon = sharedAddon()

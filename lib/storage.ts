@@ -10,9 +10,9 @@ import { join, resolve, sep } from 'node:path'
 import { describeCall } from './storage/describe.ts'
 import { expect, reasonOf, StorageError } from './storage/error.ts'
 import { atExit } from './storage/exit.ts'
-import { FileSystemDirectory, type OutputFiles } from './storage/file-system.ts'
+import { FileSystemDirectory, ownDirectory, type OutputFiles } from './storage/file-system.ts'
 import { Gate } from './storage/gate.ts'
-import { OutputCache, OutputDirectory, outputQueryHash, RelevanceIndex, RelevanceRanking } from './storage/native.ts'
+import { OutputCache, outputQueryHash, RelevanceIndex, RelevanceRanking } from './storage/native.ts'
 import { askRanker } from './storage/ranker.ts'
 import { checkMetadata, isRecord, storedContext } from './storage/stored.ts'
 import type { ContextPointer, StorageOptions, StoredContext } from './storage/types.ts'
@@ -77,10 +77,10 @@ export class ContextManager {
     this.#directory = absolute(options.contextDir)
     this.#prefix = this.#directory.endsWith(sep) ? this.#directory : this.#directory + sep
     const durable = options.durability !== 'process'
-    const native = options.fileSystem === undefined ? new OutputDirectory(this.#directory, durable) : undefined
-    this.#files = native ?? new FileSystemDirectory(options.fileSystem!, this.#directory, durable)
+    const own = options.fileSystem === undefined ? ownDirectory(this.#directory, durable) : undefined
+    this.#files = own ?? new FileSystemDirectory(options.fileSystem!, this.#directory, durable)
     if (options.cacheBytes) this.#cache = new OutputCache(options.cacheBytes, options.persistThreshold ?? DEFAULT_THRESHOLD)
-    if (options.autoCleanup && native !== undefined) this.#forgetExit = atExit(() => native.removeNow(this.#own))
+    if (options.autoCleanup && own !== undefined) this.#forgetExit = atExit(() => own.removeNow(this.#own))
   }
 
   /**

@@ -16,6 +16,8 @@ export interface Runtime {
   readonly node: string
   /** The script that Node runs: Pi's command line. */
   readonly cli: string
+  /** What starts Pi: Node and the script, or with PI_COMPILED=1 the binary that Bun made of it. */
+  readonly command: readonly string[]
   /** The ripgrep binary. */
   readonly rg: string
   /** Pi's version. */
@@ -24,6 +26,9 @@ export interface Runtime {
 
 /** A Node that Pi runs on. Throws NODE_NOT_FOUND with each binary that was tried. */
 export function findNode(): string
+
+/** The newest Pi that is supported; PI_VERSION=newest runs it. */
+export const NEWEST_PI: string
 
 /** Pi's command line, package folder and version. Throws PI_NOT_FOUND. */
 export function findPi(): { cli: string; root: string; version: string }

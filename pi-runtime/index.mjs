@@ -2,13 +2,18 @@
  * Where the parts of a Pi run are: a new enough Node, Pi's command line, and ripgrep.
  *
  * Plain JavaScript on purpose: it must load under the oldest Node that npm may hand us (20), before a newer one
- * has been found. Nothing is downloaded here; npm has installed what the platform needs.
+ * has been found. Nothing is downloaded but what two variables of the environment ask for: PI_VERSION, another Pi than
+ * the one that npm has installed, and PI_COMPILED=1, Pi as one binary that Bun makes.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { compiledPi } from './compiled.mjs'
+import { NEWEST_PI, newestPi } from './packages.mjs'
+
+export { NEWEST_PI }
 
 /** The oldest Node that Pi runs on, from `engines.node` of Pi's package.json. */
 export const MINIMUM_NODE = '22.19.0'
@@ -66,7 +71,11 @@ export function findNode() {
  */
 export function findPi() {
   const name = '@earendil-works/pi-coding-agent'
-  const root = packageRoot(name)
+  const wanted = process.env.PI_VERSION || undefined
+  if (wanted !== undefined && ![NEWEST_PI, 'newest', 'installed'].includes(wanted)) {
+    throw new RuntimeError('PI_NOT_FOUND', `PI_VERSION is "installed", "newest" or ${NEWEST_PI}, not "${wanted}"`)
+  }
+  const root = wanted === undefined || wanted === 'installed' ? packageRoot(name) : newestPi()
   if (root === undefined) {
     throw new RuntimeError('PI_NOT_FOUND', `${name} is not installed beside this package. Run "npm ci" first.`)
   }
@@ -101,12 +110,15 @@ export function findRipgrep() {
 
 /**
  * All three parts at once.
- * @returns {{node: string, cli: string, rg: string, version: string}} absolute paths, and Pi's version
+ * @returns {{node: string, cli: string, command: string[], rg: string, version: string}} absolute paths, the command
+ *   that starts Pi, and Pi's version
  * @throws {RuntimeError} see the single functions
  */
 export function findRuntime() {
-  const { cli, version } = findPi()
-  return { node: findNode(), cli, rg: findRipgrep(), version }
+  const { cli, root, version } = findPi()
+  const node = findNode()
+  const command = process.env.PI_COMPILED === '1' ? [compiledPi(root, version, root === packageRoot('@earendil-works/pi-coding-agent'))] : [node, cli]
+  return { node, cli, command, rg: findRipgrep(), version }
 }
 
 /**

@@ -184,7 +184,7 @@ describe('the store and the addon', () => {
     await expectPlain(
       setting,
       { extension: join(copy, 'extension', 'index.ts') },
-      /^The context manager could not start: .*native binding/,
+      /^The context manager could not start: the native addon of pi-context-manager for \S+ is missing .*npm install --include=optional/,
     )
   })
 

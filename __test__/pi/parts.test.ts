@@ -4,13 +4,15 @@ import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { SessionEntry } from '@earendil-works/pi-coding-agent'
-import { bounded, isPassing, sentence } from '../../extension/guard.ts'
+import { flattened } from '../../extension/flat.ts'
+import { bounded, Failures, isPassing, sentence } from '../../extension/guard.ts'
 import { entriesAfter, messageOf, messagesOf, replacementOf } from '../../extension/messages.ts'
 import type { Branch } from '../../extension/messages.ts'
 import { longWait, placeOf, storeLine } from '../../extension/place.ts'
 import type { XtdbPlace } from '../../extension/place.ts'
 import { POINT, points } from '../../extension/point.ts'
 import { cutInside } from '../../extension/panel.ts'
+import { billOf, lastAnswer, physicalModel } from '../../extension/provider.ts'
 import { appendsTools, objectIn, Recall } from '../../extension/recall.ts'
 import { isReference, readHeader } from '../../extension/reference.ts'
 import { MAX_OUTPUT_BYTES, toolcallOf, withHeader } from '../../extension/results.ts'
@@ -383,6 +385,54 @@ describe('entries and messages', () => {
   })
 })
 
+describe('the provider', () => {
+  const entry = (id: string, parentId: string | null, more: object): SessionEntry =>
+    ({ id, parentId, timestamp: '2026-01-01T00:05:00.000Z', ...more }) as SessionEntry
+  const usage = (cost: object, cacheRead = 0) => ({ input: 10, output: 1, cacheRead, cacheWrite: 0, cost })
+  const estimate = { input: 1, output: 2, cacheRead: 3, cacheWrite: 0, total: 6 }
+  const charged = { ...estimate, total: 3, totalFromProvider: true }
+  const answer = (id: string, parentId: string | null, cost: object, more: object = {}) =>
+    entry(id, parentId, {
+      type: 'message',
+      message: { role: 'assistant', provider: 'p', model: 'm', timestamp: 1000, stopReason: 'stop', usage: usage(cost, 30), ...more },
+    })
+  const warm = entry('w', 'a', { type: 'usage', kind: 'cache_warm', usage: usage(estimate) })
+  const branch = (entries: SessionEntry[]): Branch => ({
+    getLeafId: () => entries.at(-1)?.id ?? null,
+    getEntry: (id) => entries.find((one) => one.id === id),
+  })
+
+  test('what was billed wins over what a catalogue says, and all requests count', () => {
+    expect(billOf([])).toEqual({ cost: 0, isBilled: false, perCatalogueDollar: 1, cachedShare: undefined })
+    expect(billOf([answer('a', null, estimate), warm])).toEqual({
+      cost: 12,
+      isBilled: false,
+      perCatalogueDollar: 1,
+      cachedShare: 0.75,
+    })
+    expect(billOf([answer('a', null, charged)])).toMatchObject({ cost: 3, isBilled: true, perCatalogueDollar: 0.5 })
+    expect(billOf([answer('a', null, charged), warm])).toMatchObject({ cost: 9, isBilled: false, perCatalogueDollar: 0.5 })
+  })
+
+  test('the last answer, and how long its cache was kept warm', () => {
+    const failed = answer('e', 'w', estimate, { stopReason: 'error' })
+    expect(lastAnswer(branch([]))).toBeUndefined()
+    const first = answer('a', null, estimate)
+    expect(lastAnswer(branch([first]))).toEqual({ provider: 'p', model: 'm', atMs: 1000, warmedMs: undefined })
+    expect(lastAnswer(branch([first, warm, failed]))?.warmedMs).toBe(Date.parse(warm.timestamp))
+    expect(lastAnswer(branch([first, warm, answer('b', 'w', estimate)]))?.warmedMs).toBeUndefined()
+  })
+
+  test('a model that routes its requests has the prices of the one that answered', () => {
+    const routed = { provider: 'p', id: 'm', api: 'x' }
+    const ctx = (api: string) => ({ model: { provider: 'r', id: 'auto', api }, modelRegistry: { find: () => routed } }) as any
+    const last = lastAnswer(branch([answer('a', null, estimate)]))
+    expect(physicalModel(ctx('pi-virtual'), last)).toBe(routed)
+    expect(physicalModel(ctx('pi-virtual'), undefined)).toMatchObject({ id: 'auto' })
+    expect(physicalModel(ctx('openai-completions'), last)).toMatchObject({ id: 'auto' })
+  })
+})
+
 describe('failures', () => {
   test('what takes too long is given up with a sentence', async () => {
     await expect(bounded(new Promise(() => {}), 1, 'waiting')).rejects.toThrow(
@@ -390,6 +440,28 @@ describe('failures', () => {
     )
     expect(await bounded(Promise.resolve(1), 1000, 'waiting')).toBe(1)
     await expect(bounded(Promise.reject(new Error('own')), 1000, 'waiting')).rejects.toThrow('own')
+  })
+
+  test('three in a row of one kind are too many', () => {
+    const failures = new Failures()
+    expect([failures.failure('a'), failures.failure('b'), failures.failure('a')]).toEqual([false, false, false])
+    failures.success('a')
+    expect([failures.failure('a'), failures.failure('a'), failures.failure('a')]).toEqual([false, false, true])
+  })
+
+  test('what is nested too deep for the engine becomes text at its depth, and loses nothing', () => {
+    const nested = (levels: number): unknown => (levels === 0 ? { last: 1 } : [nested(levels - 1)])
+    expect(flattened(nested(20))).toEqual(nested(20))
+    let value = flattened({ a: nested(200), b: 1 }) as any
+    expect(value.b).toBe(1)
+    value = value.a
+    let levels = 1
+    while (typeof value === 'object') {
+      value = value[0]
+      levels += 1
+    }
+    expect(levels).toBe(60)
+    expect(JSON.parse(value)).toEqual(nested(200 - 59))
   })
 
   test.each([
@@ -449,6 +521,7 @@ describe('texts for the person', () => {
       objects: 20,
       cachedShare: 0.943,
       cost: 1.234,
+      isBilled: false,
       saved: 0.84,
       savedTokens: 280_000,
       receipts: [receipt],

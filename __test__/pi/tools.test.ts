@@ -25,7 +25,12 @@ const ORDER = ['search_context', 'activate', 'pin', 'unpin', 'deactivate']
 
 /** What stands before the conversation: the declared tools and the system prompt. */
 function head(request: ModelRequest): string {
-  return request.prompt.slice(0, request.ends[1])
+  return request.prompt.slice(0, request.ends[headOf(request)])
+}
+
+/** How many messages it takes: a provider may have the tools and the system prompt in one each. */
+function headOf(request: ModelRequest): number {
+  return request.messages.findIndex((message) => message.role !== 'system')
 }
 
 /** Those of the five that a request has. */
@@ -107,7 +112,7 @@ test.each<[string, Api, Record<string, boolean>]>([
   const [before, came] = [server.requests[first - 1]!, server.requests[first]!]
   expect(head(came) === head(before)).toBe(appends)
   expect(came.messages[0]!.json).toBe(before.messages[0]!.json)
-  const adding = came.messages.filter((message) => message.role === 'system').slice(1)
+  const adding = came.messages.slice(headOf(came)).filter((message) => message.role === 'system')
   expect(adding.length > 0).toBe(appends)
   for (const message of adding) {
     expect(came.messages.indexOf(message)).toBeGreaterThanOrEqual(before.messages.length)

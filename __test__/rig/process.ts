@@ -21,6 +21,8 @@ export interface StartOptions {
   env: Record<string, string>
   /** Whether the process gets a pipe as its input; else its input is empty. */
   input: boolean
+  /** A terminal of this size between the pipes and the process. */
+  terminal?: { columns: number; rows: number }
 }
 
 /** A running Pi. */
@@ -39,7 +41,8 @@ export class PiProcess {
   constructor(options: StartOptions) {
     const runtime = findRuntime()
     this.#args = options.args
-    this.child = spawn(runtime.node, [runtime.cli, ...options.args], {
+    const [file, args] = inTerminal([...runtime.command, ...options.args], options.terminal)
+    this.child = spawn(file, args, {
       cwd: options.cwd,
       env: options.env,
       stdio: [options.input ? 'pipe' : 'ignore', 'pipe', 'pipe'],
@@ -96,6 +99,16 @@ export class PiProcess {
   describe(what: string): string {
     return `pi ${this.#args.join(' ').slice(0, 300)} ${what}\n--- stderr\n${tail(this.stderr)}\n--- stdout\n${tail(this.stdout)}`
   }
+}
+
+/** A command, run in a terminal that `script` makes where one is asked for. */
+function inTerminal(command: string[], size: StartOptions['terminal']): [file: string, args: string[]] {
+  if (size === undefined) return [command[0] as string, command.slice(1)]
+  const quoted = command.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ')
+  const line = `stty rows ${size.rows} cols ${size.columns}; exec ${quoted}`
+  return process.platform === 'linux'
+    ? ['script', ['--quiet', '--flush', '--return', '--command', line, '/dev/null']]
+    : ['script', ['-q', '/dev/null', 'sh', '-c', line]]
 }
 
 /** The last 4000 characters, where something went wrong. */

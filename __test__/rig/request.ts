@@ -104,7 +104,8 @@ function toolsAfter(first: string[], sent: any[]): string[] {
     const added = entry.role === 'system' || ADDING.has(entry.type) ? (entry.tools ?? []) : []
     for (const tool of added) tools.add(nameOf(tool))
     for (const block of Array.isArray(entry.content) ? entry.content : []) {
-      if (block.type === 'tool_addition') tools.add(block.tool.name)
+      // Newer versions of Pi declare a tool where it is added, older ones beforehand.
+      if (block.type === 'tool_addition') tools.add(nameOf(block.tool.definition ?? block.tool))
       if (block.type === 'tool_removal') tools.delete(block.tool.name)
     }
   }

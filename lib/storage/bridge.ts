@@ -1,6 +1,7 @@
 import { basename, dirname, join, resolve } from 'node:path'
 import { expect, reasonOf, StorageError } from './error.ts'
-import { OutputDirectory, outputNames } from './native.ts'
+import { ownDirectory } from './file-system.ts'
+import { outputNames } from './native.ts'
 import { storedContext } from './stored.ts'
 import type { IFileSystem } from './types.ts'
 
@@ -50,7 +51,7 @@ const UNLINK = 'unlink'
 export async function indexContextDir(manager: ToolcallStore, dir: string): Promise<IndexedDirectory> {
   expect(typeof dir === 'string' && dir !== '', 'dir must be a path')
   const directory = resolve(dir)
-  const files = new OutputDirectory(directory, true)
+  const files = ownDirectory(directory, true)
   const names = await files.names()
   const known = new Set((await manager.sessionSets()).session_index)
   const outcome: IndexedDirectory = { indexed: [], skipped: [] }

@@ -1,6 +1,8 @@
+import { unlinkSync } from 'node:fs'
+import * as nodeFileSystem from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, reasonOf, StorageError } from './error.ts'
-import { outputFileName, outputNames, outputTemporaryName } from './native.ts'
+import { OutputDirectory, outputFileName, outputNames, outputTemporaryName } from './native.ts'
 import { storedContext } from './stored.ts'
 import type { IFileSystem } from './types.ts'
 
@@ -24,6 +26,31 @@ export interface OutputFiles {
   clear(): Promise<number>
   /** Removes some files; those that do not exist are passed over. */
   remove(names: string[]): Promise<number>
+}
+
+/** The files of a directory of the machine's own file system, which can be removed at the process's end, too. */
+export interface OwnFiles extends OutputFiles {
+  /** Removes some files before it returns, and gives the number of those that existed. */
+  removeNow(names: string[]): number
+}
+
+/** A directory of the machine's own file system, by the native class where there is one. */
+export function ownDirectory(path: string, durable: boolean): OwnFiles {
+  if (OutputDirectory !== undefined) return new OutputDirectory(path, durable)
+  const files = new FileSystemDirectory(nodeFileSystem as IFileSystem, path, durable)
+  return Object.assign(files, {
+    removeNow: (names: string[]): number => names.filter((name) => unlinkNow(join(path, name))).length,
+  })
+}
+
+function unlinkNow(path: string): boolean {
+  try {
+    unlinkSync(path)
+    return true
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return false
+    throw failure('remove', path, error)
+  }
 }
 
 /** As many attempts as the native class makes. */

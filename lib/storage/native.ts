@@ -1,17 +1,25 @@
-/** The native classes and functions behind this entry, named in one place. */
+/** The classes and functions behind this entry: the native ones, and without the native part those of `plain.ts`. */
 import type * as addon from '../../index.js'
-import { native } from '../native.ts'
+import { sharedAddon } from '../addon.ts'
+import type { Addon } from '../addon.ts'
+import * as plain from './plain.ts'
 
-export const {
-  OutputCache,
-  OutputDirectory,
-  outputFileName,
-  outputNames,
-  outputQueryHash,
-  outputTemporaryName,
-  RelevanceIndex,
-  RelevanceRanking,
-} = native
+const native = found()
+
+export const { OutputCache, outputFileName, outputNames, outputQueryHash, outputTemporaryName, RelevanceIndex, RelevanceRanking } =
+  native ?? plain
+
+/** The native file access; undefined without the native part. */
+export const OutputDirectory: Addon['OutputDirectory'] | undefined = native?.OutputDirectory
 
 /** An instance of the class. */
-export type OutputCache = addon.OutputCache
+export type OutputCache = Pick<addon.OutputCache, 'put' | 'get' | 'remove' | 'clear' | 'bytes'>
+
+function found(): Addon | undefined {
+  try {
+    return sharedAddon()
+  } catch {
+    // The main entry, which can't do without it, says what is missing.
+    return undefined
+  }
+}

@@ -1,0 +1,123 @@
+/** The addon is found wherever it is installed; an installation without a usable one fails with one sentence. */
+import { execFile } from 'node:child_process'
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterEach, describe, expect, test } from 'vitest'
+import { loadAddon } from '../lib/addon.ts'
+import { cleanUp, temporaryFolder } from './rig/pi.ts'
+
+const execute = promisify(execFile)
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const FILE = readdirSync(ROOT).find((name) => name.endsWith('.node'))!
+const PLATFORM = FILE.slice('pi-context-manager.'.length, -'.node'.length)
+const KEY = `${process.platform}-${process.arch}`
+
+afterEach(cleanUp)
+
+/** A package folder below `node_modules`, and the folder of the platform package beside it. */
+function installation(version = '1.0.0'): { root: string; platform: string } {
+  const folder = temporaryFolder('addon-')
+  const root = join(folder, 'node_modules', 'pi-context-manager')
+  const platform = join(folder, 'node_modules', `pi-context-manager-${PLATFORM}`)
+  for (const path of [root, platform]) mkdirSync(path, { recursive: true })
+  writeFileSync(join(root, 'package.json'), '{ "version": "1.0.0" }')
+  writeFileSync(join(platform, 'package.json'), JSON.stringify({ version }))
+  return { root, platform }
+}
+
+/** The sentence that an installation gives instead of the addon. */
+function sentenceOf(root: string, machine?: { platform: string; arch: string }): string {
+  try {
+    loadAddon(root, machine)
+  } catch (error) {
+    expect((error as { code: string }).code).toBe('IO')
+    expect((error as Error).message).not.toContain('\n')
+    return (error as Error).message
+  }
+  throw new Error('it was loaded')
+}
+
+describe('found', () => {
+  test('in a checkout, and in the platform package beside', () => {
+    const own = loadAddon(ROOT)
+    expect(typeof own.ContextManager.open).toBe('function')
+    const { root, platform } = installation()
+    copyFileSync(join(ROOT, FILE), join(platform, FILE))
+    expect(Object.keys(loadAddon(root))).toEqual(Object.keys(own))
+  })
+
+  test('above, where packages are hoisted, and through a symbolic link', () => {
+    const { root, platform } = installation()
+    copyFileSync(join(ROOT, FILE), join(platform, FILE))
+    const inner = join(root, 'node_modules', 'pi-context-manager')
+    mkdirSync(inner, { recursive: true })
+    expect(typeof loadAddon(inner).ContextManager).toBe('function')
+    const link = join(temporaryFolder('link-'), 'linked')
+    symlinkSync(root, link)
+    expect(typeof loadAddon(link).ContextManager).toBe('function')
+  })
+})
+
+describe('one sentence', () => {
+  test.each([
+    ['freebsd', 'x64'],
+    ['win32', 'x64'],
+    ['linux', 'riscv64'],
+  ])('for %s-%s, which has no build', (platform, arch) => {
+    expect(sentenceOf(ROOT, { platform, arch })).toMatch(
+      new RegExp(`^pi-context-manager has no prebuilt addon for ${platform}-${arch}; it supports Linux .*macOS`),
+    )
+  })
+
+  test('where optional dependencies were left out', () => {
+    const folder = temporaryFolder('addon-')
+    expect(sentenceOf(folder)).toMatch(
+      new RegExp(`^the native addon of pi-context-manager for ${KEY} is missing because .*npm install --include=optional`),
+    )
+  })
+
+  test('where the platform package is another version', () => {
+    const { root, platform } = installation('0.9.0')
+    copyFileSync(join(ROOT, FILE), join(platform, FILE))
+    expect(sentenceOf(root)).toMatch(/is version 0\.9\.0, but pi-context-manager is 1\.0\.0; reinstall/)
+  })
+
+  test.runIf(process.platform === 'linux').each<[string, (bytes: Buffer) => Buffer, RegExp]>([
+    ['a text', () => Buffer.from('this is no binary'), /built for another machine than linux-.*delete node_modules/],
+    ['half a file', (bytes) => bytes.subarray(0, 100), /built for another machine than linux-/],
+    [
+      'a binary for another architecture',
+      (bytes) => {
+        bytes.writeUInt16LE(bytes.readUInt16LE(18) === 183 ? 62 : 183, 18)
+        return bytes
+      },
+      /built for another machine than linux-/,
+    ],
+    [
+      'a binary for a newer glibc',
+      (bytes) => {
+        const text = bytes.toString('latin1')
+        const name = /GLIBC_2\.\d\d(?=\0)/g
+        const newest = text.match(name)!.sort().at(-1)!
+        return Buffer.from(text.replaceAll(newest, 'GLIBC_9.99'), 'latin1')
+      },
+      /needs glibc 9\.99 or newer, but this system \(linux-\w+\) has glibc 2\.\d+; use a newer system/,
+    ],
+  ])('for %s', (_name, change, sentence) => {
+    const { root, platform } = installation()
+    writeFileSync(join(platform, FILE), change(readFileSync(join(ROOT, FILE))))
+    expect(sentenceOf(root)).toMatch(sentence)
+  })
+
+  test('from the command line, without a stack', async () => {
+    const folder = temporaryFolder('addon-')
+    for (const name of ['dist', 'package.json']) cpSync(join(ROOT, name), join(folder, name), { recursive: true })
+    const failed = await execute(process.execPath, [join(folder, 'dist', 'cli', 'start.js'), 'doctor']).catch(
+      (error: { code: number; stdout: string; stderr: string }) => error,
+    )
+    expect(failed).toMatchObject({ code: 1, stdout: '' })
+    expect(failed.stderr).toMatch(/^pi-context-manager: the native addon of pi-context-manager for .* is missing [^\n]*\n$/)
+  })
+})

@@ -1,0 +1,153 @@
+/** The record has every message once and in its turn, whatever failed on the way, and says so where it can't go on. */
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, expect, test } from 'vitest'
+import { checkAllToolPairs } from '../rig/checks.ts'
+import { cleanUp, startRpc } from '../rig/pi.ts'
+import { calls } from '../rig/reply.ts'
+import type { Answer } from '../rig/reply.ts'
+import { command, lines, notices, openStore, put, setUp } from './support.ts'
+
+afterEach(cleanUp)
+
+const TRIGGER = fileURLToPath(new URL('trigger.ts', import.meta.url))
+const FAULTY = fileURLToPath(new URL('faulty.ts', import.meta.url))
+
+/** Lists in lists, so many. */
+function nested(levels: number): unknown {
+  let value: unknown = 'the innermost'
+  for (let level = 0; level < levels; level += 1) value = [value]
+  return value
+}
+
+/** A session's turns as the store has them: the user's words, the assistant's texts and the calls. */
+async function turnsOf(store: string, session: string): Promise<unknown[]> {
+  const manager = await openStore(store, session)
+  const chat = (await manager.get(`chat:${session}`)) as any
+  await manager.close()
+  return chat.turns.map((turn: any) => ({
+    user: turn.user.map((block: any) => block.text).join(''),
+    answers: turn.assistant.flatMap(({ content }: any) =>
+      content.map((block: any) => (block.type === 'text' ? block.text : block.type === 'toolCall' ? block.id : '')),
+    ),
+    calls: turn.toolcall_ids,
+  }))
+}
+
+const WHOLE = [
+  { user: 'one', answers: ['call_0', 'answer 1'], calls: ['call_0'] },
+  { user: 'two', answers: ['call_2', 'answer 3'], calls: ['call_2'] },
+  { user: 'three', answers: ['call_4', 'answer 5'], calls: ['call_4'] },
+]
+
+/** A model that runs a command and then answers, and lets `at` happen with the request of that number. */
+function worker(at: number, happens: () => void, until: number, ends: () => void): (request: unknown, n: number) => Answer {
+  return (_request, n) => {
+    if (n === at) happens()
+    if (n === until) ends()
+    return n % 2 === 0 ? calls(['bash', { command: `cat ${n}.txt` }, `call_${n}`]) : `answer ${n}`
+  }
+}
+
+test.each([
+  // While the answer with the call is on its way the store fails, and is back when its result is.
+  ['the end of a turn with a call', 'advance', 2, 3, 'IO'],
+  ['the end of a turn with a call, halfway', 'advance:half', 2, 3, 'IO'],
+  ['the end of a turn with a call, halfway and refused', 'advance:half', 2, 3, 'INVALID_ARGUMENT'],
+  ['the end of the answer', 'advance', 3, 4, 'IO'],
+  ['the next prompt', 'advance', 1, 2, 'IO'],
+  ['the next prompt, halfway', 'advance:half', 1, 2, 'IO'],
+  ['the end of a turn, and the store is told to be away', 'advance', 2, 3, 'STORE_UNAVAILABLE'],
+  ['the end of a turn, halfway, and the store is told to be away', 'advance:half', 2, 3, 'STORE_UNAVAILABLE'],
+])('a write that fails once loses nothing: %s', async (_name, fault, at, until, code) => {
+  let toggle = ''
+  const { server, home, store, load } = await setUp(
+    worker(at, () => writeFileSync(toggle, ''), until, () => rmSync(toggle)),
+  )
+  toggle = join(home.root, 'toggle')
+  for (let n = 0; n < 6; n += 2) put(home, `${n}.txt`, lines(String(n), 40))
+  const env = { ...load.env, FAULT: fault, FAULT_CODE: code, FAULT_WHILE: toggle }
+  const rpc = await startRpc({ ...load, extension: FAULTY, env })
+  const session = (await rpc.state())['sessionId']
+  await rpc.prompt('one')
+  await rpc.prompt('two')
+  if (code === 'STORE_UNAVAILABLE') {
+    expect(notices(rpc.events)).toEqual([expect.stringMatching(/stopped: advance fails on purpose/)])
+    expect(await command(rpc, '/context on')).toEqual([expect.stringContaining('is on')])
+  }
+  await rpc.prompt('three')
+  expect(await rpc.close()).toEqual({ code: 0, signal: null })
+  server.check()
+  checkAllToolPairs(server.requests)
+  expect(await turnsOf(store, session)).toEqual(WHOLE)
+})
+
+test.each(['IO', 'INVALID_ARGUMENT'])('a failure that repeats (%s) ends the recording aloud, once', async (code) => {
+  const { server, home, store, load } = await setUp((_request, n) => `answer ${n}`)
+  const toggle = join(home.root, 'toggle')
+  writeFileSync(toggle, '')
+  const env = { ...load.env, FAULT: 'advance', FAULT_CODE: code, FAULT_WHILE: toggle }
+  const rpc = await startRpc({ ...load, extension: FAULTY, env })
+  const session = (await rpc.state())['sessionId']
+  for (const prompt of ['one', 'two', 'three', 'four', 'five']) await rpc.prompt(prompt)
+  expect(notices(rpc.events)).toEqual([
+    expect.stringMatching(/^Context manager: advance fails on purpose/),
+    expect.stringMatching(/^The context manager stopped: advance fails on purpose.*\/context on tries again\.$/),
+  ])
+  rmSync(toggle)
+  expect(await command(rpc, '/context on')).toEqual([expect.stringContaining('is on')])
+  await rpc.prompt('six')
+  await rpc.close()
+  server.check()
+  const prompts = ['one', 'two', 'three', 'four', 'five', 'six']
+  expect(await turnsOf(store, session)).toEqual(
+    prompts.map((user, n) => ({ user, answers: [`answer ${n}`], calls: [] })),
+  )
+})
+
+test('a message that the engine refuses is recorded as far as that goes, and stops none after it', async () => {
+  const { server, home, store, load } = await setUp((_request, n) =>
+    n === 0 ? calls(['bash', { command: 'cat a.txt', deep: nested(150) }, 'call_deep']) : `answer ${n}`,
+  )
+  put(home, 'a.txt', lines('a', 40))
+  const rpc = await startRpc(load)
+  const session = (await rpc.state())['sessionId']
+  for (const prompt of ['one', 'two', 'three']) await rpc.prompt(prompt)
+  expect(notices(rpc.events)).toEqual([])
+  await rpc.close()
+  server.check()
+  expect(await turnsOf(store, session)).toEqual([
+    { user: 'one', answers: ['call_deep', 'answer 1'], calls: ['call_deep'] },
+    { user: 'two', answers: ['answer 2'], calls: [] },
+    { user: 'three', answers: ['answer 3'], calls: [] },
+  ])
+  const manager = await openStore(store, session)
+  const call = await manager.get('call_deep')
+  expect(JSON.stringify(call!['args'])).toContain('the innermost')
+})
+
+test('a run that begins without a prompt belongs to the turn before it, and its outputs collapse like others', async () => {
+  const { server, home, store, load } = await setUp((_request, n) =>
+    n === 1 ? calls(['bash', { command: 'cat a.txt' }, 'call_a']) : `answer ${n}`,
+  )
+  put(home, 'a.txt', lines('a', 60))
+  const rpc = await startRpc({ ...load, extension: [load.extension, TRIGGER] })
+  const session = (await rpc.state())['sessionId']
+  await rpc.prompt('one')
+  const from = rpc.mark
+  await rpc.command({ type: 'prompt', message: '/trigger by itself' })
+  await rpc.waitFor('agent_settled', from)
+  for (const prompt of ['two', 'three', 'four']) await rpc.prompt(prompt)
+  expect(await command(rpc, '/context roll')).toEqual([expect.stringMatching(/^Rolled: 1 item/)])
+  expect(notices(rpc.events.slice(0, from))).toEqual([])
+  expect(await rpc.close()).toEqual({ code: 0, signal: null })
+  server.check()
+  checkAllToolPairs(server.requests)
+  expect(await turnsOf(store, session)).toEqual([
+    { user: 'one', answers: ['answer 0', 'call_a', 'answer 2'], calls: ['call_a'] },
+    { user: 'two', answers: ['answer 3'], calls: [] },
+    { user: 'three', answers: ['answer 4'], calls: [] },
+    { user: 'four', answers: ['answer 5'], calls: [] },
+  ])
+})

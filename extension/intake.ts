@@ -1,0 +1,253 @@
+/**
+ * Pi's branch on its way into the engine: each message is handed over once, and only what the engine has accepted counts
+ * as handed over. Between two calls only the last such entry is remembered, so a turn's cost follows the turn.
+ */
+import type { ExtensionContext, SessionEntry } from '@earendil-works/pi-coding-agent'
+import type { ContextManager, IncomingMessage, ModelCall, Plan } from '../index.js'
+import type { Moment } from './circumstances.ts'
+import { flattened } from './flat.ts'
+import { entriesAfter, messageOf, messagesOf, sameReplacement } from './messages.ts'
+import type { PiMessage, Replacement } from './messages.ts'
+import { points } from './point.ts'
+import type { Point } from './point.ts'
+
+/** So many points of a branch are looked for in the store. */
+const LOST_POINTS = 20
+
+/** What the intake asks and tells. */
+export interface Listener {
+  /** The circumstances of the model call that comes next. */
+  call(ctx: ExtensionContext, moment: Moment): ModelCall
+  /** The engine has made a plan. */
+  planned(plan: Plan): void
+  /** The engine is back in the state of a point. */
+  cameBack(point: Point): void
+  /** A message could not be recorded, in any form. */
+  leftOut(sentence: string): void
+}
+
+/** Hands the messages of one session's branch over. Its methods must not run at the same time. */
+export class Intake {
+  readonly #manager: ContextManager
+  readonly #listener: Listener
+  /** The last entry that the engine has accepted. */
+  #last: string | null = null
+  /** The engine may not know what the branch shows: the next hand-over reads all of it. */
+  #doubt = true
+  /** The state before a hand-over that failed halfway. What it did record is taken back before the next one. */
+  #before: number | undefined
+  /** Edits that were given to Pi and must be found on the branch at the next look. */
+  readonly #asked = new Map<string, Replacement>()
+  /** The sync of what was recorded last, which goes on while Pi does. */
+  #settled: Promise<void> = Promise.resolve()
+
+  constructor(manager: ContextManager, listener: Listener) {
+    this.#manager = manager
+    this.#listener = listener
+  }
+
+  /** After a call failed halfway the engine may lack messages: the next hand-over reads the branch again. */
+  doubt(): void {
+    this.#doubt = true
+  }
+
+  /** Edits that go to Pi now, by entry. */
+  expect(edits: ReadonlyMap<string, Replacement>): void {
+    for (const [key, replacement] of edits) this.#asked.set(key, replacement)
+  }
+
+  /**
+   * Hands over what is new. Undefined where nothing is, unless `always`. `rolls` says whether a roll may come of it.
+   * After a rejection everything that was new still is.
+   */
+  async take(
+    ctx: ExtensionContext,
+    rolls: (atUserTurn: boolean) => boolean,
+    always = false,
+  ): Promise<Plan | undefined> {
+    const entries = this.#doubt ? undefined : entriesAfter(ctx.sessionManager, this.#last)
+    const messages = entries && this.#incoming(entries)
+    if (messages === undefined) {
+      if (this.#last !== null && entriesAfter(ctx.sessionManager, this.#last) === undefined) await this.restore(ctx)
+      else await this.reread(ctx)
+    }
+    const leaf = ctx.sessionManager.getLeafId()
+    const atUserTurn = (messages ?? []).some(({ message }) => (message as PiMessage).role === 'user')
+    const may = rolls(atUserTurn)
+    if (messages?.length === 0 && !may && !always) {
+      this.#last = leaf
+      return undefined
+    }
+    const call = this.#listener.call(ctx, { atUserTurn, rolls: may })
+    const advance = (some: IncomingMessage[]) => this.#manager.advance(some, call)
+    let plan = await this.#recorded(async () => {
+      await this.#settled
+      return advance(messages ?? [])
+    }, messages?.length)
+    if (plan === undefined) {
+      // One of the messages was refused. They go over one by one, which that one does not stop.
+      await this.reread(ctx)
+      plan = await this.#recorded(() => advance([]))
+    }
+    this.#last = leaf
+    // The disk works while Pi and the model do; a failure is told when the next messages are handed over.
+    this.#settled = this.#manager.settle()
+    this.#settled.catch(() => {})
+    this.#listener.planned(plan)
+    return plan
+  }
+
+  /** Takes over the branch that Pi is on: the state as of its last point, what is visible, and what is new on it. */
+  async restore(ctx: ExtensionContext): Promise<void> {
+    const branch = ctx.sessionManager.getBranch()
+    const known = branch.slice(0, await this.#lastPoint(branch))
+    this.#before = undefined
+    await this.#resync(ctx, new Set(known.map((entry) => entry.id)))
+  }
+
+  /** Reads again what is visible; the sets stay. */
+  async reread(ctx: ExtensionContext): Promise<void> {
+    await this.#takeBack()
+    const branch = ctx.sessionManager.getBranch()
+    const until = branch.findIndex((entry) => entry.id === this.#last)
+    await this.#resync(ctx, new Set(branch.slice(0, until + 1).map((entry) => entry.id)))
+  }
+
+  /** Takes over the last state of a branch that the store knows. Returns how many of its entries that has recorded. */
+  async #lastPoint(branch: readonly SessionEntry[]): Promise<number> {
+    let tried = 0
+    for (const { index, point } of points(branch)) {
+      if (await this.#comeBack(point)) return index + 1
+      // A loss of power costs the last turns; where more is missing, so is the store, and each question takes time.
+      tried += 1
+      if (tried === LOST_POINTS) break
+    }
+    // Nothing of it is recorded: the session's very beginning.
+    await this.#manager.restore(this.#manager.sessionId, 0)
+    return 0
+  }
+
+  /** Whether the store knew the point. */
+  async #comeBack(point: Point): Promise<boolean> {
+    try {
+      await this.#manager.restore(point.session, point.tx, point.times)
+    } catch (error) {
+      // The session comes from another machine, its store was removed, or the store's last turns were lost.
+      if ((error as { code?: string }).code !== 'UNKNOWN_OBJECT') throw error
+      return false
+    }
+    this.#listener.cameBack(point)
+    return true
+  }
+
+  /** Lets the engine rebuild what is visible. What entries outside of `recorded` say is recorded on the way. */
+  async #resync(ctx: ExtensionContext, recorded: ReadonlySet<string>): Promise<void> {
+    this.#doubt = true
+    this.#asked.clear()
+    const leaf = ctx.sessionManager.getLeafId()
+    const projection = ctx.sessionManager.buildSessionProjection().entries
+    const messages = messagesOf(projection)
+    // A compaction comes first in the projection, wherever it is on the branch; it is no part of the record.
+    const first =
+      projection[0]?.sourceEntry.type === 'compaction' ? messages.findIndex((m) => recorded.has(m.key)) : 0
+    let count = Math.max(0, first)
+    while (count < messages.length && recorded.has((messages[count] as IncomingMessage).key)) count += 1
+    const call = this.#listener.call(ctx, { atUserTurn: false, rolls: false })
+    const plan =
+      (await this.#recorded(() => this.#manager.resync(messages, count, call), messages.length - count)) ??
+      (await this.#oneByOne(messages, count, call))
+    this.#last = leaf
+    this.#doubt = false
+    this.#listener.planned(plan)
+  }
+
+  /**
+   * Runs a hand-over. Where it fails the next one takes back first what it did record. Resolves with undefined where
+   * one of its `count` new messages was refused for what it is; rejects where the store or the engine failed.
+   */
+  async #recorded(work: () => Promise<Plan>): Promise<Plan>
+  async #recorded(work: () => Promise<Plan>, count: number | undefined): Promise<Plan | undefined>
+  async #recorded(work: () => Promise<Plan>, count = 0): Promise<Plan | undefined> {
+    this.#doubt = true
+    this.#before = await this.#manager.point()
+    try {
+      const plan = await work()
+      this.#doubt = false
+      this.#before = undefined
+      return plan
+    } catch (error) {
+      if (count === 0 || !isRefusal(error)) throw error
+      await this.#takeBack()
+      return undefined
+    }
+  }
+
+  /** Takes back what a failed hand-over did record: it may have stored some of its messages, and they come again. */
+  async #takeBack(): Promise<void> {
+    if (this.#before === undefined) return
+    await this.#manager.restore(this.#manager.sessionId, this.#before)
+    this.#before = undefined
+  }
+
+  /** Hands messages over alone: one that is refused as it is goes flat, and if that is refused, too, it is left out. */
+  async #oneByOne(messages: IncomingMessage[], count: number, call: ModelCall): Promise<Plan> {
+    this.#before = await this.#manager.point()
+    let plan = await this.#manager.resync(messages.slice(0, count), count, call)
+    for (const one of messages.slice(count)) {
+      const next = await this.#alone(one, call)
+      if (next !== undefined) {
+        plan = { ...next, edits: [...plan.edits, ...next.edits], notices: [...plan.notices, ...next.notices] }
+      }
+    }
+    this.#before = undefined
+    return plan
+  }
+
+  async #alone({ key, message }: IncomingMessage, call: ModelCall): Promise<Plan | undefined> {
+    let refusal: unknown
+    for (const form of [message, flattened(message)]) {
+      try {
+        return await this.#manager.advance([{ key, message: form }], call)
+      } catch (error) {
+        if (!isRefusal(error)) throw error
+        refusal = error
+      }
+    }
+    this.#listener.leftOut((refusal as Error).message)
+    return undefined
+  }
+
+  /**
+   * The messages of new entries. Undefined where the branch is not what the engine knows: after a compaction, where
+   * somebody else has edited a message that was handed over, or where edits of ours did not arrive.
+   */
+  #incoming(entries: readonly SessionEntry[]): IncomingMessage[] | undefined {
+    const messages = new Map<string, object>()
+    const arrived: string[] = []
+    for (const entry of entries) {
+      if (entry.type === 'compaction') return undefined
+      if (entry.type !== 'context_edit') {
+        const message = messageOf(entry)
+        if (message !== undefined) messages.set(entry.id, message)
+        continue
+      }
+      const { targetId, replacement } = entry
+      if (!arrived.includes(targetId) && sameReplacement(this.#asked.get(targetId), replacement)) {
+        arrived.push(targetId)
+        continue
+      }
+      const message = messages.get(targetId)
+      if (message === undefined) return undefined
+      if (replacement === null) messages.delete(targetId)
+      else messages.set(targetId, { ...message, content: replacement.content })
+    }
+    if (arrived.length < this.#asked.size) return undefined
+    this.#asked.clear()
+    return [...messages].map(([key, message]) => ({ key, message }))
+  }
+}
+
+/** Whether the engine has refused what it was given, and not failed. */
+function isRefusal(error: unknown): boolean {
+  return (error as { code?: string } | null)?.code === 'INVALID_ARGUMENT'
+}

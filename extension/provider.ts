@@ -1,0 +1,99 @@
+/** What Pi knows of the provider behind a session: the model that really answers, its cache, and what was billed. */
+import type { ExtensionContext, SessionEntry } from '@earendil-works/pi-coding-agent'
+import type { Branch } from './messages.ts'
+
+/** The API name of models that route each request to another one. */
+const VIRTUAL_API = 'pi-virtual'
+
+/** What newer versions of Pi keep on a branch besides: requests that no message shows, such as those that warm a cache. */
+interface UsageEntry {
+  type: 'usage'
+  kind: string
+  usage: Usage
+}
+
+/** What a provider reports of a request. */
+interface Usage {
+  input: number
+  output: number
+  cacheRead: number
+  cacheWrite: number
+  cost: { input: number; output: number; cacheRead: number; cacheWrite: number; total: number; totalFromProvider?: boolean }
+}
+
+/** The last answer of a branch. */
+export interface LastAnswer {
+  /** Who gave it. */
+  provider: string
+  model: string
+  /** When it was asked for, in milliseconds since the epoch. */
+  atMs: number
+  /** When Pi last kept its prompt alive in the provider's cache since then; undefined where it did not. */
+  warmedMs: number | undefined
+}
+
+/** Looks from the leaf up to the last answer that a provider gave. */
+export function lastAnswer(branch: Branch): LastAnswer | undefined {
+  let warmedMs: number | undefined
+  for (let id = branch.getLeafId(); id !== null; ) {
+    const entry = branch.getEntry(id)
+    if (entry === undefined) return undefined
+    if (isUsage(entry) && entry.kind === 'cache_warm') warmedMs ??= Date.parse(entry.timestamp)
+    if (entry.type === 'message' && entry.message.role === 'assistant') {
+      const { provider, model, timestamp, stopReason } = entry.message
+      if (stopReason !== 'error' && stopReason !== 'aborted') return { provider, model, atMs: timestamp, warmedMs }
+    }
+    id = entry.parentId
+  }
+  return undefined
+}
+
+/** The model whose prices and cache the next request meets: for one that routes its requests, the one that answered last. */
+export function physicalModel(ctx: ExtensionContext, last: LastAnswer | undefined): ExtensionContext['model'] {
+  const { model } = ctx
+  if (model === undefined || (model.api as string) !== VIRTUAL_API || last === undefined) return model
+  return ctx.modelRegistry.find(last.provider, last.model) ?? model
+}
+
+/** What a branch has cost. */
+export interface Bill {
+  /** In dollars. */
+  cost: number
+  /** All of it is what providers say they charge, and none an estimate from a catalogue of prices. */
+  isBilled: boolean
+  /** What was charged for a dollar of the catalogue's, where providers say what they charge; else 1. */
+  perCatalogueDollar: number
+  /** Share of the last prompt that the provider read from its cache, 0 to 1; undefined before the first answer. */
+  cachedShare: number | undefined
+}
+
+/** Adds up what providers have reported on a branch: answers, summaries, tools, and requests that keep a cache warm. */
+export function billOf(entries: readonly SessionEntry[]): Bill {
+  let [cost, estimated, charged, listed] = [0, 0, 0, 0]
+  let cachedShare: number | undefined
+  for (const entry of entries) {
+    const usage = usageOf(entry)
+    if (usage === undefined) continue
+    const { total, totalFromProvider, ...parts } = usage.cost
+    cost += total
+    if (totalFromProvider === true) {
+      charged += total
+      listed += parts.input + parts.output + parts.cacheRead + parts.cacheWrite
+    } else estimated += total
+    if (entry.type !== 'message' || entry.message.role !== 'assistant') continue
+    const prompt = usage.input + usage.cacheRead + usage.cacheWrite
+    if (prompt > 0) cachedShare = usage.cacheRead / prompt
+  }
+  const isBilled = charged > 0 && estimated === 0
+  return { cost, isBilled, perCatalogueDollar: listed > 0 ? charged / listed : 1, cachedShare }
+}
+
+function usageOf(entry: SessionEntry): Usage | undefined {
+  if (isUsage(entry)) return entry.usage
+  const holder = entry.type === 'message' ? entry.message : entry
+  return (holder as { usage?: Usage }).usage
+}
+
+function isUsage<E extends { type: string }>(entry: E): entry is E & UsageEntry {
+  return entry.type === 'usage'
+}

@@ -1,0 +1,154 @@
+/**
+ * Finds and loads the native addon, or says in one sentence why it can't. The generated `index.js` resolves the platform
+ * package by name, which fails inside a compiled host, and blames npm when the package is missing. This file looks for
+ * the addon by absolute path, starting from where it is installed itself.
+ */
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type * as addon from '../index.js'
+
+/** The native addon, as the generated `index.js` exports it. */
+export type Addon = typeof addon
+
+/** The oldest glibc that the published binaries support; Node 22 needs the same one. */
+export const GLIBC = '2.28'
+
+const NAME = 'pi-context-manager'
+
+/** What decides which binary fits a machine. */
+export interface Machine {
+  platform: string
+  arch: string
+}
+
+/** The published binaries by platform and architecture, the most likely one first. */
+const BINARIES: Record<string, readonly string[]> = {
+  'linux-x64': ['linux-x64-gnu', 'linux-x64-musl'],
+  'linux-arm64': ['linux-arm64-gnu'],
+  'darwin-x64': ['darwin-x64'],
+  'darwin-arm64': ['darwin-arm64'],
+}
+
+/** The addon is missing or does not fit this machine. The message is one sentence that says what to do. */
+export class AddonError extends Error {
+  readonly code = 'IO'
+
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause })
+    this.name = 'AddonError'
+  }
+}
+
+/**
+ * Loads the addon for this machine. `root` is the package's folder.
+ *
+ * Throws {@link AddonError}.
+ */
+export function loadAddon(root = packageRoot(), machine: Machine = process): Addon {
+  const key = `${machine.platform}-${machine.arch}`
+  const names = BINARIES[key]
+  if (names === undefined) {
+    throw new AddonError(
+      `${NAME} has no prebuilt addon for ${key}; it supports Linux (x64 with glibc ${GLIBC} or newer or with musl, ` +
+        `arm64 with glibc ${GLIBC} or newer) and macOS (x64, arm64)`,
+    )
+  }
+  const require = createRequire(import.meta.url)
+  let failure: AddonError | undefined
+  for (const name of names) {
+    for (const { path, version } of places(root, name)) {
+      if (!existsSync(path)) continue
+      const wanted = versionIn(root)
+      if (version !== undefined && wanted !== undefined && version !== wanted) {
+        failure ??= new AddonError(
+          `${NAME}-${name} is version ${version}, but ${NAME} is ${wanted}; reinstall ${NAME}@${wanted}`,
+        )
+        continue
+      }
+      try {
+        return require(path) as Addon
+      } catch (error) {
+        failure ??= new AddonError(unfit(path, key, String((error as Error).message)), error)
+      }
+    }
+  }
+  throw (
+    failure ??
+    new AddonError(
+      `the native addon of ${NAME} for ${key} is missing because the optional package ` +
+        `${names.map((name) => `${NAME}-${name}`).join(' or ')} is not installed; reinstall with ` +
+        `"npm install --include=optional ${NAME}", or run "npm run build" in a checkout`,
+    )
+  )
+}
+
+const KEY = Symbol.for('pi-context-manager.native')
+
+/**
+ * The addon that this process uses, loaded once. Two copies of the package in one process would open the same SQLite
+ * file with two copies of SQLite, and closing one drops the other's POSIX locks; so the first copy serves all.
+ *
+ * Throws {@link AddonError}.
+ */
+export function sharedAddon(): Addon {
+  const shared = globalThis as { [KEY]?: Addon }
+  return (shared[KEY] ??= loadAddon())
+}
+
+/** The folder that this file is installed in: `lib` and `dist` are directly below it. */
+function packageRoot(): string {
+  return dirname(dirname(fileURLToPath(import.meta.url)))
+}
+
+/** Where a binary may be: in a checkout itself, or in its own package beside or above this one. */
+function* places(root: string, name: string): Generator<{ path: string; version?: string | undefined }> {
+  const file = `${NAME}.${name}.node`
+  yield { path: join(root, file) }
+  for (const start of new Set([root, real(root)])) {
+    for (let folder = start; ; folder = dirname(folder)) {
+      const found = join(folder, 'node_modules', `${NAME}-${name}`)
+      if (existsSync(found)) yield { path: join(found, file), version: versionIn(found) }
+      if (dirname(folder) === folder) break
+    }
+  }
+}
+
+function real(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}
+
+function versionIn(folder: string): string | undefined {
+  try {
+    return (JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { version?: string }).version
+  } catch {
+    return undefined
+  }
+}
+
+/** Why a binary that is there does not load. */
+function unfit(path: string, key: string, message: string): string {
+  const glibc = /GLIBC_([\d.]+)' not found/.exec(message)?.[1]
+  if (glibc !== undefined) {
+    return (
+      `${path} needs glibc ${glibc} or newer, but this system (${key}) has ${glibcHere()}; use a newer system, or build ` +
+      'from source ("npm run build" in a checkout)'
+    )
+  }
+  // The file exists, so a loader that can't open it rejects its architecture.
+  const isOther = message.startsWith(`${path}: cannot `)
+  if (isOther || /invalid ELF|wrong ELF|file too short|exec format|mach-o|incompatible architecture|not a valid/i.test(message)) {
+    return `${path} is damaged or was built for another machine than ${key}; delete node_modules and reinstall on this machine`
+  }
+  return `${path} can't be loaded on ${key} (${message.split('\n')[0]}); reinstall ${NAME}`
+}
+
+function glibcHere(): string {
+  const { header } = (process.report?.getReport() ?? {}) as { header?: { glibcVersionRuntime?: string } }
+  return header?.glibcVersionRuntime === undefined ? 'a different C library' : `glibc ${header.glibcVersionRuntime}`
+}

@@ -1,0 +1,148 @@
+/**
+ * What the release workflow does, as far as this machine can: `npm run release:dry`. Builds the binaries that can be built
+ * here, packs everything, installs it from a registry on loopback into empty folders without Cargo, and runs it there.
+ * macOS is built by the workflow only.
+ *
+ *   node scripts/release/dry.mjs [--binaries FOLDER] [platform...]
+ *
+ * With `--binaries` they are taken from a folder instead of being built. Binaries for other machines run where
+ * RUN_LINUX_ARM64_GNU or RUN_LINUX_X64_MUSL is a command that starts such a Node, for instance
+ * `qemu-aarch64 -L /usr/aarch64-linux-gnu /opt/node-arm64/bin/node`.
+ */
+import { execFile, execFileSync } from 'node:child_process'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { build } from './build.mjs'
+import { packAll } from './pack.mjs'
+import { serve } from './registry.mjs'
+import { NAME, ROOT, TARGETS } from './targets.mjs'
+
+const { values, positionals } = parseArgs({ options: { binaries: { type: 'string' } }, allowPositionals: true })
+const wanted = positionals.length > 0 ? positionals : Object.keys(TARGETS).filter((name) => name.startsWith(process.platform))
+const work = mkdtempSync(join(realpathSync(tmpdir()), 'release-'))
+const report = new Map(wanted.map((platform) => [platform, []]))
+let failed = false
+
+try {
+  const artifacts = values.binaries === undefined ? join(work, 'artifacts') : resolve(values.binaries)
+  const built = wanted.filter((platform) => attempt(platform, 'built', () => values.binaries ?? build(platform, artifacts)))
+  execFileSync('npm', ['run', 'build:ts'], { cwd: ROOT, stdio: 'ignore' })
+  refusals(artifacts, built)
+  const tarballs = packAll(artifacts, join(work, 'packages'), built)
+  for (const path of tarballs) process.stdout.write(`${(statSync(path).size / 1e6).toFixed(1)} MB  ${path.split('/').at(-1)}\n`)
+  const registry = await serve(tarballs)
+  try {
+    for (const platform of built) {
+      // Asynchronous work of the registry must go on meanwhile: npm runs as a process of its own, and is waited for.
+      const folder = await attemptLater(platform, 'installed', () => install(platform, registry.url))
+      if (folder !== undefined) await attemptLater(platform, 'ran', () => tryOut(platform, folder))
+    }
+  } finally {
+    await registry.close()
+  }
+} finally {
+  rmSync(work, { recursive: true, force: true })
+}
+for (const [platform, lines] of report) process.stdout.write(`${platform}: ${lines.join(', ')}\n`)
+for (const platform of Object.keys(TARGETS)) {
+  if (!report.has(platform)) process.stdout.write(`${platform}: not built here, the workflow does\n`)
+}
+process.exitCode = failed ? 1 : 0
+
+/** What must not be packed is refused: a platform without its binary, and one with another's. */
+function refusals(artifacts, built) {
+  const empty = join(work, 'empty')
+  mkdirSync(empty)
+  refused('without its binary', /has no binary/, () => packAll(empty, join(work, 'refused'), built))
+  const [one, other] = built
+  if (other === undefined) return
+  copyFileSync(join(artifacts, `${NAME}.${one}.node`), join(empty, `${NAME}.${other}.node`))
+  refused("with another's binary", /is for .*, not for/, () => packAll(empty, join(work, 'refused'), [other]))
+}
+
+function refused(what, sentence, pack) {
+  try {
+    pack()
+  } catch (error) {
+    if (sentence.test(error.message)) return
+    throw error
+  }
+  throw new Error(`a platform package was packed ${what}`)
+}
+
+/** Installs from the registry, as on a machine of that platform, where there is no Cargo. */
+async function install(platform, registry) {
+  const folder = join(work, 'installed', platform)
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }\n')
+  const [os, cpu, libc] = platform.split('-')
+  const args = ['install', NAME, '--registry', registry, '--omit=peer', '--no-audit', '--no-fund', '--cache', join(work, 'cache')]
+  const kind = ['--os', os, '--cpu', cpu, ...(libc === undefined ? [] : ['--libc', libc === 'gnu' ? 'glibc' : libc])]
+  await run('npm', [...args, ...kind], folder)
+  const addon = join(folder, 'node_modules', `${NAME}-${platform}`, `${NAME}.${platform}.node`)
+  if (!existsSync(addon)) throw new Error(`npm did not install ${NAME}-${platform}`)
+  return folder
+}
+
+async function tryOut(platform, folder) {
+  const command = process.env[`RUN_${platform.toUpperCase().replaceAll('-', '_')}`]
+  const libc = process.report.getReport().header.glibcVersionRuntime === undefined ? 'musl' : 'gnu'
+  const isHere = platform === [process.platform, process.arch, ...(process.platform === 'linux' ? [libc] : [])].join('-')
+  if (!isHere && command === undefined) return 'not run: no such machine, and no emulation of it was named'
+  const [file, ...args] = command?.split(' ') ?? [process.execPath]
+  const script = join(folder, 'try.mjs')
+  copyFileSync(join(ROOT, 'scripts', 'release', 'try.mjs'), script)
+  return (await run(file, [...args, script], folder)).trim()
+}
+
+/** A process without Cargo on its PATH: npm, Node and the system's own programs are there. */
+function run(file, args, cwd) {
+  const bin = join(work, 'bin')
+  if (!existsSync(bin)) {
+    mkdirSync(bin)
+    for (const name of ['node', 'npm']) symlinkSync(found(name), join(bin, name))
+  }
+  const env = { HOME: work, PATH: [bin, '/usr/bin', '/bin'].join(delimiter) }
+  return new Promise((done, fail) => {
+    const running = execFile(file, args, { cwd, env, encoding: 'utf8' }, (error, stdout, stderr) =>
+      error === null ? done(stdout) : fail(new Error(`${file} ${args.join(' ')}: ${(stderr || error.message).trim()}`)),
+    )
+    running.stdin?.end()
+  })
+}
+
+function found(name) {
+  const folders = [dirname(process.execPath), ...(process.env.PATH ?? '').split(delimiter)]
+  const path = folders.map((folder) => join(folder, name)).find((candidate) => existsSync(candidate))
+  if (path === undefined) throw new Error(`${name} is not on PATH`)
+  return realpathSync(path)
+}
+
+function attempt(platform, what, work) {
+  try {
+    work()
+    report.get(platform).push(values.binaries === undefined ? what : 'binary given')
+    return true
+  } catch (error) {
+    return note(platform, what, error)
+  }
+}
+
+async function attemptLater(platform, what, work) {
+  try {
+    const value = await work()
+    report.get(platform).push(what === 'ran' ? value : what)
+    return value
+  } catch (error) {
+    note(platform, what, error)
+    return undefined
+  }
+}
+
+function note(platform, what, error) {
+  failed = true
+  report.get(platform).push(`NOT ${what}: ${error.message}`)
+  return false
+}

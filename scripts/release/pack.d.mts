@@ -1,0 +1,2 @@
+/** Packs the packages of platforms and the main package, which comes last. Throws with what is missing or wrong. */
+export function packAll(artifacts: string, out: string, platforms?: readonly string[]): string[]

@@ -1,0 +1,98 @@
+/**
+ * Assembles what is published: `node scripts/release/pack.mjs ARTIFACTS OUT [platform...]` packs the main package and those
+ * of the platforms (default: all) from a folder of binaries. A platform package without its binary, or with that of
+ * another platform, is refused, and then nothing is packed.
+ */
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { addonOf, manifestIn, NAME, platformOf, ROOT, TARGETS } from './targets.mjs'
+
+/** Fields of the main package.json that only development needs. */
+const DEVELOPMENT = ['scripts', 'devDependencies', 'workspaces', 'napi']
+
+/**
+ * Packs the packages of `platforms` and the main package, which depends on those of all platforms. `dist` must be built.
+ * @returns {string[]} the tarballs in the order in which they are to be published: the main package last
+ * @throws {Error} with a sentence for each binary that is missing or wrong
+ */
+export function packAll(artifacts, out, platforms = Object.keys(TARGETS)) {
+  const version = manifestIn(ROOT).version
+  const problems = platforms.flatMap((platform) => problemsOf(platform, artifacts, version))
+  if (!existsSync(join(ROOT, 'dist', 'index.js'))) problems.push('dist is not built: npm run build:ts')
+  if (problems.length > 0) throw new Error(problems.join('\n'))
+  mkdirSync(out, { recursive: true })
+  const work = mkdtempSync(join(tmpdir(), 'pack-'))
+  try {
+    const folders = platforms.map((platform) => {
+      const folder = join(work, platform)
+      cpSync(join(ROOT, 'npm', platform), folder, { recursive: true })
+      copyFileSync(binaryOf(platform, artifacts), join(folder, addonOf(platform)))
+      return folder
+    })
+    return [...folders, mainPackage(join(work, 'main'), version)].map((folder) => pack(folder, out))
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}
+
+function problemsOf(platform, artifacts, version) {
+  const folder = join(ROOT, 'npm', platform)
+  if (!existsSync(folder)) return [`there is no platform "${platform}" in npm/`]
+  const problems = []
+  const manifest = manifestIn(folder)
+  if (manifest.version !== version) problems.push(`npm/${platform} is ${manifest.version}, and the main package ${version}`)
+  if (!manifest.files.includes(addonOf(platform))) problems.push(`npm/${platform} does not publish ${addonOf(platform)}`)
+  const path = binaryOf(platform, artifacts)
+  if (path === undefined) {
+    return [...problems, `${NAME}-${platform} has no binary: ${addonOf(platform)} is not below ${artifacts}`]
+  }
+  try {
+    const found = platformOf(path)
+    if (found !== platform) problems.push(`${path} is for ${found}, not for ${platform}`)
+  } catch (error) {
+    problems.push(error.message)
+  }
+  return problems
+}
+
+/** A binary directly in the folder, or in one of its folders: an upload of a workflow has one for each. */
+function binaryOf(platform, artifacts) {
+  if (!existsSync(artifacts)) return undefined
+  const inside = readdirSync(artifacts, { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  const folders = [artifacts, ...inside.map((entry) => join(artifacts, entry.name))]
+  return folders.map((folder) => join(folder, addonOf(platform))).find((path) => existsSync(path))
+}
+
+function mainPackage(folder, version) {
+  const manifest = manifestIn(ROOT)
+  mkdirSync(folder)
+  for (const name of [...manifest.files, 'README.md', 'LICENSE']) {
+    cpSync(join(ROOT, name), join(folder, name), { recursive: true })
+  }
+  for (const name of DEVELOPMENT) delete manifest[name]
+  manifest.optionalDependencies = Object.fromEntries(
+    Object.keys(TARGETS).map((platform) => [`${NAME}-${platform}`, version]),
+  )
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
+  return folder
+}
+
+function pack(folder, out) {
+  const args = ['pack', '--ignore-scripts', '--json', '--pack-destination', out]
+  const text = execFileSync('npm', args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+  const packed = JSON.parse(text)
+  return join(out, (Array.isArray(packed) ? packed : Object.values(packed))[0].filename)
+}
+
+if (process.argv[1]?.endsWith('release/pack.mjs')) {
+  try {
+    const [artifacts = 'artifacts', out = 'packages', ...platforms] = process.argv.slice(2)
+    const packed = packAll(resolve(artifacts), resolve(out), platforms.length > 0 ? platforms : undefined)
+    process.stdout.write(`${packed.join('\n')}\n`)
+  } catch (error) {
+    process.stderr.write(`${error.message}\n`)
+    process.exitCode = 1
+  }
+}

@@ -1,0 +1,51 @@
+/** The platforms that are published, and how their binaries are told apart. */
+import { readFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** The project's folder. */
+export const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..')
+
+/** The package's name. */
+export const NAME = 'pi-context-manager'
+
+/**
+ * By the name of their package's folder in `npm/`. `triple` is Rust's; `glibc` the oldest that the binary is linked for
+ * (lib/addon.ts and README say the same).
+ */
+export const TARGETS = {
+  'linux-x64-gnu': { triple: 'x86_64-unknown-linux-gnu', glibc: '2.28' },
+  'linux-x64-musl': { triple: 'x86_64-unknown-linux-musl' },
+  'linux-arm64-gnu': { triple: 'aarch64-unknown-linux-gnu', glibc: '2.28' },
+  'darwin-x64': { triple: 'x86_64-apple-darwin' },
+  'darwin-arm64': { triple: 'aarch64-apple-darwin' },
+}
+
+/** The file of a platform's binary. */
+export function addonOf(platform) {
+  return `${NAME}.${platform}.node`
+}
+
+/** A package.json. */
+export function manifestIn(folder) {
+  return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+}
+
+/**
+ * The platform that a binary was made for, such as `linux-x64-gnu`.
+ * @throws {Error} with a sentence, where it is no shared library of a platform that is published
+ */
+export function platformOf(path) {
+  const bytes = readFileSync(path)
+  if (bytes.length > 64 && bytes.readUInt32BE(0) === 0x7f454c46) {
+    const arch = { 62: 'x64', 183: 'arm64' }[bytes.readUInt16LE(18)]
+    // What it is linked to: glibc's libraries have versions in their names, musl's has not.
+    const libc = bytes.includes('libc.so.6\0') ? 'gnu' : 'musl'
+    if (arch !== undefined) return `linux-${arch}-${libc}`
+  }
+  if (bytes.length > 64 && bytes.readUInt32LE(0) === 0xfeedfacf) {
+    const arch = { 0x01000007: 'x64', 0x0100000c: 'arm64' }[bytes.readUInt32LE(4)]
+    if (arch !== undefined) return `darwin-${arch}`
+  }
+  throw new Error(`${path} is no binary for ${Object.keys(TARGETS).join(', ')}`)
+}
