@@ -5,6 +5,8 @@
 //! - One connection writes, on the caller's thread while nobody waits. What waits is committed together the next time.
 //! - No row of the history is updated or deleted; triggers refuse it.
 //! - Nothing is returned that does not have the hash it was stored with.
+//! - Reads never wait for a write, nor for a lock of somebody who writes.
+//! - What is not there any more is not written to: a store that was moved, deleted or replaced is `STORE_UNAVAILABLE`.
 //! - The file is never opened but through SQLite: closing it elsewhere in the process would drop its locks.
 
 use std::collections::BTreeMap;
@@ -12,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
@@ -22,6 +25,8 @@ use tokio::sync::oneshot;
 use self::copier::Copier;
 pub use self::durability::Durability;
 use self::error::stopped;
+use self::limit::Limit;
+use self::place::Place;
 use self::pool::Pool;
 use self::prepare::Prepared;
 use self::read::Quick;
@@ -40,7 +45,10 @@ mod connect;
 mod copier;
 mod durability;
 mod error;
+mod index;
+mod limit;
 mod migrate;
+mod place;
 mod pool;
 mod prepare;
 mod read;
@@ -55,6 +63,12 @@ mod writer;
 /// What the names of notes begin with in the `local` table.
 const NOTE: &str = "note:";
 
+/// So long a search waits for the index to be completed, as long as that goes on.
+const INDEX_TIME: Duration = Duration::from_secs(30);
+
+/// So long it waits for the writer, which may wait for another process.
+const WRITER_TIME: Duration = Duration::from_millis(500);
+
 /// Up to so many objects are looked at on the caller's own thread.
 const FEW: usize = 8;
 
@@ -64,9 +78,11 @@ pub struct SqliteStore {
     desk: Arc<Desk>,
     thread: Mutex<Option<JoinHandle<()>>>,
     pool: Pool,
+    /// Apart from the others, so that a long search stops no other read.
+    searches: Pool,
     /// None where nothing is synced anyway.
     settled: Option<Settled>,
-    path: PathBuf,
+    place: Arc<Place>,
 }
 
 impl SqliteStore {
@@ -87,9 +103,13 @@ impl SqliteStore {
         let path = std::path::absolute(path)
             .map_err(|e| StoreError::Unavailable(format!("the store's path can't be used: {e}")))?;
         let connection = connect::writer(&path, durability)?;
-        let pool = Pool::new(path.clone())?;
+        let place = Arc::new(Place::new(&path));
+        let pool = Pool::new(Arc::clone(&place), "store-read", |_| Ok(()))?;
+        let searches = Pool::new(Arc::clone(&place), "store-search", search::prepare)?;
         let (sender, jobs) = mpsc::channel();
-        let desk = Arc::new(Desk::new(Writer::new(connection, clock, Copier::new(&path), durability)?));
+        let copier = Copier::new(Arc::clone(&place));
+        let writer = Writer::new(connection, Arc::clone(&place), clock, copier, durability)?;
+        let desk = Arc::new(Desk::new(writer));
         let working = Arc::clone(&desk);
         let thread = std::thread::Builder::new()
             .name("store-write".into())
@@ -97,7 +117,7 @@ impl SqliteStore {
             .map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))?;
         let (jobs, thread) = (RwLock::new(Some(sender)), Mutex::new(Some(thread)));
         let settled = (durability == Durability::Power).then(|| Settled::new(connect::log(&path)));
-        Ok(Arc::new(Self { jobs, desk, thread, pool, settled, path }))
+        Ok(Arc::new(Self { jobs, desk, thread, pool, searches, settled, place }))
     }
 
     /// What the file holds, and how its bytes are divided.
@@ -114,14 +134,27 @@ impl SqliteStore {
     /// `STORE_UNAVAILABLE` when there is a file already or it can't be made, `STORE_FULL`, `CLOSED`.
     pub async fn backup(&self, to: impl AsRef<Path>) -> Result<()> {
         let to = to.as_ref().to_owned();
-        let from = self.path.clone();
-        self.pool.away(move |_| connect::copy(&from, &to)).await
+        let place = Arc::clone(&self.place);
+        self.pool
+            .away(move |_| {
+                place.check()?;
+                connect::copy(place.path(), &to)
+            })
+            .await
     }
 
     /// When the first transaction after this one was made. A read of one row on the caller's thread.
     #[cfg(feature = "xtdb")]
     pub(crate) fn time_after(&self, tx: TxId) -> Result<Option<context_model::time::Timestamp>> {
         self.here(|connection| read::time_after(connection, tx))
+    }
+
+    /// Fails where the store is closed, or its files are not there any more.
+    fn in_place(&self) -> Result<()> {
+        if self.jobs.read().unwrap_or_else(PoisonError::into_inner).is_none() {
+            return Err(StoreError::Closed);
+        }
+        self.place.check()
     }
 
     fn send(&self, job: Job) -> Result<()> {
@@ -156,6 +189,30 @@ impl SqliteStore {
         self.desk.try_read(&read).map_or_else(|| self.pool.here(&read), Ok)
     }
 
+    /// Has the search index brought up to date; otherwise says why it may lack something.
+    async fn complete_index(&self) -> Result<Option<StoreError>> {
+        self.in_place()?;
+        let begin = Instant::now();
+        loop {
+            match tokio::time::timeout(WRITER_TIME, self.call(Writer::index_more)).await {
+                Ok(Ok(false)) => return Ok(None),
+                Ok(Ok(true)) if begin.elapsed() < INDEX_TIME => {}
+                Ok(Ok(true)) => {
+                    let what = "the search index is still being completed; search again in a moment";
+                    return Ok(Some(StoreError::Unavailable(what.into())));
+                }
+                Ok(Err(error @ (StoreError::Full(_) | StoreError::Unavailable(_)))) => {
+                    return Ok(Some(error));
+                }
+                Ok(Err(error)) => return Err(error),
+                Err(_) => {
+                    let what = "another process has held the store's lock for too long; end it or try again";
+                    return Ok(Some(StoreError::Unavailable(what.into())));
+                }
+            }
+        }
+    }
+
     async fn call<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Writer) -> Result<T> + Send + 'static,
@@ -183,7 +240,10 @@ impl Store for SqliteStore {
 
     async fn settle(&self) -> Result<()> {
         match &self.settled {
-            Some(settled) => settled.settle().await,
+            Some(settled) => match self.in_place() {
+                Ok(()) | Err(StoreError::Closed) => settled.settle().await,
+                gone => gone,
+            },
             None => Ok(()),
         }
     }
@@ -232,6 +292,7 @@ impl Store for SqliteStore {
     }
 
     async fn latest_tx(&self) -> Result<TxId> {
+        self.in_place()?;
         self.here(read::latest_tx)
     }
 
@@ -240,9 +301,12 @@ impl Store for SqliteStore {
     }
 
     async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
-        self.call(Writer::index_all).await?;
+        let behind = self.complete_index().await?;
         let query = query.clone();
-        self.pool.away(move |connection| search::search(connection, &query)).await
+        let search = move |connection: &Connection, limit: &Limit| {
+            search::search(connection, &query, behind.as_ref(), limit)
+        };
+        self.searches.within(search::SEARCH_TIME, search).await
     }
 
     async fn local_value(&self, name: &str, default: &str) -> Result<String> {
@@ -262,7 +326,7 @@ impl Store for SqliteStore {
 
     fn files(&self) -> Vec<PathBuf> {
         let beside = ["", "-wal", "-shm", "-journal"].into_iter();
-        beside.map(|end| PathBuf::from(format!("{}{end}", self.path.display()))).collect()
+        beside.map(|end| PathBuf::from(format!("{}{end}", self.place.path().display()))).collect()
     }
 
     async fn verify(&self) -> Result<Vec<Damage>> {
@@ -283,6 +347,7 @@ impl Store for SqliteStore {
 
     async fn close(&self) -> Result<()> {
         drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
+        self.searches.close();
         self.pool.close();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         match thread.map(JoinHandle::join) {

@@ -143,10 +143,7 @@ impl Inner {
 
     /// Looks through every version of every object.
     pub(super) async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
-        let wanted: Vec<Vec<String>> = words::wanted(&query.text)
-            .iter()
-            .map(|part| words::tokens(part).map(|(_, word)| word).collect())
-            .collect();
+        let wanted = words::longest(&query.text);
         let mut hits: HashMap<(ObjectId, String), Hit> = HashMap::new();
         if wanted.is_empty() {
             return Ok(Vec::new());
