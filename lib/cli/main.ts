@@ -3,7 +3,7 @@
 import { doctor, DOCTOR_HELP } from './doctor.ts'
 import { inspect, INSPECT_HELP } from './inspect.ts'
 import { replay, REPLAY_HELP } from './replay.ts'
-import { out, tell, UsageError } from './terminal.ts'
+import { out, plain, tell, UsageError } from './terminal.ts'
 import { EXPORT_HELP, exportCommand, IMPORT_HELP, importCommand } from './transfer.ts'
 
 interface Command {
@@ -64,7 +64,7 @@ try {
     tell(`pi-context-manager: ${error.message}`)
     process.exitCode = 2
   } else {
-    tell(`pi-context-manager: ${(error as Error).message ?? String(error)}`)
+    tell(`pi-context-manager: ${plain((error as Error).message ?? String(error))}`)
     process.exitCode = 1
   }
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+#[cfg(any(feature = "xtdb", test))]
 use std::convert::Infallible;
 
 /// A query asks for at most so many words. Of a longer one, such as a passage that was pasted, the rarest parts count:
@@ -72,6 +73,7 @@ pub(crate) fn wanted<E>(
 }
 
 /// The same where nothing is known of the texts: the longest parts pass for the rarest.
+#[cfg(any(feature = "xtdb", test))]
 pub(crate) fn longest(query: &str) -> Vec<Part> {
     let Ok(parts) = wanted(query, |_| Ok::<_, Infallible>(None));
     parts
