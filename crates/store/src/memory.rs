@@ -137,6 +137,32 @@ impl Store for MemoryStore {
         Ok(versions)
     }
 
+    async fn history_page(&self, id: &ObjectId, after: TxId, most: usize) -> Result<Vec<Version>> {
+        let state = self.state()?;
+        let mut versions: Vec<Version> = Vec::new();
+        let mut places = HashMap::new();
+        for row in state.objects.get(id).into_iter().flatten() {
+            let Row { written, tx_id, valid_time } = &state.rows[*row];
+            if *tx_id <= after {
+                continue;
+            }
+            if versions.len() >= most && versions.last().is_some_and(|last| last.tx_id != *tx_id) {
+                break;
+            }
+            let document = match written {
+                Written::Patch(_, patch, before) if places.contains_key(before) => {
+                    let before: &Version = &versions[places[before]];
+                    patch::apply(before.document.clone(), [patch])?
+                }
+                _ => state.document(*row)?,
+            };
+            places.insert(*row, versions.len());
+            let tx_time = state.time(*tx_id);
+            versions.push(Version { document, tx_id: *tx_id, tx_time, valid_time: *valid_time });
+        }
+        Ok(versions)
+    }
+
     async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
         let state = self.state()?;
         let entry = |row: &usize| {

@@ -48,6 +48,7 @@ mod error;
 mod index;
 mod limit;
 mod migrate;
+mod page;
 mod place;
 mod pool;
 mod prepare;
@@ -68,6 +69,9 @@ const INDEX_TIME: Duration = Duration::from_secs(30);
 
 /// So long it waits for the writer, which may wait for another process.
 const WRITER_TIME: Duration = Duration::from_millis(500);
+
+/// A part of a history has about so many bytes at most.
+const PAGE_BYTES: usize = 8 << 20;
 
 /// Up to so many objects are looked at on the caller's own thread.
 const FEW: usize = 8;
@@ -147,6 +151,20 @@ impl SqliteStore {
     #[cfg(feature = "xtdb")]
     pub(crate) fn time_after(&self, tx: TxId) -> Result<Option<context_model::time::Timestamp>> {
         self.here(|connection| read::time_after(connection, tx))
+    }
+
+    /// Which objects the transactions after this one wrote: so many writes at most, of whole transactions.
+    #[cfg(feature = "xtdb")]
+    pub(crate) async fn written_after(&self, tx: TxId, most: usize) -> Result<Vec<(TxId, ObjectId)>> {
+        self.pool.away(move |connection| page::written_after(connection, tx, most)).await
+    }
+
+    /// How many versions of an object, of transactions up to this one, begin to hold when this one does, with its content.
+    #[cfg(feature = "xtdb")]
+    pub(crate) async fn count_like(&self, version: &Version, until: TxId) -> Result<usize> {
+        let (id, valid_time) = (version.document.id().clone(), version.valid_time);
+        let mark = (version.document.content_hash(), version.document.source_hash());
+        self.pool.away(move |connection| page::count_at(connection, &id, valid_time, mark, until)).await
     }
 
     /// Fails where the store is closed, or its files are not there any more.
@@ -250,7 +268,11 @@ impl Store for SqliteStore {
 
     async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
         match self.here(|connection| read::get_quick(connection, id, at))? {
-            Quick::Done(version) => Ok(version),
+            Quick::Done(Some(version)) => Ok(Some(version)),
+            Quick::Done(None) => {
+                let id = id.clone();
+                self.pool.away(move |connection| read::is_absent(connection, &id, at)).await.map(|()| None)
+            }
             Quick::Long => {
                 let id = id.clone();
                 self.pool.away(move |connection| read::get(connection, &id, at)).await
@@ -278,7 +300,20 @@ impl Store for SqliteStore {
 
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
         let id = id.clone();
-        self.pool.away(move |connection| read::history(connection, &id)).await
+        self.pool
+            .away(move |connection| {
+                let history = read::history(connection, &id)?;
+                if history.is_empty() {
+                    read::is_absent(connection, &id, AsOf::default())?;
+                }
+                Ok(history)
+            })
+            .await
+    }
+
+    async fn history_page(&self, id: &ObjectId, after: TxId, most: usize) -> Result<Vec<Version>> {
+        let id = id.clone();
+        self.pool.away(move |connection| page::page(connection, &id, after, most, PAGE_BYTES)).await
     }
 
     async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
