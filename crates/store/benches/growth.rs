@@ -8,10 +8,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use context_model::hash::Digest;
+use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
+use context_model::patch::Patch;
+use context_model::session::Sets;
 use context_model::source::FilesystemSource;
+use context_model::time::TxId;
 use context_store::sqlite::{Durability, SqliteStore};
 use context_store::{Search, Store, Transaction, Write};
+use serde_json::json;
 use tokio::runtime::Runtime;
 
 use crate::figure::{Figure, asked, median};
@@ -22,7 +27,7 @@ mod figure;
 fn main() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
-    let parts: [(&str, fn(&Runtime)); 1] = [("search", search)];
+    let parts: [(&str, fn(&Runtime)); 3] = [("search", search), ("history", history), ("transact", transact)];
     for (name, run) in parts {
         if asked(name) {
             run(&runtime);
@@ -99,4 +104,64 @@ fn search(runtime: &Runtime) {
         (count, median(times.collect()))
     });
     curve("search of a passage in 5 MB of logs", "lines", &points);
+}
+
+/// The history of a chat, whole and in parts.
+fn history(runtime: &Runtime) {
+    const PART: usize = 50;
+    let session = SessionId::new("s").unwrap();
+    let id = ObjectId::chat(&session);
+    let (mut whole, mut parts, mut largest) = (Vec::new(), Vec::new(), Vec::new());
+    for turns in [100, 200, 400, 800] {
+        let place = tempfile::tempdir().unwrap();
+        let store = open(&place);
+        put(runtime, &*store, vec![Write::put(Document::chat(&session))]);
+        for n in 1..=turns {
+            let mut patch = Patch::new();
+            patch.append(&["turns"], json!({ "user": "a question ".repeat(20), "assistant": ["an answer ".repeat(80)] }));
+            patch.set(&["turn_count"], json!(n));
+            put(runtime, &*store, vec![Write::patch(id.clone(), patch)]);
+        }
+        let start = Instant::now();
+        let length = runtime.block_on(store.history(&id)).unwrap().len();
+        whole.push((turns, start.elapsed().as_secs_f64() * 1e3));
+        let start = Instant::now();
+        let (mut after, mut count, mut most, mut pages) = (TxId(0), 0, 0, 0);
+        loop {
+            let page = runtime.block_on(store.history_page(&id, after, PART)).unwrap();
+            let Some(last) = page.last() else { break };
+            (after, count, pages) = (last.tx_id, count + page.len(), pages + 1);
+            most = most.max(page.iter().map(|v| v.document.field("turns").unwrap().to_string().len()).sum());
+        }
+        assert_eq!(count, length);
+        parts.push((turns, start.elapsed().as_secs_f64() * 1e3 / f64::from(pages)));
+        largest.push((turns, most as f64 / 1e6));
+    }
+    curve("history of a chat, whole", "turns", &whole);
+    curve("a page of it (50 versions, 8 MB at most)", "turns", &parts);
+    curve("the largest page, in MB and not", "turns", &largest);
+}
+
+/// One transaction that makes many files known and adds them to a session.
+fn transact(runtime: &Runtime) {
+    let points = [1_000, 10_000, 100_000].map(|count| {
+        let place = tempfile::tempdir().unwrap();
+        let store = open(&place);
+        let session = SessionId::new("s").unwrap();
+        put(runtime, &*store, vec![Write::put(Sets::default().document(&session))]);
+        let source = |n: usize| FilesystemSource { filesystem_id: "f".into(), path: format!("/src/{n}.rs") };
+        let mut patch = Patch::new();
+        let mut writes: Vec<Write> = (0..count)
+            .map(|n| {
+                let document = Document::file(source(n), None, None);
+                ["session_index", "metadata_pool"].iter().for_each(|list| patch.append(&[list], json!(document.id())));
+                Write::put(document)
+            })
+            .collect();
+        writes.push(Write::patch(ObjectId::session(&session), patch));
+        let start = Instant::now();
+        put(runtime, &*store, writes);
+        (count, start.elapsed().as_secs_f64() * 1e3)
+    });
+    curve("a transaction of discovered files", "files", &points);
 }

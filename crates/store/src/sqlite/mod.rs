@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
@@ -33,7 +32,7 @@ use self::read::Quick;
 use self::runtime::may_wait;
 use self::settle::Settled;
 pub use self::size::Size;
-use self::writer::{Desk, Job, Writer};
+use self::writer::{Desk, INDEX_TIME, Job, Writer};
 use crate::clock::{self, Clock};
 use crate::{
     AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
@@ -63,12 +62,6 @@ mod writer;
 
 /// What the names of notes begin with in the `local` table.
 const NOTE: &str = "note:";
-
-/// So long a search waits for the index to be completed, as long as that goes on.
-const INDEX_TIME: Duration = Duration::from_secs(30);
-
-/// So long it waits for the writer, which may wait for another process.
-const WRITER_TIME: Duration = Duration::from_millis(500);
 
 /// A part of a history has about so many bytes at most.
 const PAGE_BYTES: usize = 8 << 20;
@@ -207,30 +200,6 @@ impl SqliteStore {
         self.desk.try_read(&read).map_or_else(|| self.pool.here(&read), Ok)
     }
 
-    /// Has the search index brought up to date; otherwise says why it may lack something.
-    async fn complete_index(&self) -> Result<Option<StoreError>> {
-        self.in_place()?;
-        let begin = Instant::now();
-        loop {
-            match tokio::time::timeout(WRITER_TIME, self.call(Writer::index_more)).await {
-                Ok(Ok(false)) => return Ok(None),
-                Ok(Ok(true)) if begin.elapsed() < INDEX_TIME => {}
-                Ok(Ok(true)) => {
-                    let what = "the search index is still being completed; search again in a moment";
-                    return Ok(Some(StoreError::Unavailable(what.into())));
-                }
-                Ok(Err(error @ (StoreError::Full(_) | StoreError::Unavailable(_)))) => {
-                    return Ok(Some(error));
-                }
-                Ok(Err(error)) => return Err(error),
-                Err(_) => {
-                    let what = "another process has held the store's lock for too long; end it or try again";
-                    return Ok(Some(StoreError::Unavailable(what.into())));
-                }
-            }
-        }
-    }
-
     async fn call<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Writer) -> Result<T> + Send + 'static,
@@ -336,7 +305,9 @@ impl Store for SqliteStore {
     }
 
     async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
-        let behind = self.complete_index().await?;
+        self.in_place()?;
+        let desk = Arc::clone(&self.desk);
+        let behind = self.searches.within(INDEX_TIME * 2, move |_, limit| desk.complete_index(limit)).await?;
         let query = query.clone();
         let search = move |connection: &Connection, limit: &Limit| {
             search::search(connection, &query, behind.as_ref(), limit)

@@ -20,6 +20,7 @@ use super::copier::{Copier, LONG};
 use super::durability::Durability;
 use super::error::{Trouble, stopped};
 use super::index;
+use super::limit::Limit;
 use super::place::Place;
 use super::prepare::Prepared;
 use crate::clock::Clock;
@@ -42,6 +43,12 @@ const GROUP: usize = 256;
 /// So long without work, and the search index is brought forward: longer than the pauses within a turn's work, for
 /// what comes meanwhile has to wait for the portion that is being indexed.
 const IDLE: Duration = Duration::from_millis(250);
+
+/// So long a search waits for the index to be completed, as long as that goes on.
+pub(super) const INDEX_TIME: Duration = Duration::from_secs(30);
+
+/// So long it waits for the writer, which may wait for another process.
+const WRITER_TIME: Duration = Duration::from_millis(500);
 
 /// How long the search index waits for a lock of another process: a search can do without.
 const INDEX_PATIENCE: Duration = Duration::from_millis(100);
@@ -112,6 +119,35 @@ impl Desk {
     pub fn try_read<T>(&self, read: impl Fn(&Connection) -> Result<T>) -> Option<T> {
         let held = self.writer.try_lock().ok()?;
         read(&held.as_ref()?.connection).ok()
+    }
+
+    /// Brings the search index up to date on this thread; otherwise says why it may lack something.
+    ///
+    /// # Errors
+    /// `CLOSED`, `STORE_CORRUPT`.
+    pub fn complete_index(&self, limit: &Limit) -> Result<Option<StoreError>> {
+        let unavailable = |what: &str| Ok(Some(StoreError::Unavailable(what.into())));
+        let begin = Instant::now();
+        let mut free = begin;
+        loop {
+            limit.check()?;
+            let step = match self.writer.try_lock() {
+                Ok(mut held) => Some(held.as_mut().ok_or(StoreError::Closed)?.index_more()),
+                Err(TryLockError::WouldBlock) => None,
+                Err(TryLockError::Poisoned(_)) => return Err(stopped()),
+            };
+            match step {
+                Some(Ok(false)) => return Ok(None),
+                Some(Ok(true)) if begin.elapsed() < INDEX_TIME => free = Instant::now(),
+                Some(Ok(true)) => {
+                    return unavailable("the search index is still being completed; search again in a moment");
+                }
+                Some(Err(error @ (StoreError::Full(_) | StoreError::Unavailable(_)))) => return Ok(Some(error)),
+                Some(Err(error)) => return Err(error),
+                None if free.elapsed() < WRITER_TIME => std::thread::sleep(Duration::from_millis(1)),
+                None => return unavailable("a write has held the store for too long; end it or try again"),
+            }
+        }
     }
 
     /// The thread's life: works until every sender is gone and everything that was sent is done.

@@ -210,14 +210,12 @@ async fn pending(shared: &Shared, position: Position, latest: TxId) -> Result<BT
         return Ok(known);
     }
     // Written before this process began, or by another one: the journal knows.
-    let mut found: BTreeMap<TxId, Vec<Written>> = BTreeMap::new();
+    let mut ids: BTreeMap<TxId, Vec<ObjectId>> = BTreeMap::new();
     for (tx, id) in shared.journal.written_after(TxId(position.tx), MOST_FOUND).await? {
-        let written = found.entry(tx).or_default();
-        match written.iter_mut().find(|w| w.id == id) {
-            Some(known) => known.times += 1,
-            None => written.push(Written { id, times: 1, is_doubtful: true }),
-        }
+        ids.entry(tx).or_default().push(id);
     }
+    let counted = |(tx, ids): (TxId, Vec<ObjectId>)| (tx, Written::counted(ids.into_iter(), true));
+    let mut found: BTreeMap<TxId, Vec<Written>> = ids.into_iter().map(counted).collect();
     // What was written since is left for the next batch, so that a transaction of this process is known as such.
     found.retain(|tx, _| *tx <= latest);
     if found.is_empty() {
