@@ -37,7 +37,7 @@ async function main([name, ...args]: string[]): Promise<number> {
     return name === undefined ? 2 : 0
   }
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
-  if (command === undefined) throw new UsageError(`there is no command "${name}"\n\n${HELP}`)
+  if (command === undefined) throw new UsageError(`there is no command "${name}"`, HELP)
   if (args.includes('--help') || args.includes('-h')) {
     out(command.help)
     return 0

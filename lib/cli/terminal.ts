@@ -1,7 +1,11 @@
 /** What the program says: results on standard output, everything else on standard error. */
 
-/** A failure whose message is for the user as it is. */
-export class UsageError extends Error {}
+/** A failure whose message is for the user: one line, and lines of help behind it. */
+export class UsageError extends Error {
+  constructor(message: string, help?: string) {
+    super(help === undefined ? plain(message) : `${plain(message)}\n\n${help}`)
+  }
+}
 
 /** Writes a line of the result, or several. */
 export function out(line: string): void {

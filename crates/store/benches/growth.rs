@@ -118,7 +118,10 @@ fn history(runtime: &Runtime) {
         put(runtime, &*store, vec![Write::put(Document::chat(&session))]);
         for n in 1..=turns {
             let mut patch = Patch::new();
-            patch.append(&["turns"], json!({ "user": "a question ".repeat(20), "assistant": ["an answer ".repeat(80)] }));
+            patch.append(
+                &["turns"],
+                json!({ "user": "a question ".repeat(20), "assistant": ["an answer ".repeat(80)] }),
+            );
             patch.set(&["turn_count"], json!(n));
             put(runtime, &*store, vec![Write::patch(id.clone(), patch)]);
         }
@@ -154,7 +157,9 @@ fn transact(runtime: &Runtime) {
         let mut writes: Vec<Write> = (0..count)
             .map(|n| {
                 let document = Document::file(source(n), None, None);
-                ["session_index", "metadata_pool"].iter().for_each(|list| patch.append(&[list], json!(document.id())));
+                ["session_index", "metadata_pool"]
+                    .iter()
+                    .for_each(|list| patch.append(&[list], json!(document.id())));
                 Write::put(document)
             })
             .collect();

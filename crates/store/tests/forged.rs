@@ -39,6 +39,7 @@ fn call(id: &str) -> Document {
         status: Status::Ok,
         chat_ref: ObjectId::chat(&session()),
         file_refs: vec![file("/a", "").id().clone()],
+        parent: None,
     };
     Document::toolcall(ObjectId::new(id), call)
 }

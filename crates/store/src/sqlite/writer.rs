@@ -140,9 +140,13 @@ impl Desk {
                 Some(Ok(false)) => return Ok(None),
                 Some(Ok(true)) if begin.elapsed() < INDEX_TIME => free = Instant::now(),
                 Some(Ok(true)) => {
-                    return unavailable("the search index is still being completed; search again in a moment");
+                    return unavailable(
+                        "the search index is still being completed; search again in a moment",
+                    );
                 }
-                Some(Err(error @ (StoreError::Full(_) | StoreError::Unavailable(_)))) => return Ok(Some(error)),
+                Some(Err(error @ (StoreError::Full(_) | StoreError::Unavailable(_)))) => {
+                    return Ok(Some(error));
+                }
                 Some(Err(error)) => return Err(error),
                 None if free.elapsed() < WRITER_TIME => std::thread::sleep(Duration::from_millis(1)),
                 None => return unavailable("a write has held the store for too long; end it or try again"),

@@ -20,7 +20,7 @@ use xtdb_rig::proxy::Proxy;
 use xtdb_rig::{Kind, Node};
 
 fn script() -> Option<std::path::PathBuf> {
-    xtdb_rig::start_script("xtdb_behind", include_str!("xtdb_behind.rs"))
+    xtdb_rig::start_script("behind", include_str!("behind.rs"))
 }
 
 fn options(place: &Path, url: &str) -> QueueOptions {
