@@ -24,10 +24,12 @@ use crate::figure::{Figure, asked, median};
 #[path = "../../../benches/figure.rs"]
 mod figure;
 
+type Part = fn(&Runtime);
+
 fn main() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
-    let parts: [(&str, fn(&Runtime)); 3] = [("search", search), ("history", history), ("transact", transact)];
+    let parts: [(&str, Part); 3] = [("search", search), ("history", history), ("transact", transact)];
     for (name, run) in parts {
         if asked(name) {
             run(&runtime);

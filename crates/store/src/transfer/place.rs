@@ -107,6 +107,7 @@ fn no_file(path: &Path) -> TransferError {
 }
 
 #[cfg(all(test, unix))]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
