@@ -32,11 +32,11 @@ use context_model::time::TxId;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-use super::XtdbOptions;
 use super::http::shown_url;
 use super::plan::id_of;
 use super::wire::check;
 use super::write::random_name;
+use super::{XtdbOptions, XtdbStore};
 use crate::sqlite::{Durability, SqliteStore};
 use crate::{
     AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
