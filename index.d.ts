@@ -712,6 +712,11 @@ export interface StoreState {
   waitingSince?: string
   /** Whether this process is the one that sends for the journal; absent without a journal. */
   sender?: boolean
+  /**
+   * How many objects that others changed are still to be fetched from XTDB, as far as known; 0 where the journal is up
+   * to date, absent without one.
+   */
+  behind?: number
   /** What went wrong last, and has not gone well since. */
   lastError?: string
 }

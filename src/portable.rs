@@ -1,16 +1,13 @@
 //! Moving histories between stores, and checking a store as a whole.
 #![cfg_attr(test, allow(dead_code, reason = "a test build does not register functions with Node"))]
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use context_model::id::{ObjectId, SessionId};
-use context_store::transfer::{self, Summary, TransferError};
+use context_store::transfer::{self, Summary, Target};
 use context_store::{Damage, Store};
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
-use serde_json::Value;
 
 use crate::convert;
 use crate::error::{Coded, promise};
@@ -85,9 +82,9 @@ pub fn import_store(
     path: String,
 ) -> napi::Result<PromiseRaw<'_, js::TransferSummary>> {
     let work = async move {
-        let file = File::open(&path).map_err(TransferError::from)?;
+        let mut file = transfer::open(Path::new(&path))?;
         let store = store::open(Some(store)).await?.store;
-        let imported = transfer::import(&mut BufReader::new(file), &*store).await;
+        let imported = transfer::import(&mut file, &*store).await;
         store.close().await?;
         Ok(imported?)
     };
@@ -108,60 +105,24 @@ pub fn verify_store(env: &Env, store: js::StoreOptions) -> napi::Result<PromiseR
 
 /// Takes the export of one session into a store and gives the session's ID.
 pub async fn import_session_file(store: &dyn Store, path: &str) -> Result<SessionId, Coded> {
-    let mut file = BufReader::new(File::open(path).map_err(TransferError::from)?);
-    let mut sessions = Vec::new();
-    for line in file.by_ref().lines() {
-        let line = line.map_err(TransferError::from)?;
-        // The format writes the object's ID first, so other lines need not be parsed.
-        if line.starts_with(r#"{"object":"session:"#)
-            && let Ok(Value::Object(line)) = serde_json::from_str::<Value>(&line)
-            && let Some(id) = line.get("object").and_then(Value::as_str)
-            && !sessions.iter().any(|known| known == id)
-        {
-            sessions.push(id.to_owned());
-        }
-    }
+    let mut file = transfer::open(Path::new(path))?;
+    let sessions = transfer::sessions(&mut file)?;
     let [session] = &sessions[..] else {
         let count = sessions.len();
         return Err(Coded::invalid(format!(
             "{path} holds {count} sessions, and one is expected; import it as a store"
         )));
     };
-    let session = SessionId::new(session.strip_prefix("session:").unwrap_or(session))?;
     transfer::import(&mut file, store).await?;
-    Ok(session)
+    Ok(session.clone())
 }
 
 /// Writes beside the target and renames, so that a broken export never takes the place of a whole one.
 async fn export_to(store: &dyn Store, ids: &[ObjectId], path: &Path) -> Result<Summary, Coded> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".part");
-    let beside = PathBuf::from(beside);
-    let written = write_to(store, ids, &beside).await;
-    match written {
-        Ok(summary) => {
-            std::fs::rename(&beside, path).map_err(TransferError::from)?;
-            Ok(summary)
-        }
-        Err(error) => {
-            // What is left of it is of no use; the error to report is the first one.
-            let _second = std::fs::remove_file(&beside);
-            Err(error.into())
-        }
-    }
-}
-
-async fn write_to(store: &dyn Store, ids: &[ObjectId], path: &Path) -> transfer::Result<Summary> {
-    let mut out = BufWriter::new(private(path)?);
-    let summary = transfer::export(store, ids, &mut out).await?;
-    out.flush()?;
-    out.get_ref().sync_all()?;
+    let mut target = Target::create(path)?;
+    let summary = transfer::export(store, ids, &mut target).await?;
+    target.finish()?;
     Ok(summary)
-}
-
-fn private(path: &Path) -> std::io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 fn summary(summary: Summary) -> js::TransferSummary {

@@ -71,6 +71,7 @@ impl Opened {
             queued: 0.0,
             waiting_since: None,
             sender: None,
+            behind: None,
             last_error: None,
         };
         match &self.about {
@@ -85,6 +86,7 @@ impl Opened {
                     queued: state.queued as f64,
                     waiting_since: state.waiting_since.map(|time| time.to_string()),
                     sender: Some(state.is_sender),
+                    behind: Some(state.behind as f64),
                     last_error: state.last_error,
                     ..plain("xtdb")
                 }

@@ -321,6 +321,9 @@ pub struct StoreState {
     pub waiting_since: Option<String>,
     /// Whether this process is the one that sends for the journal; absent without a journal.
     pub sender: Option<bool>,
+    /// How many objects that others changed are still to be fetched from XTDB, as far as known; 0 where the journal is up
+    /// to date, absent without one.
+    pub behind: Option<f64>,
     /// What went wrong last, and has not gone well since.
     pub last_error: Option<String>,
 }

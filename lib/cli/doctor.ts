@@ -6,7 +6,7 @@ import { contentsOf } from '../inspect/contents.ts'
 import type { Contents, ObjectSummary } from '../inspect/contents.ts'
 import { native } from '../native.ts'
 import { STORE_HELP, storeOf, withFolder } from './store.ts'
-import { numberOf, out } from './terminal.ts'
+import { numberOf, out, plain } from './terminal.ts'
 
 export const DOCTOR_HELP = `pi-context-manager doctor [options]
 
@@ -95,13 +95,13 @@ function byType(objects: readonly ObjectSummary[]): Findings['byType'] {
 }
 
 function print({ store, files, damages, sessions, byType: types, orphans, largest }: Findings): void {
-  out(`store      ${store}`)
-  for (const [file, bytes] of Object.entries(files)) out(`           ${size(bytes).padStart(9)}  ${file}`)
+  out(plain(`store      ${store}`))
+  for (const [file, bytes] of Object.entries(files)) out(plain(`           ${size(bytes).padStart(9)}  ${file}`))
   if (damages.length === 0) out('integrity  every version has the hash that it was stored with')
   else {
     out(`integrity  ${damages.length} damaged:`)
     for (const { id, txId, what } of damages)
-      out(`           ${id ?? 'outside of any version'}${txId === undefined ? '' : ` @${txId}`}: ${what}`)
+      out(plain(`           ${id ?? 'outside of any version'}${txId === undefined ? '' : ` @${txId}`}: ${what}`))
     out('           Undamaged objects can still be read. Restore the file from a backup, or export single')
     out('           sessions with "export --session ID" and import them into a new store.')
     return
@@ -114,11 +114,11 @@ function print({ store, files, damages, sessions, byType: types, orphans, larges
   else {
     out(`orphans    ${orphans.length} objects are in no session's index (left by a tracker, or by an import):`)
     for (const { name, bytes } of orphans.slice(0, largest.length))
-      out(`           ${size(bytes).padStart(9)}  ${name}`)
+      out(plain(`           ${size(bytes).padStart(9)}  ${name}`))
   }
   out('largest    (text of all versions, before the store shares equal contents)')
   for (const { name, versions, bytes } of largest)
-    out(`           ${size(bytes).padStart(9)}  ${name}, ${versions} version${versions === 1 ? '' : 's'}`)
+    out(plain(`           ${size(bytes).padStart(9)}  ${name}, ${versions} version${versions === 1 ? '' : 's'}`))
 }
 
 function size(bytes: number): string {

@@ -1,5 +1,5 @@
 /** The command `inspect`. */
-import { closeSync, existsSync, openSync, writeSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ContextManager } from '../index.ts'
@@ -9,8 +9,9 @@ import { begin, END, sessionParts } from '../inspect/page.ts'
 import { rebuild } from '../inspect/request.ts'
 import { native } from '../native.ts'
 import { piSessionFolder, sessionFiles } from '../replay/open.ts'
+import { writePrivately } from './private.ts'
 import { STORE_HELP, storeOf, withFolder } from './store.ts'
-import { numberOf, out, tell, UsageError } from './terminal.ts'
+import { numberOf, out, plain, tell, UsageError } from './terminal.ts'
 
 export const INSPECT_HELP = `pi-context-manager inspect [options]
 
@@ -53,24 +54,21 @@ export async function inspect(args: string[]): Promise<number> {
     if (values.json === true) out(JSON.stringify(sessions, null, 2))
     else if (values.html === undefined) list(sessions, name)
     if (values.html === undefined) return 0
-    const page = openSync(values.html, 'w', 0o600)
-    try {
-      writeSync(page, begin(name, sessions))
+    await writePrivately(values.html, async (write) => {
+      write(begin(name, sessions))
       for (const [index, { id }] of sessions.entries()) {
         const file = join(folder, `session-${index}.jsonl`)
         await native.exportStore(options, file, id)
         const manager = await copyOf(file, id)
         try {
-          for await (const part of sessionParts(manager, summaries)) writeSync(page, part)
+          for await (const part of sessionParts(manager, summaries)) write(part)
         } finally {
           await manager.close()
         }
       }
-      writeSync(page, END)
-    } finally {
-      closeSync(page)
-    }
-    tell(`${values.html}: ${sessions.length} session${sessions.length === 1 ? '' : 's'} of ${name}`)
+      write(END)
+    })
+    tell(plain(`${values.html}: ${sessions.length} session${sessions.length === 1 ? '' : 's'} of ${name}`))
     return 0
   })
 }
@@ -89,11 +87,11 @@ function copyOf(file: string, sessionId: string): Promise<ContextManager> {
 
 function list(sessions: readonly SessionSummary[], store: string): void {
   if (sessions.length === 0) {
-    out(`${store} holds no session`)
+    out(plain(`${store} holds no session`))
     return
   }
   for (const { id, turns, objects, lastWritten } of sessions) {
-    out(`${lastWritten}  ${String(turns).padStart(4)} turns  ${String(objects).padStart(5)} objects  ${id}`)
+    out(plain(`${lastWritten}  ${String(turns).padStart(4)} turns  ${String(objects).padStart(5)} objects  ${id}`))
   }
 }
 

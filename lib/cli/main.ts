@@ -4,7 +4,7 @@ import { doctor, DOCTOR_HELP } from './doctor.ts'
 import { inspect, INSPECT_HELP } from './inspect.ts'
 import { mcp, MCP_HELP } from './mcp.ts'
 import { replay, REPLAY_HELP } from './replay.ts'
-import { out, tell, UsageError } from './terminal.ts'
+import { out, plain, tell, UsageError } from './terminal.ts'
 import { EXPORT_HELP, exportCommand, IMPORT_HELP, importCommand } from './transfer.ts'
 
 interface Command {
@@ -40,7 +40,7 @@ async function main([name, ...args]: string[]): Promise<number> {
     return name === undefined ? 2 : 0
   }
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
-  if (command === undefined) throw new UsageError(`there is no command "${name}"\n\n${HELP}`)
+  if (command === undefined) throw new UsageError(`there is no command "${name}"`, HELP)
   if (args.includes('--help') || args.includes('-h')) {
     out(command.help)
     return 0
@@ -67,7 +67,7 @@ try {
     tell(`pi-context-manager: ${error.message}`)
     process.exitCode = 2
   } else {
-    tell(`pi-context-manager: ${(error as Error).message ?? String(error)}`)
+    tell(`pi-context-manager: ${plain((error as Error).message ?? String(error))}`)
     process.exitCode = 1
   }
 }

@@ -1,16 +1,39 @@
 /** What the program says: results on standard output, everything else on standard error. */
 
-/** A failure whose message is for the user as it is. */
-export class UsageError extends Error {}
+/** A failure whose message is for the user: one line, and lines of help behind it. */
+export class UsageError extends Error {
+  constructor(message: string, help?: string) {
+    super(help === undefined ? plain(message) : `${plain(message)}\n\n${help}`)
+  }
+}
 
-/** Writes a line of the result. */
+/** Writes a line of the result, or several. */
 export function out(line: string): void {
-  process.stdout.write(`${line}\n`)
+  process.stdout.write(`${shown(line)}\n`)
 }
 
 /** Tells the user something that is no result. */
 export function tell(line: string): void {
-  process.stderr.write(`${line}\n`)
+  process.stderr.write(`${shown(line)}\n`)
+}
+
+/**
+ * A text with what steers a terminal as `\\u` escapes, as JSON has them: control characters but the line feed (ESC, OSC
+ * and their kin), and what turns the direction of writing or is not seen.
+ */
+export function shown(text: string): string {
+  return text.replace(STEERING, escaped)
+}
+
+/** The same for one line: a stored name can't begin another one. */
+export function plain(text: string): string {
+  return shown(text).replaceAll('\n', escaped)
+}
+
+const STEERING = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g
+
+function escaped(char: string): string {
+  return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
 /** Whether a stream shows colours: a terminal, unless the user wants none. */
@@ -36,8 +59,9 @@ export class Progress {
     const full = Math.min(width, Math.floor(width * part))
     const words = `${Math.floor(100 * part)} %${timeLeft(now - this.#started, part)}`
     const room = Math.max(10, (process.stderr.columns ?? 80) - width - words.length - 5)
-    const shown = text.length > room ? `…${text.slice(1 - room)}` : text
-    process.stderr.write(`\r\x1b[K[${'#'.repeat(full)}${'-'.repeat(width - full)}] ${words} ${shown}`)
+    const line = plain(text)
+    const cut = line.length > room ? `…${line.slice(1 - room)}` : line
+    process.stderr.write(`\r\x1b[K[${'#'.repeat(full)}${'-'.repeat(width - full)}] ${words} ${cut}`)
   }
 
   /** Takes the bar away, so that other lines may follow. */

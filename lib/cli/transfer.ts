@@ -1,16 +1,17 @@
 /** The commands `export` and `import`. */
-import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { createReadStream, existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
 import { native } from '../native.ts'
-import { STORE_HELP, storeOf } from './store.ts'
-import { out, UsageError } from './terminal.ts'
+import { STORE_HELP, storeOf, withFolder } from './store.ts'
+import { out, plain, UsageError } from './terminal.ts'
 
 export const EXPORT_HELP = `pi-context-manager export [options] FILE
 
 Writes a store, or one session of it, to FILE as JSON Lines: every version of every object, with its
 hashes and times. The file is readable by its owner only and ends with its own checksum. The store stays
-as it is, and may be in use.
+as it is, and may be in use. FILE is a regular file, or "-" for standard output.
 
 ${STORE_HELP}
   --session ID          only this session and what it has encountered
@@ -18,11 +19,14 @@ ${STORE_HELP}
 
 export const IMPORT_HELP = `pi-context-manager import [options] FILE
 
-Takes what "export" has written into a store. The file is checked as a whole before anything is written;
-what the store has already is left alone, so an import that was interrupted can be repeated.
+Takes what "export" has written into a store. The file is checked as a whole before anything is written,
+against its checksum, the rules of what a store holds, and the store; what the store has already is left alone, so an import that was interrupted can be repeated.
 
 ${STORE_HELP}
                         A database file that does not exist is made.`
+
+/** The name that stands for standard output. */
+const STANDARD_OUTPUT = '-'
 
 /** Runs `export`; resolves with the exit code. */
 export async function exportCommand(args: string[]): Promise<number> {
@@ -33,9 +37,17 @@ export async function exportCommand(args: string[]): Promise<number> {
   })
   const file = only(positionals, 'export needs the name of one file to write')
   const { options, name } = storeOf(values.store)
+  if (file === STANDARD_OUTPUT) {
+    await withFolder(async (folder) => {
+      const whole = join(folder, 'export.jsonl')
+      await native.exportStore(options, whole, values.session)
+      await pipeline(createReadStream(whole), process.stdout, { end: false })
+    })
+    return 0
+  }
   if (existsSync(file) && values.force !== true) throw new UsageError(`${file} exists; --force replaces it`)
   const { objects, versions } = await native.exportStore(options, file, values.session)
-  out(`${file}: ${objects} objects in ${versions} versions of ${name}`)
+  out(plain(`${file}: ${objects} objects in ${versions} versions of ${name}`))
   return 0
 }
 
@@ -46,12 +58,12 @@ export async function importCommand(args: string[]): Promise<number> {
   if (!existsSync(file)) throw new UsageError(`there is no file ${file}`)
   const { options, name } = storeOf(values.store, true)
   const { objects, versions, written } = await native.importStore(options, file)
-  out(`${name}: ${written} of ${versions} versions were new (${objects} objects)`)
+  out(plain(`${name}: ${written} of ${versions} versions were new (${objects} objects)`))
   return 0
 }
 
 function only(positionals: readonly string[], sentence: string): string {
   const [file] = positionals
   if (file === undefined || positionals.length > 1) throw new UsageError(sentence)
-  return resolve(file)
+  return file === STANDARD_OUTPUT ? file : resolve(file)
 }

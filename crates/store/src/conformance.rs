@@ -64,6 +64,7 @@ pub const CHECKS: &[Check] = checks![
     reading::equal_content_is_compared_at_its_valid_time,
     reading::patched_documents_are_read_as_of_any_point,
     reading::a_patch_holds_from_its_valid_time_on,
+    reading::a_history_in_pages_is_the_whole_history,
     reading::many_objects_come_in_the_order_asked_for,
     reading::outlines_have_no_content,
     reading::outlines_of_patched_documents_have_the_scalar_fields,

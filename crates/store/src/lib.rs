@@ -90,6 +90,22 @@ pub trait Store: Send + Sync {
     /// As [`Store::get`].
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>>;
 
+    /// A part of [`Store::history`]: the versions that transactions after this one wrote, so many at most, and fewer where
+    /// they are large; empty at the end. The versions of one transaction are never divided.
+    ///
+    /// The memory that this takes follows the part, while the whole history of a growing document takes the square of its
+    /// length.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    async fn history_page(&self, id: &ObjectId, after: TxId, most: usize) -> Result<Vec<Version>> {
+        let mut versions = self.history(id).await?;
+        versions.retain(|version| version.tx_id > after);
+        let last = versions.get(most.max(1) - 1).map(|version| version.tx_id);
+        versions.retain(|version| last.is_none_or(|last| version.tx_id <= last));
+        Ok(versions)
+    }
+
     /// The versions of an object as they were written, in the order of their transactions.
     ///
     /// Made for exports: unlike the answer of [`Store::history`], which has each version of a patched document

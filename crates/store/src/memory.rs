@@ -3,10 +3,11 @@
 //! It is written for obviousness: one list of versions in the order of their writing, searched from front to
 //! back. It keeps patches as patches, so that a long chat costs its length and not the square of it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::Document;
 use context_model::patch::{self, Patch};
@@ -17,9 +18,10 @@ use serde_json::Value;
 use crate::clock::{self, Clock};
 use crate::heads::{self, Heads};
 use crate::shape::{Fit, Shape, misfit};
+use crate::words::{self, Part};
 use crate::{
     AsOf, Change, Damage, Entry, Filter, Hit, Known, Outline, Receipt, Result, Search, Store, StoreError,
-    Transaction, Version, Write, words,
+    Transaction, Version, Write,
 };
 
 /// A store that lives as long as its process.
@@ -135,6 +137,32 @@ impl Store for MemoryStore {
         Ok(versions)
     }
 
+    async fn history_page(&self, id: &ObjectId, after: TxId, most: usize) -> Result<Vec<Version>> {
+        let state = self.state()?;
+        let mut versions: Vec<Version> = Vec::new();
+        let mut places = HashMap::new();
+        for row in state.objects.get(id).into_iter().flatten() {
+            let Row { written, tx_id, valid_time } = &state.rows[*row];
+            if *tx_id <= after {
+                continue;
+            }
+            if versions.len() >= most && versions.last().is_some_and(|last| last.tx_id != *tx_id) {
+                break;
+            }
+            let document = match written {
+                Written::Patch(_, patch, before) if places.contains_key(before) => {
+                    let before: &Version = &versions[places[before]];
+                    patch::apply(before.document.clone(), [patch])?
+                }
+                _ => state.document(*row)?,
+            };
+            places.insert(*row, versions.len());
+            let tx_time = state.time(*tx_id);
+            versions.push(Version { document, tx_id: *tx_id, tx_time, valid_time: *valid_time });
+        }
+        Ok(versions)
+    }
+
     async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
         let state = self.state()?;
         let entry = |row: &usize| {
@@ -164,11 +192,15 @@ impl Store for MemoryStore {
     }
 
     async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
-        let wanted: Vec<Vec<String>> = words::wanted(&query.text)
-            .iter()
-            .map(|part| words::tokens(part).map(|(_, word)| word).collect())
-            .collect();
         let state = self.state()?;
+        let mut texts = None;
+        let wanted = words::wanted(&query.text, |word| {
+            let texts = match &texts {
+                Some(texts) => texts,
+                None => texts.insert(state.texts_by_word()?),
+            };
+            Ok::<_, StoreError>(texts.get(word).copied())
+        })?;
         let mut hits: HashMap<(ObjectId, String), Hit> = HashMap::new();
         for row in 0..state.rows.len() {
             let version = state.version(row)?;
@@ -264,6 +296,21 @@ impl State {
         }
         let Row { tx_id, valid_time, .. } = self.rows[row];
         Ok(Outline { id, object_type, source, payload, is_null, tx_id, valid_time })
+    }
+
+    /// In how many texts each word is.
+    fn texts_by_word(&self) -> Result<HashMap<String, u64>> {
+        let mut texts = HashSet::new();
+        let mut counts = HashMap::new();
+        for row in 0..self.rows.len() {
+            let version = self.version(row)?;
+            let Some(text) = version.document.content() else { continue };
+            if texts.insert(Digest::of(text.as_bytes())) {
+                let words: HashSet<String> = words::tokens(text).map(|(_, word)| word).collect();
+                words.into_iter().for_each(|word| *counts.entry(word).or_default() += 1);
+            }
+        }
+        Ok(counts)
     }
 
     fn fits(&self, id: &ObjectId, filter: &Filter) -> bool {
@@ -392,14 +439,14 @@ pub(crate) fn patch_time(
 }
 
 /// The hit of a version whose content has all words; the more of them in the less text, the better.
-pub(crate) fn matches(wanted: &[Vec<String>], text: &str, version: &Version) -> Option<Hit> {
+pub(crate) fn matches(wanted: &[Part], text: &str, version: &Version) -> Option<Hit> {
     let tokens: Vec<(usize, String)> = words::tokens(text).collect();
     let mut first = usize::MAX;
     let mut count = 0_usize;
-    for phrase in wanted {
+    for Part { words, .. } in wanted {
         let mut places = tokens
-            .windows(phrase.len())
-            .filter(|window| window.iter().map(|(_, word)| word).eq(phrase.iter()))
+            .windows(words.len())
+            .filter(|window| window.iter().map(|(_, word)| word).eq(words))
             .peekable();
         first = first.min(places.peek()?[0].0);
         count += places.count();

@@ -5,7 +5,8 @@
 //! a store numbers and dates its transactions itself, so the original ones travel as data.
 //!
 //! Architecture invariants:
-//! - A file is checked as a whole before the first write, so a damaged or cut one changes nothing.
+//! - A file is checked as a whole before the first write, against the rules of the model and against the store, so a
+//!   damaged, cut or forged one changes nothing, nor does one that contradicts what is there.
 //! - An import looks at what the store has already, version by version, so one that was interrupted, or is
 //!   repeated, writes only what is missing.
 //! - Memory holds the versions of one object at a time, never the file.
@@ -15,20 +16,23 @@ use std::io::{BufRead, Seek, SeekFrom, Write};
 
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
-use context_model::object::Document;
-use context_model::patch::{self, Patch};
+use context_model::object::{Document, ObjectType};
 use context_model::session::Sets;
 use context_model::time::Timestamp;
+use serde_json::Value;
 
-use crate::{AsOf, Change, Filter, Store, StoreError, Transaction, Write as StoreWrite};
+use crate::{AsOf, Change, Entry, Filter, Store, StoreError, Transaction, Write as StoreWrite};
 
 mod format;
 mod migrate;
 mod outcome;
+mod place;
+mod rules;
 
 use format::{Exported, Reading, Writing};
 pub use migrate::migrate;
 pub use outcome::{Result, Summary, TransferError};
+pub use place::{Target, open};
 
 /// The most writes that an import puts into one transaction.
 const WRITES_A_TRANSACTION: usize = 64;
@@ -85,17 +89,42 @@ pub fn check(file: &mut (impl BufRead + Seek)) -> Result<Summary> {
     Ok(reading.summary())
 }
 
+/// The sessions in a file, which is checked as by [`check`].
+///
+/// # Errors
+/// As [`check`].
+pub fn sessions(file: &mut (impl BufRead + Seek)) -> Result<Vec<SessionId>> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut reading = Reading::new(file)?;
+    let mut sessions = Vec::new();
+    while let Some((version, _)) = reading.next()? {
+        if version.position == 0
+            && let Change::Document(document) = &version.change
+            && document.object_type() == ObjectType::Session
+            && let Some(session) = document.text("session_id")
+        {
+            sessions.push(SessionId::new(session).map_err(StoreError::from)?);
+        }
+    }
+    Ok(sessions)
+}
+
 /// Writes the versions of a file that the store does not have yet.
 ///
 /// A file object that both know keeps the versions of both, each at its valid time. Any other object must
 /// have the same history as far as both go.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` when the file is damaged, cut, or no export; nothing was written then. `CONFLICT` when
-/// an object that is no file has another history; objects before it in the file may have been imported.
-/// `IO`, and those of the store.
+/// `INVALID_ARGUMENT` when the file is damaged, cut, no export, or holds what the model does not allow; `CONFLICT` when an
+/// object that is no file has another history in the store. Nothing was written then. `IO`, and those of the store.
 pub async fn import(file: &mut (impl BufRead + Seek + Send), store: &dyn Store) -> Result<Summary> {
-    let mut summary = check(file)?;
+    file.seek(SeekFrom::Start(0))?;
+    let mut reading = Reading::new(file)?;
+    let mut object: Option<Object> = None;
+    while let Some((version, _)) = reading.next()? {
+        Object::at(&mut object, store, &version).await?.missing(version)?;
+    }
+    let mut summary = reading.summary();
     file.seek(SeekFrom::Start(0))?;
     let mut reading = Reading::new(file)?;
     let mut object: Option<Object> = None;
@@ -104,10 +133,7 @@ pub async fn import(file: &mut (impl BufRead + Seek + Send), store: &dyn Store) 
         if batch.is_full(bytes) || batch.objects.contains(&version.object) {
             summary.written += batch.flush(store).await?;
         }
-        if object.as_ref().is_none_or(|object| object.id != version.object) {
-            object = Some(Object::open(store, version.object.clone()).await?);
-        }
-        let Some(object) = object.as_mut() else { continue };
+        let object = Object::at(&mut object, store, &version).await?;
         if let Some(write) = object.missing(version)? {
             batch.objects.insert(object.id.clone());
             batch.writes.push(write);
@@ -163,79 +189,132 @@ impl Mark {
 struct Object {
     id: ObjectId,
     /// The versions that the store had before.
-    stored: Vec<Mark>,
+    stored: Vec<Entry>,
     /// How many versions of the file were seen to be the stored ones.
     common: usize,
-    /// Whether the histories differ, so that each version is looked for by itself.
-    is_merged: bool,
-    /// The state of the file's history, for comparing patches; `None` where there is nothing to compare.
-    states: States,
+    /// The latest version of the file, and that of the store, as far as they were compared.
+    mine: Latest,
+    theirs: Latest,
+    /// Where the histories differ, what identifies each stored version: each one of the file is looked for by itself.
+    merged: Option<Vec<Mark>>,
 }
 
 impl Object {
-    async fn open(store: &dyn Store, id: ObjectId) -> Result<Self> {
-        let mut states = States::default();
-        let mut stored = Vec::new();
-        for entry in store.journal(&id).await? {
-            let document = states.push(entry.change, entry.valid_time)?;
-            stored.push(Mark::new(document, entry.valid_time));
-        }
-        Ok(Self { id, stored, common: 0, is_merged: false, states: States::default() })
+    /// The object that a version is of: the present one, or the next one.
+    async fn at<'o>(
+        present: &'o mut Option<Self>,
+        store: &dyn Store,
+        version: &Exported,
+    ) -> Result<&'o mut Self> {
+        let next = match present.take() {
+            Some(object) if object.id == version.object => object,
+            _ => Self {
+                id: version.object.clone(),
+                stored: store.journal(&version.object).await?,
+                common: 0,
+                mine: Latest::default(),
+                theirs: Latest::default(),
+                merged: None,
+            },
+        };
+        Ok(present.insert(next))
     }
 
     /// The write that brings this version into the store; `None` where it has it.
     fn missing(&mut self, version: Exported) -> Result<Option<StoreWrite>> {
         let valid_time = version.valid_time;
-        if self.stored.is_empty() || (!self.is_merged && self.common == self.stored.len()) {
-            return Ok(Some(match version.change {
-                Change::Document(document) => StoreWrite::Put { document, valid_time: Some(valid_time) },
-                Change::Patch(patch) => {
-                    StoreWrite::Patch { id: self.id.clone(), patch, valid_time: Some(valid_time) }
-                }
-            }));
+        if let Some(marks) = &self.merged {
+            let mark = self.mine.push(version.change.clone(), valid_time)?.mark(valid_time)?;
+            return Ok((!marks.contains(&mark)).then(|| self.write(version.change, valid_time)));
         }
-        let document = self.states.push(version.change, valid_time)?.clone();
-        let mark = Mark::new(&document, valid_time);
-        if !self.is_merged {
-            if self.stored[self.common] == mark {
-                self.common += 1;
-                return Ok(None);
-            }
-            if document.source().is_none() {
-                return Err(TransferError::Different(self.id.clone()));
-            }
-            self.is_merged = true;
-        }
-        if self.stored.contains(&mark) {
+        let Some(stored) = self.stored.get(self.common) else {
+            return Ok(Some(self.write(version.change, valid_time)));
+        };
+        let is_same = stored.valid_time == valid_time && stored.change == version.change;
+        let mine = self.mine.push(version.change.clone(), valid_time)?;
+        let theirs = self.theirs.push(stored.change.clone(), stored.valid_time)?;
+        if is_same || mine.mark(valid_time)? == theirs.mark(stored.valid_time)? {
+            self.common += 1;
             return Ok(None);
         }
-        Ok(Some(StoreWrite::Put { document, valid_time: Some(valid_time) }))
-    }
-}
-
-/// The versions of an object one after the other, with patches applied to the version that was the latest.
-#[derive(Default)]
-struct States {
-    latest: Option<(Timestamp, Document)>,
-    current: Option<Document>,
-}
-
-impl States {
-    fn push(&mut self, change: Change, valid_time: Timestamp) -> Result<&Document> {
-        let document = match change {
-            Change::Document(document) => document,
-            Change::Patch(patch) => self.patched(&patch)?,
+        let Change::Document(document) = &version.change else {
+            return Err(TransferError::Different(self.id.clone()));
         };
-        if self.latest.as_ref().is_none_or(|(time, _)| *time <= valid_time) {
-            self.latest = Some((valid_time, document.clone()));
+        if document.source().is_none() {
+            return Err(TransferError::Different(self.id.clone()));
         }
-        Ok(self.current.insert(document))
+        let mark = Mark::new(document, valid_time);
+        let mut latest = Latest::default();
+        let marks = self
+            .stored
+            .iter()
+            .map(|entry| latest.push(entry.change.clone(), entry.valid_time)?.mark(entry.valid_time));
+        let marks = self.merged.insert(marks.collect::<Result<_>>()?);
+        Ok((!marks.contains(&mark)).then(|| self.write(version.change, valid_time)))
     }
 
-    fn patched(&self, patch: &Patch) -> Result<Document> {
-        let (_, latest) = self.latest.as_ref().ok_or_else(|| {
-            StoreError::Corrupt("a history begins with a patch, which has nothing to change".into())
-        })?;
-        Ok(patch::apply(latest.clone(), [patch]).map_err(StoreError::from)?)
+    fn write(&self, change: Change, valid_time: Timestamp) -> StoreWrite {
+        let valid_time = Some(valid_time);
+        match change {
+            Change::Document(document) => StoreWrite::Put { document, valid_time },
+            Change::Patch(patch) => StoreWrite::Patch { id: self.id.clone(), patch, valid_time },
+        }
+    }
+}
+
+/// The latest version of a history that is read entry by entry, changed in place.
+#[derive(Default)]
+struct Latest(Option<(Timestamp, Parts)>);
+
+/// A document taken apart.
+struct Parts {
+    id: ObjectId,
+    object_type: ObjectType,
+    source: Option<context_model::source::Source>,
+    payload: Value,
+}
+
+/// A version of such a history.
+enum Pushed<'l> {
+    /// The latest one.
+    Latest(&'l Parts),
+    /// One that is dated back.
+    Earlier(Document),
+}
+
+impl Latest {
+    fn push(&mut self, change: Change, valid_time: Timestamp) -> Result<Pushed<'_>> {
+        let document = match change {
+            Change::Patch(patch) => {
+                let (time, parts) = self.0.as_mut().ok_or_else(|| {
+                    StoreError::Corrupt("a history begins with a patch, which has nothing to change".into())
+                })?;
+                patch.change(&mut parts.payload).map_err(StoreError::from)?;
+                *time = valid_time;
+                return Ok(Pushed::Latest(parts));
+            }
+            Change::Document(document) => document,
+        };
+        if self.0.as_ref().is_some_and(|(time, _)| *time > valid_time) {
+            return Ok(Pushed::Earlier(document));
+        }
+        let (id, object_type, source, payload) = document.into_parts();
+        let parts = Parts { id, object_type, source, payload: Value::Object(payload) };
+        Ok(Pushed::Latest(&self.0.insert((valid_time, parts)).1))
+    }
+}
+
+impl Pushed<'_> {
+    /// The cost is that of the whole document.
+    fn mark(&self, valid_time: Timestamp) -> Result<Mark> {
+        let Parts { id, object_type, source, payload } = match self {
+            Self::Earlier(document) => return Ok(Mark::new(document, valid_time)),
+            Self::Latest(parts) => parts,
+        };
+        let Value::Object(payload) = payload else {
+            return Err(StoreError::Corrupt(format!("a patch of {id} does not leave an object")).into());
+        };
+        let document = Document::new(id.clone(), *object_type, source.clone(), payload.clone());
+        Ok(Mark::new(&document.map_err(StoreError::from)?, valid_time))
     }
 }

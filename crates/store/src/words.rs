@@ -1,46 +1,117 @@
 //! The words of a text, as the full-text index sees them: letters, digits and underscores, without case.
 
-use std::collections::VecDeque;
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+#[cfg(any(feature = "xtdb", test))]
+use std::convert::Infallible;
 
-/// The words that a query asks for: each part between spaces is one word, or several that must stand side by
-/// side (`foo.bar`). Parts without any letter or digit ask for nothing.
-pub(crate) fn wanted(query: &str) -> Vec<String> {
-    query
+/// A query asks for at most so many words. Of a longer one, such as a passage that was pasted, the rarest parts count:
+/// they say most, and each further word costs a look at all texts that have it.
+const MOST_WORDS: usize = 48;
+
+/// At most so many words of a part between spaces count, its first ones.
+const MOST_WORDS_A_PART: usize = 8;
+
+/// At most so many different parts of a query are looked at, its first ones.
+const MOST_PARTS: usize = 1_000;
+
+/// A part of a query: between spaces, and at most [`MOST_WORDS_A_PART`] words long.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// As it was written.
+    pub text: String,
+    /// Its words, which must stand side by side: `foo.bar` is one part of two words.
+    pub words: Vec<String>,
+}
+
+/// The parts that a query asks for. Those without any letter or digit ask for nothing, and none is asked for twice.
+///
+/// `texts` tells in how many texts a word is, as far as that is known; it is asked about long queries only.
+///
+/// # Errors
+/// Those of `texts`.
+pub(crate) fn wanted<E>(
+    query: &str,
+    mut texts: impl FnMut(&str) -> Result<Option<u64>, E>,
+) -> Result<Vec<Part>, E> {
+    let mut known = HashSet::new();
+    let mut parts: Vec<Part> = query
         .split(|c: char| c.is_whitespace() || c.is_control())
-        .filter(|part| part.chars().any(is_word))
-        .map(str::to_owned)
-        .collect()
+        .map(Part::of)
+        .filter(|part| !part.words.is_empty() && known.insert(part.words.clone()))
+        .take(MOST_PARTS)
+        .collect();
+    if parts.iter().map(|part| part.words.len()).sum::<usize>() <= MOST_WORDS {
+        return Ok(parts);
+    }
+    let mut counts: HashMap<&str, u64> = HashMap::new();
+    let mut order = Vec::with_capacity(parts.len());
+    for (place, part) in parts.iter().enumerate() {
+        let mut rarest = u64::MAX;
+        for word in &part.words {
+            let count = match counts.get(word.as_str()) {
+                Some(count) => *count,
+                None => *counts.entry(word).or_insert(texts(word)?.unwrap_or(u64::MAX)),
+            };
+            rarest = rarest.min(count);
+        }
+        order.push((rarest, Reverse(part.text.len()), place));
+    }
+    order.sort_unstable();
+    let mut words = 0;
+    let mut chosen: Vec<usize> = order
+        .into_iter()
+        .map(|(.., place)| place)
+        .take_while(|place| {
+            words += parts[*place].words.len();
+            words <= MOST_WORDS
+        })
+        .collect();
+    chosen.sort_unstable();
+    Ok(chosen.into_iter().map(|place| std::mem::take(&mut parts[place])).collect())
+}
+
+/// The same where nothing is known of the texts: the longest parts pass for the rarest.
+#[cfg(any(feature = "xtdb", test))]
+pub(crate) fn longest(query: &str) -> Vec<Part> {
+    let Ok(parts) = wanted(query, |_| Ok::<_, Infallible>(None));
+    parts
+}
+
+impl Part {
+    fn of(text: &str) -> Self {
+        let mut words = Words::of(text);
+        let first = words.by_ref().take(MOST_WORDS_A_PART);
+        let folded = first.map(|(_, word)| folded(word).into_owned()).collect();
+        // Behind the last word may be what belongs to it for the index, such as an accent of its own.
+        let end = words.at;
+        let text = if words.next().is_none() { text } else { &text[..end] };
+        Self { text: text.to_owned(), words: folded }
+    }
 }
 
 /// The words of a text with the byte offsets of their starts.
 pub(crate) fn tokens(text: &str) -> impl Iterator<Item = (usize, String)> + '_ {
-    let mut rest = text;
-    let mut offset = 0;
-    std::iter::from_fn(move || {
-        let skip = rest.find(is_word)?;
-        let word = &rest[skip..];
-        let end = word.find(|c| !is_word(c)).unwrap_or(word.len());
-        let found = (offset + skip, word[..end].to_lowercase());
-        offset += skip + end;
-        rest = &word[end..];
-        Some(found)
-    })
+    Words::of(text).map(|(at, word)| (at, folded(word).into_owned()))
 }
 
-/// Where the first of these phrases begins in a text: the byte offset. Each phrase is a list of words.
-pub(crate) fn first(text: &str, phrases: &[Vec<String>]) -> Option<usize> {
-    let found = |phrase: &Vec<String>| {
-        let mut last = VecDeque::with_capacity(phrase.len());
-        tokens(text).find_map(|token| {
-            if last.len() == phrase.len() {
-                last.pop_front();
-            }
-            last.push_back(token);
-            let is_it = last.iter().map(|(_, word)| word).eq(phrase.iter());
-            last.front().filter(|_| is_it).map(|(at, _)| *at)
-        })
-    };
-    phrases.iter().filter(|phrase| !phrase.is_empty()).filter_map(found).min()
+/// Where the first of these parts begins in a text: the byte offset.
+pub(crate) fn first(text: &str, phrases: &[Part]) -> Option<usize> {
+    let mut words = Words::of(text);
+    while let Some((at, word)) = words.next() {
+        let word = folded(word);
+        let begins_here = |phrase: &Part| {
+            let [first, others @ ..] = &phrase.words[..] else { return false };
+            let mut rest = words;
+            *first == word
+                && others.iter().all(|other| rest.next().is_some_and(|(_, word)| *other == folded(word)))
+        };
+        if phrases.iter().any(begins_here) {
+            return Some(at);
+        }
+    }
+    None
 }
 
 /// The number of the line at this byte, counted from 1, and the line itself, shortened around that byte.
@@ -57,6 +128,83 @@ pub(crate) fn line_at(text: &str, at: usize) -> (usize, String) {
     (number, format!("{}{}{}", cut(from > 0), &line[from..to], cut(to < line.len())))
 }
 
+/// The words of a text as they stand, with the byte offsets of their starts.
+#[derive(Clone, Copy)]
+struct Words<'a> {
+    rest: &'a str,
+    at: usize,
+}
+
+impl<'a> Words<'a> {
+    fn of(text: &'a str) -> Self {
+        Self { rest: text, at: 0 }
+    }
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = (usize, &'a str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let skip = self.rest.find(is_word)?;
+        let word = &self.rest[skip..];
+        let end = word.find(|c| !is_word(c)).unwrap_or(word.len());
+        let at = self.at + skip;
+        self.at = at + end;
+        self.rest = &word[end..];
+        Some((at, &word[..end]))
+    }
+}
+
+fn folded(word: &str) -> Cow<'_, str> {
+    if word.bytes().all(|b| b.is_ascii() && !b.is_ascii_uppercase()) {
+        Cow::Borrowed(word)
+    } else {
+        Cow::Owned(word.to_lowercase())
+    }
+}
+
 fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::words("one two", &["one", "two"])]
+    #[case::twice("One one ONE two", &["one", "two"])]
+    #[case::nothing("-- () !", &[])]
+    #[case::a_phrase("a.b c", &["a b", "c"])]
+    #[case::a_long_part("a.b.c.d.e.f.g.h.i.j", &["a b c d e f g h"])]
+    fn what_a_query_asks_for(#[case] query: &str, #[case] parts: &[&str]) {
+        let found: Vec<String> = longest(query).iter().map(|part| part.words.join(" ")).collect();
+        assert_eq!(found, parts);
+    }
+
+    #[test]
+    fn of_a_passage_the_rarest_parts_count() {
+        let passage: String = (0..500).map(|n| format!("word{n} ")).collect();
+        let texts = |word: &str| Ok::<_, Infallible>(Some(if word.ends_with("77") { 1 } else { 9 }));
+        let Ok(parts) = wanted(&passage, texts);
+        assert_eq!(parts.len(), MOST_WORDS);
+        for rare in ["word77", "word177", "word277", "word377", "word477"] {
+            assert!(parts.iter().any(|part| part.text == rare));
+        }
+        let line = "2026-01-31T12:00:00.123Z level=info ".repeat(100);
+        assert_eq!(longest(&line).len(), 2, "nothing is asked for twice");
+        let endless: String = (0..100_000).map(|n| format!("a{n}.b{n} ")).collect();
+        assert_eq!(longest(&endless).len(), MOST_WORDS / 2);
+    }
+
+    #[test]
+    fn the_first_phrase_is_found_wherever_it_stands() {
+        let text = "Some words, and: Foo.Bar; foo bar";
+        assert_eq!(first(text, &longest("bar foo.bar")), text.find("Foo"));
+        assert_eq!(first(text, &longest("bar")), text.find("Bar"));
+        assert_eq!(first(text, &longest("bar.bar")), None);
+        assert_eq!(first("", &longest("x")), None);
+    }
 }

@@ -170,6 +170,56 @@ fn ids() -> Vec<ObjectId> {
     files.chain([chat().id().clone()]).collect()
 }
 
+/// Whatever happens to an object's envelope, or to the way to it: it is not taken for one that was never there.
+#[tokio::test]
+async fn a_damaged_envelope_is_no_absence() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    let truth = sample(&path).await;
+    let whole = fs::read(&path).unwrap();
+    let id = file("/3", "").id().clone();
+    let name = id.as_str().as_bytes();
+    let places: Vec<usize> =
+        (0..whole.len() - name.len()).filter(|at| whole[*at..].starts_with(name)).collect();
+    // In the table and in its index.
+    assert!(places.len() >= 2, "{places:?}");
+    let mut corrupt = 0;
+    for at in places {
+        for offset in [0, name.len() / 2, name.len() - 1] {
+            let mut bytes = whole.clone();
+            bytes[at + offset] = if bytes[at + offset] == b'0' { b'f' } else { b'0' };
+            fs::write(&path, bytes).unwrap();
+            let Ok(store) = SqliteStore::open(&path, Durability::Power) else { continue };
+            match store.get(&id, AsOf::default()).await {
+                Ok(found) => {
+                    let latest = truth
+                        .iter()
+                        .filter(|((other, _), _)| *other == id)
+                        .map(|(_, version)| version)
+                        .next_back();
+                    assert_eq!(found.as_ref(), latest);
+                }
+                Err(error) => {
+                    assert_eq!(error.code(), ErrorCode::StoreCorrupt, "{error}");
+                    corrupt += 1;
+                }
+            }
+            assert!(
+                store
+                    .history(&id)
+                    .await
+                    .map_or_else(|e| e.code() == ErrorCode::StoreCorrupt, |h| !h.is_empty())
+            );
+            store.close().await.unwrap();
+        }
+    }
+    assert!(corrupt > 0);
+    fs::write(&path, whole).unwrap();
+    let store = open(&path);
+    assert_eq!(store.get(&ObjectId::new("never"), AsOf::default()).await.unwrap(), None);
+    store.close().await.unwrap();
+}
+
 /// How a damaged store answered.
 #[derive(Default)]
 struct Tally {

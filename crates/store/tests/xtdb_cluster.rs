@@ -51,6 +51,7 @@ fn options(urls: [String; 2]) -> XtdbOptions {
 async fn queued(place: &Path, urls: [String; 2]) -> Arc<QueuedStore> {
     let options = QueueOptions {
         read_timeout_ms: 3_000,
+        pull_wait_ms: 3_000,
         close_timeout_ms: 60_000,
         ..QueueOptions::new(place.join("journal.db"), options(urls))
     };

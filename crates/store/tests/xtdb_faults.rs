@@ -31,6 +31,7 @@ fn options(urls: &[String], timeout_ms: u64) -> XtdbOptions {
 async fn queued(place: &Path, urls: &[String]) -> Arc<QueuedStore> {
     let options = QueueOptions {
         read_timeout_ms: 1_000,
+        pull_wait_ms: 1_000,
         close_timeout_ms: 60_000,
         ..QueueOptions::new(place.join("journal.db"), options(urls, 3_000))
     };

@@ -28,7 +28,11 @@ fn script() -> Option<std::path::PathBuf> {
 fn options(place: &Path, urls: &[String]) -> QueueOptions {
     let mut xtdb = XtdbOptions::new(urls.to_vec());
     xtdb.timeout_ms = 3_000;
-    QueueOptions { read_timeout_ms: 3_000, ..QueueOptions::new(place.join("journal.db"), xtdb) }
+    QueueOptions {
+        read_timeout_ms: 3_000,
+        pull_wait_ms: 3_000,
+        ..QueueOptions::new(place.join("journal.db"), xtdb)
+    }
 }
 
 async fn open(place: &Path, node: &Node) -> Arc<QueuedStore> {

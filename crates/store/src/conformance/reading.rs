@@ -141,6 +141,31 @@ pub async fn a_patch_holds_from_its_valid_time_on(store: Arc<dyn Store>) {
     assert_eq!((version.valid_time.millis(), count(Some(version))), (far, Some(json!(4))));
 }
 
+/// Read part by part a history is the same as read whole, and no transaction is divided.
+pub async fn a_history_in_pages_is_the_whole_history(store: Arc<dyn Store>) {
+    let session = session();
+    let id = ObjectId::chat(&session);
+    write(&store, vec![Write::put(Document::chat(&session))]).await;
+    for n in 1..=20 {
+        write(&store, vec![Write::patch(id.clone(), turn(n))]).await;
+    }
+    write(&store, vec![Write::put(Document::chat(&session)), Write::patch(id.clone(), turn(21))]).await;
+    write(&store, vec![Write::patch(id.clone(), turn(22))]).await;
+    let whole = store.history(&id).await.unwrap();
+    for most in [1, 2, 7, 100] {
+        let (mut pages, mut after) = (Vec::new(), TxId(0));
+        loop {
+            let page = store.history_page(&id, after, most).await.unwrap();
+            let Some(last) = page.last() else { break };
+            assert!(page.len() <= most + 1, "{} of {most}", page.len());
+            after = last.tx_id;
+            pages.extend(page);
+        }
+        assert_eq!(pages, whole, "{most} at a time");
+    }
+    assert_eq!(store.history_page(&ObjectId::new("none"), TxId(0), 9).await.unwrap(), []);
+}
+
 pub async fn many_objects_come_in_the_order_asked_for(store: Arc<dyn Store>) {
     let filesystem = unique("f");
     let documents: Vec<Document> =

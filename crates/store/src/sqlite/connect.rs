@@ -58,12 +58,13 @@ pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection> 
     Ok(connection)
 }
 
-/// Opens a connection that only reads.
+/// Opens a connection that only reads, after it was prepared.
 ///
 /// # Errors
 /// `STORE_UNAVAILABLE`, `STORE_CORRUPT`.
-pub(super) fn reader(path: &Path) -> Result<Connection> {
+pub(super) fn reader(path: &Path, prepare: fn(&Connection) -> Result<()>) -> Result<Connection> {
     let connection = open(path)?;
+    prepare(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
 }
@@ -75,7 +76,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
 /// `STORE_UNAVAILABLE`, `STORE_CORRUPT`.
 pub(super) fn copier(path: &Path) -> Result<Connection> {
     let mut connection = open(path)?;
-    wait_for_locks(&mut connection, Duration::from_millis(10))?;
+    wait_for_locks(&mut connection, || Duration::from_millis(10))?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "journal_size_limit", LOG_LIMIT)?;
     Ok(connection)
@@ -103,12 +104,23 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
 ///
 /// # Errors
 /// The step's own; `STORE_UNAVAILABLE` after 30 seconds of waiting.
-pub(super) fn patiently<T>(mut step: impl FnMut() -> std::result::Result<T, Trouble>) -> Result<T> {
+pub(super) fn patiently<T>(step: impl FnMut() -> std::result::Result<T, Trouble>) -> Result<T> {
+    patiently_for(PATIENCE, step)
+}
+
+/// The same with another patience.
+///
+/// # Errors
+/// As [`patiently`].
+pub(super) fn patiently_for<T>(
+    patience: Duration,
+    mut step: impl FnMut() -> std::result::Result<T, Trouble>,
+) -> Result<T> {
     let start = Instant::now();
     let mut pause = Duration::from_millis(1);
     loop {
         match step() {
-            Err(Trouble::Sqlite(error)) if is_busy(&error) && start.elapsed() < PATIENCE => {
+            Err(Trouble::Sqlite(error)) if is_busy(&error) && start.elapsed() < patience => {
                 thread::sleep(pause);
                 pause = (pause * 2).min(Duration::from_millis(50));
             }
@@ -126,7 +138,7 @@ fn open(path: &Path) -> Result<Connection> {
     if connection.is_readonly("main")? {
         return Err(unusable("the file is read-only; make it writable or choose another path"));
     }
-    wait_for_locks(&mut connection, PATIENCE)?;
+    wait_for_locks(&mut connection, || PATIENCE)?;
     // The plans do not depend on what is asked for; without this SQLite makes a new one for each value it binds.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "mmap_size", 0)?;
@@ -139,7 +151,14 @@ fn open(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-fn wait_for_locks(connection: &mut Connection, patience: Duration) -> Result<()> {
+/// How long this connection waits for a lock from now on.
+///
+/// # Errors
+/// `STORE_UNAVAILABLE`.
+pub(super) fn wait_for_locks(
+    connection: &mut Connection,
+    patience: impl Fn() -> Duration + Send + 'static,
+) -> Result<()> {
     let begin = std::cell::Cell::new(Instant::now());
     connection.busy_handler(Some(move |count| {
         if count == 0 {
@@ -148,7 +167,7 @@ fn wait_for_locks(connection: &mut Connection, patience: Duration) -> Result<()>
         // Short pauses first: a commit takes a fraction of a millisecond, and SQLite's own steps of up to
         // 100 ms make a second writer wait behind a busy one for seconds.
         thread::sleep(Duration::from_micros(if count < 100 { 100 } else { 1000 }));
-        begin.get().elapsed() < patience
+        begin.get().elapsed() < patience()
     }))?;
     Ok(())
 }
@@ -204,8 +223,17 @@ fn create_directory(directory: &Path) -> std::io::Result<()> {
 
 /// The write-ahead log of a database.
 pub(super) fn log(path: &Path) -> PathBuf {
+    beside(path, "-wal")
+}
+
+/// The index of the log, which the processes share.
+pub(super) fn shared(path: &Path) -> PathBuf {
+    beside(path, "-shm")
+}
+
+fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push("-wal");
+    name.push(end);
     PathBuf::from(name)
 }
 

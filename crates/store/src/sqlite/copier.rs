@@ -1,6 +1,6 @@
 //! The thread that copies the log back into the database, so that no write waits for it.
 
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::JoinHandle;
 
@@ -8,6 +8,7 @@ use rusqlite::Connection;
 
 use super::connect::{self, patiently};
 use super::error::Trouble;
+use super::place::Place;
 use crate::{Result, StoreError};
 
 /// The log is copied back from this many pages on, and then made to begin anew: under steady load it never comes to its
@@ -19,13 +20,13 @@ type Ask = Option<mpsc::Sender<Result<()>>>;
 
 /// The thread, from the moment when there is something to copy.
 pub(super) struct Copier {
-    path: PathBuf,
+    place: Arc<Place>,
     running: Option<(SyncSender<Ask>, JoinHandle<()>)>,
 }
 
 impl Copier {
-    pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), running: None }
+    pub fn new(place: Arc<Place>) -> Self {
+        Self { place, running: None }
     }
 
     /// Copies, soon. Nobody waits for it, and what fails is repeated later.
@@ -51,7 +52,9 @@ impl Copier {
         let (asks, _) = match self.running.take() {
             Some(running) => self.running.insert(running),
             None => {
-                let connection = connect::copier(&self.path)?;
+                let connection = connect::copier(self.place.path())?;
+                // It may have opened another file than the one that is being written.
+                self.place.check()?;
                 let (sender, asks) = mpsc::sync_channel(1);
                 let thread = std::thread::Builder::new().name("store-copy".into());
                 let thread = thread

@@ -11,6 +11,9 @@ const FULL: [i32; 1] = [ffi::SQLITE_IOERR_SHMSIZE];
 /// What [`HELD_CODES`] mean after all patience.
 const HELD: &str = "another process has held the store's lock for too long; end it or try again";
 
+/// A statement was ended by its connection's limit.
+const INTERRUPTED: &str = "the read was interrupted; repeat it";
+
 /// Another connection holds a lock. With the last one SQLite has given up a race for the log's index after some
 /// seconds, in which its busy handler is not asked.
 const HELD_CODES: [ErrorCode; 3] =
@@ -41,6 +44,7 @@ impl From<rusqlite::Error> for StoreError {
             ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen => {
                 Self::Unavailable(format!("the file or its directory can't be written or opened: {text}"))
             }
+            ErrorCode::OperationInterrupted => Self::Unavailable(INTERRUPTED.into()),
             ErrorCode::TooBig => Self::Invalid("a document of this size can't be stored".into()),
             _ => Self::Unavailable(text),
         }
@@ -88,6 +92,11 @@ impl From<Trouble> for StoreError {
 /// The error of a call whose thread is gone.
 pub(super) fn stopped() -> StoreError {
     StoreError::Unavailable("the store's writer has stopped; open the store again".into())
+}
+
+/// Whether a statement was ended before it was done.
+pub(super) fn is_interrupted(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable(why) if why == INTERRUPTED)
 }
 
 #[cfg(test)]

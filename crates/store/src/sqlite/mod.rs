@@ -5,6 +5,8 @@
 //! - One connection writes, on the caller's thread while nobody waits. What waits is committed together the next time.
 //! - No row of the history is updated or deleted; triggers refuse it.
 //! - Nothing is returned that does not have the hash it was stored with.
+//! - Reads never wait for a write, nor for a lock of somebody who writes.
+//! - What is not there any more is not written to: a store that was moved, deleted or replaced is `STORE_UNAVAILABLE`.
 //! - The file is never opened but through SQLite: closing it elsewhere in the process would drop its locks.
 
 use std::collections::BTreeMap;
@@ -22,13 +24,15 @@ use tokio::sync::oneshot;
 use self::copier::Copier;
 pub use self::durability::Durability;
 use self::error::stopped;
+use self::limit::Limit;
+use self::place::Place;
 use self::pool::Pool;
 use self::prepare::Prepared;
 use self::read::Quick;
 use self::runtime::may_wait;
 use self::settle::Settled;
 pub use self::size::Size;
-use self::writer::{Desk, Job, Writer};
+use self::writer::{Desk, INDEX_TIME, Job, Writer};
 use crate::clock::{self, Clock};
 use crate::{
     AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
@@ -40,7 +44,11 @@ mod connect;
 mod copier;
 mod durability;
 mod error;
+mod index;
+mod limit;
 mod migrate;
+mod page;
+mod place;
 mod pool;
 mod prepare;
 mod read;
@@ -55,6 +63,9 @@ mod writer;
 /// What the names of notes begin with in the `local` table.
 const NOTE: &str = "note:";
 
+/// A part of a history has about so many bytes at most.
+const PAGE_BYTES: usize = 8 << 20;
+
 /// Up to so many objects are looked at on the caller's own thread.
 const FEW: usize = 8;
 
@@ -64,9 +75,11 @@ pub struct SqliteStore {
     desk: Arc<Desk>,
     thread: Mutex<Option<JoinHandle<()>>>,
     pool: Pool,
+    /// Apart from the others, so that a long search stops no other read.
+    searches: Pool,
     /// None where nothing is synced anyway.
     settled: Option<Settled>,
-    path: PathBuf,
+    place: Arc<Place>,
 }
 
 impl SqliteStore {
@@ -87,9 +100,13 @@ impl SqliteStore {
         let path = std::path::absolute(path)
             .map_err(|e| StoreError::Unavailable(format!("the store's path can't be used: {e}")))?;
         let connection = connect::writer(&path, durability)?;
-        let pool = Pool::new(path.clone())?;
+        let place = Arc::new(Place::new(&path));
+        let pool = Pool::new(Arc::clone(&place), "store-read", |_| Ok(()))?;
+        let searches = Pool::new(Arc::clone(&place), "store-search", search::prepare)?;
         let (sender, jobs) = mpsc::channel();
-        let desk = Arc::new(Desk::new(Writer::new(connection, clock, Copier::new(&path), durability)?));
+        let copier = Copier::new(Arc::clone(&place));
+        let writer = Writer::new(connection, Arc::clone(&place), clock, copier, durability)?;
+        let desk = Arc::new(Desk::new(writer));
         let working = Arc::clone(&desk);
         let thread = std::thread::Builder::new()
             .name("store-write".into())
@@ -97,7 +114,7 @@ impl SqliteStore {
             .map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))?;
         let (jobs, thread) = (RwLock::new(Some(sender)), Mutex::new(Some(thread)));
         let settled = (durability == Durability::Power).then(|| Settled::new(connect::log(&path)));
-        Ok(Arc::new(Self { jobs, desk, thread, pool, settled, path }))
+        Ok(Arc::new(Self { jobs, desk, thread, pool, searches, settled, place }))
     }
 
     /// What the file holds, and how its bytes are divided.
@@ -114,14 +131,41 @@ impl SqliteStore {
     /// `STORE_UNAVAILABLE` when there is a file already or it can't be made, `STORE_FULL`, `CLOSED`.
     pub async fn backup(&self, to: impl AsRef<Path>) -> Result<()> {
         let to = to.as_ref().to_owned();
-        let from = self.path.clone();
-        self.pool.away(move |_| connect::copy(&from, &to)).await
+        let place = Arc::clone(&self.place);
+        self.pool
+            .away(move |_| {
+                place.check()?;
+                connect::copy(place.path(), &to)
+            })
+            .await
     }
 
     /// When the first transaction after this one was made. A read of one row on the caller's thread.
     #[cfg(feature = "xtdb")]
     pub(crate) fn time_after(&self, tx: TxId) -> Result<Option<context_model::time::Timestamp>> {
         self.here(|connection| read::time_after(connection, tx))
+    }
+
+    /// Which objects the transactions after this one wrote: so many writes at most, of whole transactions.
+    #[cfg(feature = "xtdb")]
+    pub(crate) async fn written_after(&self, tx: TxId, most: usize) -> Result<Vec<(TxId, ObjectId)>> {
+        self.pool.away(move |connection| page::written_after(connection, tx, most)).await
+    }
+
+    /// How many versions of an object, of transactions up to this one, begin to hold when this one does, with its content.
+    #[cfg(feature = "xtdb")]
+    pub(crate) async fn count_like(&self, version: &Version, until: TxId) -> Result<usize> {
+        let (id, valid_time) = (version.document.id().clone(), version.valid_time);
+        let mark = (version.document.content_hash(), version.document.source_hash());
+        self.pool.away(move |connection| page::count_at(connection, &id, valid_time, mark, until)).await
+    }
+
+    /// Fails where the store is closed, or its files are not there any more.
+    fn in_place(&self) -> Result<()> {
+        if self.jobs.read().unwrap_or_else(PoisonError::into_inner).is_none() {
+            return Err(StoreError::Closed);
+        }
+        self.place.check()
     }
 
     fn send(&self, job: Job) -> Result<()> {
@@ -183,14 +227,21 @@ impl Store for SqliteStore {
 
     async fn settle(&self) -> Result<()> {
         match &self.settled {
-            Some(settled) => settled.settle().await,
+            Some(settled) => match self.in_place() {
+                Ok(()) | Err(StoreError::Closed) => settled.settle().await,
+                gone => gone,
+            },
             None => Ok(()),
         }
     }
 
     async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
         match self.here(|connection| read::get_quick(connection, id, at))? {
-            Quick::Done(version) => Ok(version),
+            Quick::Done(Some(version)) => Ok(Some(version)),
+            Quick::Done(None) => {
+                let id = id.clone();
+                self.pool.away(move |connection| read::is_absent(connection, &id, at)).await.map(|()| None)
+            }
             Quick::Long => {
                 let id = id.clone();
                 self.pool.away(move |connection| read::get(connection, &id, at)).await
@@ -218,7 +269,20 @@ impl Store for SqliteStore {
 
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
         let id = id.clone();
-        self.pool.away(move |connection| read::history(connection, &id)).await
+        self.pool
+            .away(move |connection| {
+                let history = read::history(connection, &id)?;
+                if history.is_empty() {
+                    read::is_absent(connection, &id, AsOf::default())?;
+                }
+                Ok(history)
+            })
+            .await
+    }
+
+    async fn history_page(&self, id: &ObjectId, after: TxId, most: usize) -> Result<Vec<Version>> {
+        let id = id.clone();
+        self.pool.away(move |connection| page::page(connection, &id, after, most, PAGE_BYTES)).await
     }
 
     async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
@@ -232,6 +296,7 @@ impl Store for SqliteStore {
     }
 
     async fn latest_tx(&self) -> Result<TxId> {
+        self.in_place()?;
         self.here(read::latest_tx)
     }
 
@@ -240,9 +305,14 @@ impl Store for SqliteStore {
     }
 
     async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
-        self.call(Writer::index_all).await?;
+        self.in_place()?;
+        let desk = Arc::clone(&self.desk);
+        let behind = self.searches.within(INDEX_TIME * 2, move |_, limit| desk.complete_index(limit)).await?;
         let query = query.clone();
-        self.pool.away(move |connection| search::search(connection, &query)).await
+        let search = move |connection: &Connection, limit: &Limit| {
+            search::search(connection, &query, behind.as_ref(), limit)
+        };
+        self.searches.within(search::SEARCH_TIME, search).await
     }
 
     async fn local_value(&self, name: &str, default: &str) -> Result<String> {
@@ -262,7 +332,7 @@ impl Store for SqliteStore {
 
     fn files(&self) -> Vec<PathBuf> {
         let beside = ["", "-wal", "-shm", "-journal"].into_iter();
-        beside.map(|end| PathBuf::from(format!("{}{end}", self.path.display()))).collect()
+        beside.map(|end| PathBuf::from(format!("{}{end}", self.place.path().display()))).collect()
     }
 
     async fn verify(&self) -> Result<Vec<Damage>> {
@@ -283,6 +353,7 @@ impl Store for SqliteStore {
 
     async fn close(&self) -> Result<()> {
         drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
+        self.searches.close();
         self.pool.close();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         match thread.map(JoinHandle::join) {

@@ -5,7 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 use std::slice;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
@@ -15,12 +15,14 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::apply::{self, Newest};
-use super::connect::patiently;
+use super::connect::{self, PATIENCE, patiently_for};
 use super::copier::{Copier, LONG};
 use super::durability::Durability;
 use super::error::{Trouble, stopped};
+use super::index;
+use super::limit::Limit;
+use super::place::Place;
 use super::prepare::Prepared;
-use super::search;
 use crate::clock::Clock;
 use crate::heads::Heads;
 use crate::{Receipt, Result, StoreError};
@@ -42,8 +44,18 @@ const GROUP: usize = 256;
 /// what comes meanwhile has to wait for the portion that is being indexed.
 const IDLE: Duration = Duration::from_millis(250);
 
+/// So long a search waits for the index to be completed, as long as that goes on.
+pub(super) const INDEX_TIME: Duration = Duration::from_secs(30);
+
+/// So long it waits for the writer, which may wait for another process.
+const WRITER_TIME: Duration = Duration::from_millis(500);
+
+/// How long the search index waits for a lock of another process: a search can do without.
+const INDEX_PATIENCE: Duration = Duration::from_millis(100);
+
 pub(super) struct Writer {
     connection: Connection,
+    place: Arc<Place>,
     clock: Clock,
     heads: RefCell<Heads>,
     copier: Copier,
@@ -57,6 +69,8 @@ pub(super) struct Writer {
     worked: Instant,
     /// Whether commits are synced now; None where they never are.
     synced: Option<Cell<bool>>,
+    /// Whether locks of others are waited for only briefly.
+    is_hurried: Arc<AtomicBool>,
 }
 
 /// Where the writer is found: by its own thread, and by callers while nothing waits for it.
@@ -105,6 +119,39 @@ impl Desk {
     pub fn try_read<T>(&self, read: impl Fn(&Connection) -> Result<T>) -> Option<T> {
         let held = self.writer.try_lock().ok()?;
         read(&held.as_ref()?.connection).ok()
+    }
+
+    /// Brings the search index up to date on this thread; otherwise says why it may lack something.
+    ///
+    /// # Errors
+    /// `CLOSED`, `STORE_CORRUPT`.
+    pub fn complete_index(&self, limit: &Limit) -> Result<Option<StoreError>> {
+        let unavailable = |what: &str| Ok(Some(StoreError::Unavailable(what.into())));
+        let begin = Instant::now();
+        let mut free = begin;
+        loop {
+            limit.check()?;
+            let step = match self.writer.try_lock() {
+                Ok(mut held) => Some(held.as_mut().ok_or(StoreError::Closed)?.index_more()),
+                Err(TryLockError::WouldBlock) => None,
+                Err(TryLockError::Poisoned(_)) => return Err(stopped()),
+            };
+            match step {
+                Some(Ok(false)) => return Ok(None),
+                Some(Ok(true)) if begin.elapsed() < INDEX_TIME => free = Instant::now(),
+                Some(Ok(true)) => {
+                    return unavailable(
+                        "the search index is still being completed; search again in a moment",
+                    );
+                }
+                Some(Err(error @ (StoreError::Full(_) | StoreError::Unavailable(_)))) => {
+                    return Ok(Some(error));
+                }
+                Some(Err(error)) => return Err(error),
+                None if free.elapsed() < WRITER_TIME => std::thread::sleep(Duration::from_millis(1)),
+                None => return unavailable("a write has held the store for too long; end it or try again"),
+            }
+        }
     }
 
     /// The thread's life: works until every sender is gone and everything that was sent is done.
@@ -167,6 +214,7 @@ impl Writer {
     /// `STORE_UNAVAILABLE`.
     pub fn new(
         mut connection: Connection,
+        place: Arc<Place>,
         clock: Clock,
         copier: Copier,
         durability: Durability,
@@ -177,21 +225,46 @@ impl Writer {
             length.store(pages.into(), Ordering::Relaxed);
             Ok(())
         }))?;
+        let is_hurried = Arc::new(AtomicBool::new(false));
+        let hurried = Arc::clone(&is_hurried);
+        connect::wait_for_locks(&mut connection, move || patience(hurried.load(Ordering::Relaxed)))?;
         let synced = (durability == Durability::Power).then(|| Cell::new(true));
         let (heads, worked) = (RefCell::default(), Instant::now());
-        Ok(Self { connection, clock, heads, copier, log, asked: 0, unindexed: false, worked, synced })
+        let (asked, unindexed) = (0, false);
+        Ok(Self {
+            connection,
+            place,
+            clock,
+            heads,
+            copier,
+            log,
+            asked,
+            unindexed,
+            worked,
+            synced,
+            is_hurried,
+        })
     }
 
     /// Runs a write transaction of its own.
     pub fn write<T>(&self, mut work: impl FnMut(&Connection) -> Result<T>) -> Result<T> {
         self.sync_commits(true)?;
-        patiently(|| {
+        patiently_for(patience(self.is_hurried.load(Ordering::Relaxed)), || {
             let begin = TransactionBehavior::Immediate;
             let transaction = rusqlite::Transaction::new_unchecked(&self.connection, begin)?;
             let value = work(&transaction)?;
+            self.place.check()?;
             transaction.commit()?;
             Ok(value)
         })
+    }
+
+    /// The same, soon or not at all.
+    fn write_hurriedly<T>(&self, work: impl FnMut(&Connection) -> Result<T>) -> Result<T> {
+        self.is_hurried.store(true, Ordering::Relaxed);
+        let result = self.write(work);
+        self.is_hurried.store(false, Ordering::Relaxed);
+        result
     }
 
     /// Carries out transactions, together where that is possible: one result for each.
@@ -218,7 +291,7 @@ impl Writer {
 
     fn attempt(&self, group: &[Prepared]) -> Result<Vec<Result<Receipt>>> {
         self.sync_commits(!group.iter().all(|work| work.soon))?;
-        let results = patiently(|| {
+        let results = patiently_for(PATIENCE, || {
             let begin = TransactionBehavior::Immediate;
             let transaction = rusqlite::Transaction::new_unchecked(&self.connection, begin)?;
             let mut newest = Newest::read(&transaction)?;
@@ -226,6 +299,8 @@ impl Writer {
             for work in group {
                 results.push(self.one(&transaction, &mut newest, work, group.len() > 1)?);
             }
+            // What is committed into a file that is not there any more would be lost.
+            self.place.check()?;
             transaction.commit()?;
             Ok(results)
         });
@@ -268,7 +343,7 @@ impl Writer {
 
     /// Brings the search index forward by one portion. What fails now is tried again before the next search.
     fn index_some(&mut self) {
-        match self.write(search::index_portion) {
+        match self.write_hurriedly(index::portion) {
             Ok(more) => self.unindexed = more,
             Err(error) => {
                 tracing::warn!(code = %error.code(), "the search index could not be brought forward");
@@ -279,9 +354,15 @@ impl Writer {
         self.worked = Instant::now();
     }
 
+    /// Brings the search index forward by one portion, unless somebody else holds a lock; returns whether more may wait.
+    pub fn index_more(&mut self) -> Result<bool> {
+        self.unindexed = self.write_hurriedly(index::portion)?;
+        Ok(self.unindexed)
+    }
+
     /// Brings the search index up to date.
     pub fn index_all(&mut self) -> Result<()> {
-        while self.write(search::index_portion)? {}
+        while self.write(index::portion)? {}
         self.unindexed = false;
         Ok(())
     }
@@ -331,4 +412,8 @@ impl Writer {
             Ok(())
         })
     }
+}
+
+fn patience(is_hurried: bool) -> Duration {
+    if is_hurried { INDEX_PATIENCE } else { PATIENCE }
 }

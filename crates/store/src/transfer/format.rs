@@ -1,6 +1,7 @@
 //! The lines of an export file.
 
-use std::io::{BufRead, Write};
+use std::collections::HashSet;
+use std::io::{BufRead, Read as _, Write};
 
 use context_model::hash::{Digest, Hasher};
 use context_model::id::ObjectId;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::outcome::{Result, Summary, TransferError};
+use super::rules::History;
 use crate::{Change, Entry};
 
 /// The name of the format in the first line.
@@ -18,6 +20,9 @@ const FORMAT: &str = "pi-context-manager/history";
 
 /// The version of the format that is written and read.
 const VERSION: u64 = 1;
+
+/// The longest line that is read, in bytes: several times the largest file that is kept.
+const LONGEST_LINE: u64 = 256 << 20;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -116,13 +121,16 @@ impl<'a> Writing<'a> {
     }
 }
 
-/// A file that is being read, and checked on the way.
+/// A file that is being read, and checked on the way: its form, its checksum, and the rules of what it holds.
 pub(super) struct Reading<'a, R> {
     file: &'a mut R,
     hasher: Hasher,
     bytes: Vec<u8>,
     line: u64,
+    /// The object that the last line is of, and its place.
     last: Option<(ObjectId, u64)>,
+    history: Option<History>,
+    known: HashSet<ObjectId>,
     summary: Summary,
     is_done: bool,
 }
@@ -135,6 +143,8 @@ impl<'a, R: BufRead> Reading<'a, R> {
             bytes: Vec::new(),
             line: 0,
             last: None,
+            history: None,
+            known: HashSet::new(),
             summary: Summary::default(),
             is_done: false,
         };
@@ -182,6 +192,16 @@ impl<'a, R: BufRead> Reading<'a, R> {
         if line.position != expected {
             return Err(self.damaged(&format!("version {expected} of {} is missing", line.object)));
         }
+        if line.position == 0 {
+            if !self.known.insert(line.object.clone()) {
+                return Err(self.damaged(&format!("{} comes a second time", line.object)));
+            }
+            let begun = History::begin(&line.object, &change, line.valid_time);
+            self.history = Some(begun.map_err(|why| self.damaged(&why))?);
+        } else if let Some(history) = &mut self.history {
+            let gone_on = history.go_on(&change, line.valid_time);
+            gone_on.map_err(|why| self.damaged(&why))?;
+        }
         self.last = Some((line.object.clone(), line.position));
         self.summary.objects += u64::from(line.position == 0);
         self.summary.versions += 1;
@@ -210,7 +230,7 @@ impl<'a, R: BufRead> Reading<'a, R> {
         }
         self.is_done = true;
         self.bytes.clear();
-        if self.file.read_until(b'\n', &mut self.bytes)? > 0 {
+        if self.file.by_ref().take(1).read_to_end(&mut self.bytes)? > 0 {
             return Err(self.damaged("there is something after the checksum"));
         }
         Ok(())
@@ -219,7 +239,10 @@ impl<'a, R: BufRead> Reading<'a, R> {
     fn read(&mut self) -> Result<()> {
         self.line += 1;
         self.bytes.clear();
-        self.file.read_until(b'\n', &mut self.bytes)?;
+        self.file.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut self.bytes)?;
+        if self.bytes.len() as u64 == LONGEST_LINE {
+            return Err(self.damaged("the line is too long"));
+        }
         if self.bytes.last() != Some(&b'\n') {
             return Err(self.damaged("the file ends here, before its checksum"));
         }

@@ -38,6 +38,8 @@ pub(crate) struct Cache {
     names: HashMap<String, Option<ObjectId>>,
     firsts: HashMap<ObjectId, First>,
     own: BTreeSet<TxId>,
+    /// The hash of this writer's own ID, once it was seen.
+    pub own_hash: Option<String>,
     /// Everything up to this transaction was taken into account.
     pub seen: TxId,
 }

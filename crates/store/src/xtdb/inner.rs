@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use context_model::id::ObjectId;
 use context_model::time::TxId;
 
 use super::cache::Cache;
@@ -21,6 +22,8 @@ pub(super) struct Inner {
     /// The newest transaction that this client wrote or saw, which every read waits for.
     pub(super) known: AtomicU64,
     pub(super) closed: AtomicBool,
+    /// The ID of this writer's mark, by which its transactions are known.
+    pub(super) writer: ObjectId,
     pub(super) local: Mutex<BTreeMap<String, String>>,
 }
 

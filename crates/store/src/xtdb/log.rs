@@ -1,6 +1,6 @@
 //! What the transaction log tells: which objects changed, and everything that was ever written.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 
 use context_model::id::ObjectId;
@@ -21,6 +21,16 @@ const LONG_LOG: usize = 5_000;
 
 /// How often a log that breaks off is taken up again.
 const MOST_RESUMES: u32 = 5;
+
+/// What others wrote.
+pub(super) struct Foreign {
+    /// The objects, each with the first transaction that wrote it, in the order of these.
+    pub changed: Vec<(TxId, ObjectId)>,
+    /// The newest transaction that was looked at.
+    pub newest: TxId,
+    /// Whether the log ends there.
+    pub is_all: bool,
+}
 
 impl Inner {
     /// The objects that transactions after this one wrote.
@@ -46,28 +56,40 @@ impl Inner {
         Ok(named)
     }
 
-    /// The objects that others wrote after this transaction, and the newest transaction in the log.
-    pub(super) async fn changes_of_others(&self, since: TxId) -> Result<(Vec<ObjectId>, TxId)> {
-        let mut changed = BTreeSet::new();
+    /// What others wrote after this transaction, as far as the next `most` transactions of the log tell.
+    pub(super) async fn changes_of_others(&self, since: TxId, most: usize) -> Result<Foreign> {
+        let mut rows: Vec<(TxId, Vec<String>)> = Vec::new();
+        let mut count = 0;
         let mut newest = since;
         self.each_tx(since, false, |tx, row| {
             newest = tx;
+            count += 1;
             if !self.cache(|cache| cache.is_own(tx)) {
-                changed.extend(hashes(row).map(str::to_owned));
+                rows.push((tx, hashes(row).map(str::to_owned).collect()));
             }
-            Ok(true)
+            Ok(count < most)
         })
         .await?;
         // What was seen must be seen in later reads too, on whichever node they land.
         self.known.fetch_max(newest.0, Ordering::AcqRel);
-        self.resolve(changed.iter()).await?;
-        let ids = self.cache(|cache| {
+        self.resolve(rows.iter().flat_map(|(_, hashes)| hashes)).await?;
+        let mut known: HashMap<ObjectId, TxId> = HashMap::new();
+        self.cache(|cache| {
             cache.saw(newest);
-            let ids: Vec<ObjectId> = changed.iter().filter_map(|hash| cache.name(hash).flatten()).collect();
-            ids.iter().for_each(|id| cache.forget(id));
-            ids
+            for (tx, hashes) in &rows {
+                // Those of this writer from before it began, or of another process that shares its journal.
+                if cache.own_hash.as_ref().is_some_and(|own| hashes.contains(own)) {
+                    continue;
+                }
+                for id in hashes.iter().filter_map(|hash| cache.name(hash).flatten()) {
+                    known.entry(id).or_insert(*tx);
+                }
+            }
+            known.keys().for_each(|id| cache.forget(id));
         });
-        Ok((ids, newest))
+        let mut changed: Vec<(TxId, ObjectId)> = known.into_iter().map(|(id, tx)| (tx, id)).collect();
+        changed.sort();
+        Ok(Foreign { changed, newest, is_all: count < most })
     }
 
     /// The objects that one transaction wrote, in its order.
@@ -143,10 +165,7 @@ impl Inner {
 
     /// Looks through every version of every object.
     pub(super) async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
-        let wanted: Vec<Vec<String>> = words::wanted(&query.text)
-            .iter()
-            .map(|part| words::tokens(part).map(|(_, word)| word).collect())
-            .collect();
+        let wanted = words::longest(&query.text);
         let mut hits: HashMap<(ObjectId, String), Hit> = HashMap::new();
         if wanted.is_empty() {
             return Ok(Vec::new());
@@ -231,6 +250,9 @@ impl Inner {
                     let (Some(hash), Some(id)) = (row[0].as_str(), row[1]["xt/id"].as_str()) else {
                         continue;
                     };
+                    if id == self.writer.as_str() {
+                        cache.own_hash = Some(hash.to_owned());
+                    }
                     let is_ours = row[1]["type"].as_str().is_some_and(|t| t.parse::<ObjectType>().is_ok());
                     cache.learn(hash.to_owned(), is_ours.then(|| ObjectId::new(id)));
                 }

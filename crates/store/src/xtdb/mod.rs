@@ -90,17 +90,18 @@ impl XtdbStore {
         let timeout = Duration::from_millis(options.timeout_ms.max(1));
         let nodes = Nodes::new(&options.urls, timeout, options.attempts)?;
         check_version(&nodes).await?;
+        let writer = Writer::new(options.writer)?;
         let inner = Inner {
             nodes,
             cache: Mutex::default(),
             known: AtomicU64::new(0),
             closed: AtomicBool::new(false),
+            writer: writer.id().clone(),
             local: Mutex::default(),
         };
         let seen = inner.latest().await?.map_or(TxId(0), |tx| tx.id);
         *inner.cache.lock().unwrap_or_else(PoisonError::into_inner) = Cache::new(seen);
-        let writer = tokio::sync::Mutex::new(Writer::new(options.writer)?);
-        Ok(Arc::new(Self { inner: Arc::new(inner), writer }))
+        Ok(Arc::new(Self { inner: Arc::new(inner), writer: tokio::sync::Mutex::new(writer) }))
     }
 
     /// The URL of the node that the next request goes to first.

@@ -1,6 +1,6 @@
 //! Versions at a point of the two times, one object or many, and histories.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use context_model::id::ObjectId;
@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use super::edn::quote;
 use super::http::{Answer, Format, Request};
 use super::inner::Inner;
+use super::plan::is_equal;
 use super::wire::{FOREVER, Place, document, xtdb_number};
 use crate::{AsOf, Known, Outline, Result, StoreError, Version};
 
@@ -166,6 +167,97 @@ impl Inner {
         places.ok_or_else(|| answer.strange("a version without times"))
     }
 
+    /// Versions of many objects that were written after a transaction, each with those that begin to hold when one of them
+    /// does. Of a chat or session only the latest: its earlier ones are whole copies, as many as it has turns.
+    pub(super) async fn versions_after(
+        self: &Arc<Self>,
+        ids: Vec<(ObjectId, ObjectType)>,
+        since: TxId,
+    ) -> Result<Vec<Vec<Version>>> {
+        let at = self.pinned(AsOf::default()).await?;
+        let Some(Known::Tx(newest)) = at.known else { return Ok(Vec::new()) };
+        let (content, growing): (Vec<_>, Vec<_>) = ids.into_iter().partition(|(_, kind)| kind.is_content());
+        let growing: Vec<ObjectId> = growing.into_iter().map(|(id, _)| id).collect();
+        let latest = self.get_many(&growing, at).await?;
+        let mut found: Vec<Vec<Version>> = latest
+            .into_iter()
+            .flatten()
+            .filter(|version| version.tx_id > since)
+            .map(|version| vec![version])
+            .collect();
+        let inner = Arc::clone(self);
+        let places = in_parallel(content, move |(id, _)| {
+            let inner = Arc::clone(&inner);
+            async move {
+                let places = inner.history_places(&id, newest).await?;
+                let times: HashSet<Timestamp> =
+                    places.iter().filter(|place| place.tx.id > since).map(|place| place.valid_time).collect();
+                let latest = places.iter().map(|place| (place.valid_time, place.tx.id)).max();
+                let wanted: Vec<Place> =
+                    places.into_iter().filter(|place| times.contains(&place.valid_time)).collect();
+                let is_latest =
+                    matches!(&wanted[..], [place] if Some((place.valid_time, place.tx.id)) == latest);
+                Ok((id, wanted, is_latest))
+            }
+        })
+        .await?;
+        // Where there is only the latest version to fetch, its document comes in one query with those of others.
+        let (single, several): (Vec<_>, Vec<_>) = places.into_iter().partition(|(.., is_latest)| *is_latest);
+        for part in single.chunks(IDS_A_QUERY) {
+            let ids: Vec<ObjectId> = part.iter().map(|(id, ..)| id.clone()).collect();
+            let mut documents: HashMap<ObjectId, Value> =
+                self.pull(&ids, "[*]", at).await?.into_iter().collect();
+            for (id, places, _) in part {
+                let Some(value) = documents.remove(id) else { continue };
+                let document = document(value)?;
+                found.push(places.iter().map(|place| version(document.clone(), *place)).collect());
+            }
+        }
+        let inner = Arc::clone(self);
+        let rest = in_parallel(several, move |(id, places, _)| {
+            let inner = Arc::clone(&inner);
+            async move {
+                let mut versions = Vec::new();
+                for place in places {
+                    versions.extend(inner.at(&id, place).await?);
+                }
+                versions.sort_by_key(|version| (version.tx_id, version.valid_time));
+                Ok(versions)
+            }
+        });
+        found.extend(rest.await?);
+        Ok(found)
+    }
+
+    /// The version that was written at this place, where it has a document.
+    async fn at(&self, id: &ObjectId, place: Place) -> Result<Option<Version>> {
+        let request = self.read("entity", Format::Json).with("eid", id);
+        let answer = self.nodes.send(&at_place(request, Some(place.valid_time), place.tx.id)).await?;
+        if answer.is_missing() { Ok(None) } else { Ok(Some(version(document(answer.json()?)?, place))) }
+    }
+
+    /// How many versions of an object begin to hold when this one does, with its content.
+    pub(super) async fn count_like(
+        &self,
+        id: &ObjectId,
+        valid_time: Timestamp,
+        like: &Document,
+    ) -> Result<usize> {
+        let at = AsOf { valid_time: Some(valid_time), known: None };
+        let Some(place) = self.place(id, at).await?.filter(|place| place.valid_time == valid_time) else {
+            return Ok(0);
+        };
+        let mut count = 0;
+        for place in self.history_places(id, place.tx.id).await? {
+            if place.valid_time == valid_time
+                && let Some(version) = self.at(id, place).await?
+            {
+                count += usize::from(is_equal(&version.document, like));
+            }
+        }
+        Ok(count)
+    }
+
     fn history_request(&self, id: &ObjectId, at: TxId, accept: Format) -> Request {
         let request = self.read("entity", accept).with("eid", id).with("history", true);
         let request = request.with("sort-order", "asc").with("with-corrections", true);
@@ -225,7 +317,7 @@ impl Inner {
     }
 
     /// Which of these objects have a text as their content.
-    async fn with_text(&self, ids: &[ObjectId], at: AsOf) -> Result<std::collections::HashSet<ObjectId>> {
+    async fn with_text(&self, ids: &[ObjectId], at: AsOf) -> Result<HashSet<ObjectId>> {
         let query = "{:find [e] :in [[e ...]] :where [[e :content c] [(string? c)]]}";
         let (_, rows) = self.datalog(query, ids, at).await?;
         Ok(rows.iter().filter_map(|row| row[0].as_str()).map(ObjectId::new).collect())

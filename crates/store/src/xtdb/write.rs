@@ -42,6 +42,11 @@ impl Writer {
         let name = name.map_or_else(random_name, Ok)?;
         Ok(Self { id: ObjectId::new(format!("{WRITERS}{name}")), mark: None, is_known, next: 1 })
     }
+
+    /// The ID of the mark.
+    pub fn id(&self) -> &ObjectId {
+        &self.id
+    }
 }
 
 /// A name that no other client has: 128 bits from the system's source of randomness.

@@ -1,15 +1,18 @@
 //! Bringing versions of others into the journal.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use context_model::id::ObjectId;
+use context_model::object::ObjectType;
 use context_model::time::TxId;
 
 use super::shared::Shared;
 use super::status::short;
 use crate::xtdb::XtdbStore;
+use crate::xtdb::log::Foreign;
 use crate::{AsOf, Filter, Result, Store, StoreError, Transaction, Version, Write, clock};
 
 /// The pause between two attempts to read the list of objects.
@@ -17,6 +20,15 @@ const LIST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Databases with more objects are asked for each object that the journal has not; in objects.
 const MOST_NAMES: usize = 500_000;
+
+/// So many transactions of the log are looked at before their changes are brought in.
+const TRANSACTIONS: usize = 2_000;
+
+/// So many objects are fetched before it is noted how far that got.
+const OBJECTS: usize = 128;
+
+/// How often versions are compared with the journal anew because somebody else wrote into it meanwhile.
+const MOST_ATTEMPTS: u32 = 8;
 
 /// Reads the list of all objects of XTDB, once, as soon as that can be reached.
 pub(super) async fn list(shared: Arc<Shared>) {
@@ -33,61 +45,102 @@ pub(super) async fn list(shared: Arc<Shared>) {
     }
 }
 
+/// Looks at what others wrote whenever somebody asks for it, and brings in what the journal has of it.
+pub(super) async fn follow(shared: Arc<Shared>) {
+    loop {
+        shared.look.notified().await;
+        let asked = shared.asked.load(Ordering::Acquire);
+        let done = shared.catch_up().await;
+        if let Err(error) = shared.tolerate(done) {
+            shared.status().refused = Some(error);
+        }
+        shared.status().is_late = false;
+        shared.looked.send_replace(asked);
+    }
+}
+
 impl Shared {
-    /// Looks once whether others changed what the journal has, and brings that in. One request where nothing
-    /// was changed. Does nothing while XTDB is away.
+    /// Has somebody look whether others changed what the journal has, and bring that in. One request where nothing was
+    /// changed. Waits a moment for it, and not at all while an earlier look takes longer than that, or XTDB is away.
     pub(super) async fn pull(&self) -> Result<()> {
-        let Some(remote) = self.reachable() else { return Ok(()) };
-        let pulled = self.bounded(self.pull_from(&remote)).await;
-        self.tolerate(pulled)
+        if self.reachable().is_none() {
+            return Ok(());
+        }
+        let mut looked = self.looked.subscribe();
+        let asked = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
+        self.look.notify_one();
+        let is_late = self.status().is_late;
+        if !is_late && tokio::time::timeout(self.pull_wait, looked.wait_for(|n| *n >= asked)).await.is_err() {
+            let mut status = self.status();
+            // Unless it was done just now.
+            status.is_late = *self.looked.borrow() < asked;
+        }
+        self.status().refused.take().map_or(Ok(()), Err)
     }
 
-    async fn pull_from(&self, remote: &XtdbStore) -> Result<()> {
-        let _one = self.contact.lock().await;
-        let seen = self.progress.seen();
-        let (changes, newest) = remote.changes_of_others(seen).await?;
-        {
-            let mut status = self.status();
-            for id in &changes {
-                status.absent.remove(id);
+    /// Brings in what others changed until nothing is left, and notes on the way how far that got.
+    async fn catch_up(&self) -> Result<()> {
+        loop {
+            let Some(remote) = self.reachable() else { return Ok(()) };
+            let seen = self.progress.seen();
+            let Foreign { changed, newest, is_all } = remote.changes_of_others(seen, TRANSACTIONS).await?;
+            let ids: Vec<ObjectId> = changed.iter().map(|(_, id)| id.clone()).collect();
+            {
+                let mut status = self.status();
+                for id in &ids {
+                    status.absent.remove(id);
+                }
+                status.names.add(&ids);
             }
-            status.names.add(&changes);
-        }
-        let known = self.journal.outlines(&changes).await?;
-        for (id, _) in changes.iter().zip(known).filter(|(_, outline)| outline.is_some()) {
-            for version in remote.versions_after(id, seen).await? {
-                self.bring_in(version).await?;
+            let known = self.journal.outlines(&ids).await?;
+            let wanted: Vec<(TxId, ObjectId, ObjectType)> = changed
+                .into_iter()
+                .zip(known)
+                .filter_map(|((tx, id), outline)| outline.map(|outline| (tx, id, outline.object_type)))
+                .collect();
+            for (n, batch) in wanted.chunks(OBJECTS).enumerate() {
+                let done = n * OBJECTS;
+                self.status().behind = (wanted.len() - done) as u64 + u64::from(!is_all);
+                let objects = batch.iter().map(|(_, id, kind)| (id.clone(), *kind)).collect();
+                let versions = remote.versions_after(objects, seen).await?;
+                self.bring_in(versions).await?;
+                self.went_well();
+                // All that is left was changed by this transaction or later ones only.
+                if let Some((next, ..)) = wanted.get(done + batch.len()) {
+                    self.progress.note_seen(TxId(next.0.saturating_sub(1)).max(seen))?;
+                }
+            }
+            self.progress.note_seen(newest)?;
+            self.status().behind = u64::from(!is_all);
+            if is_all {
+                return Ok(());
             }
         }
-        self.progress.note_seen(newest)
     }
 
     /// Brings the latest versions of objects that the journal has never seen into it.
     pub(super) async fn meet(&self, ids: &[ObjectId]) -> Result<()> {
-        let Some(remote) = self.reachable() else { return Ok(()) };
         let ids: Vec<ObjectId> = {
             let status = self.status();
             ids.iter().filter(|id| !status.absent.contains(*id)).cloned().collect()
         };
-        if ids.is_empty() {
-            return Ok(());
-        }
-        let met = self
-            .bounded(async {
-                let versions = remote.get_many(&ids, AsOf::default()).await?;
-                let _one = self.contact.lock().await;
-                for (id, version) in ids.iter().zip(versions) {
-                    match version {
-                        Some(version) => self.bring_in(version).await?,
-                        None => {
-                            self.status().absent.insert(id.clone());
-                        }
+        // Each batch has the time limit of a read, and what it brought stays.
+        for ids in ids.chunks(OBJECTS) {
+            let Some(remote) = self.reachable() else { return Ok(()) };
+            let met = self
+                .bounded(async {
+                    let versions = remote.get_many(ids, AsOf::default()).await?;
+                    {
+                        let mut status = self.status();
+                        let absent = ids.iter().zip(&versions).filter(|(_, version)| version.is_none());
+                        status.absent.extend(absent.map(|(id, _)| id.clone()));
                     }
-                }
-                Ok(())
-            })
-            .await;
-        self.tolerate(met)
+                    self.bring_in(versions.into_iter().flatten().map(|version| vec![version]).collect()).await
+                })
+                .await;
+            self.tolerate(met)?;
+        }
+        Ok(())
     }
 
     /// Brings in all versions of an object that XTDB has and the journal has not.
@@ -95,20 +148,16 @@ impl Shared {
         let Some(remote) = self.reachable() else { return Ok(()) };
         let brought = self
             .bounded(async {
-                let versions = remote.versions_after(id, TxId(0)).await?;
-                let _one = self.contact.lock().await;
-                let known = self.journal.history(id).await?;
-                for version in versions {
-                    let is_known = known.iter().any(|k| {
-                        k.valid_time == version.valid_time
-                            && k.document.content_hash() == version.document.content_hash()
-                            && k.document.source_hash() == version.document.source_hash()
-                    });
-                    if !is_known {
-                        self.bring_in(version).await?;
-                    }
-                }
-                Ok(())
+                let known = self.journal.outlines(std::slice::from_ref(id)).await?;
+                let kind = match known.into_iter().next().flatten() {
+                    Some(outline) => outline.object_type,
+                    None => match remote.get(id, AsOf::default()).await? {
+                        Some(version) => version.document.object_type(),
+                        None => return Ok(()),
+                    },
+                };
+                let versions = remote.versions_after(vec![(id.clone(), kind)], TxId(0)).await?;
+                self.bring_in(versions).await
             })
             .await;
         self.tolerate(brought)
@@ -131,18 +180,77 @@ impl Shared {
         Ok(ids)
     }
 
-    async fn bring_in(&self, version: Version) -> Result<()> {
-        let id = version.document.id().clone();
-        let valid_time = version.valid_time;
-        let write = Write::Put { document: version.document, valid_time: Some(valid_time) };
-        let receipt =
-            self.journal.transact(Transaction { writes: vec![write], expected: Vec::new() }).await?;
-        let mut status = self.status();
-        status.latest = status.latest.max(receipt.tx_id);
-        if receipt.written == [true] {
-            status.brought_in.insert(receipt.tx_id);
-            if valid_time > clock::system()() {
-                status.ahead.insert(id, valid_time);
+    /// Writes the versions of some objects, each in its order, as far as the journal does not have them.
+    async fn bring_in(&self, objects: Vec<Vec<Version>>) -> Result<()> {
+        let _one = self.contact.lock().await;
+        let longest = objects.iter().map(Vec::len).max().unwrap_or(0);
+        // One version of each object in a transaction, so that a transaction's number names one version.
+        for place in 0..longest {
+            let mut wanted = Vec::new();
+            for versions in &objects {
+                let Some(version) = versions.get(place) else { continue };
+                // Several may share a millisecond and a content: the n-th of them is missing where the journal has fewer.
+                let alike = versions[..=place].iter().filter(|other| {
+                    let (one, other) = (&version.document, &other.document);
+                    (one.content_hash(), one.source_hash()) == (other.content_hash(), other.source_hash())
+                });
+                let n = alike.filter(|other| other.valid_time == version.valid_time).count();
+                wanted.push((version, n));
+            }
+            for part in wanted.chunks(OBJECTS) {
+                self.bring_in_some(part).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn bring_in_some(&self, wanted: &[(&Version, usize)]) -> Result<()> {
+        for attempt in 0.. {
+            let ids: Vec<ObjectId> =
+                wanted.iter().map(|(version, _)| version.document.id().clone()).collect();
+            let latest: HashMap<ObjectId, TxId> = {
+                let outlines = self.journal.outlines(&ids).await?;
+                outlines.into_iter().flatten().map(|outline| (outline.id, outline.tx_id)).collect()
+            };
+            let (mut writes, mut expected, mut ahead) = (Vec::new(), Vec::new(), Vec::new());
+            for (version, n) in wanted {
+                let id = version.document.id();
+                if latest.contains_key(id) && self.journal.count_like(version, TxId(u64::MAX)).await? >= *n {
+                    continue;
+                }
+                let valid_time = version.valid_time;
+                writes.push(Write::Put { document: version.document.clone(), valid_time: Some(valid_time) });
+                expected.push((id.clone(), latest.get(id).copied()));
+                if valid_time > clock::system()() {
+                    ahead.push((id.clone(), valid_time));
+                }
+            }
+            if writes.is_empty() {
+                return Ok(());
+            }
+            match self.journal.transact(Transaction { writes, expected }).await {
+                Ok(receipt) => {
+                    let mut status = self.status();
+                    status.latest = status.latest.max(receipt.tx_id);
+                    if receipt.written.contains(&true) {
+                        status.brought_in.insert(receipt.tx_id);
+                        status.ahead.extend(ahead);
+                    }
+                    return Ok(());
+                }
+                Err(StoreError::Conflict(_)) if attempt < MOST_ATTEMPTS => {}
+                // One that the journal will never take must not keep the others away.
+                Err(error @ StoreError::Invalid(_)) => {
+                    let [_] = wanted else {
+                        for one in wanted.chunks(1) {
+                            Box::pin(self.bring_in_some(one)).await?;
+                        }
+                        return Ok(());
+                    };
+                    tracing::warn!(%error, "a version of somebody else can't be kept");
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -194,31 +302,17 @@ impl XtdbStore {
         Ok((names.len() <= most).then_some(names))
     }
 
-    /// The objects that others wrote after a transaction, and the newest transaction of all.
-    async fn changes_of_others(&self, since: TxId) -> Result<(Vec<ObjectId>, TxId)> {
-        self.open()?.changes_of_others(since).await
+    /// What others wrote after a transaction, as far as so many transactions tell.
+    async fn changes_of_others(&self, since: TxId, most: usize) -> Result<Foreign> {
+        self.open()?.changes_of_others(since, most).await
     }
 
-    /// The versions of an object that were written after a transaction. Of a chat or session only the latest:
-    /// its earlier ones are whole copies, as many as it has turns.
-    async fn versions_after(&self, id: &ObjectId, since: TxId) -> Result<Vec<Version>> {
-        let inner = self.open()?;
-        let Some(latest) = inner.get(id, AsOf::default()).await? else { return Ok(Vec::new()) };
-        if !latest.document.object_type().is_content() {
-            return Ok(vec![latest]);
-        }
-        let mut versions = Vec::new();
-        for place in inner.history_places(id, latest.tx_id).await? {
-            if place.tx.id <= since {
-                continue;
-            }
-            let at = AsOf { valid_time: Some(place.valid_time), known: Some(crate::Known::Tx(place.tx.id)) };
-            match inner.get(id, at).await? {
-                Some(version) if version.valid_time == place.valid_time => versions.push(version),
-                _ => {}
-            }
-        }
-        versions.sort_by_key(|version| (version.tx_id, version.valid_time));
-        Ok(versions)
+    /// Versions of many objects that were written after a transaction, one list for each object.
+    async fn versions_after(
+        &self,
+        ids: Vec<(ObjectId, ObjectType)>,
+        since: TxId,
+    ) -> Result<Vec<Vec<Version>>> {
+        self.open()?.versions_after(ids, since).await
     }
 }

@@ -1,6 +1,6 @@
 //! Sending the journal's transactions to XTDB, in order, each once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,11 +10,13 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 use serde_json::{Value, json};
 
+use super::progress::private;
 use super::shared::Shared;
 use super::status::Written;
 use crate::xtdb::XtdbStore;
 use crate::xtdb::plan::document_length;
-use crate::{AsOf, Known, Result, Store, StoreError, Transaction, Version, Write};
+use crate::xtdb::read::in_parallel;
+use crate::{Result, Store, StoreError, Transaction, Version, Write};
 
 /// The most versions in one transaction of XTDB.
 const MOST_VERSIONS: usize = 64;
@@ -35,6 +37,16 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// The longest pause between attempts to reach a node.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// The most writes that are looked up in the journal at once.
+const MOST_FOUND: usize = 1_000;
+
+/// The most versions of one object that are put together ahead of their turn.
+const AHEAD: usize = 64;
+
+/// Versions that were read from the journal ahead of their turn, the next ones of each object. A growing document is put
+/// together once for all of them.
+type Ahead = HashMap<ObjectId, VecDeque<Version>>;
 
 /// A place in the journal: everything up to the n-th version of a transaction (or all of it).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,7 +89,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 
 /// The lock of the one sender of a journal. It ends with the process, however that ends.
 async fn lock(shared: &Shared) -> Option<File> {
-    let file = File::options().create(true).truncate(false).write(true).open(&shared.lock_file);
+    let file = private(&shared.lock_file);
     let file = match file {
         Ok(file) => file,
         Err(error) => {
@@ -122,9 +134,11 @@ async fn send_all(shared: &Shared) -> Result<()> {
         // written again.
         position = Position::default();
     }
+    let mut ahead = Ahead::new();
     loop {
         let latest = shared.journal.latest_tx().await?;
         if position.tx >= latest.0 {
+            ahead.clear();
             sent(shared, position)?;
             tokio::select! {
                 () = shared.work.notified() => {}
@@ -138,7 +152,7 @@ async fn send_all(shared: &Shared) -> Result<()> {
             continue;
         }
         let pending = pending(shared, position, latest).await?;
-        position = send(shared, &remote, position, pending, latest).await?;
+        position = send(shared, &remote, position, pending, &mut ahead).await?;
         sent(shared, position)?;
         shared.went_well();
     }
@@ -196,21 +210,24 @@ async fn pending(shared: &Shared, position: Position, latest: TxId) -> Result<BT
         return Ok(known);
     }
     // Written before this process began, or by another one: the journal knows.
-    let mut found: BTreeMap<TxId, Vec<Written>> = BTreeMap::new();
-    for id in shared.journal.changes_since(TxId(position.tx)).await?.into_keys() {
-        // What is written while this goes on could be seen in part, and is left for the next batch.
-        let entries = shared.journal.journal(&id).await?.into_iter();
-        for entry in entries.filter(|e| e.tx_id.0 > position.tx && e.tx_id <= latest) {
-            let written = found.entry(entry.tx_id).or_default();
-            match written.last_mut().filter(|w| w.id == id) {
-                Some(known) => known.times += 1,
-                None => written.push(Written { id: id.clone(), times: 1 }),
-            }
-        }
+    let mut ids: BTreeMap<TxId, Vec<ObjectId>> = BTreeMap::new();
+    for (tx, id) in shared.journal.written_after(TxId(position.tx), MOST_FOUND).await? {
+        ids.entry(tx).or_default().push(id);
+    }
+    let counted = |(tx, ids): (TxId, Vec<ObjectId>)| (tx, Written::counted(ids.into_iter(), true));
+    let mut found: BTreeMap<TxId, Vec<Written>> = ids.into_iter().map(counted).collect();
+    // What was written since is left for the next batch, so that a transaction of this process is known as such.
+    found.retain(|tx, _| *tx <= latest);
+    if found.is_empty() {
+        found.insert(latest, Vec::new());
     }
     let mut status = shared.status();
-    for (tx, written) in &found {
-        status.written.entry(*tx).or_insert_with(|| written.clone());
+    for (tx, written) in &mut found {
+        if status.brought_in.contains(tx) {
+            written.clear();
+        }
+        let known = status.written.entry(*tx).or_insert_with(|| written.clone());
+        written.clone_from(known);
     }
     Ok(found)
 }
@@ -221,16 +238,16 @@ async fn send(
     remote: &XtdbStore,
     start: Position,
     pending: BTreeMap<TxId, Vec<Written>>,
-    latest: TxId,
+    ahead: &mut Ahead,
 ) -> Result<Position> {
-    let mut batch: Vec<Write> = Vec::new();
+    let mut batch: Vec<(Version, bool)> = Vec::new();
     let mut last: HashMap<ObjectId, i64> = HashMap::new();
     let mut bytes = 0;
     let mut end = start;
     'all: for (tx, written) in pending {
         let skip = if tx.0 == start.tx + 1 { start.more } else { 0 };
-        let versions = versions(shared, tx, &written).await?;
-        for (index, version) in (0_u64..).zip(versions) {
+        let versions = versions(shared, tx, &written, ahead).await?;
+        for (index, (version, is_doubtful)) in (0_u64..).zip(versions.iter().cloned()) {
             if index < skip {
                 continue;
             }
@@ -241,18 +258,25 @@ async fn send(
             // XTDB keeps two versions of an object in one transaction only at different valid times.
             if is_full || last.get(&id).is_some_and(|before| *before >= time) {
                 end = Position { tx: tx.0 - 1, more: index };
+                // All of this transaction is read again with the next batch.
+                put_back(ahead, versions);
                 break 'all;
             }
             last.insert(id, time);
             bytes += length;
-            batch.push(Write::Put { document: version.document, valid_time: Some(version.valid_time) });
+            batch.push((version, is_doubtful));
         }
         end = Position { tx: tx.0, more: 0 };
     }
-    if batch.is_empty() {
-        return Ok(if end == start { Position { tx: latest.0, more: 0 } } else { end });
+    let missing = missing(shared, remote, batch).await?;
+    if missing.is_empty() {
+        return Ok(end);
     }
-    match remote.forward(batch, &end.note()).await {
+    let writes = missing.into_iter().map(|version| {
+        let valid_time = Some(version.valid_time);
+        Write::Put { document: version.document, valid_time }
+    });
+    match remote.forward(writes.collect(), &end.note()).await {
         Ok(()) => Ok(end),
         // XTDB will never take it; what comes after it must not wait for ever. The journal keeps it.
         Err(error @ StoreError::Invalid(_)) => {
@@ -264,22 +288,66 @@ async fn send(
     }
 }
 
-/// The versions that one transaction of the journal wrote, in an order that is the same at every attempt.
-async fn versions(shared: &Shared, tx: TxId, written: &[Written]) -> Result<Vec<Version>> {
-    let mut versions = Vec::new();
-    let mut written: Vec<&Written> = written.iter().collect();
-    written.sort_by(|a, b| a.id.cmp(&b.id));
-    for Written { id, times } in written {
-        let at = AsOf { valid_time: None, known: Some(Known::Tx(tx)) };
-        match shared.journal.get(id, at).await? {
-            Some(version) if version.tx_id == tx && *times == 1 => versions.push(version),
-            _ => {
-                let history = shared.journal.history(id).await?;
-                versions.extend(history.into_iter().filter(|version| version.tx_id == tx));
+/// Those of a batch that XTDB lacks. Of versions that share a millisecond and a content it has to have as many as the
+/// journal has up to this one.
+async fn missing(shared: &Shared, remote: &XtdbStore, batch: Vec<(Version, bool)>) -> Result<Vec<Version>> {
+    let (mut asked, mut counts) = (Vec::new(), Vec::new());
+    {
+        let status = shared.status();
+        for (place, (version, is_doubtful)) in batch.iter().enumerate() {
+            if *is_doubtful && !status.names.lacks(version.document.id()) {
+                asked.push((place, version.clone()));
             }
         }
     }
+    if !asked.is_empty() {
+        counts = remote.count_like(asked).await?;
+    }
+    let mut there = HashSet::new();
+    for (place, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+        let (version, _) = &batch[place];
+        if count >= shared.journal.count_like(version, version.tx_id).await? {
+            there.insert(place);
+        }
+    }
+    let versions = batch.into_iter().map(|(version, _)| version).enumerate();
+    Ok(versions.filter(|(place, _)| !there.contains(place)).map(|(_, version)| version).collect())
+}
+
+/// The versions that one transaction of the journal wrote, in an order that is the same at every attempt, and whether they
+/// are doubtful.
+async fn versions(
+    shared: &Shared,
+    tx: TxId,
+    written: &[Written],
+    ahead: &mut Ahead,
+) -> Result<Vec<(Version, bool)>> {
+    let mut versions = Vec::new();
+    let mut written: Vec<&Written> = written.iter().collect();
+    written.sort_by(|a, b| a.id.cmp(&b.id));
+    for Written { id, times, is_doubtful } in written {
+        let queue = ahead.entry(id.clone()).or_default();
+        while queue.front().is_some_and(|version| version.tx_id < tx) {
+            queue.pop_front();
+        }
+        if queue.is_empty() {
+            let before = TxId(tx.0.saturating_sub(1));
+            queue.extend(shared.journal.history_page(id, before, AHEAD.max(*times)).await?);
+        }
+        while queue.front().is_some_and(|version| version.tx_id == tx) {
+            versions.extend(queue.pop_front().map(|version| (version, *is_doubtful)));
+        }
+        if queue.is_empty() {
+            ahead.remove(id);
+        }
+    }
     Ok(versions)
+}
+
+fn put_back(ahead: &mut Ahead, versions: Vec<(Version, bool)>) {
+    for (version, _) in versions.into_iter().rev() {
+        ahead.entry(version.document.id().clone()).or_default().push_front(version);
+    }
 }
 
 impl XtdbStore {
@@ -287,6 +355,19 @@ impl XtdbStore {
     async fn note(&self) -> Result<Option<Value>> {
         let mut writer = self.writer.lock().await;
         self.open()?.note(&mut writer).await
+    }
+
+    /// How many versions XTDB has that begin to hold when these do, with their content; by place.
+    async fn count_like(&self, asked: Vec<(usize, Version)>) -> Result<Vec<(usize, usize)>> {
+        let inner = Arc::clone(self.open()?);
+        in_parallel(asked, move |(place, version)| {
+            let inner = Arc::clone(&inner);
+            async move {
+                let Version { document, valid_time, .. } = version;
+                Ok((place, inner.count_like(document.id(), valid_time, &document).await?))
+            }
+        })
+        .await
     }
 
     /// Writes versions with their valid times, and the note with them. A version that is there already is not

@@ -13,12 +13,16 @@
 //!   nor a lost answer makes anything lost or sent twice.
 //! - One process at a time sends for a journal; a lock that ends with the process says which.
 //! - A node that is away costs a reader one time limit, not one for each read.
+//! - A version that the journal or XTDB has already is known by its valid time and content, also where several share a
+//!   millisecond, whoever wrote it: nothing comes twice.
+//! - No turn waits for what others changed longer than a moment: it is fetched in the background, in batches, and how far
+//!   that got is noted after each.
 //! - XTDB is asked for what others changed in [`Store::pull`], once a turn, and otherwise only for objects that the
 //!   journal has not. For the decisions at each tool call a list of XTDB's IDs says which those are.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,11 +32,11 @@ use context_model::time::TxId;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-use super::XtdbOptions;
 use super::http::shown_url;
 use super::plan::id_of;
 use super::wire::check;
 use super::write::random_name;
+use super::{XtdbOptions, XtdbStore};
 use crate::sqlite::{Durability, SqliteStore};
 use crate::{
     AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
@@ -62,12 +66,15 @@ pub struct QueueOptions {
     pub xtdb: XtdbOptions,
     /// How long a read may wait for XTDB, in milliseconds, before it does with what the journal has.
     pub read_timeout_ms: u64,
+    /// How long [`Store::pull`] waits for what others wrote, in milliseconds. What takes longer goes on in the background,
+    /// and no later call waits for it.
+    pub pull_wait_ms: u64,
     /// How long [`Store::flush`] and [`Store::close`] wait for the queue, in milliseconds.
     pub close_timeout_ms: u64,
 }
 
 impl QueueOptions {
-    /// The defaults: reads wait 2 seconds at most, closing 10.
+    /// The defaults: reads wait 2 seconds at most, turns half of one, closing 10.
     #[must_use]
     pub fn new(journal: impl Into<PathBuf>, xtdb: XtdbOptions) -> Self {
         Self {
@@ -75,6 +82,7 @@ impl QueueOptions {
             durability: Durability::default(),
             xtdb,
             read_timeout_ms: 2_000,
+            pull_wait_ms: 500,
             close_timeout_ms: 10_000,
         }
     }
@@ -99,8 +107,15 @@ impl QueuedStore {
     /// Those of the journal. `INVALID_ARGUMENT` for URLs that can't be ones. `STORE_UNAVAILABLE` when a journal
     /// that never reached its database does not reach it now: the URL may be wrong.
     pub async fn open(options: QueueOptions) -> Result<Arc<Self>> {
-        let journal = SqliteStore::open(&options.journal, options.durability)?;
+        let read_timeout = Duration::from_millis(options.read_timeout_ms.max(1));
         let progress = Progress::open(beside(&options.journal, "progress"))?;
+        if !progress.was_connected() && !options.journal.exists() {
+            // A first open that can't reach its database leaves nothing behind.
+            let reached =
+                tokio::time::timeout(read_timeout * 2, XtdbStore::connect(options.xtdb.clone())).await;
+            reached.unwrap_or_else(|_| Err(silent(&options.xtdb)))?;
+        }
+        let journal = SqliteStore::open(&options.journal, options.durability)?;
         let mut xtdb = options.xtdb;
         let name = journal.local_value("xtdb writer", &random_name()?).await?;
         xtdb.writer = Some(name);
@@ -109,7 +124,8 @@ impl QueuedStore {
         let shared = Arc::new(Shared {
             journal,
             options: xtdb,
-            read_timeout: Duration::from_millis(options.read_timeout_ms.max(1)),
+            read_timeout,
+            pull_wait: Duration::from_millis(options.pull_wait_ms),
             lock_file: beside(&options.journal, "lock"),
             progress,
             status: Mutex::new(Status { latest, ..Status::default() }),
@@ -118,13 +134,13 @@ impl QueuedStore {
             waiting: AtomicUsize::new(0),
             sent,
             is_closing: AtomicBool::new(false),
+            look: Notify::new(),
+            asked: AtomicU64::new(0),
+            looked: watch::Sender::new(0),
             contact: tokio::sync::Mutex::default(),
         });
         let first = tokio::time::timeout(shared.read_timeout * 2, shared.connect()).await;
-        let first = first.unwrap_or_else(|_| {
-            let urls = shared.urls();
-            Err(StoreError::Unavailable(format!("no XTDB node answers in time at {urls}")))
-        });
+        let first = first.unwrap_or_else(|_| Err(silent(&shared.options)));
         if let Err(error) = first {
             shared.failed(&error);
             if matches!(error, StoreError::Invalid(_)) || !shared.progress.was_connected() {
@@ -135,6 +151,7 @@ impl QueuedStore {
         let tasks = [
             tokio::spawn(forward::run(Arc::clone(&shared))),
             tokio::spawn(contact::list(Arc::clone(&shared))),
+            tokio::spawn(contact::follow(Arc::clone(&shared))),
         ];
         Ok(Arc::new(Self {
             shared,
@@ -163,6 +180,7 @@ impl QueuedStore {
             queued,
             waiting_since: since,
             is_sender,
+            behind: status.behind,
             last_error: status.last_error.clone(),
         }
     }
@@ -266,6 +284,14 @@ impl Store for QueuedStore {
         self.shared.journal.history(id).await
     }
 
+    async fn history_page(&self, id: &ObjectId, after: TxId, most: usize) -> Result<Vec<Version>> {
+        self.shared.check_open()?;
+        if after == TxId(0) {
+            self.shared.bring_history(id).await?;
+        }
+        self.shared.journal.history_page(id, after, most).await
+    }
+
     async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
         self.shared.check_open()?;
         self.shared.bring_history(id).await?;
@@ -360,6 +386,10 @@ impl Drop for QueuedStore {
 /// The IDs that nothing was found for.
 fn missing<T>(ids: &[ObjectId], found: &[Option<T>]) -> Vec<ObjectId> {
     ids.iter().zip(found).filter(|(_, found)| found.is_none()).map(|(id, _)| id.clone()).collect()
+}
+
+fn silent(options: &XtdbOptions) -> StoreError {
+    StoreError::Unavailable(format!("no XTDB node answers in time at {}", shared::urls(options)))
 }
 
 fn beside(journal: &std::path::Path, extension: &str) -> PathBuf {

@@ -1,5 +1,7 @@
 //! A hint beside the journal: how far sending and reading had got. It may be old, and never wrong the other way.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -7,6 +9,18 @@ use context_model::time::TxId;
 use serde::{Deserialize, Serialize};
 
 use crate::{Result, StoreError};
+
+/// Opens a file beside the journal for its owner alone, whatever the umask; an empty one.
+pub(super) fn private(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.create(true).truncate(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    #[cfg(unix)]
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    Ok(file)
+}
 
 /// The file's content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,7 +101,9 @@ impl Progress {
         let bytes = serde_json::to_vec(&*marks).map_err(|e| failed(e.into()))?;
         let mut temporary = self.path.as_os_str().to_owned();
         temporary.push(format!(".{}", std::process::id()));
-        std::fs::write(&temporary, bytes).map_err(failed)?;
+        private(std::path::Path::new(&temporary))
+            .and_then(|mut file| file.write_all(&bytes))
+            .map_err(failed)?;
         std::fs::rename(&temporary, &self.path).map_err(failed)
     }
 

@@ -1,7 +1,7 @@
 //! What the parts of a queued store share.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ pub(super) struct Shared {
     pub(super) journal: Arc<SqliteStore>,
     pub(super) options: XtdbOptions,
     pub(super) read_timeout: Duration,
+    pub(super) pull_wait: Duration,
     pub(super) lock_file: PathBuf,
     pub(super) progress: Progress,
     pub(super) status: Mutex<Status>,
@@ -32,6 +33,10 @@ pub(super) struct Shared {
     /// The newest transaction of the journal that XTDB has, for those who wait for one.
     pub(super) sent: watch::Sender<TxId>,
     pub(super) is_closing: AtomicBool,
+    /// Asks for a look at what others wrote; how many asked, and how many of these were answered.
+    pub(super) look: Notify,
+    pub(super) asked: AtomicU64,
+    pub(super) looked: watch::Sender<u64>,
     /// Held while versions of others are brought in.
     pub(super) contact: tokio::sync::Mutex<()>,
 }
@@ -43,7 +48,7 @@ impl Shared {
 
     /// The nodes' URLs, for messages.
     pub(super) fn urls(&self) -> String {
-        self.options.urls.iter().map(|url| shown_url(url)).collect::<Vec<_>>().join(", ")
+        urls(&self.options)
     }
 
     pub(super) fn check_open(&self) -> Result<()> {
@@ -98,4 +103,9 @@ impl Shared {
         }
         transaction
     }
+}
+
+/// The nodes' URLs, for messages.
+pub(super) fn urls(options: &XtdbOptions) -> String {
+    options.urls.iter().map(|url| shown_url(url)).collect::<Vec<_>>().join(", ")
 }

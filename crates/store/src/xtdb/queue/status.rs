@@ -7,6 +7,7 @@ use std::sync::Arc;
 use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
 
+use crate::StoreError;
 use crate::xtdb::XtdbStore;
 
 /// What a user may want to know of the queue.
@@ -22,6 +23,9 @@ pub struct QueueState {
     pub waiting_since: Option<Timestamp>,
     /// Whether this process is the one that sends for the journal.
     pub is_sender: bool,
+    /// How many objects that others changed are still to be brought in, as far as known; 0 where the journal is up to
+    /// date.
+    pub behind: u64,
     /// What went wrong last, and has not gone well since.
     pub last_error: Option<String>,
 }
@@ -43,6 +47,12 @@ pub(super) struct Status {
     /// What XTDB has.
     pub names: Names,
     pub latest: TxId,
+    /// How many objects are still to be brought in.
+    pub behind: u64,
+    /// Whether the last look at what others wrote took longer than a turn waits for.
+    pub is_late: bool,
+    /// What the journal reported while versions were brought in, for the next one who asks.
+    pub refused: Option<StoreError>,
 }
 
 /// The IDs of all objects that XTDB had at the last look, as hashes of 64 bits. Two IDs with one hash cost a request
@@ -83,17 +93,20 @@ pub(super) fn short(id: &ObjectId) -> u64 {
 pub(super) struct Written {
     pub id: ObjectId,
     pub times: usize,
+    /// Whether this process did not write it itself: it may be a version of others that was brought in, which XTDB has.
+    pub is_doubtful: bool,
 }
 
 impl Written {
+    /// What this process has just written.
     pub fn of(ids: Vec<ObjectId>, is_written: &[bool]) -> Vec<Self> {
-        let mut written: Vec<Self> = Vec::new();
-        for id in ids.into_iter().zip(is_written).filter(|(_, is)| **is).map(|(id, _)| id) {
-            match written.iter_mut().find(|w| w.id == id) {
-                Some(known) => known.times += 1,
-                None => written.push(Self { id, times: 1 }),
-            }
-        }
-        written
+        let written = ids.into_iter().zip(is_written).filter(|(_, is)| **is).map(|(id, _)| id);
+        Self::counted(written, false)
+    }
+
+    pub fn counted(ids: impl Iterator<Item = ObjectId>, is_doubtful: bool) -> Vec<Self> {
+        let mut times: HashMap<ObjectId, usize> = HashMap::new();
+        ids.for_each(|id| *times.entry(id).or_default() += 1);
+        times.into_iter().map(|(id, times)| Self { id, times, is_doubtful }).collect()
     }
 }

@@ -1,0 +1,105 @@
+/** What the program writes: files for their owner alone, and words that steer no terminal. */
+import { spawnSync } from 'node:child_process'
+import { chmodSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { exportStore, importStore } from '../index.js'
+import { plain, shown } from '../lib/cli/terminal.ts'
+import { ContextManager } from '../lib/index.ts'
+import { cleanUp, temporaryFolder } from './rig/pi.ts'
+import { cli } from './replay/support.ts'
+
+afterEach(cleanUp)
+
+// A name that clears the screen, sets the window's title and turns the direction of writing.
+const STEERING = 'a\x1b[2J\x1b]0;title\x07\u202egpj.\u2066\x9b31m\nforged'
+
+async function storeIn(folder: string): Promise<string> {
+  const path = join(folder, 'context.db')
+  const manager = await ContextManager.open({ sessionId: 's', cwd: folder, store: { kind: 'sqlite', path }, watch: false })
+  await manager.indexFile(STEERING, 'text')
+  await manager.close()
+  return path
+}
+
+/** Everything that a terminal would take for more than text. */
+const RAW = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/
+
+describe('words on a terminal', () => {
+  test('what steers it is escaped, and the rest is as it was', () => {
+    expect(shown('é 日本 \u{1f600}\n')).toBe('é 日本 \u{1f600}\n')
+    expect(plain(STEERING)).toBe(
+      'a\\u001b[2J\\u001b]0;title\\u0007\\u202egpj.\\u2066\\u009b31m\\u000aforged',
+    )
+    expect(JSON.parse(shown(JSON.stringify({ STEERING })))).toEqual({ STEERING })
+  })
+
+  test('doctor, inspect and errors show stored names', async () => {
+    const folder = temporaryFolder('cli-')
+    const store = await storeIn(folder)
+    for (const args of [
+      ['doctor', '--store', store],
+      ['doctor', '--store', store, '--json'],
+      ['inspect', '--store', store],
+      ['export', '--store', store, join(folder, STEERING, 'out')],
+      ['import', '--store', store, join(folder, STEERING)],
+      ['inspect', '--store', store, '--session', STEERING],
+      [STEERING],
+    ]) {
+      const { stdout, stderr } = await cli(args)
+      expect(`${args[0]} ${stdout}${stderr}`).not.toMatch(RAW)
+      expect(stdout + stderr).not.toMatch(/^forged/m)
+    }
+    expect((await cli(['doctor', '--store', store])).stdout).toContain('a\\u001b[2J')
+  })
+})
+
+describe('files', () => {
+  test('an export goes where it is told, and through nothing that was planted', async () => {
+    const folder = temporaryFolder('cli-')
+    const store = await storeIn(folder)
+    const options = { kind: 'sqlite', path: store } as const
+    const out = join(folder, 'out.jsonl')
+    const secret = join(folder, 'secret')
+    writeFileSync(secret, 'secret')
+    symlinkSync(secret, `${out}.part`)
+    writeFileSync(out, 'old')
+    chmodSync(out, 0o666)
+    await Promise.all(Array.from({ length: 6 }, () => exportStore(options, out)))
+    expect(readFileSync(secret, 'utf8')).toBe('secret')
+    expect(statSync(out).mode & 0o777).toBe(0o600)
+    expect((await importStore({ kind: 'memory' }, out)).versions).toBeGreaterThan(0)
+    expect(readdirSync(folder).sort()).toEqual(['context.db', 'out.jsonl', 'out.jsonl.part', 'secret'])
+
+    const link = join(folder, 'link')
+    symlinkSync(secret, link)
+    for (const path of ['/dev/null', '/dev/stdout', link, folder]) {
+      await expect(exportStore(options, path)).rejects.toMatchObject({ code: 'IO' })
+    }
+    expect(readFileSync(secret, 'utf8')).toBe('secret')
+
+    const printed = await cli(['export', '--store', store, '-'])
+    expect(printed).toEqual({ code: 0, stdout: readFileSync(out, 'utf8'), stderr: '' })
+  })
+
+  test('an import waits for no pipe', async () => {
+    const folder = temporaryFolder('cli-')
+    const pipe = join(folder, 'pipe')
+    expect(spawnSync('mkfifo', [pipe]).status).toBe(0)
+    await expect(importStore({ kind: 'memory' }, pipe)).rejects.toMatchObject({ code: 'IO' })
+    const options = { sessionId: 's', cwd: folder, store: { kind: 'memory' }, watch: false } as const
+    await expect(ContextManager.importSession(pipe, options)).rejects.toMatchObject({ code: 'IO' })
+  })
+
+  test('a page is for its owner alone', async () => {
+    const folder = temporaryFolder('cli-')
+    const store = await storeIn(folder)
+    const page = join(folder, 'page.html')
+    writeFileSync(page, 'old')
+    chmodSync(page, 0o666)
+    expect((await cli(['inspect', '--store', store, '--html', page])).code).toBe(0)
+    expect(statSync(page).mode & 0o777).toBe(0o600)
+    expect(readFileSync(page, 'utf8')).toContain('<h1>Context store</h1>')
+    expect((await cli(['inspect', '--store', store, '--html', '/dev/null'])).code).toBe(2)
+  })
+})

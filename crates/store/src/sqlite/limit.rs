@@ -1,0 +1,79 @@
+//! When a read has to end: at its time limit, and when the store is closed.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use crate::{Result, StoreError};
+
+/// So many of SQLite's steps lie between two looks at the limit: some ten microseconds.
+const STEPS: i32 = 1_000;
+
+/// No limit of time.
+const NEVER: u64 = u64::MAX;
+
+/// The limit of the reads of one connection, which are made one after the other.
+#[derive(Clone)]
+pub(super) struct Limit {
+    is_closed: Arc<AtomicBool>,
+    /// In milliseconds since [`start`].
+    until: Arc<AtomicU64>,
+    /// The time that the read was given, in milliseconds.
+    given: Arc<AtomicU64>,
+}
+
+impl Limit {
+    /// No limit, until this becomes true.
+    pub fn new(is_closed: Arc<AtomicBool>) -> Self {
+        Self { is_closed, until: Arc::new(AtomicU64::new(NEVER)), given: Arc::default() }
+    }
+
+    /// Makes this connection's statements end with the limit.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`.
+    pub fn govern(&self, connection: &mut Connection) -> Result<()> {
+        let limit = self.clone();
+        Ok(connection.progress_handler(STEPS, Some(move || limit.is_over()))?)
+    }
+
+    /// The next read begins now and has so much time.
+    pub fn begin(&self, time: Option<Duration>) {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(NEVER);
+        self.given.store(time.map_or(0, millis), Ordering::Relaxed);
+        let until = time.map_or(NEVER, |time| millis(start().elapsed() + time));
+        self.until.store(until, Ordering::Relaxed);
+    }
+
+    /// Fails once the read has to end. Between statements a read asks this itself.
+    ///
+    /// # Errors
+    /// `CLOSED`, or `STORE_UNAVAILABLE` at the limit of time.
+    pub fn check(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(StoreError::Closed);
+        }
+        if !self.is_over() {
+            return Ok(());
+        }
+        let seconds = self.given.load(Ordering::Relaxed).div_ceil(1_000);
+        let what = format!("the search took longer than {seconds} s; look for fewer or rarer words");
+        Err(StoreError::Unavailable(what))
+    }
+
+    fn is_over(&self) -> bool {
+        if self.is_closed.load(Ordering::Relaxed) {
+            return true;
+        }
+        let until = self.until.load(Ordering::Relaxed);
+        until != NEVER && start().elapsed().as_millis() >= u128::from(until)
+    }
+}
+
+/// A moment to count from.
+fn start() -> Instant {
+    static START: OnceLock<Instant> = OnceLock::new();
+    *START.get_or_init(Instant::now)
+}

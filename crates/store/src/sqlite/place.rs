@@ -1,0 +1,57 @@
+//! Whether the files that were opened are still where they were.
+//!
+//! SQLite goes on writing into files that were deleted, moved or replaced, and acknowledges what nobody will find again.
+
+use std::path::{Path, PathBuf};
+
+use super::connect;
+use crate::{Result, StoreError};
+
+/// The database, its log and the log's index, by device and inode.
+pub(super) struct Place {
+    path: PathBuf,
+    files: [PathBuf; 3],
+    opened: [Option<Identity>; 3],
+}
+
+/// A file's device and inode.
+type Identity = (u64, u64);
+
+impl Place {
+    /// Remembers the files of a database that is open.
+    pub fn new(path: &Path) -> Self {
+        let files = [path.to_owned(), connect::log(path), connect::shared(path)];
+        let opened = files.each_ref().map(|file| identity(file));
+        Self { path: path.to_owned(), files, opened }
+    }
+
+    /// The path of the database.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Fails where one of the files is another one now, or is gone. It takes a few microseconds.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, until the files are back.
+    pub fn check(&self) -> Result<()> {
+        if self.files.iter().zip(&self.opened).all(|(file, opened)| identity(file) == *opened) {
+            return Ok(());
+        }
+        Err(StoreError::Unavailable(format!(
+            "{} was moved, deleted or replaced after it was opened; put it back, or close the store and open it again",
+            self.path.display()
+        )))
+    }
+}
+
+#[cfg(unix)]
+fn identity(file: &Path) -> Option<Identity> {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata(file).ok().map(|found| (found.dev(), found.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(_: &Path) -> Option<Identity> {
+    None
+}

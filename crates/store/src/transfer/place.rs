@@ -1,0 +1,192 @@
+//! The files that exports go to and come from.
+
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use super::{Result, TransferError};
+
+/// Opens an export for reading.
+///
+/// # Errors
+/// `IO` where there is no file, it may not be read, or it is no regular file (a pipe would be waited for).
+pub fn open(path: &Path) -> Result<BufReader<File>> {
+    let refuse = |what: std::fs::Metadata| if what.is_file() { Ok(()) } else { Err(no_file(path)) };
+    // Before it is opened, for that alone can wait or have effects; and after, for it may be another one by then.
+    refuse(fs::metadata(path)?)?;
+    let file = File::open(path)?;
+    refuse(file.metadata()?)?;
+    Ok(BufReader::with_capacity(64 << 10, file))
+}
+
+/// A file that an export goes to. It is written under a fresh name, for its owner alone, and takes its place when it is
+/// whole, so that nothing that somebody put there is written through, and a broken export replaces none.
+pub struct Target {
+    path: PathBuf,
+    beside: PathBuf,
+    /// None once it has its place.
+    file: Option<File>,
+}
+
+impl Target {
+    /// Makes the file under its fresh name, with mode 0600.
+    ///
+    /// # Errors
+    /// `IO` where something else than a regular file is at the path (a folder, a link, a device), or the folder can't be
+    /// written.
+    pub fn create(path: &Path) -> Result<Self> {
+        refuse(path)?;
+        let name = path.file_name().ok_or_else(|| no_file(path))?.to_string_lossy();
+        // Cut, because a name has a longest length.
+        let name = &name[..name.floor_char_boundary(100)];
+        let beside =
+            path.with_file_name(format!(".{name}.{:016x}.part", RandomState::new().build_hasher().finish()));
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&beside)?;
+        let target = Self { path: path.to_owned(), beside, file: Some(file) };
+        #[cfg(unix)]
+        if let Some(file) = &target.file {
+            // A strict umask may have taken bits away that the owner needs.
+            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        }
+        Ok(target)
+    }
+
+    /// Puts the file in its place, durably.
+    ///
+    /// # Errors
+    /// `IO`, also where something else has got to the path meanwhile.
+    pub fn finish(mut self) -> Result<()> {
+        if let Some(file) = &self.file {
+            file.sync_all()?;
+        }
+        refuse(&self.path)?;
+        fs::rename(&self.beside, &self.path)?;
+        self.file = None;
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        // Not every file system can sync a folder.
+        let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
+        Ok(())
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.file.as_mut().map_or(Ok(0), |file| file.write(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.as_mut().map_or(Ok(()), Write::flush)
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if self.file.take().is_some() {
+            // What is left of it is of no use, and the error to report was an earlier one.
+            let _ = fs::remove_file(&self.beside);
+        }
+    }
+}
+
+/// Nothing or a regular file may be where an export goes to.
+fn refuse(path: &Path) -> Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.is_file() => Err(no_file(path)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+fn no_file(path: &Path) -> TransferError {
+    TransferError::Io(format!("{} is no regular file", path.display()))
+}
+
+#[cfg(all(test, unix))]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn written(path: &Path, text: &str) -> Result<()> {
+        let mut target = Target::create(path)?;
+        target.write_all(text.as_bytes())?;
+        target.finish()
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn what_is_planted_beside_it_is_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let (file, secret) = (place.path().join("out"), place.path().join("secret"));
+        fs::write(&secret, "secret").unwrap();
+        symlink(&secret, place.path().join("out.part")).unwrap();
+        written(&file, "one").unwrap();
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "one");
+        assert_eq!(mode(&file), 0o600);
+        // A file that others may read becomes one that they may not.
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+        written(&file, "two").unwrap();
+        assert_eq!((fs::read_to_string(&file).unwrap(), mode(&file)), ("two".into(), 0o600));
+        assert_eq!(names(place.path()), ["out", "out.part", "secret"]);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_neither_replaced_nor_read() {
+        let place = tempfile::tempdir().unwrap();
+        let (fifo, link, target) =
+            (place.path().join("fifo"), place.path().join("link"), place.path().join("target"));
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        fs::write(&target, "target").unwrap();
+        symlink(&target, &link).unwrap();
+        for path in [place.path(), &fifo, &link, Path::new("/dev/null"), Path::new("/dev/stdout")] {
+            let error = written(path, "x").unwrap_err();
+            assert!(error.to_string().contains("is no regular file"), "{error}");
+        }
+        assert_eq!(fs::read_to_string(&target).unwrap(), "target");
+        for path in [place.path(), &fifo, Path::new("/dev/zero")] {
+            assert!(open(path).unwrap_err().to_string().contains("is no regular file"));
+        }
+        assert!(open(&link).is_ok());
+        // Where something else has come into its place meanwhile, that is left alone, too.
+        let late = place.path().join("late");
+        let mut begun = Target::create(&late).unwrap();
+        begun.write_all(b"x").unwrap();
+        symlink(&target, &late).unwrap();
+        assert!(begun.finish().is_err());
+        assert_eq!(names(place.path()), ["fifo", "late", "link", "target"]);
+    }
+
+    #[test]
+    fn many_at_once_leave_one_whole_file() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("x".repeat(255));
+        let texts: Vec<String> = (0..8).map(|n| n.to_string().repeat(100_000)).collect();
+        std::thread::scope(|scope| {
+            for text in &texts {
+                scope.spawn(|| written(&file, text).unwrap());
+            }
+        });
+        assert!(texts.contains(&fs::read_to_string(&file).unwrap()));
+        assert_eq!(names(place.path()).len(), 1);
+        // One that is given up leaves nothing.
+        drop(Target::create(&file).unwrap());
+        assert_eq!(names(place.path()).len(), 1);
+    }
+}

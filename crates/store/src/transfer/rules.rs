@@ -1,0 +1,379 @@
+//! What a history has to be for an import to take it: each document by the rules of its type, each patch by what it makes
+//! of its document. A patch costs what it changes, however long the document is.
+
+use std::collections::HashSet;
+
+use context_model::canonical::{MAX_DEPTH, is_deeper_than};
+use context_model::hash::Digest;
+use context_model::id::{ObjectId, SessionId};
+use context_model::object::{Document, ObjectType};
+use context_model::patch::Patch;
+use context_model::session::Sets;
+use context_model::source::Source;
+use context_model::time::Timestamp;
+use context_model::tokens::utf16_len;
+use json_patch::PatchOperation;
+use serde_json::{Map, Value};
+
+use crate::Change;
+
+/// The most levels of a document: arguments and messages have [`MAX_DEPTH`], and stand a few levels deep themselves.
+const MOST_LEVELS: usize = MAX_DEPTH + 8;
+
+/// So many elements of lists may move while one object's history is put together: some seconds' worth.
+const MOST_MOVES: usize = 2_000_000_000;
+
+/// What the IDs of infrastructure objects begin with.
+const INFRASTRUCTURE: [&str; 3] = ["session:", "chat:", "system_prompt:"];
+
+/// The lists of a session document; each lies within the one that it names.
+const LISTS: [(&str, Option<usize>); 4] =
+    [("session_index", None), ("metadata_pool", Some(0)), ("active_set", Some(1)), ("pinned_set", Some(0))];
+
+/// Why a version is refused.
+type Refused = String;
+
+/// An object whose history is read version by version.
+pub(super) struct History {
+    id: ObjectId,
+    object_type: ObjectType,
+    source: Option<Source>,
+    /// The latest version.
+    payload: Value,
+    valid_time: Timestamp,
+    /// Of a session: what its lists hold.
+    lists: Option<[HashSet<String>; 4]>,
+    moves: usize,
+}
+
+impl History {
+    /// Begins with an object's first version.
+    pub fn begin(id: &ObjectId, change: &Change, valid_time: Timestamp) -> Result<Self, Refused> {
+        let Change::Document(document) = change else {
+            return Err("a history begins with a patch, which has nothing to change".into());
+        };
+        let mut history = Self {
+            id: id.clone(),
+            object_type: document.object_type(),
+            source: document.source().cloned(),
+            payload: Value::Null,
+            valid_time,
+            lists: None,
+            moves: 0,
+        };
+        history.take(document, valid_time)?;
+        Ok(history)
+    }
+
+    /// Goes on with the next version.
+    pub fn go_on(&mut self, change: &Change, valid_time: Timestamp) -> Result<(), Refused> {
+        if self.object_type == ObjectType::Toolcall {
+            return Err(format!("tool call {} has a second version", self.id));
+        }
+        match change {
+            Change::Document(document) => self.take(document, valid_time),
+            Change::Patch(patch) => self.patch(patch, valid_time),
+        }
+    }
+
+    fn take(&mut self, document: &Document, valid_time: Timestamp) -> Result<(), Refused> {
+        if (document.object_type(), document.source()) != (self.object_type, self.source.as_ref()) {
+            return Err(format!("{} changes its type or source, which never change", self.id));
+        }
+        whole(document)?;
+        // A document that is dated back is not the latest version.
+        if self.payload.is_null() || self.valid_time <= valid_time {
+            self.lists = (self.object_type == ObjectType::Session).then(|| lists(document.payload()));
+            self.payload = Value::Object(document.payload().clone());
+            self.valid_time = valid_time;
+        }
+        Ok(())
+    }
+
+    fn patch(&mut self, patch: &Patch, valid_time: Timestamp) -> Result<(), Refused> {
+        if !matches!(self.object_type, ObjectType::Chat | ObjectType::Session) {
+            return Err(format!("{} is patched, which only chats and sessions are", self.id));
+        }
+        if valid_time < self.valid_time {
+            return Err(format!("a patch of {} holds from before the version that it changes", self.id));
+        }
+        self.valid_time = valid_time;
+        let unfit = |_| format!("a patch of {} does not fit", self.id);
+        let operations: json_patch::Patch =
+            serde_json::to_value(patch).and_then(serde_json::from_value).map_err(unfit)?;
+        let mut touched = Vec::new();
+        for operation in &operations.0 {
+            let (path, value) = match operation {
+                PatchOperation::Add(add) => (&add.path, Some(&add.value)),
+                PatchOperation::Replace(replace) => (&replace.path, Some(&replace.value)),
+                PatchOperation::Remove(remove) => (&remove.path, None),
+                _ => return Err("a patch has operations other than add, remove and replace".into()),
+            };
+            let tokens: Vec<String> = path.tokens().map(|token| token.decoded().into_owned()).collect();
+            self.is_allowed(&tokens, value)?;
+            if let Some(lists) = &mut self.lists {
+                change_list(lists, &self.payload, &tokens, operation, &mut touched)?;
+            }
+            json_patch::patch_unsafe(&mut self.payload, std::slice::from_ref(operation))
+                .map_err(|_| format!("a patch of {} does not fit", self.id))?;
+            if self.object_type == ObjectType::Chat {
+                self.turn(&tokens)?;
+            }
+        }
+        match &self.lists {
+            Some(lists) => {
+                within(lists, &touched)?;
+                references(&self.id, self.payload.as_object())
+            }
+            None => chat(&self.id, self.payload.as_object(), false),
+        }
+    }
+
+    /// Whether a patch may change this place, and how much it moves.
+    fn is_allowed(&mut self, tokens: &[String], value: Option<&Value>) -> Result<(), Refused> {
+        const KEPT: [&str; 6] = ["xt/id", "type", "source", "identity_hash", "content_hash", "source_hash"];
+        let Some(first) = tokens.first().filter(|first| !KEPT.contains(&first.as_str())) else {
+            return Err(format!("a patch of {} changes what no patch may change", self.id));
+        };
+        let room = MOST_LEVELS.checked_sub(tokens.len());
+        if room.is_none_or(|room| value.is_some_and(|value| is_deeper_than(value, room))) {
+            return Err(deep(&self.id));
+        }
+        let (last, before) = tokens.split_last().unwrap_or((first, &[]));
+        if let Ok(index) = last.parse::<usize>() {
+            let mut parent = Some(&self.payload);
+            for token in before {
+                parent = parent.and_then(|parent| match parent {
+                    Value::Array(list) => list.get(token.parse::<usize>().ok()?),
+                    parent => parent.get(token),
+                });
+            }
+            let length = parent.and_then(Value::as_array).map_or(0, Vec::len);
+            self.moves += length.saturating_sub(index);
+            if self.moves > MOST_MOVES {
+                return Err(format!("the history of {} would take too long to put together", self.id));
+            }
+        }
+        Ok(())
+    }
+
+    /// The element of a chat's lists that a path leads to is what such a list holds.
+    fn turn(&self, tokens: &[String]) -> Result<(), Refused> {
+        let [list, index, ..] = tokens else {
+            return chat(&self.id, self.payload.as_object(), true);
+        };
+        let found = match self.payload.get(list) {
+            Some(Value::Array(list)) => match index.parse::<usize>() {
+                Ok(index) => list.get(index),
+                Err(_) => list.last(),
+            },
+            _ => None,
+        };
+        let is_right = match (list.as_str(), found) {
+            ("turns", Some(turn)) => turn.is_object(),
+            ("toolcall_refs", Some(id)) => id.is_string(),
+            _ => true,
+        };
+        if is_right { Ok(()) } else { Err(strange(&self.id)) }
+    }
+}
+
+/// The rules of a document that is stored whole.
+fn whole(document: &Document) -> Result<(), Refused> {
+    let id = document.id();
+    if document.payload().values().any(|value| is_deeper_than(value, MOST_LEVELS - 1)) {
+        return Err(deep(id));
+    }
+    let payload = Some(document.payload());
+    match (document.object_type(), document.source()) {
+        (ObjectType::File, Some(Source::Filesystem(_))) => file(document),
+        (ObjectType::File, Some(Source::Other(_))) if is_text_or_null(document.field("content")) => Ok(()),
+        (ObjectType::Toolcall, None) => toolcall(document),
+        (ObjectType::Chat, None) => chat(id, payload, true),
+        (ObjectType::SystemPrompt, None) => {
+            session_of(id, "system_prompt:")?;
+            if document.content().is_some() { Ok(()) } else { Err(strange(id)) }
+        }
+        (ObjectType::Session, None) => {
+            Sets::from_document(document).map_err(|error| error.to_string())?;
+            within(&lists(document.payload()), &[Touched::All])?;
+            references(id, payload)
+        }
+        _ => Err(strange(id)),
+    }
+}
+
+fn file(document: &Document) -> Result<(), Refused> {
+    let (content, count) = (document.field("content"), document.field("char_count"));
+    let text = document.content();
+    if !is_text_or_null(content) || count.and_then(Value::as_u64) != Some(text.map_or(0, utf16_len) as u64) {
+        return Err(strange(document.id()));
+    }
+    let hash = document.field("source_hash").unwrap_or(&Value::Null);
+    if !hash.is_null() && document.source_hash().is_none() {
+        return Err(strange(document.id()));
+    }
+    match text {
+        Some(text) if document.source_hash() != Some(Digest::of(text.as_bytes())) => {
+            Err(format!("the content of file {} does not have its source_hash", document.id()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn toolcall(document: &Document) -> Result<(), Refused> {
+    let id = document.id();
+    let text = id.as_str();
+    let is_digest = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if text.is_empty() || is_digest || is_infrastructure(text) {
+        return Err(format!("{id} is no ID of a tool call"));
+    }
+    let is_list = |value: &Value| value.as_array().is_some_and(|list| list.iter().all(Value::is_string));
+    let is_right = document.text("tool").is_some()
+        && matches!(document.text("status"), Some("ok" | "fail"))
+        && document
+            .field("chat_ref")
+            .is_none_or(|chat| chat.as_str().is_some_and(|chat| chat.starts_with("chat:")))
+        && document.content().is_some()
+        && document.field("args").is_some_and(Value::is_object)
+        && document.field("args_display").is_none_or(Value::is_string)
+        && document.field("parent_ref").is_none_or(Value::is_string)
+        && document.field("file_refs").is_none_or(is_list);
+    if is_right { Ok(()) } else { Err(strange(id)) }
+}
+
+/// A chat's fields; `all` also looks at every element of its lists.
+fn chat(id: &ObjectId, payload: Option<&Map<String, Value>>, all: bool) -> Result<(), Refused> {
+    let session = session_of(id, "chat:")?;
+    let field = |name: &str| payload.and_then(|payload| payload.get(name));
+    let list = |name: &str, is_right: fn(&Value) -> bool| {
+        let list = field(name).and_then(Value::as_array);
+        list.is_some_and(|list| !all || list.iter().all(is_right))
+    };
+    let is_right = field("content").is_some_and(Value::is_string)
+        && field("turn_count").is_some_and(Value::is_u64)
+        && field("session_ref").and_then(Value::as_str) == Some(ObjectId::session(&session).as_str())
+        && list("turns", Value::is_object)
+        && list("toolcall_refs", Value::is_string);
+    if is_right { Ok(()) } else { Err(strange(id)) }
+}
+
+/// What a session document refers to.
+fn references(id: &ObjectId, payload: Option<&Map<String, Value>>) -> Result<(), Refused> {
+    let session = session_of(id, "session:")?;
+    let text = |name: &str| payload.and_then(|payload| payload.get(name)).and_then(Value::as_str);
+    let is_right = text("session_id") == Some(session.as_str())
+        && text("chat_ref") == Some(ObjectId::chat(&session).as_str())
+        && text("system_prompt_ref") == Some(ObjectId::system_prompt(&session).as_str());
+    if is_right { Ok(()) } else { Err(strange(id)) }
+}
+
+/// What a patch did to a session's lists.
+enum Touched {
+    /// A list as a whole.
+    All,
+    /// This ID.
+    One(String),
+}
+
+fn lists(payload: &Map<String, Value>) -> [HashSet<String>; 4] {
+    LISTS.map(|(name, _)| {
+        let list = payload.get(name).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    })
+}
+
+/// Follows an operation on one of the lists, which is not yet applied to the payload.
+fn change_list(
+    lists: &mut [HashSet<String>; 4],
+    payload: &Value,
+    tokens: &[String],
+    operation: &PatchOperation,
+    touched: &mut Vec<Touched>,
+) -> Result<(), Refused> {
+    let Some(place) = LISTS.iter().position(|(name, _)| tokens.first().is_some_and(|first| first == name))
+    else {
+        return Ok(());
+    };
+    let name = LISTS[place].0;
+    let wrong = || format!("a patch makes {name} something else than a list of different IDs");
+    let list = &mut lists[place];
+    let mut insert = |list: &mut HashSet<String>, value: &Value| {
+        let id = value.as_str().filter(|id| list.insert((*id).to_owned())).ok_or_else(wrong)?;
+        touched.push(Touched::One(id.to_owned()));
+        Ok::<_, Refused>(())
+    };
+    let at = |index: &str| payload.get(name)?.get(index.parse::<usize>().ok()?)?.as_str();
+    let remove = |list: &mut HashSet<String>, index: &str| {
+        let id = at(index).ok_or_else(wrong)?;
+        list.remove(id);
+        Ok::<_, Refused>(id.to_owned())
+    };
+    match (tokens, operation) {
+        ([_], PatchOperation::Add(_) | PatchOperation::Replace(_)) => {
+            let value = match operation {
+                PatchOperation::Add(add) => &add.value,
+                PatchOperation::Replace(replace) => &replace.value,
+                _ => return Err(wrong()),
+            };
+            list.clear();
+            for id in value.as_array().ok_or_else(wrong)? {
+                insert(list, id)?;
+            }
+            touched.push(Touched::All);
+            Ok(())
+        }
+        ([_, _], PatchOperation::Add(add)) => insert(list, &add.value),
+        ([_, index], PatchOperation::Remove(_)) => {
+            let id = remove(list, index)?;
+            touched.push(Touched::One(id));
+            Ok(())
+        }
+        ([_, index], PatchOperation::Replace(replace)) => {
+            let id = remove(list, index)?;
+            insert(list, &replace.value)?;
+            touched.push(Touched::One(id));
+            Ok(())
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// Whether the lists lie within each other, as far as they were touched, and hold content objects only.
+fn within(lists: &[HashSet<String>; 4], touched: &[Touched]) -> Result<(), Refused> {
+    let holds = |id: &String| {
+        LISTS.iter().enumerate().all(|(place, (_, outer))| {
+            !lists[place].contains(id) || outer.is_none_or(|outer| lists[outer].contains(id))
+        }) && !(lists[0].contains(id) && is_infrastructure(id))
+    };
+    let holds = touched.iter().all(|touched| match touched {
+        Touched::All => lists.iter().flatten().all(holds),
+        Touched::One(id) => holds(id),
+    });
+    if holds {
+        return Ok(());
+    }
+    Err("a session's sets hold what is no content object, or are not within each other (active, pool, index)"
+        .into())
+}
+
+fn session_of(id: &ObjectId, prefix: &str) -> Result<SessionId, Refused> {
+    let session = id.as_str().strip_prefix(prefix).and_then(|session| SessionId::new(session).ok());
+    session.ok_or_else(|| format!("{id} is no ID of its type"))
+}
+
+fn is_infrastructure(id: &str) -> bool {
+    INFRASTRUCTURE.iter().any(|prefix| id.starts_with(prefix))
+}
+
+fn is_text_or_null(value: Option<&Value>) -> bool {
+    value.is_some_and(|value| value.is_string() || value.is_null())
+}
+
+fn deep(id: &ObjectId) -> Refused {
+    format!("{id} is nested more than {MOST_LEVELS} levels deep")
+}
+
+fn strange(id: &ObjectId) -> Refused {
+    format!("{id} does not have the fields of its type")
+}

@@ -1,0 +1,32 @@
+/** Files that a command writes: for their owner alone, and whole or not at all. */
+import { closeSync, fsyncSync, lstatSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { basename, dirname, join } from 'node:path'
+import { UsageError } from './terminal.ts'
+
+/**
+ * Writes a file with mode 0600 under a fresh name and puts it in its place when it is whole, so that nothing that somebody
+ * put there is written through. Throws a {@link UsageError} where something else than a regular file is at the path.
+ */
+export async function writePrivately(path: string, work: (write: (text: string) => void) => Promise<void>): Promise<void> {
+  refuse(path)
+  const beside = join(dirname(path), `.${basename(path).slice(0, 40)}.${randomBytes(8).toString('hex')}.part`)
+  const file = openSync(beside, 'wx', 0o600)
+  try {
+    try {
+      await work((text) => writeSync(file, text))
+      fsyncSync(file)
+    } finally {
+      closeSync(file)
+    }
+    refuse(path)
+    renameSync(beside, path)
+  } catch (error) {
+    rmSync(beside, { force: true })
+    throw error
+  }
+}
+
+function refuse(path: string): void {
+  if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) throw new UsageError(`${path} is no regular file`)
+}
