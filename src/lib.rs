@@ -6,6 +6,7 @@
 mod callback;
 mod convert;
 mod error;
+mod import;
 mod manager;
 mod outputs;
 mod portable;

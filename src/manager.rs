@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::callback;
 use crate::convert;
 use crate::error::{Coded, promise};
-use crate::portable;
+use crate::import;
 use crate::store::{self, Opened};
 use crate::types as js;
 
@@ -468,7 +468,7 @@ async fn open_session(
 ) -> Result<Engine, Coded> {
     let window = convert::window(options.window)?;
     let imported = match import {
-        Some(path) => Some(portable::import_session_file(&**store, &path).await?),
+        Some(path) => Some(import::session_file(&**store, &path).await?),
         None => None,
     };
     let mounts = options.mounts.unwrap_or_default().into_iter().map(|m| MountMapping {

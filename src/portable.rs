@@ -103,20 +103,6 @@ pub fn verify_store(env: &Env, store: js::StoreOptions) -> napi::Result<PromiseR
     promise(env, work, |found: Vec<Damage>| found.into_iter().map(damage).collect())
 }
 
-/// Takes the export of one session into a store and gives the session's ID.
-pub async fn import_session_file(store: &dyn Store, path: &str) -> Result<SessionId, Coded> {
-    let mut file = transfer::open(Path::new(path))?;
-    let sessions = transfer::sessions(&mut file)?;
-    let [session] = &sessions[..] else {
-        let count = sessions.len();
-        return Err(Coded::invalid(format!(
-            "{path} holds {count} sessions, and one is expected; import it as a store"
-        )));
-    };
-    transfer::import(&mut file, store).await?;
-    Ok(session.clone())
-}
-
 /// Writes beside the target and renames, so that a broken export never takes the place of a whole one.
 async fn export_to(store: &dyn Store, ids: &[ObjectId], path: &Path) -> Result<Summary, Coded> {
     let mut target = Target::create(path)?;

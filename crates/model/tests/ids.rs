@@ -44,7 +44,7 @@ fn whether_an_object_is_of_a_call_id(#[case] call: &str, #[case] id: &str, #[cas
 #[case::a_call("toolcall:s".into(), true)]
 #[case::only_the_word("session".into(), false)]
 fn call_ids_that_could_name_another_object_are_marked(#[case] call: String, #[case] marked: bool) {
-    let id = ObjectId::toolcall(&call, 0);
+    let id = ObjectId::toolcall(&call);
     assert_eq!(id.as_str(), if marked { format!("toolcall:{call}") } else { call });
 }
 
