@@ -349,7 +349,8 @@ impl Inner {
     async fn lines_carried(&self, state: &mut State, carried: &Carried) -> Result<Option<ShownLines>> {
         let Carried { object, whole: true } = carried else { return Ok(None) };
         if state.session.is_toolcall(object) {
-            let lines = state.sight.pieces.lines_of(object).cloned();
+            let in_sight = state.sight.pieces.lines_of(object).cloned();
+            let lines = if in_sight.is_some() { in_sight } else { self.lines_recorded(object).await? };
             if let Some(ShownLines { file, hash, .. }) = &lines
                 && state.session.hash_of(file) != Some(*hash)
             {
@@ -365,6 +366,25 @@ impl Inner {
         let tx = state.session.catalog.get(object).map_or(TxId(0), |meta| meta.tx);
         state.known.saw(object, Some(hash), tx);
         Ok(Some(ShownLines { file: object.clone(), hash, tx, first: 1, last: text.split('\n').count() }))
+    }
+
+    /// The lines of a file that a recorded read has shown, of whose result the request knows nothing.
+    async fn lines_recorded(&self, call: &ObjectId) -> Result<Option<ShownLines>> {
+        let Some(read) = self.store().get(call, AsOf::default()).await? else { return Ok(None) };
+        let args = read.document.field("args");
+        let arg = |name: &str| args.and_then(|args| args.get(name));
+        let path = arg("path").and_then(Value::as_str).filter(|_| read.document.text("tool") == Some("read"));
+        let (Some(path), Some(output)) = (path, read.document.content()) else { return Ok(None) };
+        let Ok(place) = self.ground.paths.resolve(path.strip_prefix('@').unwrap_or(path)) else {
+            return Ok(None);
+        };
+        let file = file_id(&place.source);
+        let first = arg("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
+        let Some((version, last, _)) = self.version_shown(&file, read.tx_id, None, first, output).await? else {
+            return Ok(None);
+        };
+        let Some(hash) = version.document.source_hash() else { return Ok(None) };
+        Ok(Some(ShownLines { file, hash, tx: version.tx_id, first, last }))
     }
 
     /// What a result tells the model of a file: the lines that a read shows, by comparing them with the version of that
@@ -478,11 +498,18 @@ impl Inner {
         // What was written may have been stored before the call was, and something newer with it.
         for at in [TxId(tx.0.saturating_sub(1)), tx] {
             let Some(version) = self.version_at(file, at).await? else { continue };
-            let is_own = version.document.content().is_some_and(|text| holds_what_was_written(text, args));
-            if is_own || at == tx {
-                state.known.knows(file, version.document.source_hash(), version.tx_id);
-                break;
+            let text = version.document.content().unwrap_or_default();
+            match holds_what_was_written(text, args) {
+                Some(false) => continue,
+                None if at != tx => continue,
+                _ => {}
             }
+            state.known.knows(file, version.document.source_hash(), version.tx_id);
+            return Ok(());
+        }
+        // It was gone before anybody stored it.
+        if state.known.get(file).is_some() {
+            state.known.saw_unknown(file, tx);
         }
         Ok(())
     }
@@ -534,16 +561,18 @@ impl Shows {
     }
 }
 
-/// Whether a text is what a `write` of these arguments leaves, or may be what an `edit` of them does.
-fn holds_what_was_written(text: &str, args: &Map<String, Value>) -> bool {
+/// Whether a text is what a `write` of these arguments leaves, or may be what an `edit` of them does; `None` where they do
+/// not say.
+fn holds_what_was_written(text: &str, args: &Map<String, Value>) -> Option<bool> {
     let part = |value: &Value| value.get("newText").and_then(Value::as_str).map(str::to_owned);
     if let Some(content) = args.get("content").and_then(Value::as_str) {
-        return content == text;
+        return Some(content == text);
     }
     let edits = args.get("edits").and_then(Value::as_array).into_iter().flatten();
     let one = args.get("newText").and_then(Value::as_str).map(str::to_owned);
     let mut parts = edits.filter_map(part).chain(one).peekable();
-    parts.peek().is_some() && parts.all(|part| text.contains(&part))
+    parts.peek()?;
+    Some(parts.all(|part| text.contains(&part)))
 }
 
 /// A result as a tool call: its arguments are those of the call that it answers.

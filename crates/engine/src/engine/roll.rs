@@ -84,8 +84,16 @@ impl Inner {
     }
 
     async fn note_roll(&self, state: &mut State, entry: RollEntry) -> Result<()> {
-        let note = |_: &mut Session, work: &mut Work| {
+        let note = |session: &mut Session, work: &mut Work| {
             work.chat.roll(&entry);
+            // What a person wants back and is active is kept whole like what the model activates, also by a process that
+            // comes later.
+            let wanted = entry.results.iter().chain(&entry.excerpts).filter(|_| entry.undone);
+            for id in wanted.cloned().collect::<Vec<_>>() {
+                if session.sets.active().contains(&id) {
+                    session.activate(&id, work);
+                }
+            }
             Ok(())
         };
         self.commit(state, note).await?;

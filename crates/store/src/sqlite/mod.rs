@@ -240,7 +240,16 @@ impl Store for SqliteStore {
             Quick::Done(Some(version)) => Ok(Some(version)),
             Quick::Done(None) => {
                 let id = id.clone();
-                self.pool.away(move |connection| read::is_absent(connection, &id, at)).await.map(|()| None)
+                let look = move |connection: &Connection| {
+                    // It may have come since: both questions are of one moment.
+                    let moment = connection.unchecked_transaction()?;
+                    let found = read::get(&moment, &id, at)?;
+                    if found.is_none() {
+                        read::is_absent(&moment, &id, at)?;
+                    }
+                    Ok(found)
+                };
+                self.pool.away(look).await
             }
             Quick::Long => {
                 let id = id.clone();
@@ -271,9 +280,10 @@ impl Store for SqliteStore {
         let id = id.clone();
         self.pool
             .away(move |connection| {
-                let history = read::history(connection, &id)?;
+                let moment = connection.unchecked_transaction()?;
+                let history = read::history(&moment, &id)?;
                 if history.is_empty() {
-                    read::is_absent(connection, &id, AsOf::default())?;
+                    read::is_absent(&moment, &id, AsOf::default())?;
                 }
                 Ok(history)
             })
