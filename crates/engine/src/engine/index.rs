@@ -67,7 +67,7 @@ impl Engine {
         let result = self.inner.index(vec![seen], Entry::Written).await?.remove(0);
         let mut state = self.inner.lock().await?;
         state.wrote(&result.id);
-        state.written.insert(result.id.clone());
+        *state.written.entry(result.id.clone()).or_default() += 1;
         Ok(result)
     }
 

@@ -12,7 +12,7 @@ pub mod record;
 pub mod roll;
 pub mod truth;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use context_model::hash::Digest;
@@ -74,8 +74,8 @@ pub(crate) struct State {
     pub taken: Vec<crate::sight::plan::Incoming>,
     /// Lines for the model that no plan has carried yet.
     pub unsaid: Vec<String>,
-    /// Files that a tool has written and whose result has not come yet: what the model knows of them is noted already.
-    pub written: HashSet<ObjectId>,
+    /// How often tools have written a file since a result of that came: what the model knows of it is noted already.
+    pub written: HashMap<ObjectId, usize>,
 }
 
 /// The four sets of a session, as lists of IDs in the order in which they entered.

@@ -81,7 +81,7 @@ impl Engine {
             if state.taken.contains(&one) {
                 continue;
             }
-            let taking = Taking { record: true, excerpts: call.rolls };
+            let taking = Taking { record: true, excerpts: call.rolls, again: false };
             self.inner.take_in(&mut state, &one, &policy, taking).await?;
             state.taken.push(one);
         }
@@ -133,18 +133,20 @@ impl Engine {
         let mut notices: HashMap<ObjectId, usize> = HashMap::new();
         for (number, one) in incoming.into_iter().enumerate() {
             let record = number >= recorded && !state.taken.contains(&one);
-            self.inner.take_in(&mut state, &one, &policy, Taking { record, excerpts: false }).await?;
+            self.inner
+                .take_in(&mut state, &one, &policy, Taking { record, excerpts: false, again: true })
+                .await?;
             for handle in notices_in(&one.message) {
                 if let Some(file) = state.session.catalog.find(handle) {
-                    *notices.entry(file).or_default() += 1;
+                    let count = notices.entry(file.clone()).or_default();
+                    state.known.heard_again(&file, *count);
+                    *count += 1;
                 }
             }
             if record {
                 state.taken.push(one);
             }
         }
-        let State { known, session, .. } = &mut *state;
-        known.read_again(&notices, session);
         let is_cached = unchanged && state.sight.pending.is_empty();
         state.sight.pieces.assume_sent(is_cached);
         state.sight.finish(&mut plan);
@@ -158,6 +160,8 @@ impl Engine {
 struct Taking {
     /// They are not part of the record yet.
     record: bool,
+    /// What the model knows is read from all of its messages, and not noted as it comes.
+    again: bool,
     /// Large outputs may be shown as excerpts. Where nothing may collapse nothing is cut at birth either.
     excerpts: bool,
 }
@@ -266,14 +270,16 @@ impl Inner {
             }
         }
         let output = state.session.without_header(&object, &text).to_owned();
+        let named = output.len() < text.len();
         let carries = self.carried(state, &input.tool, &args, &output).await?;
         let shown = match &carries {
             Some(carried) => self.lines_carried(state, carried).await?,
             None => self.note_file(state, &object, &input, (&args, &output), taking).await?,
         };
-        let tells = self.file_told(&output).filter(|_| matches!(input.tool.as_str(), "read" | "edit"));
+        let told = self.file_told(&output).filter(|_| matches!(input.tool.as_str(), "read" | "edit"));
+        let tells = told.and_then(|file| Some((file.clone(), state.known.get(&file)?.hash)));
         let piece =
-            Output { object: object.clone(), shown, carries, tells, excerpts, reference, born_tokens };
+            Output { object: object.clone(), named, shown, carries, tells, excerpts, reference, born_tokens };
         let State { sight, session, .. } = state;
         sight.pieces.push_result(key, piece, session);
         if !taking.record {
@@ -380,7 +386,8 @@ impl Inner {
         };
         let file = file_id(&place.source);
         let first = arg("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
-        let Some((version, last, _)) = self.version_shown(&file, read.tx_id, None, first, output).await? else {
+        let Some((version, last, _)) = self.version_shown(&file, read.tx_id, None, first, output).await?
+        else {
             return Ok(None);
         };
         let Some(hash) = version.document.source_hash() else { return Ok(None) };
@@ -415,7 +422,7 @@ impl Inner {
         };
         if self.file_told(output).as_ref() == Some(&file) {
             // Who told it has noted it; only where the messages are read again is there nobody who has.
-            if !taking.record
+            if taking.again
                 && let Some(version) = self.version_at(&file, tx).await?
             {
                 state.known.knows(&file, version.document.source_hash(), version.tx_id);
@@ -443,7 +450,11 @@ impl Inner {
         let lines = ShownLines { file, hash, tx: version.tx_id, first, last };
         if !is_all {
             state.known.saw_unknown(&lines.file, version.tx_id);
-        } else if state.known.get(&lines.file).is_some_and(|known| known.tx > version.tx_id) {
+        } else if state
+            .known
+            .get(&lines.file)
+            .is_some_and(|known| known.hash.is_some() && known.tx > version.tx_id)
+        {
             // The model has written or seen a newer one since.
             state.known.saw_some(&lines.file);
         } else if self.is_all_new(state, &lines, text).await? {
@@ -492,20 +503,23 @@ impl Inner {
         tx: TxId,
         args: &Map<String, Value>,
     ) -> Result<()> {
-        if state.written.remove(file) {
+        if let Some(count) = state.written.get_mut(file) {
+            *count -= 1;
+            if *count == 0 {
+                state.written.remove(file);
+            }
             return Ok(());
         }
-        // What was written may have been stored before the call was, and something newer with it.
-        for at in [TxId(tx.0.saturating_sub(1)), tx] {
-            let Some(version) = self.version_at(file, at).await? else { continue };
+        // What was written may have been stored before the call was, and something newer since.
+        let mut at = tx;
+        for _ in 0..LOOKED_BACK {
+            let Some(version) = self.version_at(file, at).await? else { break };
+            at = TxId(version.tx_id.0.saturating_sub(1));
             let text = version.document.content().unwrap_or_default();
-            match holds_what_was_written(text, args) {
-                Some(false) => continue,
-                None if at != tx => continue,
-                _ => {}
+            if holds_what_was_written(text, args).unwrap_or(true) {
+                state.known.knows(file, version.document.source_hash(), version.tx_id);
+                return Ok(());
             }
-            state.known.knows(file, version.document.source_hash(), version.tx_id);
-            return Ok(());
         }
         // It was gone before anybody stored it.
         if state.known.get(file).is_some() {

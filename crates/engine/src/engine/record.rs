@@ -218,7 +218,7 @@ impl Inner {
                 let written = observed.files.iter().filter(|(_, entry)| *entry == Entry::Written);
                 // What `index_written` has noted is what the agent wrote; this may be newer.
                 for (seen, _) in written {
-                    if !state.written.contains(&seen.id) {
+                    if !state.written.contains_key(&seen.id) {
                         state.wrote(&seen.id);
                     }
                 }

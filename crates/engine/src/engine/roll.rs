@@ -1,6 +1,8 @@
 //! Rolls: executing them, and taking them back.
 
 use context_model::chat::RollEntry;
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
 use context_model::pricing::{Receipt, Roll};
 
 use super::{Engine, Inner, State};
@@ -74,10 +76,12 @@ impl Inner {
         plan.edits.extend(edits);
         plan.receipt = Some(receipt);
         state.sight.rolls.push(roll.clone());
-        for file in told {
-            let shown = state.sight.pieces.held(&file).next().map(|(hash, _)| hash);
-            if let Some(shown) = shown.filter(|shown| state.session.hash_of(&file) != Some(*shown)) {
-                state.known.untell(&file, shown);
+        for (file, hash) in told {
+            // What the model has written or read since does not depend on it.
+            let depends = state.known.get(&file).is_some_and(|known| !known.by_read && known.hash == hash);
+            let shown = state.sight.pieces.held(&file).max_by_key(|(_, tx)| *tx);
+            if let Some((shown, tx)) = shown.filter(|(shown, _)| depends && hash != Some(*shown)) {
+                state.known.saw(&file, Some(shown), tx);
             }
         }
         Ok(())
@@ -102,8 +106,8 @@ impl Inner {
     }
 }
 
-/// The file of which a rolled piece told that it had changed.
-fn tells(piece: &Piece) -> Option<context_model::id::ObjectId> {
+/// The file of which a rolled piece told that it had changed, and the version that this led to.
+fn tells(piece: &Piece) -> Option<(ObjectId, Option<Digest>)> {
     match &piece.kind {
         PieceKind::Result(output) if piece.form != Form::Born => output.tells.clone(),
         _ => None,

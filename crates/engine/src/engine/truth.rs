@@ -83,8 +83,14 @@ impl Engine {
                 Ok(())
             };
             self.inner.commit(&mut state, renew).await?;
-            if is_change || (first == 1 && last == total) {
+            let knows_it = state.known.get(&id).is_some_and(|known| known.hash == Some(hash));
+            if is_change {
                 state.wrote(&id);
+            } else if first == 1 && last == total {
+                let tx = state.session.catalog.get(&id).map_or(tx, |meta| meta.tx);
+                state.known.saw(&id, Some(hash), tx);
+            } else if knows_it {
+                state.known.told(&id, Some(hash));
             }
             state.known.set_pointed(&id, true);
         }
@@ -173,7 +179,7 @@ impl State {
     pub fn known_now(&self, file: &ObjectId) -> Option<KnownVersion> {
         let known = self.known.get(file).copied()?;
         let mut visible = self.sight.pieces.held(file);
-        if !known.by_read || visible.any(|(hash, _)| Some(hash) == known.hash) {
+        if !known.by_read || known.hash.is_none() || visible.any(|(hash, _)| Some(hash) == known.hash) {
             return Some(known);
         }
         let newest = self.sight.pieces.held(file).max_by_key(|(_, tx)| *tx);
@@ -228,7 +234,8 @@ impl Inner {
         let mut lines = Vec::new();
         for (id, known) in state.known.untold(&state.session) {
             let now = state.session.hash_of(&id);
-            if state.sight.pieces.held(&id).next().is_none() {
+            let is_there = state.session.catalog.get(&id).is_some();
+            if !is_there || state.sight.pieces.held(&id).next().is_none() {
                 continue;
             }
             let known = state.known_now(&id).unwrap_or(known);

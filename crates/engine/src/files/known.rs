@@ -18,8 +18,8 @@ pub(crate) struct KnownVersion {
     pub tx: TxId,
     /// The model knows it from a read alone: once that has left its sight, lines of another version count.
     pub by_read: bool,
-    /// The newest version that the model was told of.
-    pub announced: Option<Digest>,
+    /// The newest version that the model was told of; `None` where it knows of none that there is.
+    pub announced: Option<Option<Digest>>,
     /// The last answer to a read was that its lines are visible above; the next one is served in full.
     pub pointed: bool,
 }
@@ -30,8 +30,9 @@ pub(crate) struct Known {
     versions: HashMap<ObjectId, KnownVersion>,
     /// Files of which the model may have to be told.
     open: HashSet<ObjectId>,
-    /// By file, how often the chat says that the model was told, and of which version last.
-    noted: HashMap<ObjectId, (usize, Option<Digest>)>,
+    /// By file, of which versions the chat says that the model was told, oldest first. Where messages have fewer notices,
+    /// the later ones did not reach the model.
+    noted: HashMap<ObjectId, Vec<Option<Digest>>>,
 }
 
 impl Known {
@@ -42,7 +43,7 @@ impl Known {
 
     /// The model has written this version, or was told all that is new in it.
     pub fn knows(&mut self, file: &ObjectId, hash: Option<Digest>, tx: TxId) {
-        let version = KnownVersion { hash, tx, by_read: false, announced: hash, pointed: false };
+        let version = KnownVersion { hash, tx, by_read: false, announced: Some(hash), pointed: false };
         self.versions.insert(file.clone(), version);
         self.open.insert(file.clone());
     }
@@ -80,7 +81,7 @@ impl Known {
     /// The model was told of a version.
     pub fn told(&mut self, file: &ObjectId, hash: Option<Digest>) {
         if let Some(known) = self.versions.get_mut(file) {
-            known.announced = hash;
+            known.announced = Some(hash);
         }
     }
 
@@ -92,9 +93,7 @@ impl Known {
 
     /// The chat has gained a notice.
     pub fn note(&mut self, file: ObjectId, hash: Option<Digest>) {
-        let (count, last) = self.noted.entry(file).or_default();
-        *count += 1;
-        *last = hash;
+        self.noted.entry(file).or_default().push(hash);
     }
 
     /// Begins anew with what the model knows: its messages are read again.
@@ -103,24 +102,17 @@ impl Known {
         self.open.clear();
     }
 
-    /// All messages have been read again, and with them so many notices of each file. Where the chat has more of a file
-    /// than the messages, the last one did not reach the model.
-    pub fn read_again(&mut self, notices: &HashMap<ObjectId, usize>, session: &Session) {
-        for (file, (count, last)) in &self.noted {
-            let has_all = notices.get(file).is_some_and(|found| found >= count);
-            if has_all
-                && *last == session.hash_of(file)
-                && let Some(known) = self.versions.get_mut(file)
-            {
-                known.announced = *last;
-            }
+    /// While messages are read again: one of them is the notice of a file that comes after so many of it.
+    pub fn heard_again(&mut self, file: &ObjectId, earlier: usize) {
+        if let Some(hash) = self.noted.get(file).and_then(|noted| noted.get(earlier)).copied() {
+            self.told(file, hash);
         }
     }
 
     /// What the model was told of a file has left its sight, while text of the version before has not.
     pub fn untell(&mut self, file: &ObjectId, shown: Digest) {
         if let Some(known) = self.versions.get_mut(file) {
-            known.announced = Some(shown);
+            known.announced = Some(Some(shown));
             self.open.insert(file.clone());
         }
     }
@@ -135,7 +127,7 @@ impl Known {
     /// The files whose current version the model was not told of.
     pub fn untold(&mut self, session: &Session) -> Vec<(ObjectId, KnownVersion)> {
         let Self { versions, open, .. } = self;
-        open.retain(|id| versions.get(id).is_some_and(|known| session.hash_of(id) != known.announced));
+        open.retain(|id| versions.get(id).is_some_and(|known| Some(session.hash_of(id)) != known.announced));
         let mut untold: Vec<_> = open.iter().map(|id| (id.clone(), versions[id])).collect();
         untold.sort_by(|(a, _), (b, _)| a.cmp(b));
         untold

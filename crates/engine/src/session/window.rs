@@ -1,6 +1,6 @@
 //! Turns, stays, and what the window of SSOT 4.3 lets go.
 
-use context_model::collapse::{Stay, Window, collapsing};
+use context_model::collapse::{Stay, Window, collapsing, is_control};
 use context_model::id::ObjectId;
 
 use super::Session;
@@ -8,30 +8,32 @@ use super::catalog::Kind;
 use super::commit::Work;
 
 impl Session {
-    /// Deactivates what the window lets go at this turn, as part of a transaction in the making.
+    /// Deactivates what the window lets go at this turn, as part of a transaction in the making. Calls that steer the
+    /// context take no place in it: they are active in their own turn.
     pub fn collapse(&mut self, window: Window, turn: usize, work: &mut Work) {
-        let active: Vec<Stay> = self
-            .sets
-            .active()
-            .iter()
-            .filter(|id| self.catalog.get(id).is_some_and(|m| matches!(m.kind, Kind::Toolcall { .. })))
-            .map(|id| Stay { id: id.clone(), turn: self.stays.get(id).copied().unwrap_or(0) })
-            .collect();
-        for id in collapsing(&active, turn, window, |id| self.sets.pinned().contains(id)) {
+        let (mut active, mut over) = (Vec::new(), Vec::new());
+        for id in self.sets.active() {
+            let Some(Kind::Toolcall { tool, .. }) = self.catalog.get(id).map(|meta| &meta.kind) else {
+                continue;
+            };
+            let stay = Stay { id: id.clone(), turn: self.stays.get(id).copied().unwrap_or(0) };
+            if !is_control(tool) {
+                active.push(stay);
+            } else if stay.turn < turn && !self.sets.pinned().contains(id) {
+                over.push(stay.id);
+            }
+        }
+        over.extend(collapsing(&active, turn, window, |id| self.sets.pinned().contains(id)));
+        for id in over {
             self.sets.deactivate(&id, &mut work.change);
         }
     }
 
-    /// Makes a recorded call part of the current turn, and active. One that steers the context itself takes no place in
-    /// the window.
-    pub fn join_turn(&mut self, id: &ObjectId, is_control: bool, window: Window, work: &mut Work) {
+    /// Makes a recorded call part of the current turn, and active.
+    pub fn join_turn(&mut self, id: &ObjectId, window: Window, work: &mut Work) {
         work.chat.toolcall(id);
-        if is_control {
-            self.sets.promote(id, &mut work.change);
-        } else {
-            self.sets.activate(id, &mut work.change);
-            self.stay(id, work.chat.current_turn(), work);
-        }
+        self.sets.activate(id, &mut work.change);
+        self.stay(id, work.chat.current_turn(), work);
         self.collapse(window, work.chat.current_turn(), work);
     }
 

@@ -59,12 +59,14 @@ pub(crate) enum PieceKind {
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
     pub object: ObjectId,
+    /// Its first line is the object's name.
+    pub named: bool,
     /// The lines of a file that it shows.
     pub shown: Option<ShownLines>,
     /// The object that it brings back.
     pub carries: Option<Carried>,
-    /// The file of which it tells that it has changed since lines above were read.
-    pub tells: Option<ObjectId>,
+    /// The file of which it tells that it has changed since lines above were read, and the version that it leads to.
+    pub tells: Option<(ObjectId, Option<Digest>)>,
     pub excerpts: Excerpts,
     /// What a roll leaves in its place.
     pub reference: String,

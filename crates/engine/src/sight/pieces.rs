@@ -27,7 +27,7 @@ pub(crate) struct Pieces {
     carriers: HashMap<ObjectId, Vec<usize>>,
     /// The arguments that wait for a call's result, by call ID.
     awaiting: HashMap<String, usize>,
-    /// The reads of each file that no later one covers.
+    /// The reads of each file, also those that a later one covers: they are in sight until a roll takes them.
     reads: HashMap<ObjectId, Vec<HeldRead>>,
     /// The newest reads of the current user turn that are not large: they stay until it ends.
     guarded: HashSet<usize>,
@@ -82,9 +82,12 @@ impl Pieces {
     fn hold(&mut self, place: usize, lines: ShownLines, session: &Session) {
         let ShownLines { file, hash, tx, first, last } = lines;
         let held = self.reads.entry(file).or_default();
+        let pieces = &self.pieces;
         let covered: Vec<usize> = held
-            .extract_if(.., |earlier| first <= earlier.first && earlier.last <= last)
+            .iter()
+            .filter(|earlier| first <= earlier.first && earlier.last <= last)
             .map(|earlier| earlier.place)
+            .filter(|place| !pieces[*place].superseded)
             .collect();
         held.push(HeldRead { place, hash, tx, first, last });
         for earlier in covered {
@@ -248,11 +251,13 @@ impl Pieces {
         })
     }
 
-    /// The tool call whose visible result shows these lines of this version of a file.
+    /// The tool call whose visible result shows these lines of this version of a file, under a name that the model sees.
     pub fn showing(&self, lines: &ShownLines) -> Option<&ObjectId> {
         self.visible_reads(&lines.file)
             .filter(|read| read.hash == lines.hash && read.first <= lines.first && lines.last <= read.last)
-            .find_map(|read| self.output_at(read.place))
+            .filter(|read| !self.pieces[read.place].superseded)
+            .filter_map(|read| self.output_at(read.place))
+            .find(|output| output.named)
             .map(|output| &output.object)
     }
 

@@ -60,6 +60,8 @@ pub struct Belief {
     pub told: Option<Content>,
     /// A version of which the model has seen a part since, and was told another one before.
     pub partly: Option<Arc<str>>,
+    /// Texts to which a difference led, or that it wrote, also where something newer followed in the same answer.
+    pub led_to: Vec<Arc<str>>,
     /// The last thing that it heard was an announcement.
     pub announced: bool,
     /// Lines that the request shows: of which text, and what came after them.
@@ -104,6 +106,9 @@ impl Belief {
             What::Again { text, .. } => (None, Some(Arc::clone(text))),
             What::Announced { version } => (None, version.clone()),
         };
+        if let What::Wrote { text } | What::Told { text } = what {
+            self.led_to.push(Arc::clone(text));
+        }
         // A part of another version than the one it heard of says nothing of the rest.
         let is_part = matches!(what, What::Shown { text, first, last } if !is_whole(text, *first, *last));
         if is_part && self.told.as_ref().is_some_and(|before| *before != told) {
@@ -157,6 +162,7 @@ impl Belief {
             .iter()
             .chain(&self.known_visibly)
             .chain(&self.partly)
+            .chain(&self.led_to)
             .chain(self.fragments.iter().map(|part| &part.text))
     }
 

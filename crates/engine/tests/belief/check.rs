@@ -58,6 +58,8 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
         let is_true = match (&version, what) {
             (None, what) => what == "deleted",
             (Some(now), "as you know it again") => texts.contains(&now),
+            // Said of what the model was shown and nobody could store.
+            (Some(now), "changed") => texts.iter().any(|known| **known != *now),
             (Some(now), what) => texts.iter().any(|known| **known != *now && is_count(what, known, now)),
         };
         if !is_true {

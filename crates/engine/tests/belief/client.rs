@@ -266,6 +266,8 @@ impl Client {
         } else {
             self.open.clear();
             self.waiting.clear();
+            // What was activated or brought back since the last point is gone with it.
+            self.held.retain(|held| held.pinned);
             self.messages.truncate(self.points.last().map_or(0, |point| point.length));
         }
     }
