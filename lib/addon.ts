@@ -94,7 +94,17 @@ const KEY = Symbol.for('pi-context-manager.native')
  */
 export function sharedAddon(): Addon {
   const shared = globalThis as { [KEY]?: Addon }
-  return (shared[KEY] ??= loadAddon())
+  const named = process.env['NAPI_RS_NATIVE_LIBRARY_PATH']
+  return (shared[KEY] ??= named === undefined ? loadAddon() : namedAddon(named))
+}
+
+/** The addon that the user names, as napi's own loaders take it from the environment. */
+function namedAddon(path: string): Addon {
+  try {
+    return createRequire(import.meta.url)(path) as Addon
+  } catch (error) {
+    throw new AddonError(`NAPI_RS_NATIVE_LIBRARY_PATH names ${path}, which can't be loaded as the addon of ${NAME}; unset it`, error)
+  }
 }
 
 /** The folder that this file is installed in: `lib` and `dist` are directly below it. */

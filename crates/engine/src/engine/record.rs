@@ -5,7 +5,6 @@
 //! one.
 
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
-use context_model::collapse::is_control;
 use context_model::id::ObjectId;
 use context_model::object::{Document, Toolcall};
 use context_store::{AsOf, StoreError};
@@ -127,11 +126,7 @@ impl Inner {
     pub async fn rejoin(&self, state: &mut State, id: &ObjectId) -> Result<()> {
         let window = self.ground.options.window;
         let join = |session: &mut Session, work: &mut Work| {
-            let is_control = session
-                .catalog
-                .get(id)
-                .is_some_and(|meta| matches!(&meta.kind, Kind::Toolcall { tool, .. } if is_control(tool)));
-            session.join_turn(id, is_control, window, work);
+            session.join_turn(id, window, work);
             Ok(())
         };
         self.commit(state, join).await
@@ -332,7 +327,7 @@ fn add_toolcall(
     if input.parent.is_some() {
         session.sets.encounter(id, &mut work.change);
     } else {
-        session.join_turn(id, is_control(&input.tool), ground.options.window, work);
+        session.join_turn(id, ground.options.window, work);
     }
 }
 

@@ -325,9 +325,11 @@ async fn calls_that_steer_the_context_take_no_place_in_the_window() {
     for (n, name) in ["unpin", "unpin", "pin", "activate", "deactivate"].into_iter().enumerate() {
         engine.record_toolcall(tool(&format!("control_{n}"), name, json!({}), "done")).await.unwrap();
     }
+    let reads: Vec<ObjectId> = (0..5).map(|n| ObjectId::new(format!("read_{n}"))).collect();
     let sets = engine.session_sets().await.unwrap();
-    assert_eq!(sets.active_set, (0..5).map(|n| ObjectId::new(format!("read_{n}"))).collect::<Vec<_>>());
-    assert_eq!(sets.metadata_pool.len(), 10);
+    assert_eq!(sets.active_set.len(), 10, "their answers are there in their own turn");
+    engine.append_turn(user("next")).await.unwrap();
+    assert_eq!(engine.session_sets().await.unwrap().active_set, reads);
 }
 
 #[tokio::test(flavor = "multi_thread")]
