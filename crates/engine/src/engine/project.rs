@@ -448,7 +448,8 @@ impl Inner {
             return Ok(None);
         };
         let lines = ShownLines { file, hash, tx: version.tx_id, first, last };
-        if !is_all {
+        if !is_all && !taking.again {
+            // Where messages are read again, the rest may be that of an excerpt.
             state.known.saw_unknown(&lines.file, version.tx_id);
         } else if state
             .known

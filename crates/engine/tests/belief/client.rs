@@ -243,7 +243,7 @@ impl Client {
     /// The messages from a place on, as they are handed over; and for each whether it comes before `until`.
     pub fn incoming(&self, from: usize) -> Vec<Incoming> {
         let all = self.messages.iter().skip(from);
-        let handed = all.filter(|message| !message.gone && !(message.is_notice && self.style == Style::Raw));
+        let handed = all.filter(|message| !(message.gone || message.is_notice && self.style == Style::Raw));
         handed
             .map(|message| {
                 let kept = if self.style == Style::Raw { &message.raw } else { &message.shown };

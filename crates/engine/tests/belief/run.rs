@@ -206,7 +206,8 @@ impl Run {
         let client = &mut self.clients[n];
         let faulty = client.store.is_faulty();
         if client.engine.is_none() {
-            let options = self.world.options(&client.session, client.store.clone(), &client.wire);
+            let store = std::sync::Arc::<Faulty>::clone(&client.store);
+            let options = self.world.options(&client.session, store, &client.wire);
             match Engine::open(options).await {
                 Ok(engine) => client.engine = Some(engine),
                 Err(error) => {

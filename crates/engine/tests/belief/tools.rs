@@ -89,10 +89,12 @@ pub async fn act(
     let Said { output, is_error, notes, pointers, changed } = said;
     let number = client.fresh();
     let fresh = format!("call_{}_{number}", client.session);
-    // A provider repeats an ID from answer to answer, but not within one.
+    // A provider repeats an ID from answer to answer, but not within one. Two machines that give one ID to two calls
+    // before they hear of each other make two versions of one object: docs/xtdb.md.
+    let machine = world.port(client.machine).map_or_else(String::new, |_| format!("_{}", client.machine));
     let call_id = match call {
-        CallId::Repeated(n) if client.open.iter().all(|one| one.call_id != format!("call_{n}")) => {
-            format!("call_{n}")
+        CallId::Repeated(n) if client.open.iter().all(|one| one.call_id != format!("call_{n}{machine}")) => {
+            format!("call_{n}{machine}")
         }
         _ => fresh,
     };

@@ -67,7 +67,7 @@ impl World {
             machines.push(Machine::new(&root.join(format!("store/journal{number}.db")), &node).await);
         }
         let store: Arc<dyn Store> = match machines.first() {
-            Some(machine) => machine.store.clone(),
+            Some(machine) => Arc::<QueuedStore>::clone(&machine.store) as Arc<dyn Store>,
             None => opened(schedule.backend, root),
         };
         let mut world = Self {
@@ -101,7 +101,8 @@ impl World {
         match self.backend {
             Backend::Memory => Arc::clone(&self.store),
             Backend::Sqlite => opened(self.backend, &self.root),
-            Backend::Xtdb => self.machines[machine % self.machines.len()].store.clone(),
+            Backend::Xtdb => Arc::<QueuedStore>::clone(&self.machines[machine % self.machines.len()].store)
+                as Arc<dyn Store>,
         }
     }
 
