@@ -187,7 +187,12 @@ fn whole(document: &Document) -> Result<(), Refused> {
     let payload = Some(document.payload());
     match (document.object_type(), document.source()) {
         (ObjectType::File, Some(Source::Filesystem(_))) => file(document),
-        (ObjectType::File, Some(Source::Other(_))) if is_text_or_null(document.field("content")) => Ok(()),
+        // What else a source of another type brings is for a later version to know; it is kept as it is.
+        (ObjectType::File, Some(Source::Other(_)))
+            if document.field("content").is_none_or(|content| is_text_or_null(Some(content))) =>
+        {
+            Ok(())
+        }
         (ObjectType::Toolcall, None) => toolcall(document),
         (ObjectType::Chat, None) => chat(id, payload, true),
         (ObjectType::SystemPrompt, None) => {
