@@ -80,7 +80,7 @@ describe('Codex', () => {
   const item = (payload: object) => ({ type: 'response_item', payload })
   const rollout = (...lines: object[]) =>
     lines.map((one, n) => JSON.stringify({ timestamp: new Date(n * 1000).toISOString(), ...one })).join('\n')
-  const meta = { type: 'session_meta', payload: { id: 'c', cwd: '/work/shop', cli_version: '0.65.0', source: 'cli' } }
+  const meta = { type: 'session_meta', payload: { id: 'c', cwd: '/home/me/shop', cli_version: '0.65.0', source: 'cli' } }
   const said = (role: string, text: string) => item({ type: 'message', role, content: [{ type: role === 'assistant' ? 'output_text' : 'input_text', text }] })
   const counted = (input: number, cached: number) => ({
     type: 'event_msg',
@@ -116,7 +116,7 @@ describe('Codex', () => {
       ),
     )
     const { recording, steps } = await read(file)
-    expect(recording.origin).toEqual({ format: 'codex', version: 0, id: 'c', cwd: '/work/shop' })
+    expect(recording.origin).toEqual({ format: 'codex', version: 0, id: 'c', cwd: '/home/me/shop' })
     expect(short(steps)).toEqual([
       ['custom', 'rules'],
       ['custom', '<environment_context>linux</environment_context>'],
@@ -169,7 +169,7 @@ describe('OpenCode', () => {
   const tool = (name: string, input: object, state: object) => ({ type: 'tool', callID: `${name}-1`, tool: name, state: { input, ...state } })
   const tokens = { input: 10, output: 5, reasoning: 1, cache: { read: 90, write: 3 } }
   const session = {
-    info: { id: 'ses_1', directory: '/work/shop', version: '1.0.0', title: 'x' },
+    info: { id: 'ses_1', directory: '/home/me/shop', version: '1.0.0', title: 'x' },
     messages: [
       { info: { id: 'm1', role: 'user', time: { created: 1000 } }, parts: [{ type: 'text', text: 'Fix it' }, { type: 'text', text: 'no', ignored: true }] },
       {
@@ -177,8 +177,8 @@ describe('OpenCode', () => {
         parts: [
           { type: 'step-start' },
           { type: 'reasoning', text: 'Look' },
-          tool('read', { filePath: '/work/shop/a.ts' }, { status: 'completed', output: 'text', time: { start: 1, end: 2500 } }),
-          tool('edit', { filePath: '/work/shop/a.ts', oldString: 'a', newString: 'b' }, { status: 'error', error: 'not found' }),
+          tool('read', { filePath: '/home/me/shop/a.ts' }, { status: 'completed', output: 'text', time: { start: 1, end: 2500 } }),
+          tool('edit', { filePath: '/home/me/shop/a.ts', oldString: 'a', newString: 'b' }, { status: 'error', error: 'not found' }),
           { type: 'step-finish', tokens },
           { type: 'patch', files: [] },
           { type: 'step-start' },
@@ -194,15 +194,15 @@ describe('OpenCode', () => {
 
   test('an export is a conversation in the words of Pi', async () => {
     const { recording, steps } = await read(temporaryFile('s.json', JSON.stringify(session, null, 2)))
-    expect(recording.origin).toEqual({ format: 'opencode', version: 0, id: 'ses_1', cwd: '/work/shop' })
+    expect(recording.origin).toEqual({ format: 'opencode', version: 0, id: 'ses_1', cwd: '/home/me/shop' })
     expect(short(steps)).toEqual([
       ['user', 'Fix it'],
       [
         'assistant',
         '',
         [
-          ['read', { path: '/work/shop/a.ts' }],
-          ['edit', { path: '/work/shop/a.ts', edits: [{ oldText: 'a', newText: 'b' }] }],
+          ['read', { path: '/home/me/shop/a.ts' }],
+          ['edit', { path: '/home/me/shop/a.ts', edits: [{ oldText: 'a', newText: 'b' }] }],
         ],
       ],
       ['toolResult', 'text'],

@@ -92,10 +92,10 @@ async fn an_output_that_begins_like_a_header_of_another_call_is_a_call_of_its_ow
 fn a_path_that_would_begin_with_an_at_sign_stays_whole() {
     let long = "x".repeat(200);
     for (path, shown) in
-        [("/work/@types", "/work/@types"), ("/work/a/@types", "a/@types"), ("/work/~a", "/work/~a")]
+        [("/home/@types", "/home/@types"), ("/home/a/@types", "a/@types"), ("/home/~a", "/home/~a")]
     {
         let args = json!({ "path": path, "content": long });
-        let collapsed = collapse_args("write", args.as_object().unwrap(), "t", "/work").unwrap();
+        let collapsed = collapse_args("write", args.as_object().unwrap(), "t", "/home").unwrap();
         assert_eq!(collapsed.args["path"], shown);
     }
 }
