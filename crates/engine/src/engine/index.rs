@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use context_model::hash::{Digest, source_hash};
+use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;
 
@@ -36,10 +36,7 @@ impl Engine {
     pub async fn index_file(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
         self.inner.check_open()?;
         let place = self.inner.ground.paths.resolve(path)?;
-        if let Some(bytes) = &content {
-            let hash = source_hash(bytes);
-            self.inner.handed().entry(file_id(&place.source)).or_default().push_back(hash);
-        }
+        let is_handed = content.is_some();
         let (state, since) = self.inner.eye().look(&place, content).await?;
         let is_gone = state == FileState::Gone;
         let is_known = state.is_file() || (is_gone && self.inner.knows(&place).await?);
@@ -48,6 +45,9 @@ impl Engine {
         }
         let Some(seen) = Seen::of(place, state, since) else { unreachable!("a file, or one that is gone") };
         let entry = if is_gone { Entry::Gone } else { Entry::Read };
+        if is_handed && let Some(hash) = seen.observation.source_hash() {
+            self.inner.handed().entry(seen.id.clone()).or_default().push_back(hash);
+        }
         let mut results = self.inner.index(vec![seen], entry).await?;
         Ok(results.remove(0))
     }

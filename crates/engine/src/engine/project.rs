@@ -381,10 +381,7 @@ impl Inner {
         let arg = |name: &str| args.and_then(|args| args.get(name));
         let path = arg("path").and_then(Value::as_str).filter(|_| read.document.text("tool") == Some("read"));
         let (Some(path), Some(output)) = (path, read.document.content()) else { return Ok(None) };
-        let Ok(place) = self.ground.paths.resolve(path.strip_prefix('@').unwrap_or(path)) else {
-            return Ok(None);
-        };
-        let file = file_id(&place.source);
+        let Some(file) = self.file_at(path) else { return Ok(None) };
         let first = arg("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
         let Some((version, last, _)) = self.version_shown(&file, read.tx_id, None, first, output).await?
         else {
@@ -407,10 +404,7 @@ impl Inner {
         let tool = input.tool.as_str();
         let path = args.get("path").and_then(Value::as_str);
         let Some(path) = path.filter(|_| matches!(tool, "read" | "write" | "edit")) else { return Ok(None) };
-        let Ok(place) = self.ground.paths.resolve(path.strip_prefix('@').unwrap_or(path)) else {
-            return Ok(None);
-        };
-        let file = file_id(&place.source);
+        let Some(file) = self.file_at(path) else { return Ok(None) };
         let Some(tx) = state.session.catalog.get(call).map(|meta| meta.tx) else { return Ok(None) };
         if tool != "read" && input.status == Status::Ok {
             self.note_written(state, &file, tx, args).await?;
@@ -531,9 +525,13 @@ impl Inner {
 
     /// The file of which an output tells that it has changed.
     fn file_told(&self, output: &str) -> Option<ObjectId> {
-        let path = told_path(output)?;
-        let path = path.strip_prefix('@').unwrap_or(&path);
-        Some(file_id(&self.ground.paths.resolve(path).ok()?.source))
+        self.file_at(&told_path(output)?)
+    }
+
+    /// The file that a tool's argument names; some models put an `@` before the path.
+    fn file_at(&self, path: &str) -> Option<ObjectId> {
+        let place = self.ground.paths.resolve(path.strip_prefix('@').unwrap_or(path)).ok()?;
+        Some(file_id(&place.source))
     }
 
     async fn version_at(&self, file: &ObjectId, tx: TxId) -> Result<Option<Version>> {
