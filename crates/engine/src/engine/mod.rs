@@ -9,6 +9,7 @@ pub mod look;
 pub mod open;
 pub mod project;
 pub mod record;
+pub mod results;
 pub mod roll;
 pub mod truth;
 
