@@ -29,11 +29,13 @@
 mod decide;
 mod fenwick;
 mod ledger;
+mod need;
 mod policy;
 mod prices;
 mod roll;
 
 pub use ledger::{Charge, Item, Ledger};
+pub use need::{Curve, DEAD_CACHE, FETCH_TOKENS, Need};
 pub use policy::{ANTHROPIC_LOOKBACK_BLOCKS, Policy};
 pub use prices::Prices;
 pub use roll::{Receipt, Roll, RollReason};

@@ -1,5 +1,6 @@
 //! The rule "rent = price": tables, and properties against a plain reference that visits everything.
 
+mod need;
 mod plain;
 mod properties;
 mod script;

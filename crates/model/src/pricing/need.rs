@@ -1,0 +1,90 @@
+//! When is text stale? Once keeping it costs more than is expected of wanting it back.
+//!
+//! Keeping text in a request costs `r` (the price of a cached token) for each token and call. Taking it out has an
+//! expected price, too: the chance that the model wants it at the next call, times what that costs, one more call
+//! ([`FETCH_TOKENS`]). On recorded sessions that chance follows a power of age and length,
+//!
+//! ```text
+//! h = a * (n / 1000)^c * (age + 1)^-b        n in chars, age in model calls
+//! ```
+//!
+//! with `c` far below 1: text of four times the length is wanted less than twice as often. So a token of a long text
+//! is needed less than one of a short text, and long texts leave first. Text of `n` chars whose next form saves `s`
+//! tokens is stale as soon as `lambda * h * F <= r * s`:
+//!
+//! ```text
+//! age + 1 >= (lambda * a * (n / 1000)^c * F / (r * s))^(1/b)
+//! ```
+//!
+//! Which tool the text came from makes no difference once its length is known (docs/economics.md). `lambda` weighs a
+//! missed use against a token: what it costs a person who waits, and a model that goes on from memory.
+
+use super::Prices;
+
+/// What it costs to have text again, in fresh input tokens: one more call with its context, and its answer.
+pub const FETCH_TOKENS: f64 = 5_000.0;
+
+/// How much more a token costs on a dead cache, where it is written again rather than read.
+pub const DEAD_CACHE: f64 = 2.5;
+
+/// Code and the output of tools have about 3 chars a token; the ledger's estimate has 4.
+const TOKENS_PER_ESTIMATED: f64 = 4.0 / 3.0;
+
+/// How often text of one kind is used again, fitted to recorded sessions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Curve {
+    /// Uses a call of 1,000 chars at the first call.
+    pub a: f64,
+    /// How fast that falls with age.
+    pub b: f64,
+    /// How it grows with length.
+    pub c: f64,
+}
+
+impl Curve {
+    /// Outputs of tools and arguments of calls.
+    pub const TOOL: Self = Self { a: 0.07, b: 1.3, c: 0.45 };
+    /// The model's reasoning.
+    pub const THINKING: Self = Self { a: 0.047, b: 1.3, c: 0.7 };
+    /// The model's prose.
+    pub const PROSE: Self = Self { a: 0.044, b: 1.3, c: 0.8 };
+    /// What a user wrote.
+    pub const USER: Self = Self { a: 0.02, b: 1.3, c: 0.7 };
+}
+
+/// How forgetting is weighed at a model's prices.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Need {
+    /// Prices of the model in use.
+    pub prices: Prices,
+    /// What a missed use weighs, in the price of having it again. Larger numbers keep text longer.
+    pub lambda: f64,
+}
+
+impl Need {
+    /// The weight of a missed use; the front that it lies on is in docs/economics.md.
+    pub const LAMBDA: f64 = 2.1;
+
+    /// The rule at these prices.
+    #[must_use]
+    pub fn new(prices: Prices) -> Self {
+        Self { prices, lambda: Self::LAMBDA }
+    }
+
+    /// The age, in model calls, from which on text of `chars` chars (UTF-16 units) is stale whose next form saves
+    /// `saved_tokens` (estimated). 0 is the age at the first call that shows it; the answer is at least 1, and
+    /// `u64::MAX` where nothing is saved.
+    #[must_use]
+    pub fn stale_age(&self, curve: Curve, chars: u64, saved_tokens: u64, cache_dead: bool) -> u64 {
+        if saved_tokens == 0 {
+            return u64::MAX;
+        }
+        let Curve { a, b, c } = curve;
+        let wanted = self.lambda * a * (chars as f64 / 1_000.0).powf(c) * FETCH_TOKENS;
+        let price = self.prices.read * if cache_dead { DEAD_CACHE } else { 1.0 };
+        let rent = price * saved_tokens as f64 * TOKENS_PER_ESTIMATED;
+        let calls = (wanted / rent).powf(1.0 / b).ceil();
+        // A float as an integer saturates, and is 0 where it is no number.
+        (calls as u64).saturating_sub(1).max(1)
+    }
+}
