@@ -203,12 +203,11 @@ describe('anchored', () => {
     }
   })
 
-  test('each result is shown whole under its header, as an excerpt, or as its reference', async () => {
+  test('each result is shown whole under its header, or as its reference', async () => {
     const policy = await Anchored.open(setting({ unitsPerToken: 3 }), new BlockCache())
     const entries = turns(60, 3000)
     const texts = new Map(entries.map(({ key, message }) => [key, textOf(message)]))
     let references = 0
-    let excerpts = 0
     try {
       for (const entry of entries) await policy.add(entry, undefined)
       const { blocks } = await policy.request(MOMENT)
@@ -220,19 +219,13 @@ describe('anchored', () => {
         } else {
           expect(first).toMatch(/^id=/)
           const whole = texts.get(block.key as string) as string
-          if (rest.join('\n') === whole) continue
-          excerpts += 1
-          const excerpt = rest.join('\n')
-          expect(excerpt.length).toBeLessThan(whole.length / 2)
-          expect(excerpt.slice(0, 50)).toBe(whole.slice(0, 50))
-          expect(excerpt.slice(-30)).toBe(whole.slice(-30))
+          expect(rest.join('\n')).toBe(whole)
         }
       }
     } finally {
       await policy.close()
     }
     expect(references).toBeGreaterThan(30)
-    expect(excerpts).toBeGreaterThan(0)
   })
 })
 

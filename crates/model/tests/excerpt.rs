@@ -75,9 +75,9 @@ fn more_failures_than_the_budget_are_counted() {
 
 #[test]
 fn warnings_where_nothing_failed() {
-    let mut text = numbered(300);
+    let mut text = numbered(1_000);
     text.push_str("warning: unused variable\n");
-    text.push_str(&numbered(300));
+    text.push_str(&numbered(1_000));
     assert!(excerpt(&text, &Gate::default()).expect("large").text.contains("unused variable"));
     text = text.replace("line 7 of", "error 7 of");
     text = text.replace("line 57 of", "error 57 of");
@@ -104,7 +104,7 @@ fn failures_that_stay_hidden_are_counted_over_all_gaps() {
 
 #[test]
 fn a_search_reports_no_failures() {
-    let text = numbered(400).replace("line 200 of", "error 200 of");
+    let text = numbered(1_000).replace("line 200 of", "error 200 of");
     let shown = excerpt(&text, &Gate::for_tool("grep").expect("gated")).expect("large");
     assert!(!shown.text.contains("error 200 of") && !shown.text.contains("of them"), "{}", shown.text);
     assert_eq!(shown.hidden_error_lines, 0);
@@ -116,7 +116,7 @@ fn long_lines_share_the_room() {
     let text = vec!["x".repeat(2_000); 20].join("\n");
     let shown = excerpt(&text, &Gate::default()).expect("large").text;
     assert!(shown.lines().all(|line| utf16_len(line) < 440), "{shown}");
-    let text = vec!["x".repeat(4_000); 3].join("\n");
+    let text = vec!["x".repeat(12_000); 3].join("\n");
     let shown = excerpt(&text, &Gate::default()).expect("large").text;
     assert!(shown.lines().any(|line| utf16_len(line) > 1_200), "the fewer, the more of each: {shown}");
 }

@@ -110,6 +110,7 @@ impl Engine {
     pub async fn deactivate(&self, name: &str) -> Result<SetChange> {
         self.change(name, |session, id, work| {
             if session.sets.deactivate(id, &mut work.change) {
+                work.dropped.push(id.clone());
                 Ok("is inactive; its metadata stays")
             } else {
                 Err((ErrorCode::NotActive, "is not active"))
@@ -161,6 +162,7 @@ impl Engine {
     pub async fn demote(&self, name: &str) -> Result<SetChange> {
         self.change(name, |session, id, work| {
             session.sets.demote(id, &mut work.change);
+            work.dropped.push(id.clone());
             Ok("is indexed only")
         })
         .await
@@ -185,7 +187,15 @@ impl Engine {
         let decide = |session: &mut Session, work: &mut Work| Ok(apply(session, &id, work));
         Ok(match self.inner.commit(&mut state, decide).await? {
             Ok(outcome) => done(id, name, outcome, None),
-            Err((code, why)) => refuse(id, code, format!("{} {why}", render::word(name))),
+            Err((code, why)) => {
+                if code == ErrorCode::NotActive {
+                    // The window let it go before; what is in sight of it need not stay either.
+                    state.session.dropped.insert(id.clone());
+                    let State { sight, session, .. } = &mut *state;
+                    sight.pieces.touch(&id, session);
+                }
+                refuse(id, code, format!("{} {why}", render::word(name)))
+            }
         })
     }
 }

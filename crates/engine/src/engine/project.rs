@@ -85,6 +85,8 @@ impl Engine {
             plan.edits.append(&mut state.sight.pending);
             // An answer among the messages has warmed the cache again.
             let policy = state.sight.policy(call);
+            let State { sight, session, .. } = &mut *state;
+            sight.pieces.ripen(&policy, session);
             if let Some(roll) = state.sight.pieces.decide(&policy) {
                 self.inner.execute(&mut state, &roll, &mut plan).await?;
             }

@@ -16,7 +16,7 @@ use super::{Inner, State};
 use crate::files::difference::{common_lines, differs_only_within};
 use crate::files::seen::file_id;
 use crate::ground::error::Result;
-use crate::sight::answers::{excerpts, named_object};
+use crate::sight::answers::{excerpts, faded, named_object};
 use crate::sight::messages::{has_image, message_tokens, result_text, text_of};
 use crate::sight::piece::{Carried, Excerpts, Form, Output, ShownLines};
 use crate::sight::plan::Edit;
@@ -68,8 +68,8 @@ impl Inner {
                 return Ok(());
             }
         };
-        let handle = state.session.catalog.handle_of(&object);
-        state.sight.pieces.answer(call_id, &object, &handle, &self.ground.options.cwd);
+        let State { sight, session, .. } = &mut *state;
+        sight.pieces.answer(call_id, &object, session, &self.ground.options.cwd);
         let args = state.sight.open_calls.remove(call_id).unwrap_or_default();
         let reference = state.session.reference(&object);
         if text == reference || has_image(message) {
@@ -79,7 +79,7 @@ impl Inner {
         let mut excerpts = match state.sight.gated.remove(&object) {
             Some(excerpts) => excerpts,
             None if taking.record => Excerpts::default(),
-            None => self.excerpts_of(&object).await?,
+            None => self.excerpts_of(state, &object).await?,
         };
         if taking.record && !taking.excerpts {
             excerpts.born = None;
@@ -157,12 +157,14 @@ impl Inner {
     }
 
     /// The excerpts of a recorded output.
-    async fn excerpts_of(&self, object: &ObjectId) -> Result<Excerpts> {
+    async fn excerpts_of(&self, state: &State, object: &ObjectId) -> Result<Excerpts> {
         let version = self.store().get(object, AsOf::default()).await?;
         let document = version.map(|version| version.document);
         let tool = document.as_ref().and_then(|document| document.text("tool")).unwrap_or_default();
         let content = document.as_ref().and_then(|document| document.content());
-        Ok(content.map(|content| excerpts(tool, content)).unwrap_or_default())
+        let Some(content) = content else { return Ok(Excerpts::default()) };
+        let faded = state.sight.rolled.fades(object).then(|| faded(tool, content)).flatten();
+        Ok(Excerpts { faded, ..excerpts(tool, content) })
     }
 
     /// The object whose text an output brings back, if it does.

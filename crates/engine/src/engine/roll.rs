@@ -14,7 +14,7 @@ use crate::sight::plan::{Call, Edit, Plan};
 use crate::sight::rolls::{entry_of, replaced, restored};
 
 impl Engine {
-    /// Rolls everything that is stale now, because a person asked for it.
+    /// Rolls everything that is stale now, and what the active set has let go, because a person asked for it.
     ///
     /// # Errors
     /// What the store reports; nothing is rolled then.
@@ -22,6 +22,9 @@ impl Engine {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
         let policy = state.sight.policy(call);
+        let State { sight, session, .. } = &mut *state;
+        sight.pieces.ripen(&policy, session);
+        sight.pieces.let_go_inactive(session);
         if let Some(roll) = state.sight.pieces.asked(&policy) {
             self.inner.execute(&mut state, &roll, &mut plan).await?;
         }
@@ -69,7 +72,8 @@ impl Inner {
         let pieces = state.sight.pieces.pieces_of(roll);
         let entry = RollEntry { receipt: Some(receipt.clone()), ..entry_of(pieces, |piece| piece.next) };
         self.note_roll(state, entry).await?;
-        let rolled = state.sight.pieces.apply(roll);
+        let State { sight, session, .. } = &mut *state;
+        let rolled = sight.pieces.apply(roll, session);
         let told: Vec<_> = rolled.iter().filter_map(|piece| tells(piece)).collect();
         let edits: Vec<Edit> = rolled.into_iter().filter_map(replaced).collect();
         state.sight.issue(&edits);

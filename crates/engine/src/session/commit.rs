@@ -46,6 +46,8 @@ pub(crate) struct Work {
     pub activated: Vec<ObjectId>,
     /// Objects that are needed in this user turn.
     pub renewed: Vec<ObjectId>,
+    /// Objects that the model or a person lets go.
+    pub dropped: Vec<ObjectId>,
     /// Objects that the catalog knows before the store does.
     pub ahead: Vec<ObjectId>,
 }
@@ -192,6 +194,10 @@ async fn save(ground: &Ground, session: &mut Session, mut work: Work) -> Result<
     let turns = work.turns.unwrap_or(work.chat.turns());
     let starts_turn = turns != session.turns;
     session.turns = turns;
+    for id in &work.renewed {
+        session.dropped.remove(id);
+    }
+    session.dropped.extend(work.dropped);
     let documents = outcome.iter().filter(|(_, written)| *written).map(|(id, _)| id.clone()).collect();
     session.news.push(News::Wrote(Written {
         documents,

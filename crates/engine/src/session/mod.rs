@@ -33,6 +33,9 @@ pub(crate) struct Session {
     pub stays: HashMap<ObjectId, usize>,
     /// Objects that the model or a person activated; those of them that are active are kept whole in sight.
     pub activated: HashSet<ObjectId>,
+    /// Objects that the model or a person let go, and has not taken up again. Those that the window let go are not among
+    /// them.
+    pub dropped: HashSet<ObjectId>,
     /// The transaction of the session document that `sets` equals.
     pub session_tx: Option<TxId>,
     /// The transaction of the chat document that `turns` describes.

@@ -140,5 +140,6 @@ impl Session {
         self.turns = chat.len();
         self.stays = chat.stays().map(|(turn, id)| (id, turn)).collect();
         self.activated = chat.activated().collect();
+        self.dropped.clear();
     }
 }

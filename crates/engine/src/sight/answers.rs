@@ -105,8 +105,16 @@ impl Session {
 
 /// What is shown of an output in place of all of it, without a header.
 pub(crate) fn excerpts(tool: &str, content: &str) -> Excerpts {
-    let text = |gate: Gate| excerpt(content, &gate).map(|excerpt| excerpt.text);
-    Excerpts { born: Gate::for_tool(tool).and_then(text), faded: text(Gate::fading(tool)) }
+    Excerpts { born: Gate::for_tool(tool).and_then(|gate| short(content, &gate)), faded: None }
+}
+
+/// What rolls of older sessions have left of an output, without a header.
+pub(crate) fn faded(tool: &str, content: &str) -> Option<String> {
+    short(content, &Gate::fading(tool))
+}
+
+fn short(content: &str, gate: &Gate) -> Option<String> {
+    excerpt(content, gate).map(|excerpt| excerpt.text)
 }
 
 /// The object that the arguments of a call name, as `activate` and Pi's `read` take it: by its ID or handle. `None` for

@@ -10,6 +10,7 @@ pub mod pieces;
 pub mod plan;
 pub mod rolled;
 pub mod rolls;
+pub mod schedule;
 pub mod usage;
 
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -17,6 +17,8 @@ pub(crate) struct Piece {
     pub form: Form,
     /// What a roll would make of it.
     pub next: Form,
+    /// How many model calls were made before it came, or was needed again.
+    pub since: u64,
 }
 
 /// How much of a piece is shown.
@@ -24,7 +26,7 @@ pub(crate) struct Piece {
 pub(crate) enum Form {
     /// What it came with: all of it, or the excerpt of a large output.
     Born,
-    /// A short excerpt, of an active output whose user turn is over.
+    /// A short excerpt. No roll makes it any more; older sessions have it.
     Faded,
     /// The reference, or the collapsed arguments.
     Reference,
@@ -123,7 +125,7 @@ pub struct CollapsedCall {
 pub(crate) struct Excerpts {
     /// From the beginning, because it is large.
     pub born: Option<String>,
-    /// Once its user turn is over.
+    /// As rolls of older sessions left it.
     pub faded: Option<String>,
 }
 

@@ -1,20 +1,17 @@
 //! What the model's request shows, piece by piece, and what of it has become stale.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::marker;
-use context_model::pricing::{Charge, Item, Ledger, Policy, Roll};
+use context_model::pricing::{Charge, Curve, Item, Ledger, Need, Policy, Roll};
 use context_model::time::TxId;
 use context_model::tokens;
 
 use super::piece::{Arguments, Carried, Excerpts, Form, Output, Piece, PieceKind, ShownLines};
+use super::schedule::{Due, Schedule};
 use crate::session::Session;
-
-/// From so many tokens on a read is not kept through its user turn. An agent looks at a part of such a file when it
-/// needs it again (docs/replay.md), which is cheaper than to keep it.
-const LARGE_READ: u64 = 2_500;
 
 /// The pieces of the request that is visible now, and the rent that the stale ones have paid.
 #[derive(Default)]
@@ -29,10 +26,14 @@ pub(crate) struct Pieces {
     awaiting: HashMap<String, usize>,
     /// The reads of each file, also those that a later one covers: they are in sight until a roll takes them.
     reads: HashMap<ObjectId, Vec<HeldRead>>,
-    /// The newest reads of the current user turn that are not large: they stay until it ends.
-    guarded: HashSet<usize>,
-    /// Results and arguments of the current user turn: those that are active are whole until it ends.
-    current: HashSet<usize>,
+    /// Model calls made with what is visible.
+    calls: u64,
+    /// When what is not stale yet becomes so.
+    schedule: Schedule,
+    /// What is stale for this one call: its cache is dead, or a person asked for a roll.
+    early: Vec<usize>,
+    /// The prices by which the schedule was made.
+    need: Option<Need>,
     /// What a person brought back by undoing a roll, and for how many more user turns it stays whole.
     brought_back: HashMap<usize, usize>,
 }
@@ -57,7 +58,6 @@ impl Pieces {
     pub fn push_result(&mut self, key: &str, output: Output, session: &Session) {
         let item = Item::new(output.born_tokens, size(&output.reference));
         let (object, shown, carries) = (output.object.clone(), output.shown.clone(), output.carries.clone());
-        let is_large = output.born_tokens >= LARGE_READ;
         let place = self.push(key, PieceKind::Result(Box::new(output)), item);
         self.places.entry(object).or_default().push(place);
         if let Some(Carried { object, whole }) = carries {
@@ -71,9 +71,6 @@ impl Pieces {
         }
         if let Some(lines) = shown {
             self.hold(place, lines, session);
-            if !is_large {
-                self.guarded.insert(place);
-            }
         }
         self.judge(place, session);
     }
@@ -92,7 +89,6 @@ impl Pieces {
         held.push(HeldRead { place, hash, tx, first, last });
         for earlier in covered {
             self.pieces[earlier].superseded = true;
-            self.guarded.remove(&earlier);
             self.judge(earlier, session);
         }
     }
@@ -107,13 +103,14 @@ impl Pieces {
     }
 
     /// Tells which object a call became, once its result is known: the markers of its collapsed arguments name that.
-    pub fn answer(&mut self, call_id: &str, object: &ObjectId, handle: &str, cwd: &str) {
+    pub fn answer(&mut self, call_id: &str, object: &ObjectId, session: &Session, cwd: &str) {
+        let handle = session.catalog.handle_of(object);
         let Some(place) = self.awaiting.get(call_id).copied() else { return };
         let PieceKind::Arguments(arguments) = &mut self.pieces[place].kind else { return };
         let mut waiting = arguments.calls.iter_mut().filter(|c| c.call_id == call_id && c.object.is_none());
         let Some(call) = waiting.next() else { return };
         call.object = Some(object.clone());
-        if let Some(collapsed) = marker::collapse_args(&call.tool, &call.args, handle, cwd) {
+        if let Some(collapsed) = marker::collapse_args(&call.tool, &call.args, &handle, cwd) {
             call.args = collapsed.args;
             call.saved = collapsed.saved_chars;
         }
@@ -122,6 +119,7 @@ impl Pieces {
         }
         self.ledger.retarget(place, tokens::of_chars(arguments.collapsed_units()) as u64);
         self.places.entry(object.clone()).or_default().push(place);
+        self.judge(place, session);
     }
 
     /// Looks again at the pieces of an object whose place in a set has changed.
@@ -134,9 +132,9 @@ impl Pieces {
         }
     }
 
-    /// A user's turn starts: what the last one needed is like everything older now.
+    /// A user's turn starts: what a person brought back has stayed for one more.
     pub fn start_turn(&mut self, session: &Session) {
-        let mut over: Vec<usize> = std::mem::take(&mut self.current).into_iter().collect();
+        let mut over = Vec::new();
         self.brought_back.retain(|place, turns| {
             *turns -= 1;
             if *turns == 0 {
@@ -149,19 +147,64 @@ impl Pieces {
         }
     }
 
-    /// An object's output is needed in this user turn too.
+    /// An object's output is needed now: its age begins anew.
     pub fn renew(&mut self, object: &ObjectId, session: &Session) {
         let places = [&self.places, &self.carriers].into_iter().filter_map(|all| all.get(object));
         let all: Vec<usize> = places.flatten().copied().collect();
         for place in all {
-            self.current.insert(place);
+            self.pieces[place].since = self.calls;
             self.judge(place, session);
         }
     }
 
     /// A model call was made with what is shown.
     pub fn charge(&mut self, policy: &Policy) -> Charge {
+        self.calls += 1;
         self.ledger.charge_call(policy)
+    }
+
+    /// Looks at what becomes stale at the next call. Other prices than before give everything another time.
+    pub fn ripen(&mut self, policy: &Policy, session: &Session) {
+        self.refresh();
+        let need = Need::new(policy.prices);
+        if self.need.replace(need) != Some(need) {
+            (0..self.pieces.len()).for_each(|place| self.judge(place, session));
+        }
+        for place in self.schedule.due(self.calls) {
+            self.judge(place, session);
+        }
+        if policy.cache_dead {
+            for place in self.schedule.due_on_a_dead_cache(self.calls) {
+                if self.aim(place, Form::Reference) && self.ledger.set_stale(place, true) {
+                    self.early.push(place);
+                }
+            }
+        }
+    }
+
+    /// Makes stale whatever is out of the active set, because a person asked for a roll.
+    pub fn let_go_inactive(&mut self, session: &Session) {
+        for place in 0..self.pieces.len() {
+            let is_inactive = |id: &ObjectId| session.is_inactive(id);
+            let all = match &self.pieces[place].kind {
+                PieceKind::Fixed => false,
+                PieceKind::Result(output) => is_inactive(&output.object),
+                PieceKind::Arguments(all) => {
+                    all.calls.iter().all(|c| c.object.as_ref().is_some_and(is_inactive))
+                }
+            };
+            let may = all && matches!(self.standing(place, session), Standing::Ages { .. });
+            if may && self.aim(place, Form::Reference) && self.ledger.set_stale(place, true) {
+                self.early.push(place);
+            }
+        }
+    }
+
+    /// What only a dead cache made stale is not, once that call is decided.
+    fn refresh(&mut self) {
+        for place in std::mem::take(&mut self.early) {
+            self.ledger.set_stale(place, false);
+        }
     }
 
     /// The roll to execute before the next call, if any.
@@ -175,10 +218,11 @@ impl Pieces {
     }
 
     /// Executes a roll and gives the pieces that it replaces.
-    pub fn apply(&mut self, roll: &Roll) -> Vec<&Piece> {
+    pub fn apply(&mut self, roll: &Roll, session: &Session) -> Vec<&Piece> {
         self.ledger.apply(roll);
         for place in &roll.items {
             self.settle(*place);
+            self.judge(*place, session);
         }
         roll.items.iter().filter_map(|place| self.pieces.get(*place)).collect()
     }
@@ -215,7 +259,7 @@ impl Pieces {
         for place in &roll.items {
             self.brought_back.insert(*place, turns.max(1));
             let piece = &mut self.pieces[*place];
-            piece.form = Form::Born;
+            (piece.form, piece.since) = (Form::Born, self.calls);
             match &piece.kind {
                 PieceKind::Result(output) => {
                     self.ledger.replace(*place, Item::new(output.born_tokens, size(&output.reference)));
@@ -322,48 +366,68 @@ impl Pieces {
 
     fn push(&mut self, key: &str, kind: PieceKind, item: Item) -> usize {
         let place = self.ledger.push(item);
-        if !matches!(kind, PieceKind::Fixed) {
-            self.current.insert(place);
-        }
-        let (form, next) = (Form::Born, Form::Reference);
-        self.pieces.push(Piece { key: key.to_owned(), kind, superseded: false, form, next });
+        let (form, next, since) = (Form::Born, Form::Reference, self.calls);
+        self.pieces.push(Piece { key: key.to_owned(), kind, superseded: false, form, next, since });
         place
     }
 
-    /// Decides whether a piece is stale, and what a roll makes of it.
+    /// Decides whether a piece is stale, or when it becomes so, and what a roll makes of it.
     fn judge(&mut self, place: usize, session: &Session) {
+        let due = match self.standing(place, session) {
+            Standing::Held => None,
+            Standing::Stale => Some(Due { warm: 0, dead: 0 }),
+            Standing::Ages { chars } => self.due(place, chars),
+        };
+        let stale = due.is_some_and(|due| due.warm <= self.calls) && self.aim(place, Form::Reference);
+        self.ledger.set_stale(place, stale);
+        self.schedule.set(place, due.filter(|due| due.warm > self.calls));
+    }
+
+    /// What decides when a piece leaves.
+    fn standing(&self, place: usize, session: &Session) -> Standing {
         let piece = &self.pieces[place];
-        let is_current = self.current.contains(&place);
-        let is_brought_back = self.brought_back.contains_key(&place);
-        let is_fresh = is_current || is_brought_back;
-        let next = match &piece.kind {
-            _ if is_brought_back => None,
-            PieceKind::Fixed => None,
+        if self.brought_back.contains_key(&place) || piece.form == Form::Reference {
+            return Standing::Held;
+        }
+        let pinned = |id: &ObjectId| session.sets.pinned().contains(id);
+        let is_dropped = |id: &ObjectId| session.dropped.contains(id) && session.is_inactive(id);
+        match &piece.kind {
+            PieceKind::Fixed => Standing::Held,
             PieceKind::Result(output) => {
-                let pinned = |id: &ObjectId| session.sets.pinned().contains(id);
                 let carried = output.carries.as_ref().map(|carried| &carried.object);
                 let carries = carried.is_some_and(|id| !piece.superseded && !session.is_inactive(id));
                 let held = session.keeps_whole(&output.object)
                     || carries
-                    || output.shown.as_ref().is_some_and(|lines| pinned(&lines.file))
-                    || (is_current && self.guarded.contains(&place));
+                    || output.shown.as_ref().is_some_and(|lines| pinned(&lines.file));
                 if held {
-                    None
-                } else if piece.superseded || session.is_inactive(&output.object) {
-                    Some(Form::Reference)
+                    Standing::Held
+                } else if piece.superseded || is_dropped(&output.object) || carried.is_some_and(is_dropped) {
+                    Standing::Stale
                 } else {
-                    (!is_fresh).then_some(Form::Faded)
+                    let shown = self.ledger.item(place).map_or(0, |item| item.tokens_full);
+                    Standing::Ages { chars: shown * CHARS_PER_TOKEN }
                 }
             }
             PieceKind::Arguments(arguments) => {
-                let pinned = |id: &ObjectId| session.sets.pinned().contains(id);
-                let old = |id: &ObjectId| session.is_inactive(id) || !(is_fresh || pinned(id));
-                let all = arguments.calls.iter().all(|call| call.object.as_ref().is_some_and(old));
-                all.then_some(Form::Reference)
+                let objects = || arguments.calls.iter().map(|call| call.object.as_ref());
+                if objects().any(|id| id.is_none_or(pinned)) {
+                    Standing::Held
+                } else if objects().flatten().all(is_dropped) {
+                    Standing::Stale
+                } else {
+                    Standing::Ages { chars: arguments.units as u64 }
+                }
             }
-        };
-        let stale = next.is_some_and(|form| self.aim(place, form));
-        self.ledger.set_stale(place, stale);
+        }
+    }
+
+    /// The calls from which on a piece of so many chars is stale; `None`: never.
+    fn due(&self, place: usize, chars: u64) -> Option<Due> {
+        let need = self.need?;
+        let since = self.pieces[place].since;
+        let saved = self.ledger.item(place)?.saving();
+        let at = |dead| since.saturating_add(need.stale_age(Curve::TOOL, chars, saved, dead));
+        (saved > 0).then(|| Due { warm: at(false), dead: at(true) })
     }
 
     /// Sets what a roll makes of a piece; whether that is less than what is shown.
@@ -396,6 +460,19 @@ impl Pieces {
         }
     }
 }
+
+/// What decides when a piece leaves.
+enum Standing {
+    /// It stays.
+    Held,
+    /// It may go now.
+    Stale,
+    /// Its age does, and its length in UTF-16 units.
+    Ages { chars: u64 },
+}
+
+/// The ledger's estimate.
+const CHARS_PER_TOKEN: u64 = 4;
 
 fn size(text: &str) -> u64 {
     tokens::estimate(text) as u64

@@ -41,6 +41,11 @@ impl Rolled {
         }
     }
 
+    /// Whether a roll made a short excerpt of a call's result once.
+    pub fn fades(&self, object: &ObjectId) -> bool {
+        self.excerpts.contains(object)
+    }
+
     /// Whether rolls have collapsed the arguments of an object's call.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
         self.arguments.contains(object)

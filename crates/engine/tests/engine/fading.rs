@@ -1,11 +1,16 @@
-//! Active outputs of earlier user turns: short in sight, whole in the state.
+//! What leaves the model's sight, and when: by its age in model calls and its length, whatever the sets say.
 
 use context_engine::{Edit, Incoming, Plan};
+use context_model::chat::{ChatPatch, RollEntry};
+use context_model::id::{ObjectId, SessionId};
+use context_model::pricing::{Curve, Need, Prices};
+use context_model::tokens;
+use context_store::{AsOf, Transaction, Write};
 use rstest::rstest;
 use serde_json::json;
 
 use crate::bench::{Backend, Bench};
-use crate::chat::Chat;
+use crate::chat::{Chat, arguments_of};
 
 fn output() -> String {
     (1..=200).map(|n| format!("line {n} of what the tool said\n")).collect()
@@ -18,130 +23,173 @@ fn text_of(plan: &Plan, id: &str) -> Option<Option<String>> {
     })
 }
 
-/// A session whose first turn has one large output and one large write.
+fn is_reference(plan: &Plan, id: &str) -> bool {
+    text_of(plan, id).flatten().is_some_and(|text| text.starts_with("toolcall_ref "))
+}
+
+/// The age from which on an output may leave on a dead cache.
+fn dead_age(output: &str) -> u64 {
+    let tokens = |text: &str| tokens::estimate(text) as u64;
+    let whole = tokens(&format!("id=01234567\n{output}"));
+    let saved = whole - tokens("toolcall_ref id=01234567 tool=read status=ok");
+    Need::new(Prices::new(0.1, 1.25)).stale_age(Curve::TOOL, whole * 4, saved, true)
+}
+
+/// A session whose first turn has one long output and one long write.
 async fn first_turn(bench: &Bench) -> Chat {
     let mut chat = Chat::new(bench.open("s").await);
     chat.user("look");
     chat.run("call_1", "read", json!({ "path": "somewhere.txt" }), &output()).await;
     chat.run("call_2", "write", json!({ "path": "b.txt", "content": output() }), "written").await;
-    chat.done();
+    chat
+}
+
+/// Short calls, each with an answer of its own.
+async fn go_on(chat: &mut Chat, calls: u64) {
+    for _ in 0..calls {
+        let id = format!("step_{}", chat.messages.len());
+        chat.run(&id, "bash", json!({ "command": "make" }), "made").await;
+    }
+}
+
+/// The first turn, and so many calls that all that is long in it may leave.
+async fn long_ago(bench: &Bench) -> Chat {
+    let mut chat = first_turn(bench).await;
+    go_on(&mut chat, dead_age(&output()) + 1).await;
     chat
 }
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_active_output_is_whole_then_an_excerpt_then_a_reference(
+async fn an_output_is_whole_until_it_is_old_and_then_a_reference(
     #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
 ) {
     let bench = Bench::new(backend);
     let mut chat = first_turn(&bench).await;
-    chat.user("two");
-    let plan = chat.advance_after_a_pause().await;
-    let excerpt = text_of(&plan, "call_1").flatten().expect("an excerpt");
-    assert!(excerpt.starts_with("id="), "{excerpt}");
-    assert!(excerpt.contains("\nline 1 of") && excerpt.contains("line 200 of"), "{excerpt}");
-    assert!(excerpt.contains("left out: lines 4-") && excerpt.len() < 700, "{excerpt}");
-    assert!(plan.edits.iter().any(|edit| matches!(edit, Edit::Arguments { .. })), "the write's text");
-    assert!(chat.is_active("call_1").await, "state and sight are two things");
+    // The next request would be the second one that shows it.
+    let mut age = 1;
+    let plan = loop {
+        let plan = chat.advance_after_a_pause().await;
+        if !plan.edits.is_empty() {
+            break plan;
+        }
+        go_on(&mut chat, 1).await;
+        age += 1;
+    };
+    assert_eq!(age, dead_age(&output()));
+    assert!(is_reference(&plan, "call_1"));
     let brought = chat.engine.activate("call_1", None).await.unwrap();
     assert_eq!((brought.content, brought.visible), (Some(output()), false));
 
-    // That was a use in turn two, so it stays through the turns after that one.
-    for (turn, stays) in [("three", true), ("four", true), ("five", false)] {
+    go_on(&mut chat, 1).await;
+    let plan = chat.advance_after_a_pause().await;
+    let [write] = &arguments_of(&plan)[..] else { panic!("{:?}", plan.edits) };
+    assert!(write.args["content"].as_str().unwrap().starts_with("[collapsed #"), "{:?}", write.args);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn neither_the_window_nor_the_turns_take_anything_out_of_sight() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = first_turn(&bench).await;
+    for turn in ["two", "three", "four"] {
+        chat.user(turn);
+        assert_eq!(chat.advance_after_a_pause().await.edits, [], "{turn}");
+    }
+    assert!(!chat.is_active("call_1").await, "state and sight are two things");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_model_lets_go_leaves_at_once() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = first_turn(&bench).await;
+    chat.advance().await;
+    chat.done();
+    assert!(chat.engine.deactivate("call_1").await.unwrap().ok);
+    assert!(is_reference(&chat.advance_after_a_pause().await, "call_1"));
+
+    // Also what the window has let go before.
+    let mut chat = Chat::new(bench.open("t").await);
+    chat.user("look");
+    chat.run("other", "read", json!({ "path": "c.txt" }), &output()).await;
+    for turn in ["two", "three", "four"] {
         chat.done();
         chat.user(turn);
-        let plan = chat.advance_after_a_pause().await;
-        let text = text_of(&plan, "call_1").flatten();
-        assert_eq!(text.is_none(), stays, "{turn}: {text:?}");
-        assert!(stays || text.is_some_and(|text| text.starts_with("toolcall_ref ")));
-        assert_eq!(chat.is_active("call_1").await, stays, "{turn}");
+        chat.advance().await;
     }
+    chat.done();
+    assert!(!chat.engine.deactivate("other").await.unwrap().ok, "it is not active");
+    assert!(is_reference(&chat.advance_after_a_pause().await, "other"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_pinned_stays_whole() {
     let bench = Bench::new(Backend::Memory);
     let mut chat = first_turn(&bench).await;
+    chat.advance().await;
     for id in ["call_1", "call_2"] {
         assert!(chat.engine.pin(id).await.unwrap().ok);
     }
-    for turn in ["two", "three", "four", "five"] {
-        chat.user(turn);
-        assert_eq!(chat.advance_after_a_pause().await.edits, [], "{turn}");
-        chat.done();
-    }
+    go_on(&mut chat, 2 * dead_age(&output())).await;
+    assert_eq!(chat.advance_after_a_pause().await.edits, []);
+    assert!(chat.engine.unpin("call_1").await.unwrap().ok);
+    assert!(is_reference(&chat.advance_after_a_pause().await, "call_1"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_activated_stays_whole_as_long_as_it_is_active() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = first_turn(&bench).await;
-    chat.user("two");
-    assert_eq!(chat.advance().await.edits, [], "one output does not pay yet");
-    let again = chat.engine.activate("call_1", None).await.unwrap();
-    assert!(again.visible, "it is in sight");
-    chat.done();
-    for turn in ["three", "four"] {
-        assert_eq!(text_of(&chat.advance_after_a_pause().await, "call_1"), None, "{turn}");
-        chat.user(turn);
-        assert_eq!(text_of(&chat.advance_after_a_pause().await, "call_1"), None, "{turn}");
-        chat.done();
-    }
-    chat.user("five");
-    let text = text_of(&chat.advance_after_a_pause().await, "call_1");
-    assert!(text.flatten().is_some_and(|text| text.starts_with("toolcall_ref ")));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_read_stays_through_its_turn_unless_it_is_large() {
+async fn what_was_activated_stays_whole_as_long_as_it_is_active_and_is_young_again() {
     let bench = Bench::new(Backend::Memory);
     let mut chat = Chat::new(bench.open("s").await);
     chat.user("look");
-    for (id, text) in [("small", output()), ("large", output().repeat(2))] {
-        let path = bench.write(id, &text);
-        chat.run(id, "read", json!({ "path": path }), &text).await;
+    chat.run("call_1", "read", json!({ "path": "somewhere.txt" }), &output()).await;
+    go_on(&mut chat, 1).await;
+    let again = chat.engine.activate("call_1", None).await.unwrap();
+    assert!(again.visible, "it is in sight");
+    for turn in ["two", "three"] {
+        chat.user(turn);
+        go_on(&mut chat, 2).await;
     }
-    for n in 0..5 {
-        chat.run(&format!("call_{n}"), "bash", json!({ "command": "make" }), "made").await;
-    }
-    let plan = chat.advance_after_a_pause().await;
-    assert_eq!((chat.is_active("small").await, chat.is_active("large").await), (false, false));
-    assert_eq!(text_of(&plan, "small"), None);
-    assert!(text_of(&plan, "large").flatten().is_some_and(|text| text.starts_with("toolcall_ref ")));
-    chat.done();
-    chat.user("go on");
-    assert!(text_of(&chat.advance_after_a_pause().await, "small").is_some());
+    assert_eq!(text_of(&chat.advance_after_a_pause().await, "call_1"), None, "it is active");
+    chat.user("four");
+    assert!(is_reference(&chat.advance_after_a_pause().await, "call_1"), "it is not, and old");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn small_outputs_stay_as_they_are_until_they_are_references() {
+async fn a_long_output_leaves_before_a_short_one() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = Chat::new(bench.open("s").await);
+    chat.user("look");
+    let long = output().repeat(4);
+    for (id, text) in [("long", long.clone()), ("short", output())] {
+        chat.run(id, "read", json!({ "path": id }), &text).await;
+    }
+    // The long one is older by a call.
+    go_on(&mut chat, dead_age(&long) - 1).await;
+    let plan = chat.advance_after_a_pause().await;
+    assert_eq!((text_of(&plan, "short"), is_reference(&plan, "long")), (None, true));
+    go_on(&mut chat, dead_age(&output())).await;
+    assert!(is_reference(&chat.advance_after_a_pause().await, "short"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_output_shorter_than_a_reference_stays() {
     let bench = Bench::new(Backend::Memory);
     let mut chat = Chat::new(bench.open("s").await);
     chat.user("look");
     chat.run("call_1", "read", json!({ "path": "a" }), "five words are no burden\n").await;
-    chat.run("call_2", "read", json!({ "path": "b" }), &"x y\n".repeat(60)).await;
-    for turn in ["two", "three"] {
-        chat.done();
-        chat.user(turn);
-        assert_eq!(chat.advance_after_a_pause().await.edits, [], "{turn}");
-    }
-    chat.done();
-    chat.user("four");
-    let plan = chat.advance_after_a_pause().await;
-    assert!(text_of(&plan, "call_2").flatten().is_some_and(|text| text.starts_with("toolcall_ref ")));
+    go_on(&mut chat, 100).await;
+    assert_eq!(chat.advance_after_a_pause().await.edits, []);
 }
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rebuilt_request_has_the_same_excerpts(
+async fn a_rebuilt_request_has_the_same_forms(
     #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
     #[values(false, true)] stored: bool,
 ) {
     let bench = Bench::new(backend);
-    let mut chat = first_turn(&bench).await;
-    chat.user("two");
+    let mut chat = long_ago(&bench).await;
     let plan = chat.advance_after_a_pause().await;
-    let excerpt = text_of(&plan, "call_1").flatten().expect("an excerpt");
+    let reference = text_of(&plan, "call_1").flatten().expect("a reference");
     chat.done();
     let last = chat.advance().await;
     chat.engine.close().await.unwrap();
@@ -161,19 +209,14 @@ async fn a_rebuilt_request_has_the_same_excerpts(
     assert_eq!(rebuilt.context_tokens, last.context_tokens);
     chat.say(json!({ "role": "custom", "content": "a notice" }));
     let plan = chat.advance().await;
-    let expected = if stored { None } else { Some(Some(excerpt)) };
+    let expected = if stored { None } else { Some(Some(reference)) };
     assert_eq!(text_of(&plan, "call_1"), expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_roll_that_is_taken_back_shows_all_of_it_again() {
     let bench = Bench::new(Backend::Memory);
-    let mut chat = first_turn(&bench).await;
-    chat.user("two");
-    let before = chat.advance().await;
-    assert_eq!(before.edits, [], "one call in it does not pay");
-    chat.done();
-    chat.user("three");
+    let mut chat = long_ago(&bench).await;
     let rolled = chat.advance_after_a_pause().await;
     let back = chat.engine.undo_roll().await.unwrap();
     assert_eq!(text_of(&back, "call_1"), Some(None));
@@ -182,4 +225,50 @@ async fn a_roll_that_is_taken_back_shows_all_of_it_again() {
     let count = chat.messages.len();
     let rebuilt = chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
     assert_eq!(rebuilt.context_tokens, back.context_tokens, "also when it is built anew");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_short_excerpts_of_older_sessions_are_shown_again_and_leave() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = first_turn(&bench).await;
+    chat.advance().await;
+    chat.engine.close().await.unwrap();
+    let id = ObjectId::chat(&SessionId::new("s").unwrap());
+    let mut patch = ChatPatch::new(1);
+    patch.roll(&RollEntry { excerpts: vec![ObjectId::new("call_1")], ..RollEntry::default() });
+    let at = bench.store.get(&id, AsOf::default()).await.unwrap().map(|version| version.tx_id);
+    let write = Write::patch(id.clone(), patch.into_patch());
+    bench.store.transact(Transaction { writes: vec![write], expected: vec![(id, at)] }).await.unwrap();
+
+    let count = chat.messages.len();
+    let rebuilt = chat.resync(bench.open("s").await, count).await;
+    assert_eq!(rebuilt.edits, []);
+    let plan = chat.advance().await;
+    let excerpt = text_of(&plan, "call_1").flatten().expect("an excerpt");
+    assert!(excerpt.contains("\nline 1 of") && excerpt.contains("line 200 of"), "{excerpt}");
+    assert!(excerpt.contains("left out: lines 4-") && excerpt.len() < 700, "{excerpt}");
+    let mut left = false;
+    for _ in 0..80 {
+        chat.done();
+        chat.user("on");
+        left |= is_reference(&chat.advance_after_a_pause().await, "call_1");
+    }
+    assert!(left);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_can_roll_what_is_inactive_and_not_old() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = first_turn(&bench).await;
+    chat.advance().await;
+    chat.done();
+    assert_eq!(chat.advance().await.edits, []);
+    assert_eq!(chat.engine.roll_now(&chat.call()).await.unwrap().edits, [], "all is active");
+    for turn in ["two", "three", "four"] {
+        chat.user(turn);
+        assert_eq!(chat.advance().await.edits, [], "{turn}");
+    }
+    let plan = chat.engine.roll_now(&chat.call()).await.unwrap();
+    assert!(is_reference(&plan, "call_1"));
+    assert_eq!(arguments_of(&plan).len(), 1);
 }
