@@ -379,9 +379,12 @@ export type Edit =
     key: string; /** The object behind it. */
     object: string; /** Its new text; absent: put back the message as the harness has it. */
   text?: string }
-  | { kind: 'arguments'; /** The message. */
-    key: string; /** The calls whose arguments to replace; none: put back the message as the harness has it. */
-  calls: Array<CollapsedCall> }
+  | { kind: 'message'; /** The message. */
+    key: string; /** The calls whose arguments to replace. */
+    calls: Array<CollapsedCall>; /** The blocks to shorten or leave out; none where the call did not say `shortens`. */
+  texts: Array<TextEdit> }
+  | { kind: 'gone'; /** The message. */
+  key: string }
 
 /**
  * Writes the histories of a store, or of one of its sessions, as JSON Lines.
@@ -450,6 +453,11 @@ export interface ModelCall {
   atUserTurn: boolean
   /** Whether rolls may happen at all now. */
   rolls: boolean
+  /**
+   * Whether the harness can shorten texts of messages and leave messages out: edits with `texts`, and of the kind
+   * `gone`. Default false: then only outputs and arguments collapse.
+   */
+  shortens?: boolean
 }
 
 /** Prices per million tokens, as a model catalogue lists them; only their ratios matter. Zero means unknown. */
@@ -492,6 +500,8 @@ export interface OpenOptions {
   mounts?: Array<MountMapping>
   /** The auto-collapse window. */
   window?: WindowOptions
+  /** How long text stays in what the model is shown. */
+  stay?: StayOptions
   /** Whether files are watched. Default true. */
   watch?: boolean
   /** Whether paths that no mount covers are the client's own. Default: true without mounts, else false. */
@@ -679,6 +689,24 @@ export interface Stats {
   rolls: number
 }
 
+/**
+ * How long text stays in what the model is shown: `keep` for good, or a number of model calls. By default each text stays
+ * as long as keeping it costs less than is expected of wanting it back.
+ */
+export interface StayOptions {
+  /** The model's reasoning, where its provider lets it leave. */
+  thinking?: 'keep' | number
+  /** Calls: once their outputs and arguments are old they become one line. */
+  calls?: 'keep' | number
+  /** The model's prose, and long texts of users. */
+  prose?: 'keep' | number
+  /**
+   * What a missed use weighs. Larger numbers keep everything longer, and cost more. Default 5, and 2.1
+   * where nothing but outputs and arguments can leave.
+   */
+  weight?: number
+}
+
 /** Where objects are stored. */
 export type StoreOptions =
   | { kind: 'memory' }
@@ -719,6 +747,14 @@ export interface StoreState {
   behind?: number
   /** What went wrong last, and has not gone well since. */
   lastError?: string
+}
+
+/** A block of a message that is shortened or left out. */
+export interface TextEdit {
+  /** The block, counted from 0 among those of the message as it was handed over; 0 for a content that is one text. */
+  block: number
+  /** Its new text; absent: leave the block out. */
+  text?: string
 }
 
 /** A tool execution. */

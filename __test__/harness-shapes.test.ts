@@ -206,10 +206,10 @@ describe('what is signed or marked', () => {
       const manager = await opened({ cwd: folder(), sessionId: shape })
       let now = 0
       const projection = new Projection(manager, { model: MODEL, now: () => now })
-      const result = written[shape]({ calls: [{ id: 'c', name: 'write', args: {}, output: 'done '.repeat(500) }] }, 0).at(-1)!
+      const result = written[shape]({ calls: [{ id: 'c', name: 'write', args: {}, output: 'done '.repeat(4000) }] }, 0).at(-1)!
       const messages = [{ role: 'user', content: 'go' }, answer, shape === 'openai-responses' ? { ...result, type: 'custom_tool_call_output' } : result]
       await projection.transform(messages)
-      for (let n = 0; n < 8; n += 1) messages.push(...written[shape]({ calls: [{ id: `d${n}`, name: 'bash', args: {}, output: 'y'.repeat(3000) }] }, 0), { role: 'user', content: 'on' })
+      for (let n = 0; n < 8; n += 1) messages.push(...written[shape]({ calls: [{ id: `d${n}`, name: 'bash', args: {}, output: 'y'.repeat(300) }] }, 0), { role: 'user', content: 'on' })
       await projection.transform(messages)
       now += 3_600_000
       const sent = await projection.transform([...messages, { role: 'user', content: 'later' }])

@@ -53,7 +53,7 @@ export class Boundary {
   /** Objects whose text goes to the model with the person's next message. */
   readonly returning = new Set<string>()
   /** The replacements that this process made, by entry: who changed a prompt is asked later. */
-  readonly edited = new Map<string, Replacement>()
+  readonly edited = new Map<string, Replacement | null>()
   /** What model calls are made with. */
   readonly circumstances: Circumstances
   /** How the model's requests are laid out. */
@@ -329,12 +329,12 @@ export class Boundary {
     plan: Plan,
     ctx: ExtensionContext,
     visible: readonly ProjectedSessionEntry[] = ctx.sessionManager.buildSessionProjection().entries,
-  ): Map<string, Replacement> {
+  ): Map<string, Replacement | null> {
     const ids = new Set(visible.flatMap((entry) => (entry.messages.length > 0 ? [entry.sourceEntry.id] : [])))
-    const found = new Map<string, Replacement>()
+    const found = new Map<string, Replacement | null>()
     for (const one of plan.edits) {
-      const replacement = replacementOf(one, ctx.sessionManager.getEntry(one.key))
-      if (replacement === undefined || !ids.has(one.key)) this.#intake.doubt()
+      const replacement = replacementOf(one, this.#intake.handed(one.key, ctx))
+      if (replacement === undefined || !(ids.has(one.key) || this.#intake.hasLeft(one.key))) this.#intake.doubt()
       else found.set(one.key, replacement)
     }
     this.#intake.expect(found)
@@ -352,7 +352,7 @@ export class Boundary {
 
 /** Pi's session object as it is at run time: the type that extensions are given leaves these methods out. */
 interface Editable {
-  appendContextEdit?: (targetId: string, replacement: Replacement) => string
+  appendContextEdit?: (targetId: string, replacement: Replacement | null) => string
   appendCustomMessageEntry?: (customType: string, content: string, display: boolean) => string
 }
 
@@ -361,7 +361,7 @@ function canEdit(ctx: ExtensionContext): boolean {
   return typeof (ctx.sessionManager as Editable).appendContextEdit === 'function'
 }
 
-function edit(ctx: ExtensionContext, edits: ReadonlyMap<string, Replacement>): void {
+function edit(ctx: ExtensionContext, edits: ReadonlyMap<string, Replacement | null>): void {
   const session = ctx.sessionManager as Editable
   if (edits.size > 0 && session.appendContextEdit === undefined) {
     throw new Error('this version of Pi replaces messages only at the end of a turn')
@@ -387,7 +387,7 @@ function say(ctx: ExtensionContext, content: string): PiMessage {
 function withEdits(
   messages: readonly PiMessage[],
   projection: readonly ProjectedSessionEntry[],
-  edits: ReadonlyMap<string, Replacement>,
+  edits: ReadonlyMap<string, Replacement | null>,
 ): PiMessage[] {
   const flat = projection.flatMap((entry) =>
     entry.messages
@@ -397,8 +397,9 @@ function withEdits(
   if (flat.length !== messages.length || flat.some((one, index) => one.role !== messages[index]?.role)) {
     return [...messages]
   }
-  return messages.map((message, index) => {
+  return messages.flatMap((message, index) => {
     const replacement = edits.get(flat[index]?.id ?? '')
-    return replacement === undefined ? message : ({ ...message, content: replacement.content } as PiMessage)
+    if (replacement === null) return []
+    return [replacement === undefined ? message : ({ ...message, content: replacement.content } as PiMessage)]
   })
 }

@@ -43,6 +43,7 @@ export class Circumstances {
       nowMs: Date.now(),
       systemTokens: this.#systemTokens(ctx),
       onlyAtUserTurn: this.#settings.rollOnlyAtUserTurn,
+      shortens: true,
       ...moment,
     }
     if (looksBack(model)) call.lookbackBlocks = ANTHROPIC_LOOKBACK_BLOCKS

@@ -2,7 +2,7 @@
 import { homedir } from 'node:os'
 import { getAgentDir } from '@earendil-works/pi-coding-agent'
 import type { ExtensionAPI, ExtensionContext, ExtensionHandler } from '@earendil-works/pi-coding-agent'
-import type { ContextManager, OpenOptions } from '../index.js'
+import type { ContextManager, OpenOptions, StayOptions } from '../index.js'
 import { Boundary } from './boundary.ts'
 import { Circumstances } from './circumstances.ts'
 import { bounded, Failures, HANDLER_LIMIT_MS, isPassing, sentence, tell } from './guard.ts'
@@ -168,6 +168,7 @@ export class Host {
       home: homedir(),
       store: place.options,
       window: { perTurn: settings.perTurn, turnsBack: settings.turnsBack },
+      stay: staysOf(settings),
       watch: settings.watch,
     })
     try {
@@ -257,5 +258,14 @@ export class Host {
     if (this.#told.has(text)) return
     this.#told.add(text)
     tell(ctx, text, kind)
+  }
+}
+
+/** The settings that say how long text stays, without those that are not given. */
+function staysOf({ thinking, calls, prose }: Settings): StayOptions {
+  return {
+    ...(thinking !== undefined && { thinking }),
+    ...(calls !== undefined && { calls }),
+    ...(prose !== undefined && { prose }),
   }
 }

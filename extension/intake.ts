@@ -37,7 +37,11 @@ export class Intake {
   /** The state before a hand-over that failed halfway. What it did record is taken back before the next one. */
   #before: number | undefined
   /** Edits that were given to Pi and must be found on the branch at the next look. */
-  readonly #asked = new Map<string, Replacement>()
+  readonly #asked = new Map<string, Replacement | null>()
+  /** Messages that were handed over otherwise than they are stored, because something had edited them before. */
+  readonly #edited = new Map<string, PiMessage>()
+  /** Messages that edits of ours have left out since. */
+  readonly #left = new Set<string>()
   /** The sync of what was recorded last, which goes on while Pi does. */
   #settled: Promise<void> = Promise.resolve()
 
@@ -52,8 +56,23 @@ export class Intake {
   }
 
   /** Edits that go to Pi now, by entry. */
-  expect(edits: ReadonlyMap<string, Replacement>): void {
-    for (const [key, replacement] of edits) this.#asked.set(key, replacement)
+  expect(edits: ReadonlyMap<string, Replacement | null>): void {
+    for (const [key, replacement] of edits) {
+      this.#asked.set(key, replacement)
+      if (replacement === null) this.#left.add(key)
+      else this.#left.delete(key)
+    }
+  }
+
+  /** A message as it was handed over; an edit says what differs from that. */
+  handed(key: string, ctx: ExtensionContext): PiMessage | undefined {
+    const entry = ctx.sessionManager.getEntry(key)
+    return this.#edited.get(key) ?? (entry?.type === 'message' ? entry.message : undefined)
+  }
+
+  /** Whether an edit of ours has left a message out. */
+  hasLeft(key: string): boolean {
+    return this.#left.has(key)
   }
 
   /**
@@ -67,6 +86,7 @@ export class Intake {
   ): Promise<Plan | undefined> {
     const entries = this.#doubt ? undefined : entriesAfter(ctx.sessionManager, this.#last)
     const messages = entries && this.#incoming(entries)
+    for (const { key, message } of messages ?? []) this.#note(key, message as PiMessage, ctx)
     if (messages === undefined) {
       if (this.#last !== null && entriesAfter(ctx.sessionManager, this.#last) === undefined) await this.restore(ctx)
       else await this.reread(ctx)
@@ -113,6 +133,12 @@ export class Intake {
     await this.#resync(ctx, new Set(branch.slice(0, until + 1).map((entry) => entry.id)))
   }
 
+  /** Remembers a message that is handed over otherwise than it is stored. */
+  #note(key: string, message: PiMessage, ctx: ExtensionContext): void {
+    const entry = ctx.sessionManager.getEntry(key)
+    if (entry?.type === 'message' && entry.message !== message) this.#edited.set(key, message)
+  }
+
   /** Takes over the last state of a branch that the store knows. Returns how many of its entries that has recorded. */
   async #lastPoint(branch: readonly SessionEntry[]): Promise<number> {
     let tried = 0
@@ -147,6 +173,9 @@ export class Intake {
     const leaf = ctx.sessionManager.getLeafId()
     const projection = ctx.sessionManager.buildSessionProjection().entries
     const messages = messagesOf(projection)
+    this.#left.clear()
+    this.#edited.clear()
+    for (const { key, message } of messages) this.#note(key, message as PiMessage, ctx)
     // A compaction comes first in the projection, wherever it is on the branch; it is no part of the record.
     const first =
       projection[0]?.sourceEntry.type === 'compaction' ? messages.findIndex((m) => recorded.has(m.key)) : 0

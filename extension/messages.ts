@@ -5,6 +5,7 @@ import type {
   SessionEntry,
 } from '@earendil-works/pi-coding-agent'
 import type { Edit, IncomingMessage } from '../index.js'
+import { shortened } from '../lib/shortened.ts'
 
 /** What the extension needs of Pi's session. */
 export interface Branch {
@@ -64,18 +65,19 @@ function isSent(message: PiMessage): boolean {
 }
 
 /**
- * What an edit makes of an entry, from the entry as it was stored; undefined where the entry is none that the edit
- * fits. A result keeps its images, an answer everything but the arguments of the calls that are named.
+ * What an edit makes of a message, as it was handed over; undefined where it is none that the edit fits, null where the
+ * message is left out. A result keeps its images, an answer everything but the calls and texts that are named.
  */
-export function replacementOf(edit: Edit, entry: SessionEntry | undefined): Replacement | undefined {
-  if (entry?.type !== 'message') return undefined
-  const { message } = entry
+export function replacementOf(edit: Edit, message: PiMessage | undefined): Replacement | null | undefined {
+  if (message === undefined) return undefined
+  if (edit.kind === 'gone') return message.role === 'assistant' || message.role === 'toolResult' ? null : undefined
   if (edit.kind === 'result') {
     if (message.role !== 'toolResult') return undefined
     if (edit.text === undefined) return { content: message.content }
     const others = message.content.filter((block) => block.type !== 'text')
     return { content: [{ type: 'text', text: edit.text }, ...others] }
   }
+  if (message.role === 'user') return { content: shortened(message.content, edit.texts) as ContextEditableContent }
   if (message.role !== 'assistant') return undefined
   let position = -1
   const content = message.content.map((block) => {
@@ -84,7 +86,7 @@ export function replacementOf(edit: Edit, entry: SessionEntry | undefined): Repl
     const call = edit.calls.find((one) => one.position === position && one.callId === block.id)
     return call === undefined ? block : { ...block, arguments: call.args as typeof block.arguments }
   })
-  return { content }
+  return { content: shortened(content, edit.texts) as ContextEditableContent }
 }
 
 /** Whether two replacements are the same, byte for byte in what they put before the model. */

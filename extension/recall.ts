@@ -9,7 +9,7 @@ import type { Engine } from './tools.ts'
 
 /** What the model is told once, where outputs have been shortened and the tools are not there. */
 export const HOW_TO_READ =
-  'Shortened tool outputs are kept whole: read with path "id=..." shows one again, with offset and limit a part of it.'
+  'Shortened outputs, calls and texts are kept whole: read with path "id=..." shows one again, with offset and limit a part of it.'
 
 /** The part of what a session has cost so far that the tools may take. */
 const WORTH = 0.01
@@ -117,6 +117,11 @@ export async function wholeText(manager: ContextManager, name: string): Promise<
 export async function keptText(manager: ContextManager, name: string): Promise<string> {
   if (name.includes('@')) return wholeText(manager, name)
   const found = await manager.get(name)
+  // What was said or thought is no object, and bringing it back activates nothing.
+  if (found === null) {
+    const said = await manager.activate(name)
+    if (said.content !== undefined) return said.content
+  }
   if (found === null) throw new Error(`no object has the id ${name}`)
   if (typeof found.content !== 'string') throw new Error(`${name} has no text`)
   return found.content

@@ -1,8 +1,8 @@
 /** The two lines of the engine that the extension recognizes in a transcript, for the person's report. */
 
-/** Whether a result's text is the line that stands in place of its output. */
+/** Whether a result's text is the line that stands in place of its output, with or without lines of later calls. */
 export function isReference(text: string): boolean {
-  return /^toolcall_ref id=\S+ tool=\S+ status=(?:ok|fail)$/.test(text)
+  return /^toolcall_ref id=\S+ tool=\S+ status=(?:ok|fail)(?:\n|$)/.test(text)
 }
 
 /** The id that a result's header line names, and how long the line is; undefined for a result without header. */

@@ -32,6 +32,15 @@ export interface Settings {
   perTurn: number
   /** How many user turns back tool outputs stay active, the current one included. Default 3. */
   turnsBack: number
+  /**
+   * How long the model's reasoning stays in its sight, where its provider lets it leave: `keep` for good, or a number of
+   * model calls. Default undefined: as long as keeping it costs less than is expected of wanting it back.
+   */
+  thinking: Stay | undefined
+  /** The same for calls, of which one line each stays once their outputs and arguments are old. */
+  calls: Stay | undefined
+  /** The same for the model's prose and your long texts, of which the beginning stays. */
+  prose: Stay | undefined
   /** Whether files that were read are watched for changes from outside. Default true. */
   watch: boolean
   /** Roll only where a user's turn starts, for models whose reasoning depends on an unchanged prefix. Default false. */
@@ -42,6 +51,9 @@ export interface Settings {
   statusLine: boolean
 }
 
+/** For good, or for so many model calls. */
+export type Stay = 'keep' | number
+
 /** What a file without fields means. */
 export const DEFAULTS: Settings = {
   enabled: true,
@@ -51,6 +63,9 @@ export const DEFAULTS: Settings = {
   modelTools: 'worth',
   perTurn: 5,
   turnsBack: 3,
+  thinking: undefined,
+  calls: undefined,
+  prose: undefined,
   watch: true,
   rollOnlyAtUserTurn: false,
   cacheLifetimeSeconds: 300,
@@ -110,6 +125,11 @@ const COUNT: Check = {
   test: (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) < 2 ** 31,
 }
 
+const STAY: Check = {
+  wanted: '"keep" or a whole number of model calls of at least 1',
+  test: (value) => value === undefined || value === 'keep' || COUNT.test(value),
+}
+
 const CHECKS: Record<keyof Settings, Check> = {
   enabled: YES_OR_NO,
   store: {
@@ -121,6 +141,9 @@ const CHECKS: Record<keyof Settings, Check> = {
   modelTools: { wanted: '"worth" or "start"', test: (value) => value === 'worth' || value === 'start' },
   perTurn: COUNT,
   turnsBack: COUNT,
+  thinking: STAY,
+  calls: STAY,
+  prose: STAY,
   watch: YES_OR_NO,
   rollOnlyAtUserTurn: YES_OR_NO,
   cacheLifetimeSeconds: {

@@ -15,7 +15,7 @@ const BLOCK_SHARE = 0.02
 /** What is known besides the branch. */
 export interface Evidence {
   /** The replacements that this process made, by entry. */
-  edited: ReadonlyMap<string, Replacement>
+  edited: ReadonlyMap<string, Replacement | null>
   /** Where the last request first differs from the one before; null where it only adds, undefined where unknown. */
   difference: Difference | null | undefined
   /** How long the provider keeps a prompt, in milliseconds. */

@@ -1,7 +1,7 @@
 /**
  * Measures settings of the context manager against each other: what they cost, and what they hide.
  *
- *   node scripts/front.mjs [--sessions] [--svg FILE] [--json FILE] [--half even|odd] FOLDER... [-- NAME=JSON...]
+ *   node scripts/front.mjs [--sessions] [--svg FILE] [--json FILE] [--half even|odd] [--ways NAME,...] FOLDER... [-- NAME=JSON...]
  *
  * Each setting is a name and, as JSON, options of `ContextManager.open` beside the product's own:
  *
@@ -35,6 +35,7 @@ const WAYS = [
 const PEERS = ['pi', 'clear']
 
 const { values, folders, settings } = argumentsOf(process.argv.slice(2))
+const ways = WAYS.filter(({ name }) => name === 'small' || (values.ways ?? 'small,recorded,anthropic').includes(name))
 const recordings = await openAll(folders)
 const phrases = new OwnPhrases()
 for (const recording of recordings) await phrases.learn(recording)
@@ -64,6 +65,7 @@ function argumentsOf(args) {
       svg: { type: 'string' },
       json: { type: 'string' },
       half: { type: 'string' },
+      ways: { type: 'string' },
     },
   })
   if (positionals.length === 0) {
@@ -95,7 +97,7 @@ async function openAll(paths) {
 async function measure(name, policy, open) {
   const row = { name, uses: noUses(), calls, peak: 0, rolls: 0, rereads: 0, fetched: 0, worst: 0, ratios: {}, bySession: [] }
   const started = Date.now()
-  for (const way of WAYS) {
+  for (const way of ways) {
     let cost = 0
     let pi = 0
     let fetch = 0
@@ -157,7 +159,7 @@ function table(all) {
     const { small, recorded, anthropic } = row.ratios
     return [
       row.name,
-      ...[small, recorded, anthropic, row.worst].map((value) => value.toFixed(3)),
+      ...[small, recorded, anthropic, row.worst].map((value) => value?.toFixed(3) ?? '-'),
       `${Math.round(row.peak / 1000)}k`,
       rate(row.rolls),
       rate(row.rereads),

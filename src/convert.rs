@@ -1,7 +1,8 @@
 //! From JavaScript's shapes to the core's, and back.
 
 use context_engine::{
-    Assembled, Block, Found, IndexResult, Indexed, Part, SessionSets, SetChange, ToolcallInput, Wanted,
+    Assembled, Block, Found, IndexResult, Indexed, Part, SessionSets, SetChange, Stay, Stays, ToolcallInput,
+    Wanted,
 };
 use context_model::collapse::Window;
 use context_model::id::ObjectId;
@@ -193,6 +194,31 @@ pub fn window(options: Option<js::WindowOptions>) -> Result<Window, Coded> {
         per_turn: per_turn.map_or(Ok(usual.per_turn), |n| whole(n, "window.perTurn"))?,
         turns_back: turns_back.map_or(Ok(usual.turns_back), |n| whole(n, "window.turnsBack"))?,
     })
+}
+
+pub fn stays(options: Option<js::StayOptions>) -> Result<Stays, Coded> {
+    let usual = Stays::default();
+    let Some(js::StayOptions { thinking, calls, prose, weight }) = options else { return Ok(usual) };
+    if weight.is_some_and(|weight| !weight.is_finite() || weight <= 0.0) {
+        return Err(Coded::invalid("stay.weight is a number above 0"));
+    }
+    Ok(Stays {
+        thinking: stay(thinking, "stay.thinking")?,
+        calls: stay(calls, "stay.calls")?,
+        prose: stay(prose, "stay.prose")?,
+        weight: weight.or(usual.weight),
+    })
+}
+
+fn stay(given: Option<Either<String, f64>>, what: &str) -> Result<Stay, Coded> {
+    match given {
+        None => Ok(Stay::Needed),
+        Some(Either::A(word)) if word == "keep" => Ok(Stay::Keep),
+        Some(Either::B(calls)) if calls >= 1.0 => Ok(Stay::Calls(whole(calls, what)? as u64)),
+        Some(_) => {
+            Err(Coded::invalid(format!("{what} is \"keep\" or a whole number of model calls from 1 on")))
+        }
+    }
 }
 
 /// Transaction numbers count up from 1, so they stay far below JavaScript's largest exact integer.

@@ -467,6 +467,7 @@ async fn open_session(
     import: Option<String>,
 ) -> Result<Engine, Coded> {
     let window = convert::window(options.window)?;
+    let stays = convert::stays(options.stay)?;
     let imported = match import {
         Some(path) => Some(import::session_file(&**store, &path).await?),
         None => None,
@@ -482,6 +483,7 @@ async fn open_session(
         filesystem_id: options.filesystem_id,
         mounts: mounts.collect(),
         window,
+        stays,
         watch: options.watch.unwrap_or(true),
         watch_unmapped: options.watch_unmapped,
         detect_devices: options.detect_devices.unwrap_or(false),

@@ -1,6 +1,6 @@
 //! The projection's methods of `ContextManager`, and their shapes.
 
-use context_engine::{Birth, Call, CollapsedCall, Edit, Incoming};
+use context_engine::{Birth, Call, CollapsedCall, Edit, Incoming, TextEdit};
 use context_model::id::SessionId;
 use context_model::pricing::{Prices, Receipt, RollReason};
 use context_model::time::Timestamp;
@@ -71,6 +71,9 @@ pub struct ModelCall {
     pub at_user_turn: bool,
     /// Whether rolls may happen at all now.
     pub rolls: bool,
+    /// Whether the harness can shorten texts of messages and leave messages out: edits with `texts`, and of the kind
+    /// `gone`. Default false: then only outputs and arguments collapse.
+    pub shortens: Option<bool>,
 }
 
 /// What to do before the next model call.
@@ -304,6 +307,7 @@ fn circumstances(call: ModelCall) -> Call {
         only_at_user_turn: call.only_at_user_turn,
         at_user_turn: call.at_user_turn,
         rolls: call.rolls,
+        shortens: call.shortens.unwrap_or(false),
     }
 }
 
@@ -329,9 +333,12 @@ fn plan(plan: context_engine::Plan) -> Plan {
 fn edit(edit: Edit) -> js::Edit {
     match edit {
         Edit::Result { key, object, text } => js::Edit::Result { key, object: object.to_string(), text },
-        Edit::Arguments { key, calls } => {
-            js::Edit::Arguments { key, calls: calls.into_iter().map(collapsed).collect() }
-        }
+        Edit::Message { key, calls, texts } => js::Edit::Message {
+            key,
+            calls: calls.into_iter().map(collapsed).collect(),
+            texts: texts.into_iter().map(text_edit).collect(),
+        },
+        Edit::Gone { key } => js::Edit::Gone { key },
     }
 }
 
@@ -341,6 +348,10 @@ fn collapsed(call: CollapsedCall) -> js::CollapsedCall {
         position: u32::try_from(call.position).unwrap_or(u32::MAX),
         args: Value::Object(call.args),
     }
+}
+
+fn text_edit(TextEdit { block, text }: TextEdit) -> js::TextEdit {
+    js::TextEdit { block: u32::try_from(block).unwrap_or(u32::MAX), text }
 }
 
 fn receipt(receipt: Receipt) -> RollReceipt {

@@ -45,6 +45,24 @@ pub struct MountMapping {
     pub filesystem_id: String,
 }
 
+/// How long text stays in what the model is shown: `keep` for good, or a number of model calls. By default each text stays
+/// as long as keeping it costs less than is expected of wanting it back.
+#[napi(object)]
+pub struct StayOptions {
+    /// The model's reasoning, where its provider lets it leave.
+    #[napi(ts_type = "'keep' | number")]
+    pub thinking: Option<Either<String, f64>>,
+    /// Calls: once their outputs and arguments are old they become one line.
+    #[napi(ts_type = "'keep' | number")]
+    pub calls: Option<Either<String, f64>>,
+    /// The model's prose, and long texts of users.
+    #[napi(ts_type = "'keep' | number")]
+    pub prose: Option<Either<String, f64>>,
+    /// What a missed use weighs. Larger numbers keep everything longer, and cost more. Default 5, and 2.1
+    /// where nothing but outputs and arguments can leave.
+    pub weight: Option<f64>,
+}
+
 /// How long tool outputs stay active without being pinned.
 #[napi(object)]
 pub struct WindowOptions {
@@ -73,6 +91,8 @@ pub struct OpenOptions {
     pub mounts: Option<Vec<MountMapping>>,
     /// The auto-collapse window.
     pub window: Option<WindowOptions>,
+    /// How long text stays in what the model is shown.
+    pub stay: Option<StayOptions>,
     /// Whether files are watched. Default true.
     pub watch: Option<bool>,
     /// Whether paths that no mount covers are the client's own. Default: true without mounts, else false.
@@ -382,13 +402,30 @@ pub enum Edit {
         /// Its new text; absent: put back the message as the harness has it.
         text: Option<String>,
     },
-    /// The arguments of an answer's calls.
-    Arguments {
+    /// Parts of an answer, or of a user's message. Without any put back the message as the harness has it. An edit has
+    /// all that differs from the message as it was handed over.
+    Message {
         /// The message.
         key: String,
-        /// The calls whose arguments to replace; none: put back the message as the harness has it.
+        /// The calls whose arguments to replace.
         calls: Vec<CollapsedCall>,
+        /// The blocks to shorten or leave out; none where the call did not say `shortens`.
+        texts: Vec<TextEdit>,
     },
+    /// The message is left out; a line in another one names its calls. Only where the call said `shortens`.
+    Gone {
+        /// The message.
+        key: String,
+    },
+}
+
+/// A block of a message that is shortened or left out.
+#[napi(object)]
+pub struct TextEdit {
+    /// The block, counted from 0 among those of the message as it was handed over; 0 for a content that is one text.
+    pub block: u32,
+    /// Its new text; absent: leave the block out.
+    pub text: Option<String>,
 }
 
 /// Arguments that stand in place of a call's full ones.

@@ -54,6 +54,8 @@ describe('settings', () => {
       ],
     ),
     ['a word for a switch', { enabled: 'no' }, {}, ['"enabled" must be true or false, not "no"']],
+    ['texts that stay', { thinking: 'keep', calls: 30 }, { thinking: 'keep', calls: 30 }, []],
+    ['a stay of no calls', { prose: 0 }, {}, ['"prose" must be "keep" or a whole number of model calls of at least 1, not 0']],
     ['too small a window', { turnsBack: 0 }, {}, ['"turnsBack" must be a whole number of at least 1, not 0']],
     [
       'no lifetime',
@@ -321,12 +323,9 @@ describe('entries and messages', () => {
     expect(messagesOf(projection as any)).toEqual([{ key: 'a', message: { role: 'user', content: 'x' } }])
   })
 
-  test('a replaced result keeps its images, a replaced answer all but the arguments', () => {
+  test('a replaced result keeps its images, a replaced answer all but what the edit names', () => {
     const image = { type: 'image', data: 'x', mimeType: 'image/png' }
-    const result = entry('r', null, {
-      type: 'message',
-      message: { role: 'toolResult', content: [{ type: 'text', text: 'long' }, image] },
-    })
+    const result = { role: 'toolResult', content: [{ type: 'text', text: 'long' }, image] } as any
     const to = (text?: string) =>
       replacementOf(
         { kind: 'result', key: 'r', object: 'o', ...(text === undefined ? {} : { text }) },
@@ -343,20 +342,31 @@ describe('entries and messages', () => {
       arguments: { content: 'long' },
       thoughtSignature: 's',
     })
-    const answer = entry('m', null, {
-      type: 'message',
-      message: { role: 'assistant', content: [thinking, call('a'), { type: 'text', text: 't' }, call('')] },
-    })
-    const edit = (calls: any[]) => replacementOf({ kind: 'arguments', key: 'm', calls }, answer)
+    const said = { type: 'text', text: 't' }
+    const answer = { role: 'assistant', content: [thinking, call('a'), said, call('')] } as any
+    const edit = (calls: any[], texts: any[] = []) =>
+      replacementOf({ kind: 'message', key: 'm', calls, texts }, answer)
     const short = { content: 'short' }
     expect(edit([{ callId: '', position: 1, args: short }])).toEqual({
-      content: [thinking, call('a'), { type: 'text', text: 't' }, { ...call(''), arguments: short }],
+      content: [thinking, call('a'), said, { ...call(''), arguments: short }],
     })
-    expect(edit([{ callId: 'a', position: 1, args: short }])).toEqual({
-      content: (answer as any).message.content,
+    expect(edit([{ callId: 'a', position: 1, args: short }])).toEqual({ content: answer.content })
+    expect(edit([])).toEqual({ content: answer.content })
+    // Blocks are counted in the message as it was handed over, also where several leave.
+    expect(edit([{ callId: '', position: 1, args: short }], [{ block: 0 }, { block: 2, text: 'b' }])).toEqual({
+      content: [call('a'), { type: 'text', text: 'b' }, { ...call(''), arguments: short }],
     })
-    expect(edit([])).toEqual({ content: (answer as any).message.content })
-    expect(replacementOf({ kind: 'arguments', key: 'm', calls: [] }, result)).toBeUndefined()
+
+    const asked = (content: unknown) => ({ role: 'user', content }) as any
+    const texts = [{ block: 0, text: 'begin' }]
+    const ofUser = (content: unknown) => replacementOf({ kind: 'message', key: 'u', calls: [], texts }, asked(content))
+    expect(ofUser('long')).toEqual({ content: 'begin' })
+    expect(ofUser([said, image])).toEqual({ content: [{ type: 'text', text: 'begin' }, image] })
+
+    expect(replacementOf({ kind: 'gone', key: 'm' }, answer)).toBeNull()
+    expect(replacementOf({ kind: 'gone', key: 'r' }, result)).toBeNull()
+    expect(replacementOf({ kind: 'gone', key: 'u' }, asked('long'))).toBeUndefined()
+    expect(replacementOf({ kind: 'message', key: 'm', calls: [], texts: [] }, result)).toBeUndefined()
     expect(replacementOf({ kind: 'result', key: 'm', object: 'o' }, answer)).toBeUndefined()
     expect(replacementOf({ kind: 'result', key: 'x', object: 'o' }, undefined)).toBeUndefined()
   })
@@ -375,7 +385,8 @@ describe('entries and messages', () => {
   test.each([
     ['toolcall_ref id=ab tool=bash status=ok', true],
     ['toolcall_ref id=ab tool=bash status=fail', true],
-    ['toolcall_ref id=ab tool=bash status=ok\nmore', false],
+    ['toolcall_ref id=ab tool=bash status=ok\nbash make id=cd', true],
+    ['toolcall_ref id=ab tool=bash status=okay', false],
     ['see toolcall_ref id=ab tool=bash status=ok', false],
   ])('the reference %j: %s', (text, is) => expect(isReference(text)).toBe(is))
 

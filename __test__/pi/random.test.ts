@@ -11,7 +11,7 @@ import { random } from '../rig/random.ts'
 import { calls } from '../rig/reply.ts'
 import { resultsById } from '../rig/request.ts'
 import type { Api } from '../rig/request.ts'
-import { command, header, isExcerpt, lines, notices, put, reference, setUp, withoutOutputs } from './support.ts'
+import { command, header, isExcerpt, lines, notices, OUTPUTS_ONLY, put, reference, setUp, withoutOutputs } from './support.ts'
 import type { Setting } from './support.ts'
 
 afterEach(cleanUp)
@@ -39,7 +39,7 @@ async function world(api: Api, rng: () => number): Promise<Setting & { texts: Ma
       })
       return calls(...made)
     },
-    { api },
+    { api, context: OUTPUTS_ONLY },
   )
   return { ...setting, texts }
 }

@@ -66,6 +66,9 @@ export function storeOptions(store: string): StoreOptions {
 /** The extension's settings with which the model has the tools in the first request already. */
 export const TOOLS_AT_ONCE: Partial<Settings> = { modelTools: 'start' }
 
+/** The extension's settings with which nothing but outputs and arguments leaves. */
+export const OUTPUTS_ONLY: Partial<Settings> = { thinking: 'keep', calls: 'keep', prose: 'keep' }
+
 /** `count` lines that occur nowhere else, each with the name and its number; no line break at the end. */
 export function lines(name: string, count: number): string {
   return Array.from(

@@ -7,7 +7,7 @@ import { checkAllToolPairs, checkAppendOnly, checkUserMessages } from '../rig/ch
 import { cleanUp, messagesOf, readSession, runPrint, startRpc } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
 import { resultsById } from '../rig/request.ts'
-import { command, header, handle, lines, openStore, put, reference, sessionIdOf, setUp, TOOLS_AT_ONCE } from './support.ts'
+import { command, header, handle, lines, openStore, OUTPUTS_ONLY, put, reference, sessionIdOf, setUp, TOOLS_AT_ONCE } from './support.ts'
 
 afterEach(cleanUp)
 
@@ -121,8 +121,9 @@ describe('print mode', () => {
 
   test('outputs collapse by themselves over a long session, and never before they were sent', async () => {
     const rounds = 10
-    const { server, home, load } = await setUp((_request, n) =>
-      n % 3 === 2 ? 'next' : calls(['read', { path: `f${n}.txt` }, `call_${n}`]),
+    const { server, home, load } = await setUp(
+      (_request, n) => (n % 3 === 2 ? 'next' : calls(['read', { path: `f${n}.txt` }, `call_${n}`])),
+      { context: OUTPUTS_ONLY },
     )
     for (let n = 0; n < 3 * rounds; n += 1) put(home, `f${n}.txt`, lines(`f${n}`, 250))
     const prompts = Array.from({ length: rounds }, (_, round) => `round ${round}`)

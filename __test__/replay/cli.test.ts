@@ -134,7 +134,7 @@ describe('replay', () => {
     expect(worse.code).toBe(1)
     expect(worse.stderr).toContain('worse: pi-version-2.jsonl: cost relative to Pi')
     stored.sessions['pi-version-2.jsonl'].costVsPi *= 2
-    stored.sessions['pi-version-2.jsonl'].missedStrong *= 0.9
+    stored.sessions['pi-version-2.jsonl'].missedStrong -= 0.5
     writeFileSync(baseline, JSON.stringify(stored))
     const blinder = await run('--check', baseline)
     expect(blinder.code).toBe(1)

@@ -30,6 +30,7 @@ pub use files::tracking::{FileEvent, FileEventKind};
 pub use ground::error::{EngineError, Result, caught};
 pub use ground::options::{DEFAULT_MAX_TEXT_BYTES, DEFAULT_PACE, Options, TrackerStart};
 pub use ground::paths::{Disk, Paths, Place};
+pub use ground::stay::{Stay, Stays};
 pub use sight::piece::CollapsedCall;
-pub use sight::plan::{Birth, Call, Edit, Incoming, Plan};
+pub use sight::plan::{Birth, Call, Edit, Incoming, Plan, TextEdit};
 pub use view::assembled::{Assembled, Block};

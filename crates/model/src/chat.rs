@@ -8,7 +8,8 @@
 //!     "assistant": [{ "content": [], "meta": { "model": "m" } }],
 //!     "toolcall_ids": ["call_1"],
 //!     "activated_ids": ["call_0"],
-//!     "rolls": [{ "results": ["call_0"], "excerpts": [], "arguments": [], "receipt": {} },
+//!     "rolls": [{ "results": ["call_0"], "excerpts": [], "arguments": [], "words": ["0123456789a"],
+//!                 "pages": [["call_0", "call_1"]], "receipt": {} },
 //!               { "notices": [{ "file": "ab12…", "source_hash": "cd34…" }] }]
 //!   }],
 //!   "turn_count": 1, "toolcall_refs": ["call_1"] }
@@ -39,6 +40,9 @@ const TOOLCALL_IDS: &str = "toolcall_ids";
 const ACTIVATED_IDS: &str = "activated_ids";
 const ROLLS: &str = "rolls";
 const NOTICES: &str = "notices";
+
+/// Hexadecimal digits of a [`said_id`]: more than the handles of objects have, so that neither is taken for the other.
+const SAID_ID: usize = 11;
 
 /// What is added to a chat: a patch of its document in the making.
 ///
@@ -193,6 +197,15 @@ pub struct RollEntry {
     pub excerpts: Vec<ObjectId>,
     /// Calls whose arguments were collapsed.
     pub arguments: Vec<ObjectId>,
+    /// Edits whose old text was left out.
+    pub old_texts: Vec<ObjectId>,
+    /// Reasoning that left, and prose and users' texts that were shortened, by the [`said_id`] of each.
+    pub words: Vec<String>,
+    /// Answers that became lines behind the last result of one before them: the first call of that one, and the first
+    /// call of each.
+    pub pages: Vec<Vec<ObjectId>>,
+    /// Calls behind whose references only the lines stayed of calls that changed something.
+    pub lines: Vec<ObjectId>,
     /// What the roll removed and cost; `None` where it only takes another one back.
     pub receipt: Option<Receipt>,
     /// Whether this takes the latest roll back: what is listed is shown in full again.
@@ -206,14 +219,34 @@ impl RollEntry {
             results: ids("results"),
             excerpts: ids("excerpts"),
             arguments: ids("arguments"),
+            old_texts: ids("old_texts"),
+            words: texts(entry, "words").map(str::to_owned).collect(),
+            pages: list(entry, "pages")
+                .map(|page| {
+                    let ids = page.as_array().into_iter().flatten();
+                    ids.filter_map(Value::as_str).map(ObjectId::new).collect()
+                })
+                .collect(),
+            lines: ids("lines"),
             receipt: entry.get("receipt").and_then(|receipt| serde_json::from_value(receipt.clone()).ok()),
             undone: entry.get("undone") == Some(&Value::Bool(true)),
         }
     }
 
     fn to_json(&self) -> Value {
-        let Self { results, excerpts, arguments, receipt, undone } = self;
+        let Self { results, excerpts, arguments, old_texts, words, pages, lines, receipt, undone } = self;
         let mut entry = json!({ "results": results, "excerpts": excerpts, "arguments": arguments });
+        let others = [
+            ("old_texts", json!(old_texts)),
+            ("words", json!(words)),
+            ("pages", json!(pages)),
+            ("lines", json!(lines)),
+        ];
+        for (name, list) in others {
+            if list != json!([]) {
+                entry[name] = list;
+            }
+        }
         if let Some(receipt) = receipt {
             entry["receipt"] = json!(receipt);
         }
@@ -280,6 +313,16 @@ impl<'a> Chat<'a> {
     /// The tool calls and files that a turn activated.
     pub fn activated(self) -> impl Iterator<Item = ObjectId> {
         self.turns().flat_map(Turn::activated).map(ObjectId::new)
+    }
+
+    /// The text with this [`said_id`]: what a user wrote, or what the model thought or said.
+    #[must_use]
+    pub fn said(self, id: &str) -> Option<&'a str> {
+        let texts = self.turns().flat_map(|turn| {
+            let users = turn.user().into_iter().flat_map(texts_in);
+            users.chain(turn.answers().flat_map(|answer| texts_in(answer.content())))
+        });
+        texts.into_iter().find(|text| said_id(text) == id)
     }
 
     /// The rolls of all turns, oldest first.
@@ -393,6 +436,25 @@ impl<'a> Answer<'a> {
         let calls = list(self.0, "content").filter(|block| text(block, "type") == Some("toolCall"));
         calls.map(|call| text(call, "id").unwrap_or_default())
     }
+}
+
+/// The ID of something that was said or thought: of equal texts the same, in every session.
+#[must_use]
+pub fn said_id(text: &str) -> String {
+    Digest::of(text.as_bytes()).to_string()[..SAID_ID].to_owned()
+}
+
+/// Whether a name has the form of a [`said_id`].
+#[must_use]
+pub fn is_said_id(name: &str) -> bool {
+    name.len() == SAID_ID && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The texts of a message's content: of its text blocks and its reasoning.
+fn texts_in(content: &Value) -> Vec<&str> {
+    let blocks = content.as_array().into_iter().flatten();
+    let texts = blocks.filter_map(|block| text(block, "text").or_else(|| text(block, "thinking")));
+    content.as_str().into_iter().chain(texts).collect()
 }
 
 /// A chat document of another session as one of this session: a fork continues the conversation as its own.

@@ -70,6 +70,37 @@ pub fn collapse_args(tool: &str, args: &Map<String, Value>, tag: &str, cwd: &str
     (strings > 0).then_some(Collapsed { args: shown, strings, saved_chars, saved_tokens })
 }
 
+/// The arguments of an `edit` with a marker in place of each long text that it replaced: once the edit has succeeded,
+/// that text is in the file no more. `None` where nothing is gained, and for other tools.
+#[must_use]
+pub fn collapse_old_text(tool: &str, args: &Map<String, Value>, tag: &str) -> Option<Collapsed> {
+    if !tool.eq_ignore_ascii_case("edit") {
+        return None;
+    }
+    let mut shown = args.clone();
+    let (mut strings, mut saved_chars) = (0, 0);
+    let mut collapse = |fields: &mut Map<String, Value>| {
+        let Some(Value::String(text)) = fields.get_mut("oldText") else { return };
+        let chars = tokens::utf16_len(text);
+        if chars <= KEPT_CHARS || tag_in(text).is_some() {
+            return;
+        }
+        let marker = marker(text, chars, tag, false);
+        let saved = json_chars(text).saturating_sub(json_chars(&marker));
+        if saved > 0 {
+            strings += 1;
+            saved_chars += saved;
+            *text = marker;
+        }
+    };
+    collapse(&mut shown);
+    if let Some(Value::Array(edits)) = shown.get_mut("edits") {
+        edits.iter_mut().filter_map(Value::as_object_mut).for_each(collapse);
+    }
+    let saved_tokens = saved_chars / 4;
+    (strings > 0).then_some(Collapsed { args: shown, strings, saved_chars, saved_tokens })
+}
+
 /// The tag of a text that is one marker and nothing else, white space around it aside.
 #[must_use]
 pub fn tag_in(text: &str) -> Option<&str> {

@@ -216,11 +216,17 @@ fn roll() -> impl Strategy<Value = RollEntry> {
             Receipt { items, removed_tokens, cost, gain, pays_back_after_calls, reason }
         },
     );
-    (list(), list(), list(), prop::option::of(receipt), any::<bool>()).prop_map(
-        |(results, excerpts, arguments, receipt, undone)| RollEntry {
+    let words = prop::collection::vec("[0-9a-f]{11}", 0..3);
+    let more = (list(), words, prop::collection::vec(list(), 0..3), list());
+    (list(), list(), list(), more, prop::option::of(receipt), any::<bool>()).prop_map(
+        |(results, excerpts, arguments, (old_texts, words, pages, lines), receipt, undone)| RollEntry {
             results,
             excerpts,
             arguments,
+            old_texts,
+            words,
+            pages,
+            lines,
             receipt,
             undone,
         },

@@ -8,6 +8,7 @@ import { blocksOf, systemBlock, unitsOf } from '../blocks.ts'
 import type { Block } from '../blocks.ts'
 import type { FileEvent } from '../files.ts'
 import { isSent, textOf } from '../recording.ts'
+import { shortened } from '../../shortened.ts'
 import type { ContentBlock, Entry, Message } from '../recording.ts'
 import { compact, Compactions } from './compaction.ts'
 import { RESERVE_TOKENS } from './conversation.ts'
@@ -28,6 +29,8 @@ interface Visible {
   entry: Entry
   /** The message as the harness has it, with its header. */
   whole: Message
+  /** The same as the engine had it last, with earlier edits. */
+  handed: Message
   blocks: Block[]
 }
 
@@ -123,7 +126,7 @@ export class Anchored implements Policy {
     this.#lastAt = entry.at
     this.#compactions.came(entry)
     const shown = message.role === 'toolResult' ? await this.#received(entry, file) : this.#reported(message, entry.at)
-    this.#show({ entry, whole: shown, blocks: this.#blocks(entry, shown) })
+    this.#show({ entry, whole: shown, handed: shown, blocks: this.#blocks(entry, shown) })
     if (message.role !== 'bashExecution' || isSent(message)) this.#pending.push({ key: entry.key, message: shown })
     if (message.role === 'assistant') this.#hasAnswer = true
   }
@@ -154,11 +157,12 @@ export class Anchored implements Policy {
       ...this.#notices.flatMap((notice) => (notice.leaf === entry.key ? [notice.entry] : [])),
     ])
     this.#visible =
-      summary === undefined ? [] : [{ entry: summary, whole: summary.message, blocks: this.#cache.of(summary) }]
+      summary === undefined ? [] : [this.#summaryOf(summary)]
     for (const entry of entries) {
       const whole = before.get(entry.key)?.whole ?? this.#wholes.get(entry.key) ?? entry.message
       const change = this.#changes.findLast((one) => one.key === entry.key)
-      this.#show({ entry, whole, blocks: this.#blocks(entry, change?.message ?? whole) })
+      const handed = change?.message ?? whole
+      this.#show({ entry, whole, handed, blocks: this.#blocks(entry, handed) })
     }
     const point = path.findLast((entry) => this.#points.has(entry.key))
     if (point !== undefined)
@@ -237,24 +241,28 @@ export class Anchored implements Policy {
     for (const edit of plan.edits) {
       const one = this.#visible.find(({ entry }) => entry.key === edit.key)
       if (one === undefined) throw new Error(`the engine's plan edits a message that is not there: ${edit.key}`)
-      const message = edited(edit, one.whole)
+      const message = edited(edit, one.handed)
       one.blocks = this.#blocks(one.entry, message)
       this.#changes.push({ leaf, key: edit.key, message })
       const lifetime = this.#lifetimes(edit)
-      if (lifetime !== undefined && edit.kind === 'result' && edit.text?.startsWith(REFERENCE) === true)
-        lifetime.rolled = this.#call
+      const isAway = edit.kind === 'gone' || (edit.kind === 'result' && edit.text?.startsWith(REFERENCE) === true)
+      if (lifetime !== undefined && isAway) lifetime.rolled ??= this.#call
     }
     if (plan.receipt !== undefined) this.#rolls.push(plan.receipt)
     if (plan.notices.length === 0) return
     const message: Message = { role: 'custom', content: plan.notices.join('\n') }
     const entry = { key: `notice-${this.#notices.length}-${leaf}`, message, at }
     this.#notices.push({ leaf, entry })
-    this.#show({ entry, whole: message, blocks: this.#blocks(entry, message) })
+    this.#show({ entry, whole: message, handed: message, blocks: this.#blocks(entry, message) })
     this.#pending.push({ key: entry.key, message })
   }
 
+  #summaryOf(entry: Entry): Visible {
+    return { entry, whole: entry.message, handed: entry.message, blocks: this.#cache.of(entry) }
+  }
+
   #lifetimes(edit: Edit): Lifetime | undefined {
-    return edit.kind === 'result' ? this.lifetimes.get(edit.key) : undefined
+    return edit.kind === 'message' ? undefined : this.lifetimes.get(edit.key)
   }
 
   /** Pi's own compaction, should it come to that. */
@@ -273,7 +281,7 @@ export class Anchored implements Policy {
     const kept = new Set(done.kept)
     const { summary } = done
     this.#visible = this.#visible.filter((one) => kept.has(one.entry))
-    this.#visible.unshift({ entry: summary, whole: summary.message, blocks: this.#cache.of(summary) })
+    this.#visible.unshift(this.#summaryOf(summary))
     this.#moment = moment
     await this.#resync()
     return done.cost
@@ -285,7 +293,9 @@ export class Anchored implements Policy {
     const messages = this.#visible.flatMap((one) => {
       const change = this.#changes.findLast((change) => change.key === one.entry.key)
       const message = change?.message ?? one.whole
-      return isSent(message) ? [{ key: one.entry.key, message }] : []
+      // What the engine says from now on differs from this.
+      one.handed = message
+      return isSent(message) && !hasLeft(message) ? [{ key: one.entry.key, message }] : []
     })
     const at = this.#moment?.at ?? 0
     const plan = await this.#manager.resync(messages, messages.length, this.#callAt(at, false, false))
@@ -301,6 +311,7 @@ export class Anchored implements Policy {
   }
 
   #blocks(entry: Entry, message: Message): Block[] {
+    if (hasLeft(message)) return []
     if (message.content === entry.message.content) return this.#cache.of(entry)
     this.#cache.calls.add(entry.message)
     return isSent(message) ? blocksOf({ key: entry.key, message }, this.#cache.calls).map(onlyWhole(message)) : []
@@ -323,6 +334,7 @@ export class Anchored implements Policy {
       onlyAtUserTurn: manager.onlyAtUserTurn,
       atUserTurn,
       rolls,
+      shortens: true,
     }
     if (cache.lookback !== undefined) call.lookbackBlocks = cache.lookback
     return call
@@ -344,16 +356,21 @@ function edited(edit: Edit, message: Message): Message {
       content: [{ type: 'text', text: edit.text }, ...content.filter((block) => block.type !== 'text')],
     }
   }
+  if (edit.kind === 'gone') return { ...message, left: true }
+  if (typeof message.content === 'string') return { ...message, content: shortened(message.content, edit.texts) }
   let position = -1
-  return {
-    ...message,
-    content: content.map((block) => {
-      if (block.type !== 'toolCall') return block
-      position += 1
-      const call = edit.calls.find((one) => one.position === position && one.callId === block.id)
-      return call === undefined ? block : { ...block, arguments: call.args as Record<string, unknown> }
-    }),
-  }
+  const named = content.map((block) => {
+    if (block.type !== 'toolCall') return block
+    position += 1
+    const call = edit.calls.find((one) => one.position === position && one.callId === block.id)
+    return call === undefined ? block : { ...block, arguments: call.args as Record<string, unknown> }
+  })
+  return { ...message, content: shortened(named, edit.texts) }
+}
+
+/** Whether an edit has left a message out. */
+function hasLeft(message: Message): boolean {
+  return message['left'] === true
 }
 
 /** What has become a reference no longer shows its file. */

@@ -3,6 +3,7 @@
 //! A refusal that the model should read (unknown, infrastructure, nothing to show, not active) is an answer
 //! with `ok: false`; only a failing store is an error.
 
+use context_model::chat::{Chat, is_said_id};
 use context_model::error::ErrorCode;
 use context_model::excerpt;
 use context_model::id::ObjectId;
@@ -61,7 +62,8 @@ impl Engine {
     /// promoted first; a file that was only discovered is read first.
     ///
     /// `name` is a full ID, a handle, or either followed by `@` and a transaction number: then the content of
-    /// that version is given (a static reference), and the sets stay as they are.
+    /// that version is given (a static reference), and the sets stay as they are. So they do for what was said or
+    /// thought, which is named by the ID that its shortened form has.
     ///
     /// # Errors
     /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`, `NULL_CONTENT`) are answers.
@@ -71,6 +73,9 @@ impl Engine {
             state.session.catalog.find(name).is_some_and(|id| state.session.sets.index().contains(&id));
         if let Some((name, tx)) = static_reference(name).filter(|_| !is_id) {
             return self.inner.show_version(&mut state, name, tx, part.as_ref()).await;
+        }
+        if !is_id && is_said_id(name) {
+            return self.inner.show_said(name, part.as_ref()).await;
         }
         let id = match self.inner.content_object(&state, name).await? {
             Ok(id) => id,
@@ -262,6 +267,20 @@ impl Inner {
         blocking("a source", move || paths.locate(&source)).await
     }
 
+    /// What was said or thought in this session.
+    async fn show_said(&self, name: &str, part: Option<&Part>) -> Result<SetChange> {
+        let chat = self.store().get(&self.ground.chat_id, AsOf::default()).await?;
+        let chat = chat.map(|version| version.document);
+        let Some(text) = chat.as_ref().and_then(|chat| Chat::of(chat).said(name)) else {
+            return Ok(unknown(name));
+        };
+        let id = ObjectId::new(name);
+        Ok(match text_part(text, part) {
+            Ok(content) => done(id, name, "was said earlier in this session", Some(content)),
+            Err(message) => refuse(id, ErrorCode::InvalidArgument, message),
+        })
+    }
+
     async fn show_version(
         &self,
         state: &mut State,
@@ -319,6 +338,10 @@ fn content_part(version: &Version, part: Option<&Part>) -> std::result::Result<S
     let Some(content) = version.document.content() else {
         return Err("this version has no text".into());
     };
+    text_part(content, part)
+}
+
+fn text_part(content: &str, part: Option<&Part>) -> std::result::Result<String, String> {
     let part = match part {
         None => return Ok(content.to_owned()),
         Some(Part::Lines(first, last)) => excerpt::Part::Lines(*first, *last),

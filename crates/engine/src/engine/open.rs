@@ -16,6 +16,7 @@ use crate::ground::error::Result;
 use crate::ground::options::Options;
 use crate::session::news;
 use crate::session::queue::Queue;
+use crate::sight::pieces::Pieces;
 
 impl Engine {
     /// Starts a session, or resumes and reconciles it where the store knows it (SSOT 3.6, 5.7).
@@ -50,6 +51,7 @@ impl Engine {
 impl Inner {
     async fn load_or_start(&self) -> Result<()> {
         let mut state = self.lock().await?;
+        state.sight.pieces = Pieces::new(self.ground.options.stays);
         // Before the rest, so that what another client writes meanwhile counts as news.
         state.session.seen = self.store().latest_tx().await?;
         self.ground.heard_of(state.session.seen);

@@ -63,6 +63,7 @@ impl Engine {
         let mut state = self.inner.lock().await?;
         state.session.soon = true;
         let policy = state.sight.policy(call);
+        state.sight.pieces.set_shortens(call.shortens);
         state.sight.pieces.set_system_tokens(call.system_tokens);
         // After an answer without calls the next thing is a user's message, and what others write until then counts.
         let is_over = incoming.last().is_some_and(|one| one.message["role"] == "assistant");
@@ -82,7 +83,7 @@ impl Engine {
             self.inner.refresh_at_turn(&mut state).await?;
         }
         if call.rolls {
-            plan.edits.append(&mut state.sight.pending);
+            plan.edits.extend(state.sight.lacking());
             // An answer among the messages has warmed the cache again.
             let policy = state.sight.policy(call);
             let State { sight, session, .. } = &mut *state;
@@ -119,6 +120,7 @@ impl Engine {
         state.known.forget();
         state.unsaid.clear();
         let policy = state.sight.policy(call);
+        state.sight.pieces.set_shortens(call.shortens);
         state.sight.pieces.guess_system_tokens(call.system_tokens);
         let unchanged = is_as_sent(&incoming);
         let mut notices: HashMap<ObjectId, usize> = HashMap::new();
@@ -138,6 +140,8 @@ impl Engine {
                 state.taken.push(one);
             }
         }
+        let State { sight, session, .. } = &mut *state;
+        sight.repeat_pages(session);
         let is_cached = unchanged && state.sight.pending.is_empty();
         state.sight.pieces.assume_sent(is_cached);
         state.sight.finish(&mut plan);
@@ -165,13 +169,14 @@ impl Inner {
                     let State { sight, session, .. } = state;
                     sight.pieces.start_turn(session);
                 }
-                state.sight.pieces.push_fixed(key, message_tokens(message));
+                let State { sight, session, .. } = state;
+                sight.push_user(key, message, taking.record, session);
             }
             "assistant" => {
                 if taking.record {
                     self.add_message(state, message).await?;
                 }
-                let sight = &mut state.sight;
+                let State { sight, session, .. } = state;
                 // JavaScript's times arrive as floating-point numbers.
                 sight.last_call_ms = message.get("timestamp").and_then(Value::as_f64).map(|ms| ms as i64);
                 // The call that gave this answer was made with what was visible before it.
@@ -184,7 +189,7 @@ impl Inner {
                 if matches!(text_of(message, "stopReason"), "error" | "aborted") {
                     return Ok(());
                 }
-                sight.push_answer(key, message, &self.ground.options.cwd);
+                sight.push_answer(key, message, &self.ground.options.cwd, (taking.record, session));
             }
             "toolResult" => self.take_in_result(state, key, message, taking).await?,
             _ => state.sight.pieces.push_fixed(key, message_tokens(message)),

@@ -20,7 +20,7 @@ use crate::session::catalog::is_handle_of;
 use crate::sight::answers::{excerpts, faded, handle_before, named_object};
 use crate::sight::messages::{has_image, message_tokens, result_text, text_of};
 use crate::sight::piece::{Carried, Excerpts, Form, Output, ShownLines};
-use crate::sight::plan::Edit;
+use crate::sight::words::is_rules_file;
 
 /// How many versions of a file are looked at for the one that an output shows.
 const LOOKED_BACK: usize = 8;
@@ -70,10 +70,14 @@ impl Inner {
             }
         };
         let State { sight, session, .. } = &mut *state;
-        sight.pieces.answer(call_id, &object, session, &self.ground.options.cwd);
+        let is_ok = input.status == Status::Ok;
+        sight.pieces.answer(call_id, &object, is_ok, session, &self.ground.options.cwd);
         let args = state.sight.open_calls.remove(call_id).unwrap_or_default();
         let reference = state.session.reference(&object);
-        if text == reference || has_image(message) {
+        // Lines stand behind a reference for calls that have left.
+        let is_reference =
+            text.strip_prefix(&reference).is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'));
+        if is_reference || has_image(message) {
             state.sight.pieces.push_fixed(key, message_tokens(message));
             return Ok(());
         }
@@ -89,15 +93,8 @@ impl Inner {
             *excerpt = state.session.headed(&object, excerpt);
         }
         let born_tokens = tokens::estimate(excerpts.born.as_ref().unwrap_or(&text)) as u64;
-        if let Some(excerpt) = &excerpts.born {
-            let is_born = taking.record || state.sight.rolled.form_of(&object) == Form::Born;
-            if is_born && *excerpt != text {
-                let text = Some(excerpt.clone());
-                let edit = Edit::Result { key: key.to_owned(), object: object.clone(), text };
-                // Those of new messages are a part of the next plan, also where nothing may roll.
-                state.sight.pending.push(edit);
-            }
-        }
+        let is_born = taking.record || state.sight.rolled.form_of(&object) == Form::Born;
+        let is_gated = is_born && excerpts.born.as_ref().is_some_and(|excerpt| *excerpt != text);
         let output = state.session.without_header(&object, &text).to_owned();
         let named = output.len() < text.len();
         let carries = self.carried(state, &input.tool, &args, &output).await?;
@@ -107,12 +104,29 @@ impl Inner {
         };
         let told = self.file_told(&output).filter(|_| matches!(input.tool.as_str(), "read" | "edit"));
         let tells = told.and_then(|file| Some((file.clone(), state.known.get(&file)?.hash)));
-        let piece =
-            Output { object: object.clone(), named, shown, carries, tells, excerpts, reference, born_tokens };
+        let is_rule =
+            input.tool == "read" && args.get("path").and_then(Value::as_str).is_some_and(is_rules_file);
+        let lines = Vec::new();
+        let piece = Output {
+            object: object.clone(),
+            named,
+            shown,
+            carries,
+            tells,
+            excerpts,
+            reference,
+            born_tokens,
+            is_rule,
+            lines,
+        };
         let State { sight, session, .. } = state;
-        sight.pieces.push_result(key, piece, session);
+        let place = sight.pieces.push_result(key, piece, session);
+        if is_gated {
+            // Those of new messages are a part of the next plan, also where nothing may roll.
+            sight.pending.insert(place);
+        }
         if !taking.record {
-            sight.repeat_rolls(&object, &text);
+            sight.repeat_rolls(&object, place, &text, session);
         }
         Ok(())
     }

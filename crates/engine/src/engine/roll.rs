@@ -1,17 +1,14 @@
 //! Rolls: executing them, and taking them back.
 
 use context_model::chat::RollEntry;
-use context_model::hash::Digest;
-use context_model::id::ObjectId;
 use context_model::pricing::{Receipt, Roll};
 
 use super::{Engine, Inner, State};
 use crate::ground::error::Result;
 use crate::session::Session;
 use crate::session::commit::Work;
-use crate::sight::piece::{Form, Piece, PieceKind};
-use crate::sight::plan::{Call, Edit, Plan};
-use crate::sight::rolls::{entry_of, replaced, restored};
+use crate::sight::plan::{Call, Plan};
+use crate::sight::rolls::entry_of;
 
 impl Engine {
     /// Rolls everything that is stale now, and what the active set has let go, because a person asked for it.
@@ -40,14 +37,13 @@ impl Engine {
     pub async fn undo_roll(&self) -> Result<Plan> {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
-        if let Some(roll) = state.sight.rolls.last().cloned() {
-            let pieces = state.sight.pieces.pieces_of(&roll);
-            let entry = RollEntry { undone: true, ..entry_of(pieces, |piece| piece.form) };
+        if let Some(executed) = state.sight.rolls.last().cloned() {
+            let entry = RollEntry { undone: true, ..entry_of(&state.sight.pieces, &executed.shape) };
             self.inner.note_roll(&mut state, entry).await?;
             let State { sight, session, .. } = &mut *state;
             sight.rolls.pop();
-            sight.pieces.undo(&roll, self.inner.ground.options.window.turns_back, session);
-            plan.edits = sight.pieces.pieces_of(&roll).filter_map(restored).collect();
+            sight.pieces.undo(&executed, self.inner.ground.options.window.turns_back, session);
+            plan.edits = sight.pieces.edits_of(executed.places());
         }
         state.sight.finish(&mut plan);
         Ok(plan)
@@ -69,17 +65,17 @@ impl Inner {
     /// What the store reports; nothing is rolled then.
     pub async fn execute(&self, state: &mut State, roll: &Roll, plan: &mut Plan) -> Result<()> {
         let receipt = roll.receipt();
-        let pieces = state.sight.pieces.pieces_of(roll);
-        let entry = RollEntry { receipt: Some(receipt.clone()), ..entry_of(pieces, |piece| piece.next) };
+        let shape = state.sight.pieces.shape(roll, &state.session);
+        let entry = RollEntry { receipt: Some(receipt.clone()), ..entry_of(&state.sight.pieces, &shape) };
         self.note_roll(state, entry).await?;
         let State { sight, session, .. } = &mut *state;
-        let rolled = sight.pieces.apply(roll, session);
-        let told: Vec<_> = rolled.iter().filter_map(|piece| tells(piece)).collect();
-        let edits: Vec<Edit> = rolled.into_iter().filter_map(replaced).collect();
-        state.sight.issue(&edits);
+        let executed = sight.pieces.apply(shape, session);
+        let told: Vec<_> = executed.places().filter_map(|place| sight.pieces.tells(place)).collect();
+        let edits = sight.pieces.edits_of(executed.places());
+        sight.issue(&edits);
         plan.edits.extend(edits);
         plan.receipt = Some(receipt);
-        state.sight.rolls.push(roll.clone());
+        sight.rolls.push(executed);
         for (file, hash) in told {
             // What the model has written or read since does not depend on it.
             let depends = state.known.get(&file).is_some_and(|known| !known.by_read && known.hash == hash);
@@ -107,13 +103,5 @@ impl Inner {
         self.commit(state, note).await?;
         state.sight.rolled.note(entry);
         Ok(())
-    }
-}
-
-/// The file of which a rolled piece told that it had changed, and the version that this led to.
-fn tells(piece: &Piece) -> Option<(ObjectId, Option<Digest>)> {
-    match &piece.kind {
-        PieceKind::Result(output) if piece.form != Form::Born => output.tells.clone(),
-        _ => None,
     }
 }

@@ -4,6 +4,7 @@ pub mod blocking;
 pub mod error;
 pub mod options;
 pub mod paths;
+pub mod stay;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

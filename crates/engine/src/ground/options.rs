@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::stay::Stays;
 use context_model::collapse::Window;
 use context_model::id::SessionId;
 use context_model::mounts::MountMapping;
@@ -36,6 +37,8 @@ pub struct Options {
     pub mounts: Vec<MountMapping>,
     /// The auto-collapse window (SSOT 4.3).
     pub window: Window,
+    /// How long reasoning, calls and prose stay in sight.
+    pub stays: Stays,
     /// Whether to run trackers.
     pub watch: bool,
     /// What watches files in place of [`context_watch::NotifyTracker`], for clients that hear of changes in another way.
@@ -67,6 +70,7 @@ impl Options {
             filesystem_id: None,
             mounts: Vec::new(),
             window: Window::default(),
+            stays: Stays::default(),
             watch: true,
             tracker: None,
             pace: DEFAULT_PACE,

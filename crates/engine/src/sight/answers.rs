@@ -2,12 +2,15 @@
 
 use context_model::excerpt::{Gate, excerpt};
 use context_model::id::ObjectId;
+use context_model::object::Status;
 use context_model::{marker, render, tokens};
 use serde_json::{Map, Value};
 
 use super::Sight;
-use super::messages::{block_units, text_of};
-use super::piece::{Arguments, ArgumentsOf, Excerpts};
+use super::messages::{block_units, message_units, text_of};
+use super::piece::{Arguments, ArgumentsOf, Excerpts, Form, Short, Words};
+use super::steps::StepCall;
+use super::words;
 use crate::session::Session;
 use crate::session::catalog::Kind;
 
@@ -15,32 +18,91 @@ use crate::session::catalog::Kind;
 const SOME_HANDLE: &str = "00000000";
 
 impl Sight {
-    /// Appends an answer: its prose, and the arguments of its calls.
-    pub fn push_answer(&mut self, key: &str, message: &Value, cwd: &str) {
-        let blocks = message.get("content").and_then(Value::as_array);
-        let mut prose = 0;
+    /// Appends an answer: its reasoning, its prose, and the arguments of its calls.
+    pub fn push_answer(
+        &mut self,
+        key: &str,
+        message: &Value,
+        cwd: &str,
+        (is_new, session): (bool, &Session),
+    ) {
+        let blocks: Vec<&Value> =
+            message.get("content").and_then(Value::as_array).into_iter().flatten().collect();
+        let is_call = |block: &&&Value| text_of(block, "type") == "toolCall";
+        let signed = blocks.iter().filter(is_call).any(|call| is_signed(call));
+        let is_step = blocks.iter().any(|block| is_call(&block))
+            && !signed
+            && blocks.iter().filter(is_call).all(|call| !text_of(call, "id").is_empty());
+        self.pieces.begin_answer(is_step, session);
         let mut arguments = Arguments::default();
+        let mut calls = Vec::new();
         let mut position = 0;
-        for block in blocks.into_iter().flatten() {
-            if text_of(block, "type") != "toolCall" {
-                prose += block_units(block);
-                continue;
+        let (mut rest, mut has_calls) = (0, false);
+        for (number, block) in blocks.iter().enumerate() {
+            let words = match text_of(block, "type") {
+                "toolCall" => {
+                    let call_id = text_of(block, "id");
+                    let tool = text_of(block, "name");
+                    let args = block.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
+                    arguments.units += block_units(block);
+                    if !is_signed(block) {
+                        arguments.calls.extend(self.shorter(call_id, position, tool, &args, cwd));
+                    }
+                    calls.push(StepCall {
+                        call_id: call_id.to_owned(),
+                        tool: tool.to_owned(),
+                        gist: words::gist(&args, cwd),
+                        ..StepCall::default()
+                    });
+                    position += 1;
+                    has_calls = true;
+                    self.open_calls.insert(call_id.to_owned(), args);
+                    continue;
+                }
+                "thinking" => words::thinking(number, message, block),
+                "text" => words::prose(number, text_of(block, "text"), &blocks),
+                _ => None,
+            };
+            match words {
+                Some(words) => self.push_words(key, words, is_new, session),
+                None => rest += block_units(block),
             }
-            let call_id = text_of(block, "id");
-            let args = block.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
-            arguments.units += block_units(block);
-            let signed = block.get("thoughtSignature").is_some_and(|s| !s.is_null());
-            if !signed {
-                arguments.calls.extend(self.shorter(call_id, position, text_of(block, "name"), &args, cwd));
-            }
-            position += 1;
-            self.open_calls.insert(call_id.to_owned(), args);
         }
-        self.pieces.push_fixed(key, tokens::of_chars(prose) as u64);
-        if arguments.calls.is_empty() {
-            self.pieces.push_fixed(key, tokens::of_chars(arguments.units) as u64);
-        } else {
+        if rest > 0 {
+            self.pieces.push_fixed(key, tokens::of_chars(rest) as u64);
+        }
+        if has_calls {
             self.pieces.push_arguments(key, arguments);
+            if is_step {
+                self.pieces.set_step_calls(calls);
+            }
+        }
+    }
+
+    /// Appends a message of a user's.
+    pub fn push_user(&mut self, key: &str, message: &Value, is_new: bool, session: &Session) {
+        self.pieces.begin_user(session);
+        let words = words::users(message);
+        let shortened: usize = words.iter().map(|words| words.chars).sum();
+        let rest = message_units(message).saturating_sub(shortened);
+        if rest > 0 || words.is_empty() {
+            self.pieces.push_fixed(key, tokens::of_chars(rest) as u64);
+        }
+        for one in words {
+            self.push_words(key, one, is_new, session);
+        }
+    }
+
+    /// Appends words; those that were rolled before what is visible was rebuilt are rolled again.
+    fn push_words(&mut self, key: &str, mut words: Words, is_new: bool, session: &Session) {
+        // Of equal texts only the first can be told from the others later.
+        if words.short != Short::Whole && !self.said.insert(words.id.clone()) {
+            words.short = Short::Whole;
+        }
+        let was_rolled = !is_new && self.rolled.hides_words(&words.id);
+        let place = self.pieces.push_words(key, words, session);
+        if was_rolled && self.pieces.repeat(place, Form::Reference, session) {
+            self.pending.insert(place);
         }
     }
 
@@ -62,8 +124,14 @@ impl Sight {
             object: None,
             args: args.clone(),
             saved,
+            new_text: None,
         })
     }
+}
+
+/// Whether a provider has signed a call.
+fn is_signed(call: &Value) -> bool {
+    call.get("thoughtSignature").is_some_and(|signature| !signature.is_null())
 }
 
 impl Session {
@@ -90,6 +158,12 @@ impl Session {
             }
             _ => String::new(),
         }
+    }
+
+    /// Whether a call has failed.
+    pub fn has_failed(&self, id: &ObjectId) -> bool {
+        let kind = self.catalog.get(id).map(|meta| &meta.kind);
+        matches!(kind, Some(Kind::Toolcall { status: Status::Fail, .. }))
     }
 
     /// The object that a result's first line names: its header, or the reference that replaced it. An output can

@@ -40,12 +40,15 @@ pub(crate) fn block_units(block: &Value) -> usize {
 }
 
 pub(crate) fn message_tokens(message: &Value) -> u64 {
-    let units = match message.get("content") {
+    tokens::of_chars(message_units(message)) as u64
+}
+
+pub(crate) fn message_units(message: &Value) -> usize {
+    match message.get("content") {
         Some(Value::String(text)) => tokens::utf16_len(text),
         Some(Value::Array(blocks)) => blocks.iter().map(block_units).sum(),
         _ => ["summary", "command", "output"].iter().map(|n| tokens::utf16_len(text_of(message, n))).sum(),
-    };
-    tokens::of_chars(units) as u64
+    }
 }
 
 /// The handles of the files that the notices in a message name. Only the harness itself says notices: what a user, the

@@ -3,7 +3,9 @@
 //!
 //! Nothing here writes: the engine records what is decided.
 
+pub mod aging;
 pub mod answers;
+pub mod forms;
 pub mod messages;
 pub mod piece;
 pub mod pieces;
@@ -11,17 +13,20 @@ pub mod plan;
 pub mod rolled;
 pub mod rolls;
 pub mod schedule;
+pub mod steps;
 pub mod usage;
+pub mod words;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use context_model::id::ObjectId;
 use context_model::marker;
-use context_model::pricing::{Policy, Roll};
+use context_model::pricing::Policy;
 use serde_json::{Map, Value};
 
 use crate::session::Session;
 use crate::session::heard::Written;
+use forms::Executed;
 use piece::Excerpts;
 use pieces::Pieces;
 use plan::{Call, Edit, Plan};
@@ -33,13 +38,15 @@ use usage::Accounting;
 pub(crate) struct Sight {
     pub pieces: Pieces,
     /// The rolls of what is visible that can still be taken back, oldest first.
-    pub rolls: Vec<Roll>,
+    pub rolls: Vec<Executed>,
     /// What is rolled, as the chat records it.
     pub rolled: Rolled,
+    /// The IDs of visible words that can be shortened.
+    pub said: HashSet<String>,
     /// Tags of the markers that stand in collapsed arguments of this branch.
     pub issued: HashSet<String>,
-    /// Edits that the harness lacks, for the next plan.
-    pub pending: Vec<Edit>,
+    /// The pieces that the harness does not show as they are, for the next plan.
+    pub pending: BTreeSet<usize>,
     /// Excerpts of outputs that were recorded and have no place in the request yet.
     pub gated: HashMap<ObjectId, Excerpts>,
     /// Objects of calls that were recorded before their results came as messages, by call ID.
@@ -82,13 +89,21 @@ impl Sight {
         plan.stale_tokens = (self.pieces.stale_tokens() as f64 * factor) as u64;
     }
 
+    /// The edits that the harness lacks.
+    pub fn lacking(&mut self) -> Vec<Edit> {
+        let edits = self.pieces.edits_of(std::mem::take(&mut self.pending));
+        self.issue(&edits);
+        edits
+    }
+
     /// Begins anew with what is visible. The record of rolls stays.
     pub fn forget(&mut self) {
-        self.pieces = Pieces::default();
+        self.pieces = self.pieces.renewed();
         self.rolls.clear();
         self.pending.clear();
         self.open_calls.clear();
         self.issued.clear();
+        self.said.clear();
         self.last_call_ms = None;
     }
 
@@ -129,7 +144,7 @@ impl Sight {
     /// Remembers the tags of the markers that edits put into the transcript.
     pub fn issue(&mut self, edits: &[Edit]) {
         for edit in edits {
-            if let Edit::Arguments { calls, .. } = edit {
+            if let Edit::Message { calls, .. } = edit {
                 self.issued.extend(calls.iter().flat_map(|call| marker::tags_in(&call.args)));
             }
         }

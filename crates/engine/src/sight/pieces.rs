@@ -1,41 +1,59 @@
-//! What the model's request shows, piece by piece, and what of it has become stale.
+//! What the model's request shows, piece by piece.
 
 use std::collections::HashMap;
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::marker;
-use context_model::pricing::{Charge, Curve, Item, Ledger, Need, Policy, Roll};
+use context_model::pricing::{Charge, Item, Ledger, Need, Policy, Roll};
 use context_model::time::TxId;
 use context_model::tokens;
 
-use super::piece::{Arguments, Carried, Excerpts, Form, Output, Piece, PieceKind, ShownLines};
-use super::schedule::{Due, Schedule};
+use super::piece::{Arguments, Carried, Form, Output, Piece, PieceKind, Said, ShownLines, Words};
+use super::schedule::Schedule;
+use super::steps::Step;
+use crate::ground::stay::Stays;
 use crate::session::Session;
 
 /// The pieces of the request that is visible now, and the rent that the stale ones have paid.
 #[derive(Default)]
 pub(crate) struct Pieces {
-    ledger: Ledger,
-    pieces: Vec<Piece>,
+    pub(super) ledger: Ledger,
+    pub(super) pieces: Vec<Piece>,
     /// Where an object's result, and the arguments of its call, are.
-    places: HashMap<ObjectId, Vec<usize>>,
+    pub(super) places: HashMap<ObjectId, Vec<usize>>,
     /// Where an object is shown by the result of another call, which brought it back.
     carriers: HashMap<ObjectId, Vec<usize>>,
     /// The arguments that wait for a call's result, by call ID.
     awaiting: HashMap<String, usize>,
     /// The reads of each file, also those that a later one covers: they are in sight until a roll takes them.
     reads: HashMap<ObjectId, Vec<HeldRead>>,
+    /// The answers with calls, oldest first.
+    pub(super) steps: Vec<Step>,
+    /// The answer whose call waits for its result, by call ID.
+    pub(super) unanswered: HashMap<String, usize>,
+    /// The answer that made a call, by the call's object.
+    pub(super) step_of: HashMap<ObjectId, usize>,
     /// Model calls made with what is visible.
-    calls: u64,
+    pub(super) calls: u64,
     /// When what is not stale yet becomes so.
-    schedule: Schedule,
+    pub(super) schedule: Schedule,
+    /// When answers with calls may become lines, by their number.
+    pub(super) ripening: Schedule,
     /// What is stale for this one call: its cache is dead, or a person asked for a roll.
-    early: Vec<usize>,
+    pub(super) early: Vec<usize>,
     /// The prices by which the schedule was made.
-    need: Option<Need>,
+    pub(super) need: Option<Need>,
+    /// How long text of some kinds stays.
+    pub stays: Stays,
+    /// Whether the harness can leave out messages and shorten texts.
+    pub(super) shortens: bool,
     /// What a person brought back by undoing a roll, and for how many more user turns it stays whole.
     brought_back: HashMap<usize, usize>,
+    /// Where the newest answer begins.
+    pub(super) newest_answer: usize,
+    /// Where the first and the newest message of a user begin.
+    pub(super) users: Option<(usize, usize)>,
 }
 
 /// A read that is in the request, or was until it was rolled.
@@ -49,17 +67,75 @@ struct HeldRead {
 }
 
 impl Pieces {
+    /// An empty request.
+    pub fn new(stays: Stays) -> Self {
+        Self { stays, ..Self::default() }
+    }
+
+    /// The same settings, and nothing visible.
+    pub fn renewed(&self) -> Self {
+        Self::new(self.stays)
+    }
+
+    /// Says whether the harness can leave out messages and shorten texts.
+    pub fn set_shortens(&mut self, shortens: bool) {
+        if self.shortens != shortens {
+            self.shortens = shortens;
+            // Everything is looked at again before the next decision.
+            self.need = None;
+        }
+    }
+
     /// Appends text that always stays.
     pub fn push_fixed(&mut self, key: &str, tokens: u64) {
         self.push(key, PieceKind::Fixed, Item::fixed(tokens));
     }
 
-    /// Appends the output of a tool call as it is shown.
-    pub fn push_result(&mut self, key: &str, output: Output, session: &Session) {
+    /// A message of a user's comes next. The one before it is not the newest any more.
+    pub fn begin_user(&mut self, session: &Session) {
+        let start = self.pieces.len();
+        let before = self.users.replace((self.users.map_or(start, |(first, _)| first), start));
+        let from = before.map_or(0, |(_, newest)| newest);
+        for place in from..start {
+            if matches!(&self.pieces[place].kind, PieceKind::Words(words) if words.what != Said::Prose) {
+                self.judge(place, session);
+            }
+        }
+    }
+
+    /// An answer comes next; `is_step` says whether it has calls that can become lines. The one before it is not the
+    /// newest any more.
+    pub fn begin_answer(&mut self, is_step: bool, session: &Session) {
+        let before = std::mem::replace(&mut self.newest_answer, self.pieces.len());
+        if is_step {
+            self.steps.push(Step { first: self.pieces.len(), since: self.calls, ..Step::default() });
+        }
+        for place in before..self.newest_answer {
+            if matches!(&self.pieces[place].kind, PieceKind::Words(_)) {
+                self.judge(place, session);
+            }
+        }
+    }
+
+    /// Appends words that may leave. Gives their place.
+    pub fn push_words(&mut self, key: &str, words: Words, session: &Session) -> usize {
+        let item = Item::new(tokens::of_chars(words.chars) as u64, 0);
+        let is_answers = words.what != Said::User;
+        let place = self.push(key, PieceKind::Words(words), item);
+        if is_answers {
+            self.join_step(place);
+        }
+        self.judge(place, session);
+        place
+    }
+
+    /// Appends the output of a tool call as it is shown. Gives its place.
+    pub fn push_result(&mut self, key: &str, output: Output, session: &Session) -> usize {
         let item = Item::new(output.born_tokens, size(&output.reference));
         let (object, shown, carries) = (output.object.clone(), output.shown.clone(), output.carries.clone());
         let place = self.push(key, PieceKind::Result(Box::new(output)), item);
-        self.places.entry(object).or_default().push(place);
+        self.places.entry(object.clone()).or_default().push(place);
+        self.answer_step(place, &object);
         if let Some(Carried { object, whole }) = carries {
             let earlier = self.carriers.entry(object).or_default();
             let covered = if whole { std::mem::take(earlier) } else { Vec::new() };
@@ -73,6 +149,7 @@ impl Pieces {
             self.hold(place, lines, session);
         }
         self.judge(place, session);
+        place
     }
 
     /// Notes what a read shows; earlier reads whose lines it covers are superseded.
@@ -93,23 +170,28 @@ impl Pieces {
         }
     }
 
-    /// Appends the arguments of an answer's calls, where collapsing them saves something.
+    /// Appends the arguments of an answer's calls.
     pub fn push_arguments(&mut self, key: &str, arguments: Arguments) {
         let full = tokens::of_chars(arguments.units) as u64;
-        let collapsed = tokens::of_chars(arguments.collapsed_units()) as u64;
+        let collapsed = tokens::of_chars(arguments.units_in(Form::Reference)) as u64;
         let ids: Vec<String> = arguments.calls.iter().map(|call| call.call_id.clone()).collect();
         let place = self.push(key, PieceKind::Arguments(arguments), Item::new(full, collapsed));
+        self.join_step(place);
         self.awaiting.extend(ids.into_iter().map(|id| (id, place)));
     }
 
     /// Tells which object a call became, once its result is known: the markers of its collapsed arguments name that.
-    pub fn answer(&mut self, call_id: &str, object: &ObjectId, session: &Session, cwd: &str) {
+    pub fn answer(&mut self, call_id: &str, object: &ObjectId, is_ok: bool, session: &Session, cwd: &str) {
+        self.name_in_step(call_id, object);
         let handle = session.catalog.handle_of(object);
         let Some(place) = self.awaiting.get(call_id).copied() else { return };
         let PieceKind::Arguments(arguments) = &mut self.pieces[place].kind else { return };
         let mut waiting = arguments.calls.iter_mut().filter(|c| c.call_id == call_id && c.object.is_none());
         let Some(call) = waiting.next() else { return };
         call.object = Some(object.clone());
+        if is_ok && let Some(shorter) = marker::collapse_old_text(&call.tool, &call.args, &handle) {
+            call.new_text = Some((shorter.args, shorter.saved_chars));
+        }
         if let Some(collapsed) = marker::collapse_args(&call.tool, &call.args, &handle, cwd) {
             call.args = collapsed.args;
             call.saved = collapsed.saved_chars;
@@ -117,7 +199,6 @@ impl Pieces {
         if waiting.next().is_none() {
             self.awaiting.remove(call_id);
         }
-        self.ledger.retarget(place, tokens::of_chars(arguments.collapsed_units()) as u64);
         self.places.entry(object.clone()).or_default().push(place);
         self.judge(place, session);
     }
@@ -163,50 +244,6 @@ impl Pieces {
         self.ledger.charge_call(policy)
     }
 
-    /// Looks at what becomes stale at the next call. Other prices than before give everything another time.
-    pub fn ripen(&mut self, policy: &Policy, session: &Session) {
-        self.refresh();
-        let need = Need::new(policy.prices);
-        if self.need.replace(need) != Some(need) {
-            (0..self.pieces.len()).for_each(|place| self.judge(place, session));
-        }
-        for place in self.schedule.due(self.calls) {
-            self.judge(place, session);
-        }
-        if policy.cache_dead {
-            for place in self.schedule.due_on_a_dead_cache(self.calls) {
-                if self.aim(place, Form::Reference) && self.ledger.set_stale(place, true) {
-                    self.early.push(place);
-                }
-            }
-        }
-    }
-
-    /// Makes stale whatever is out of the active set, because a person asked for a roll.
-    pub fn let_go_inactive(&mut self, session: &Session) {
-        for place in 0..self.pieces.len() {
-            let is_inactive = |id: &ObjectId| session.is_inactive(id);
-            let all = match &self.pieces[place].kind {
-                PieceKind::Fixed => false,
-                PieceKind::Result(output) => is_inactive(&output.object),
-                PieceKind::Arguments(all) => {
-                    all.calls.iter().all(|c| c.object.as_ref().is_some_and(is_inactive))
-                }
-            };
-            let may = all && matches!(self.standing(place, session), Standing::Ages { .. });
-            if may && self.aim(place, Form::Reference) && self.ledger.set_stale(place, true) {
-                self.early.push(place);
-            }
-        }
-    }
-
-    /// What only a dead cache made stale is not, once that call is decided.
-    fn refresh(&mut self) {
-        for place in std::mem::take(&mut self.early) {
-            self.ledger.set_stale(place, false);
-        }
-    }
-
     /// The roll to execute before the next call, if any.
     pub fn decide(&self, policy: &Policy) -> Option<Roll> {
         self.ledger.decide(policy)
@@ -217,59 +254,13 @@ impl Pieces {
         self.ledger.asked(policy)
     }
 
-    /// Executes a roll and gives the pieces that it replaces.
-    pub fn apply(&mut self, roll: &Roll, session: &Session) -> Vec<&Piece> {
-        self.ledger.apply(roll);
-        for place in &roll.items {
-            self.settle(*place);
-            self.judge(*place, session);
-        }
-        roll.items.iter().filter_map(|place| self.pieces.get(*place)).collect()
+    /// What a person brought back stays whole for so many user turns.
+    pub(super) fn bring_back(&mut self, place: usize, turns: usize) {
+        self.brought_back.insert(place, turns.max(1));
     }
 
-    /// The pieces of a roll.
-    pub fn pieces_of<'a>(&'a self, roll: &'a Roll) -> impl Iterator<Item = &'a Piece> {
-        roll.items.iter().filter_map(|place| self.pieces.get(*place))
-    }
-
-    /// Rolls pieces of a call that were rolled before what is visible was rebuilt, and gives them.
-    pub fn roll_again(&mut self, object: &ObjectId, result: Form, arguments: Form) -> Vec<&Piece> {
-        let mut rolled = Vec::new();
-        for place in self.places.get(object).cloned().unwrap_or_default() {
-            let wanted = match &self.pieces[place].kind {
-                PieceKind::Fixed => Form::Born,
-                PieceKind::Result(_) => result,
-                // They were rolled together, so the last of their results brings them all.
-                PieceKind::Arguments(all) if all.calls.iter().any(|call| call.object.is_none()) => Form::Born,
-                PieceKind::Arguments(_) => arguments,
-            };
-            if wanted == Form::Born || self.pieces[place].form == wanted || !self.aim(place, wanted) {
-                continue;
-            }
-            if self.ledger.set_rolled(place, true) > 0 {
-                self.settle(place);
-                rolled.push(place);
-            }
-        }
-        rolled.into_iter().map(|place| &self.pieces[place]).collect()
-    }
-
-    /// Makes pieces whole again that a roll replaced. They stay so for as many user turns as an output stays active.
-    pub fn undo(&mut self, roll: &Roll, turns: usize, session: &Session) {
-        for place in &roll.items {
-            self.brought_back.insert(*place, turns.max(1));
-            let piece = &mut self.pieces[*place];
-            (piece.form, piece.since) = (Form::Born, self.calls);
-            match &piece.kind {
-                PieceKind::Result(output) => {
-                    self.ledger.replace(*place, Item::new(output.born_tokens, size(&output.reference)));
-                }
-                _ => {
-                    self.ledger.set_rolled(*place, false);
-                }
-            }
-            self.judge(*place, session);
-        }
+    pub(super) fn is_brought_back(&self, place: usize) -> bool {
+        self.brought_back.contains_key(&place)
     }
 
     /// Whether an object's text is in the request in full: not rolled, and not as an excerpt.
@@ -287,11 +278,11 @@ impl Pieces {
         own || carried()
     }
 
-    /// Whether the arguments of an object's call are collapsed.
+    /// Whether the arguments of an object's call are not shown in full.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
         self.places.get(object).into_iter().flatten().any(|place| {
             let Piece { kind, form, .. } = &self.pieces[*place];
-            *form == Form::Reference && matches!(kind, PieceKind::Arguments(_))
+            *form != Form::Born && matches!(kind, PieceKind::Arguments(_))
         })
     }
 
@@ -314,6 +305,12 @@ impl Pieces {
     /// The lines that a tool call's result showed when it came.
     pub fn lines_of(&self, object: &ObjectId) -> Option<&ShownLines> {
         self.places.get(object)?.iter().find_map(|place| self.output_at(*place)?.shown.as_ref())
+    }
+
+    /// The file of which a piece that is not whole told that it had changed, and the version that this led to.
+    pub fn tells(&self, place: usize) -> Option<(ObjectId, Option<Digest>)> {
+        let output = self.output_at(place)?;
+        (self.pieces[place].form != Form::Born).then(|| output.tells.clone()).flatten()
     }
 
     /// Whether an object's output has a place in the request, in whatever form.
@@ -357,7 +354,7 @@ impl Pieces {
         held.filter(|read| self.pieces[read.place].form == Form::Born)
     }
 
-    fn output_at(&self, place: usize) -> Option<&Output> {
+    pub(super) fn output_at(&self, place: usize) -> Option<&Output> {
         match &self.pieces.get(place)?.kind {
             PieceKind::Result(output) => Some(output),
             _ => None,
@@ -367,113 +364,12 @@ impl Pieces {
     fn push(&mut self, key: &str, kind: PieceKind, item: Item) -> usize {
         let place = self.ledger.push(item);
         let (form, next, since) = (Form::Born, Form::Reference, self.calls);
-        self.pieces.push(Piece { key: key.to_owned(), kind, superseded: false, form, next, since });
+        let key = key.to_owned();
+        self.pieces.push(Piece { key, kind, superseded: false, form, next, since, step: None });
         place
     }
-
-    /// Decides whether a piece is stale, or when it becomes so, and what a roll makes of it.
-    fn judge(&mut self, place: usize, session: &Session) {
-        let due = match self.standing(place, session) {
-            Standing::Held => None,
-            Standing::Stale => Some(Due { warm: 0, dead: 0 }),
-            Standing::Ages { chars } => self.due(place, chars),
-        };
-        let stale = due.is_some_and(|due| due.warm <= self.calls) && self.aim(place, Form::Reference);
-        self.ledger.set_stale(place, stale);
-        self.schedule.set(place, due.filter(|due| due.warm > self.calls));
-    }
-
-    /// What decides when a piece leaves.
-    fn standing(&self, place: usize, session: &Session) -> Standing {
-        let piece = &self.pieces[place];
-        if self.brought_back.contains_key(&place) || piece.form == Form::Reference {
-            return Standing::Held;
-        }
-        let pinned = |id: &ObjectId| session.sets.pinned().contains(id);
-        let is_dropped = |id: &ObjectId| session.dropped.contains(id) && session.is_inactive(id);
-        match &piece.kind {
-            PieceKind::Fixed => Standing::Held,
-            PieceKind::Result(output) => {
-                let carried = output.carries.as_ref().map(|carried| &carried.object);
-                let carries = carried.is_some_and(|id| !piece.superseded && !session.is_inactive(id));
-                let held = session.keeps_whole(&output.object)
-                    || carries
-                    || output.shown.as_ref().is_some_and(|lines| pinned(&lines.file));
-                if held {
-                    Standing::Held
-                } else if piece.superseded || is_dropped(&output.object) || carried.is_some_and(is_dropped) {
-                    Standing::Stale
-                } else {
-                    let shown = self.ledger.item(place).map_or(0, |item| item.tokens_full);
-                    Standing::Ages { chars: shown * CHARS_PER_TOKEN }
-                }
-            }
-            PieceKind::Arguments(arguments) => {
-                let objects = || arguments.calls.iter().map(|call| call.object.as_ref());
-                if objects().any(|id| id.is_none_or(pinned)) {
-                    Standing::Held
-                } else if objects().flatten().all(is_dropped) {
-                    Standing::Stale
-                } else {
-                    Standing::Ages { chars: arguments.units as u64 }
-                }
-            }
-        }
-    }
-
-    /// The calls from which on a piece of so many chars is stale; `None`: never.
-    fn due(&self, place: usize, chars: u64) -> Option<Due> {
-        let need = self.need?;
-        let since = self.pieces[place].since;
-        let saved = self.ledger.item(place)?.saving();
-        let at = |dead| since.saturating_add(need.stale_age(Curve::TOOL, chars, saved, dead));
-        (saved > 0).then(|| Due { warm: at(false), dead: at(true) })
-    }
-
-    /// Sets what a roll makes of a piece; whether that is less than what is shown.
-    fn aim(&mut self, place: usize, next: Form) -> bool {
-        let piece = &mut self.pieces[place];
-        if let PieceKind::Result(output) = &piece.kind {
-            let text = match next {
-                Form::Faded if piece.form == Form::Born => output.excerpts.faded.as_ref(),
-                Form::Reference if piece.form != Form::Reference => Some(&output.reference),
-                _ => None,
-            };
-            let Some(text) = text else { return false };
-            self.ledger.retarget(place, size(text));
-        }
-        piece.next = next;
-        true
-    }
-
-    /// What was rolled is shown in its next form.
-    fn settle(&mut self, place: usize) {
-        if !self.ledger.is_rolled(place) {
-            return;
-        }
-        let piece = &mut self.pieces[place];
-        piece.form = piece.next;
-        if let (Form::Faded, PieceKind::Result(output)) = (piece.form, &piece.kind)
-            && let Output { excerpts: Excerpts { faded: Some(text), .. }, reference, .. } = &**output
-        {
-            self.ledger.replace(place, Item::new(size(text), size(reference)));
-        }
-    }
 }
 
-/// What decides when a piece leaves.
-enum Standing {
-    /// It stays.
-    Held,
-    /// It may go now.
-    Stale,
-    /// Its age does, and its length in UTF-16 units.
-    Ages { chars: u64 },
-}
-
-/// The ledger's estimate.
-const CHARS_PER_TOKEN: u64 = 4;
-
-fn size(text: &str) -> u64 {
+pub(super) fn size(text: &str) -> u64 {
     tokens::estimate(text) as u64
 }

@@ -43,6 +43,8 @@ pub struct Call {
     pub at_user_turn: bool,
     /// Whether anything may collapse now: rolls, and excerpts of large new outputs; the person's switch.
     pub rolls: bool,
+    /// Whether the harness can leave out messages and shorten texts: edits with texts, and [`Edit::Gone`].
+    pub shortens: bool,
 }
 
 /// What to do before the next model call.
@@ -79,13 +81,40 @@ pub enum Edit {
         /// Its new text; `None` puts back the message as the harness has it.
         text: Option<String>,
     },
-    /// The arguments of an answer's calls.
-    Arguments {
+    /// Parts of an answer, or of a user's message; without any the message is as the harness has it. An edit has all
+    /// that differs from the message as it was handed over.
+    Message {
         /// The message.
         key: String,
-        /// The calls; none puts back the message as the harness has it.
+        /// Calls whose arguments are shortened.
         calls: Vec<CollapsedCall>,
+        /// Texts that are shortened or left out.
+        texts: Vec<TextEdit>,
     },
+    /// The message is left out: a line in another one names its calls.
+    Gone {
+        /// The message.
+        key: String,
+    },
+}
+
+impl Edit {
+    /// The message.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        match self {
+            Self::Result { key, .. } | Self::Message { key, .. } | Self::Gone { key } => key,
+        }
+    }
+}
+
+/// A block of a message that is shortened or left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextEdit {
+    /// The block, counted from 0 among those of the message as it was handed over; 0 for a content that is one text.
+    pub block: usize,
+    /// Its new text; `None` leaves the block out.
+    pub text: Option<String>,
 }
 
 /// What a tool result shall show when it enters the transcript.

@@ -11,12 +11,34 @@ use super::piece::Form;
 /// What was rolled in the part of the conversation that is visible, and the receipts of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rolled {
+    /// The rolls that are in effect, oldest first.
+    entries: Vec<RollEntry>,
+    sets: Sets,
+    receipts: Vec<Receipt>,
+}
+
+/// The same by object.
+#[derive(Clone, Debug, Default)]
+struct Sets {
     results: HashSet<ObjectId>,
     /// Calls whose results are short excerpts.
     excerpts: HashSet<ObjectId>,
     /// Calls whose arguments are collapsed.
     arguments: HashSet<ObjectId>,
-    receipts: Vec<Receipt>,
+    /// Edits without their old text.
+    old_texts: HashSet<ObjectId>,
+    /// Words that are shortened or left out, by their ID.
+    words: HashSet<String>,
+}
+
+impl Sets {
+    fn take_in(&mut self, entry: &RollEntry) {
+        self.results.extend(entry.results.iter().cloned());
+        self.excerpts.extend(entry.excerpts.iter().cloned());
+        self.arguments.extend(entry.arguments.iter().cloned());
+        self.old_texts.extend(entry.old_texts.iter().cloned());
+        self.words.extend(entry.words.iter().cloned());
+    }
 }
 
 impl Rolled {
@@ -35,43 +57,60 @@ impl Rolled {
     /// What rolls have made of a call's result.
     pub fn form_of(&self, object: &ObjectId) -> Form {
         match object {
-            id if self.results.contains(id) => Form::Reference,
-            id if self.excerpts.contains(id) => Form::Faded,
+            id if self.sets.results.contains(id) => Form::Reference,
+            id if self.sets.excerpts.contains(id) => Form::Faded,
             _ => Form::Born,
         }
     }
 
-    /// Whether a roll made a short excerpt of a call's result once.
+    /// What rolls have made of the arguments of a call.
+    pub fn arguments_of(&self, object: &ObjectId) -> Form {
+        match object {
+            id if self.sets.arguments.contains(id) => Form::Reference,
+            id if self.sets.old_texts.contains(id) => Form::Faded,
+            _ => Form::Born,
+        }
+    }
+
+    /// Whether a roll has left a short excerpt of a call's result, and none has taken that.
     pub fn fades(&self, object: &ObjectId) -> bool {
-        self.excerpts.contains(object)
+        self.form_of(object) == Form::Faded
     }
 
-    /// Whether rolls have collapsed the arguments of an object's call.
+    /// Whether rolls have shortened the arguments of an object's call.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
-        self.arguments.contains(object)
+        self.arguments_of(object) != Form::Born
+            || self.entries.iter().flat_map(|entry| &entry.pages).flatten().any(|id| id == object)
     }
 
-    /// Takes in one roll, or one that was taken back.
+    /// Whether rolls have shortened words or left them out.
+    pub fn hides_words(&self, id: &str) -> bool {
+        self.sets.words.contains(id)
+    }
+
+    /// The answers that became lines, by the first calls of each, oldest first.
+    pub fn pages(&self) -> impl Iterator<Item = &[ObjectId]> {
+        self.entries.iter().flat_map(|entry| &entry.pages).map(Vec::as_slice)
+    }
+
+    /// The calls behind whose references only the lines are left of calls that changed something.
+    pub fn shortened(&self) -> impl Iterator<Item = &ObjectId> {
+        self.entries.iter().flat_map(|entry| &entry.lines)
+    }
+
+    /// Takes in one roll, or one that was taken back: the latest.
     pub fn note(&mut self, entry: RollEntry) {
-        let RollEntry { results, excerpts, arguments, receipt, undone } = entry;
-        for id in &results {
-            self.excerpts.remove(id);
+        if !entry.undone {
+            self.sets.take_in(&entry);
+            self.receipts.extend(entry.receipt.clone());
+            self.entries.push(entry);
+            return;
         }
-        let sets =
-            [(results, &mut self.results), (excerpts, &mut self.excerpts), (arguments, &mut self.arguments)];
-        for (ids, set) in sets {
-            for id in ids {
-                if undone {
-                    set.remove(&id);
-                } else {
-                    set.insert(id);
-                }
-            }
-        }
-        if undone {
-            self.receipts.pop();
-        } else {
-            self.receipts.extend(receipt);
+        self.entries.pop();
+        self.receipts.pop();
+        self.sets = Sets::default();
+        for entry in &self.entries {
+            self.sets.take_in(entry);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Rolls: what they replace, and how they are remembered.
+//! Rolls, as they are remembered.
 //!
 //! A roll is recorded with the turn in which it happened, together with its receipt. So a resumed session shows
 //! what it showed before, also in a harness that keeps only its raw messages.
@@ -7,68 +7,95 @@ use context_model::chat::RollEntry;
 use context_model::id::ObjectId;
 
 use super::Sight;
-use super::piece::{Form, Piece, PieceKind};
-use super::plan::Edit;
+use super::forms::Shape;
+use super::piece::{Form, PieceKind};
+use super::pieces::Pieces;
+use crate::session::Session;
 
 impl Sight {
-    /// While what is visible is rebuilt: rolls again what was rolled of a call whose result has just come by, as
-    /// this text.
-    pub fn repeat_rolls(&mut self, object: &ObjectId, text: &str) {
-        let result = self.rolled.form_of(object);
-        let hidden = self.rolled.hides_arguments(object);
-        let arguments = if hidden { Form::Reference } else { Form::Born };
-        let pieces = self.pieces.roll_again(object, result, arguments);
-        let mut edits: Vec<Edit> = pieces.into_iter().filter_map(replaced).collect();
-        edits.retain(|edit| !matches!(edit, Edit::Result { text: Some(new), .. } if new == text));
-        self.issue(&edits);
-        self.pending.extend(edits);
-    }
-}
-
-/// A roll as the chat records it: whose results are references, whose results are short excerpts, and whose arguments
-/// are collapsed.
-pub(crate) fn entry_of<'a>(
-    pieces: impl Iterator<Item = &'a Piece>,
-    form: impl Fn(&Piece) -> Form,
-) -> RollEntry {
-    let mut entry = RollEntry::default();
-    for piece in pieces {
-        match &piece.kind {
-            PieceKind::Fixed => {}
-            PieceKind::Result(output) => {
-                let faded = form(piece) == Form::Faded;
-                if faded { &mut entry.excerpts } else { &mut entry.results }.push(output.object.clone());
-            }
-            PieceKind::Arguments(arguments) => {
-                entry.arguments.extend(arguments.calls.iter().filter_map(|call| call.object.clone()));
+    /// While what is visible is rebuilt: rolls again what was rolled of a call whose result has just come by at a place,
+    /// as this text.
+    pub fn repeat_rolls(&mut self, object: &ObjectId, place: usize, text: &str, session: &Session) {
+        if self.pieces.repeat(place, self.rolled.form_of(object), session)
+            && self.pieces.text_at(place).is_none_or(|new| new != text)
+        {
+            self.pending.insert(place);
+        }
+        // Arguments were rolled together, so the last of their results brings them all.
+        let form = self.rolled.arguments_of(object);
+        for place in self.pieces.arguments_of(object) {
+            if self.pieces.repeat(place, form, session) {
+                self.pending.insert(place);
             }
         }
     }
+
+    /// The same for calls that became lines, once all messages have come by.
+    pub fn repeat_pages(&mut self, session: &Session) {
+        for page in self.rolled.pages() {
+            self.pending.extend(self.pieces.repeat_page(page, session));
+        }
+        for object in self.rolled.shortened() {
+            for place in self.pieces.results_of(object) {
+                if self.pieces.has_lines(place) && self.pieces.repeat(place, Form::Short, session) {
+                    self.pending.insert(place);
+                }
+            }
+        }
+    }
+}
+
+/// A roll as the chat records it.
+pub(crate) fn entry_of(pieces: &Pieces, shape: &Shape) -> RollEntry {
+    let mut entry = RollEntry::default();
+    for (place, form) in &shape.forms {
+        match (pieces.kind(*place), form) {
+            (PieceKind::Result(output), form) => match form {
+                Form::Faded => entry.excerpts.push(output.object.clone()),
+                Form::Reference => entry.results.push(output.object.clone()),
+                Form::Short => entry.lines.push(output.object.clone()),
+                Form::Born | Form::Gone => {}
+            },
+            (PieceKind::Arguments(arguments), Form::Faded | Form::Reference) => {
+                let faded = *form == Form::Faded;
+                let list = if faded { &mut entry.old_texts } else { &mut entry.arguments };
+                list.extend(arguments.calls.iter().filter_map(|call| call.object.clone()));
+            }
+            (PieceKind::Words(words), Form::Reference) => entry.words.push(words.id.clone()),
+            _ => {}
+        }
+    }
+    entry.pages = shape.pages.iter().map(|page| pieces.first_calls(page)).collect();
     entry
 }
 
-/// What shows a piece in its present form.
-pub(crate) fn replaced(piece: &Piece) -> Option<Edit> {
-    Some(match &piece.kind {
-        PieceKind::Fixed => return None,
-        PieceKind::Result(output) => {
-            let text = match piece.form {
-                Form::Born => output.excerpts.born.clone(),
-                Form::Faded => output.excerpts.faded.clone(),
-                Form::Reference => Some(output.reference.clone()),
-            };
-            Edit::Result { key: piece.key.clone(), object: output.object.clone(), text }
-        }
-        PieceKind::Arguments(arguments) => {
-            Edit::Arguments { key: piece.key.clone(), calls: arguments.collapsed() }
-        }
-    })
-}
+impl Pieces {
+    /// What a piece is of.
+    pub fn kind(&self, place: usize) -> &PieceKind {
+        &self.pieces[place].kind
+    }
 
-/// What shows a piece as it was before any roll: what was an excerpt is one again.
-pub(crate) fn restored(piece: &Piece) -> Option<Edit> {
-    match &piece.kind {
-        PieceKind::Arguments(_) => Some(Edit::Arguments { key: piece.key.clone(), calls: Vec::new() }),
-        _ => replaced(piece),
+    /// What stands in place of an output now.
+    fn text_at(&self, place: usize) -> Option<String> {
+        self.output_at(place)?.text_in(self.pieces[place].form)
+    }
+
+    fn has_lines(&self, place: usize) -> bool {
+        self.output_at(place).is_some_and(|output| !output.lines.is_empty())
+    }
+
+    fn results_of(&self, object: &ObjectId) -> Vec<usize> {
+        let places = self.places.get(object).into_iter().flatten().copied();
+        places.filter(|place| self.output_at(*place).is_some()).collect()
+    }
+
+    fn arguments_of(&self, object: &ObjectId) -> Vec<usize> {
+        let places = self.places.get(object).into_iter().flatten().copied();
+        places.filter(|place| matches!(self.pieces[*place].kind, PieceKind::Arguments(_))).collect()
+    }
+
+    /// The first call of each of these answers.
+    fn first_calls(&self, page: &[usize]) -> Vec<ObjectId> {
+        page.iter().filter_map(|number| self.steps[*number].calls.first()?.object.clone()).collect()
     }
 }

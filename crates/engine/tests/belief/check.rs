@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use context_engine::{Edit, Plan};
+use context_engine::Plan;
 use context_model::id::ObjectId;
 use context_model::session::Sets;
 use context_store::AsOf;
@@ -18,8 +18,7 @@ use crate::world::{Content, World};
 pub fn plan(client: &mut Client, plan: &Plan, first: usize) -> Outcome {
     let rebuilt = !client.rebuilt.is_empty();
     for edit in &plan.edits {
-        let (Edit::Result { key, .. } | Edit::Arguments { key, .. }) = edit;
-        let place = client.messages.iter().position(|message| message.key == *key);
+        let place = client.messages.iter().position(|message| message.key == edit.key());
         if place.is_some_and(|place| place < first) && plan.receipt.is_none() && !rebuilt {
             return violation(Kind::Rewritten, format!("a sent message changes without a roll: {edit:?}"));
         }

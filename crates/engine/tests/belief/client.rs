@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use context_engine::{Call, CollapsedCall, Edit, Engine, Incoming, Plan};
+use context_engine::{Call, CollapsedCall, Edit, Engine, Incoming, Plan, TextEdit};
 use context_model::id::{ObjectId, SessionId};
 use context_model::pricing::Prices;
 use context_model::time::{Timestamp, TxId};
@@ -155,6 +155,7 @@ impl Client {
             only_at_user_turn: false,
             at_user_turn,
             rolls: true,
+            shortens: true,
         }
     }
 
@@ -243,7 +244,9 @@ impl Client {
     /// The messages from a place on, as they are handed over; and for each whether it comes before `until`.
     pub fn incoming(&self, from: usize) -> Vec<Incoming> {
         let all = self.messages.iter().skip(from);
-        let handed = all.filter(|message| !(message.gone || message.is_notice && self.style == Style::Raw));
+        let is_raw = self.style == Style::Raw;
+        let left = |message: &&Message| message.gone || !is_raw && message.shown.is_null();
+        let handed = all.filter(|message| !(left(message) || message.is_notice && is_raw));
         handed
             .map(|message| {
                 let kept = if self.style == Style::Raw { &message.raw } else { &message.shown };
@@ -290,26 +293,31 @@ impl Client {
     pub fn apply(&mut self, plan: &Plan) -> Vec<String> {
         let mut unknown = Vec::new();
         for edit in &plan.edits {
-            let (Edit::Result { key, .. } | Edit::Arguments { key, .. }) = edit;
-            let Some(message) = self.messages.iter_mut().find(|message| message.key == *key) else {
-                unknown.push(key.clone());
+            let Some(message) = self.messages.iter_mut().find(|message| message.key == edit.key()) else {
+                unknown.push(edit.key().to_owned());
                 continue;
             };
-            message.shown = message.raw.clone();
+            // What an earlier process has collapsed is a part of what was handed over.
+            let is_more = matches!(edit, Edit::Message { calls, .. } if !calls.is_empty());
+            if !is_more || message.shown.is_null() {
+                message.shown = message.raw.clone();
+            }
             match edit {
                 Edit::Result { text: Some(text), object, .. } => {
                     message.object = Some(object.clone());
                     message.shown["content"] = json!([{ "type": "text", "text": text }]);
                 }
                 Edit::Result { text: None, .. } => {}
-                Edit::Arguments { calls, .. } => collapse(&mut message.shown, calls),
+                Edit::Message { calls, texts, .. } => collapse(&mut message.shown, calls, texts),
+                Edit::Gone { .. } => message.shown = Value::Null,
             }
         }
         unknown
     }
 }
 
-fn collapse(message: &mut Value, calls: &[CollapsedCall]) {
+fn collapse(message: &mut Value, calls: &[CollapsedCall], texts: &[TextEdit]) {
+    assert_eq!(texts, [], "these clients say nothing long");
     let blocks = message["content"].as_array_mut().unwrap();
     let made = blocks.iter_mut().filter(|block| block["type"] == "toolCall");
     for (position, block) in made.enumerate() {

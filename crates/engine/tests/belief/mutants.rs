@@ -189,7 +189,7 @@ async fn a_read_that_a_later_one_covers_is_rolled_first() {
         .iter()
         .filter_map(|edit| match edit {
             Edit::Result { key, text, .. } => Some((key, text.as_deref())),
-            Edit::Arguments { .. } => None,
+            Edit::Message { .. } | Edit::Gone { .. } => None,
         })
         .collect();
     assert_eq!(edits.len(), 1, "{edits:?}");

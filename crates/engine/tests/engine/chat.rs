@@ -15,13 +15,15 @@ pub struct Chat {
     pub now_ms: i64,
     /// What all plans have told the model.
     pub notices: Vec<String>,
+    /// Whether it can shorten texts and leave out messages.
+    pub shortens: bool,
 }
 
 const TTL_MS: i64 = 300_000;
 
 impl Chat {
     pub fn new(engine: Engine) -> Self {
-        Self { engine, messages: Vec::new(), told: 0, now_ms: 1_000, notices: Vec::new() }
+        Self { engine, messages: Vec::new(), told: 0, now_ms: 1_000, notices: Vec::new(), shortens: false }
     }
 
     pub fn say(&mut self, message: Value) {
@@ -61,6 +63,7 @@ impl Chat {
             only_at_user_turn: false,
             at_user_turn: false,
             rolls: true,
+            shortens: self.shortens,
         }
     }
 
@@ -123,8 +126,8 @@ impl Chat {
 /// The collapsed arguments of each call that a plan replaces.
 pub fn arguments_of(plan: &Plan) -> Vec<CollapsedCall> {
     let calls = plan.edits.iter().filter_map(|edit| match edit {
-        Edit::Arguments { calls, .. } => Some(calls.clone()),
-        Edit::Result { .. } => None,
+        Edit::Message { calls, .. } => Some(calls.clone()),
+        Edit::Result { .. } | Edit::Gone { .. } => None,
     });
     calls.flatten().collect()
 }

@@ -4,7 +4,8 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use context_engine::{Call, Edit, Engine, Incoming, Plan, ToolcallInput};
+use context_engine::{Call, CollapsedCall, Edit, Engine, Incoming, Plan, TextEdit, ToolcallInput};
+use context_model::chat::said_id;
 use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Status;
@@ -29,6 +30,7 @@ fn call(now_ms: i64) -> Call {
         only_at_user_turn: false,
         at_user_turn: false,
         rolls: true,
+        shortens: true,
     }
 }
 
@@ -74,6 +76,8 @@ enum Step {
     /// An answer with calls, each with a tool, a size of its output, and whether the harness reports it at once.
     Work(Vec<(usize, usize, bool)>),
     Prose,
+    /// So many answers with one short call each.
+    Busy(usize),
     Deactivate(usize),
     Pin(usize),
     Unpin(usize),
@@ -97,6 +101,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => Just(Step::Ask),
         8 => calls.prop_map(Step::Work),
         1 => Just(Step::Prose),
+        3 => (1..9_usize).prop_map(Step::Busy),
         2 => n.clone().prop_map(Step::Deactivate),
         1 => n.clone().prop_map(Step::Pin),
         1 => n.clone().prop_map(Step::Unpin),
@@ -153,9 +158,22 @@ impl Harness {
 
     async fn take(&mut self, step: &Step) -> Result<(), TestCaseError> {
         match step {
-            Step::Ask => self.push(json!({ "role": "user", "content": format!("question {}", self.made) })),
-            Step::Prose => self.answer(json!([{ "type": "text", "text": "so it is" }]), "stop"),
+            Step::Ask => {
+                let long = text_of_lines("question", [0, 0, 50][self.made % 3]);
+                self.push(json!({ "role": "user", "content": format!("question {}\n{long}", self.made) }));
+            }
+            Step::Prose => {
+                let long = text_of_lines("answer", [0, 20][self.made % 2]);
+                let text = format!("so it is {}\n{long}", self.made);
+                self.answer(json!([{ "type": "text", "text": text }]), "stop");
+            }
             Step::Work(calls) => self.work(calls).await,
+            Step::Busy(count) => {
+                for n in 0..*count {
+                    self.work(&[(n % TOOLS.len(), n % 3, n % 2 == 0)]).await;
+                    self.advance().await?;
+                }
+            }
             Step::Deactivate(n) => drop(self.engine.deactivate(&self.name(*n)).await.unwrap()),
             Step::Pin(n) => drop(self.engine.pin(&self.name(*n)).await.unwrap()),
             Step::Unpin(n) => drop(self.engine.unpin(&self.name(*n)).await.unwrap()),
@@ -186,7 +204,14 @@ impl Harness {
 
     async fn work(&mut self, calls: &[(usize, usize, bool)]) {
         let first = self.made;
-        let (mut blocks, mut results) = (vec![json!({ "type": "text", "text": "let me see" })], Vec::new());
+        let (mut blocks, mut results) = (Vec::new(), Vec::new());
+        if first % 2 == 0 {
+            let thought = text_of_lines(&format!("thought {first}"), 1 + first % 40);
+            let signature = ["", "signed"][first / 2 % 2];
+            blocks.push(json!({ "type": "thinking", "thinking": thought, "thinkingSignature": signature }));
+        }
+        let prose = text_of_lines(&format!("plan {first}"), first % 5);
+        blocks.push(json!({ "type": "text", "text": format!("let me see\n{prose}") }));
         for (place, (tool, size, reported)) in calls.iter().enumerate() {
             let (tool, lines) = (TOOLS[*tool], LINES[*size]);
             let (id, file) = (format!("call_{first}_{place}"), ["a", "b"][size % 2]);
@@ -287,7 +312,7 @@ impl Harness {
     /// what was not sent yet is not collapsed.
     fn apply(&mut self, plan: &Plan, first: usize) -> Result<(), TestCaseError> {
         for edit in &plan.edits {
-            let place = self.messages.iter().position(|message| message.key == *key_of(edit));
+            let place = self.messages.iter().position(|message| message.key == edit.key());
             prop_assert!(place.is_some(), "an edit of a message that is not there: {edit:?}");
             if place < Some(first) {
                 prop_assert!(plan.receipt.is_some(), "a sent message changes without a roll: {edit:?}");
@@ -313,6 +338,7 @@ impl Harness {
             apply(&mut messages, &plan);
             for (rebuilt, mine) in messages.iter().zip(&self.messages) {
                 prop_assert_eq!(rebuilt.shown.to_string(), mine.shown.to_string(), "raw: {}", raw);
+                check_form(&engine, mine).await?;
             }
             prop_assert_eq!(engine.assemble().await.unwrap(), self.engine.assemble().await.unwrap());
         }
@@ -335,35 +361,87 @@ async fn restore(engine: &Engine, tx: TxId) {
 
 fn incoming(messages: &[Message], raw: bool) -> Vec<Incoming> {
     let message = |m: &Message| if raw { m.raw.clone() } else { m.shown.clone() };
-    messages.iter().map(|m| Incoming { key: m.key.clone(), message: message(m) }).collect()
-}
-
-fn key_of(edit: &Edit) -> &String {
-    let (Edit::Result { key, .. } | Edit::Arguments { key, .. }) = edit;
-    key
+    let there = messages.iter().filter(|m| raw || !m.shown.is_null());
+    there.map(|m| Incoming { key: m.key.clone(), message: message(m) }).collect()
 }
 
 fn apply(messages: &mut [Message], plan: &Plan) {
     for edit in &plan.edits {
-        let message = messages.iter_mut().find(|message| message.key == *key_of(edit)).unwrap();
+        let message = messages.iter_mut().find(|message| message.key == edit.key()).unwrap();
         message.shown = message.raw.clone();
         match edit {
             Edit::Result { text: Some(text), .. } => {
                 message.shown["content"] = json!([{ "type": "text", "text": text }]);
             }
             Edit::Result { text: None, .. } => {}
-            Edit::Arguments { calls, .. } => {
-                let blocks = message.shown["content"].as_array_mut().unwrap();
-                let made: Vec<&mut Value> = blocks.iter_mut().filter(|b| b["type"] == "toolCall").collect();
-                for (position, block) in made.into_iter().enumerate() {
-                    if let Some(call) = calls.iter().find(|call| call.position == position) {
-                        assert_eq!(block["id"], call.call_id.as_str(), "another call's arguments");
-                        block["arguments"] = Value::Object(call.args.clone());
-                    }
-                }
+            Edit::Message { calls, texts, .. } => edit_message(&mut message.shown, calls, texts),
+            Edit::Gone { .. } => message.shown = Value::Null,
+        }
+    }
+}
+
+fn edit_message(message: &mut Value, calls: &[CollapsedCall], texts: &[TextEdit]) {
+    if let Value::String(content) = &mut message["content"] {
+        if let [TextEdit { block: 0, text: Some(text) }] = texts {
+            content.clone_from(text);
+        }
+        return;
+    }
+    let (mut position, mut kept) = (0, Vec::new());
+    for (number, block) in message["content"].as_array().unwrap().iter().enumerate() {
+        let mut block = block.clone();
+        if block["type"] == "toolCall" {
+            if let Some(call) = calls.iter().find(|call| call.position == position) {
+                assert_eq!(block["id"], call.call_id.as_str(), "another call's arguments");
+                block["arguments"] = Value::Object(call.args.clone());
+            }
+            position += 1;
+        }
+        match texts.iter().find(|edit| edit.block == number) {
+            None => kept.push(block),
+            Some(TextEdit { text: None, .. }) => {}
+            Some(TextEdit { text: Some(text), .. }) => {
+                block["text"] = json!(text);
+                kept.push(block);
             }
         }
     }
+    assert!(!kept.is_empty(), "a message became empty");
+    message["content"] = Value::Array(kept);
+}
+
+/// Whatever is sent is the recorded text, or a form of it; and what is not shown of what was said can be had again.
+async fn check_form(engine: &Engine, message: &Message) -> Result<(), TestCaseError> {
+    let said = |message: &Value| -> Vec<String> {
+        let blocks = message["content"].as_array().cloned().unwrap_or_default();
+        let texts = blocks.iter().filter_map(|b| b["text"].as_str().or(b["thinking"].as_str()));
+        message["content"].as_str().into_iter().chain(texts).map(str::to_owned).collect()
+    };
+    let shown = said(&message.shown);
+    if message.raw["role"] == "toolResult" {
+        let (raw, text) = (said(&message.raw).join(""), shown.join(""));
+        let named = text.starts_with("toolcall_ref id=") || text.starts_with("id=");
+        prop_assert!(message.shown.is_null() || text == raw || named, "of {raw}: {text}");
+        return Ok(());
+    }
+    if !matches!(message.raw["role"].as_str(), Some("user" | "assistant")) {
+        prop_assert_eq!(&message.shown, &message.raw);
+        return Ok(());
+    }
+    let raw = said(&message.raw);
+    for text in shown.iter().filter(|text| !raw.contains(text)) {
+        let id = text.rsplit_once("id=").map(|(_, id)| id.trim_end_matches(']').to_owned());
+        let back = engine.activate(&id.unwrap_or_default(), None).await.unwrap();
+        prop_assert!(
+            back.content.is_some_and(|whole| raw.contains(&whole)),
+            "no form of what was said: {text}"
+        );
+    }
+    for text in raw.iter().filter(|text| !shown.contains(text)) {
+        let back = engine.activate(&said_id(text), None).await.unwrap();
+        prop_assert_eq!(back.content.as_ref(), Some(text));
+    }
+    Ok(())
 }
 
 /// So many cases, or the full figure where `CONTEXT_LONG` is set.

@@ -62,8 +62,12 @@ pub struct Need {
 }
 
 impl Need {
-    /// The weight of a missed use; the front that it lies on is in docs/economics.md.
-    pub const LAMBDA: f64 = 2.1;
+    /// The weight of a missed use where outputs, arguments, calls, reasoning and prose leave; the front that it lies on is
+    /// in docs/economics.md.
+    pub const LAMBDA: f64 = 5.0;
+
+    /// The same where nothing but outputs and arguments can leave: at the same price these have to leave sooner.
+    pub const LAMBDA_OF_OUTPUTS: f64 = 2.1;
 
     /// The rule at these prices.
     #[must_use]

@@ -1,0 +1,38 @@
+//! How long text stays in sight, as a person sets it.
+
+use context_model::pricing::Need;
+
+/// How long text of one kind stays in sight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stay {
+    /// As long as it costs less than is expected of wanting it back; see [`Need`].
+    #[default]
+    Needed,
+    /// For good.
+    Keep,
+    /// For so many model calls.
+    Calls(u64),
+}
+
+/// How long text stays in sight.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stays {
+    /// The model's reasoning, where its provider lets it leave.
+    pub thinking: Stay,
+    /// Calls: once their outputs and arguments are old they become one line.
+    pub calls: Stay,
+    /// The model's prose, and long texts of users.
+    pub prose: Stay,
+    /// What a missed use weighs, [`Need::lambda`]. Larger numbers keep everything longer, and cost more. Default:
+    /// [`Need::LAMBDA`], and [`Need::LAMBDA_OF_OUTPUTS`] where nothing but outputs and arguments can leave.
+    pub weight: Option<f64>,
+}
+
+impl Stays {
+    /// What a missed use weighs in a harness that can shorten texts, or can't.
+    pub(crate) fn weight(&self, shortens: bool) -> f64 {
+        let keeps = [self.thinking, self.calls, self.prose].iter().all(|stay| *stay == Stay::Keep);
+        let usual = if shortens && !keeps { Need::LAMBDA } else { Need::LAMBDA_OF_OUTPUTS };
+        self.weight.unwrap_or(usual)
+    }
+}

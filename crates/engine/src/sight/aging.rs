@@ -1,0 +1,256 @@
+//! When each piece becomes stale, and what a roll makes of it then.
+
+use context_model::id::ObjectId;
+use context_model::pricing::{Curve, Need, Policy};
+
+use super::forms::size_in;
+use super::piece::{Form, PieceKind, Said, Short};
+use super::pieces::Pieces;
+use super::schedule::Due;
+use crate::ground::stay::Stay;
+use crate::session::Session;
+
+/// An edit's old text is what the file was before: of no use once the edit is known to have succeeded.
+const OLD_TEXT_CALLS: u64 = 2;
+
+/// After so many calls no line is left of calls that only looked at something.
+pub(super) const LINE_CALLS: u64 = 40;
+
+/// The ledger's estimate.
+const CHARS_PER_TOKEN: u64 = 4;
+
+/// What decides when a piece leaves.
+pub(super) enum Standing {
+    /// It stays, and so does the answer that it belongs to.
+    Held,
+    /// It has no shorter form of its own.
+    Last,
+    /// It takes each of these forms from then on.
+    Ages(Vec<(Form, Due)>),
+}
+
+impl Pieces {
+    /// Looks at what becomes stale at the next call. Other prices than before give everything another time.
+    pub fn ripen(&mut self, policy: &Policy, session: &Session) {
+        for place in std::mem::take(&mut self.early) {
+            self.judge(place, session);
+        }
+        let need = Need { lambda: self.stays.weight(self.shortens), ..Need::new(policy.prices) };
+        if self.need.replace(need) != Some(need) {
+            (0..self.pieces.len()).for_each(|place| self.judge(place, session));
+        }
+        for place in self.schedule.due(self.calls) {
+            self.judge(place, session);
+        }
+        for step in self.ripening.due(self.calls) {
+            self.judge_step(step, session);
+        }
+        if policy.cache_dead {
+            self.ripen_on_a_dead_cache(session);
+        }
+    }
+
+    fn ripen_on_a_dead_cache(&mut self, session: &Session) {
+        for place in self.schedule.due_on_a_dead_cache(self.calls) {
+            let Standing::Ages(forms) = self.standing(place, session) else { continue };
+            let next = forms.iter().rev().find(|(_, due)| due.dead <= self.calls);
+            if let Some((form, _)) = next {
+                self.make_stale_early(place, *form);
+            }
+        }
+        for step in self.ripening.due_on_a_dead_cache(self.calls) {
+            for place in self.steps[step].range().into_iter().flatten() {
+                self.make_stale_early(place, Form::Gone);
+            }
+        }
+    }
+
+    /// Makes stale whatever is out of the active set, because a person asked for a roll.
+    pub fn let_go_inactive(&mut self, session: &Session) {
+        let is_inactive = |id: &ObjectId| session.is_inactive(id);
+        for place in 0..self.pieces.len() {
+            let all = match &self.pieces[place].kind {
+                PieceKind::Result(output) => is_inactive(&output.object),
+                PieceKind::Arguments(all) => {
+                    all.calls.iter().all(|c| c.object.as_ref().is_some_and(is_inactive))
+                }
+                PieceKind::Fixed | PieceKind::Words(_) => false,
+            };
+            let form = self.pieces[place].form;
+            let may = all && form < Form::Reference && self.pieces[place].next != Form::Gone;
+            if may && matches!(self.standing(place, session), Standing::Ages(_)) {
+                self.make_stale_early(place, Form::Reference);
+            }
+        }
+    }
+
+    fn make_stale_early(&mut self, place: usize, form: Form) {
+        self.aim(place, form);
+        self.ledger.set_stale(place, true);
+        self.early.push(place);
+    }
+
+    /// Decides whether a piece is stale, or when it becomes so, and what a roll makes of it.
+    pub(super) fn judge(&mut self, place: usize, session: &Session) {
+        self.judge_alone(place, session);
+        if let Some(step) = self.pieces[place].step {
+            self.judge_step(step, session);
+        }
+    }
+
+    /// The same without the answer that it belongs to.
+    pub(super) fn judge_alone(&mut self, place: usize, session: &Session) {
+        let Standing::Ages(forms) = self.standing(place, session) else {
+            self.ledger.set_stale(place, false);
+            self.schedule.set(place, None);
+            return;
+        };
+        let next = forms.iter().rev().find(|(_, due)| due.warm <= self.calls).map(|(form, _)| *form);
+        if let Some(form) = next {
+            self.aim(place, form);
+        }
+        self.ledger.set_stale(place, next.is_some());
+        let later = forms.iter().map(|(_, due)| *due).find(|due| due.warm > self.calls);
+        self.schedule.set(place, later);
+    }
+
+    /// What decides when a piece leaves.
+    pub(super) fn standing(&self, place: usize, session: &Session) -> Standing {
+        let piece = &self.pieces[place];
+        if self.is_brought_back(place) {
+            return Standing::Held;
+        }
+        let pinned = |id: &ObjectId| session.sets.pinned().contains(id);
+        let is_dropped = |id: &ObjectId| session.dropped.contains(id) && session.is_inactive(id);
+        match &piece.kind {
+            PieceKind::Fixed => Standing::Held,
+            PieceKind::Result(output) => {
+                if piece.form >= Form::Reference {
+                    return self.standing_of_lines(place);
+                }
+                let carried = output.carries.as_ref().map(|carried| &carried.object);
+                let carries = carried.is_some_and(|id| !piece.superseded && !session.is_inactive(id));
+                let held = session.keeps_whole(&output.object)
+                    || carries
+                    || output.is_rule
+                    || output.shown.as_ref().is_some_and(|lines| pinned(&lines.file));
+                if held {
+                    Standing::Held
+                } else if piece.superseded || is_dropped(&output.object) || carried.is_some_and(is_dropped) {
+                    self.at_once(place)
+                } else {
+                    let shown = self.ledger.item(place).map_or(0, |item| item.tokens_full);
+                    self.ages(place, shown * CHARS_PER_TOKEN, Curve::TOOL)
+                }
+            }
+            PieceKind::Arguments(arguments) => {
+                let objects = || arguments.calls.iter().map(|call| call.object.as_ref());
+                if objects().any(|id| id.is_none_or(pinned)) {
+                    return Standing::Held;
+                }
+                if arguments.calls.is_empty() || piece.form >= Form::Reference {
+                    return Standing::Last;
+                }
+                if objects().flatten().all(is_dropped) {
+                    return self.at_once(place);
+                }
+                let later = self.ages(place, arguments.units_in(piece.form) as u64, Curve::TOOL);
+                if piece.form != Form::Born || !arguments.has_old_text() {
+                    return later;
+                }
+                let at = piece.since.saturating_add(OLD_TEXT_CALLS);
+                let mut forms = vec![(Form::Faded, Due { warm: at, dead: at })];
+                if let Standing::Ages(more) = later {
+                    forms.extend(more);
+                }
+                forms.sort_by_key(|(_, due)| due.warm);
+                Standing::Ages(forms)
+            }
+            PieceKind::Words(words) => {
+                let (what, chars) = (words.what, words.chars as u64);
+                if !self.shortens || self.words_are_held(place, what) {
+                    return Standing::Held;
+                }
+                if piece.form >= Form::Reference || words.short == Short::Whole {
+                    return Standing::Last;
+                }
+                if words.short == Short::NothingAfterUser
+                    && self.users.is_none_or(|(_, newest)| newest < place)
+                {
+                    return Standing::Last;
+                }
+                let (stay, curve) = match what {
+                    Said::Thinking => (self.stays.thinking, Curve::THINKING),
+                    Said::Prose => (self.stays.prose, Curve::PROSE),
+                    Said::User => (self.stays.prose, Curve::USER),
+                };
+                match stay {
+                    Stay::Keep => Standing::Held,
+                    Stay::Needed => self.ages(place, chars, curve),
+                    Stay::Calls(calls) => {
+                        let at = piece.since.saturating_add(calls);
+                        Standing::Ages(vec![(Form::Reference, Due { warm: at, dead: at })])
+                    }
+                }
+            }
+        }
+    }
+
+    /// The first and the newest message of a user stay, and what the model thought before the newest results.
+    fn words_are_held(&self, place: usize, what: Said) -> bool {
+        match what {
+            Said::Thinking => !self.is_past(place),
+            Said::Prose => false,
+            Said::User => self.users.is_none_or(|(first, newest)| {
+                place >= newest || self.pieces[place].key == self.pieces[first].key
+            }),
+        }
+    }
+
+    /// Lines of calls that only looked at something leave once all of them are old.
+    fn standing_of_lines(&self, place: usize) -> Standing {
+        let piece = &self.pieces[place];
+        let lines = self.output_at(place).map_or(&[][..], |output| &output.lines);
+        if piece.form != Form::Reference || lines.iter().all(|line| line.stays) {
+            return Standing::Last;
+        }
+        let at = piece.since.saturating_add(LINE_CALLS);
+        Standing::Ages(vec![(Form::Short, Due { warm: at, dead: at })])
+    }
+
+    fn at_once(&self, place: usize) -> Standing {
+        let saves = self.saves(place, Form::Reference) > 0;
+        if saves { Standing::Ages(vec![(Form::Reference, Due { warm: 0, dead: 0 })]) } else { Standing::Last }
+    }
+
+    /// Whether what the model thought is older than its newest answer.
+    pub(super) fn is_past(&self, place: usize) -> bool {
+        place < self.newest_answer
+    }
+
+    /// The calls from which on a piece of so many chars is stale.
+    fn ages(&self, place: usize, chars: u64, curve: Curve) -> Standing {
+        self.ages_to(place, chars, curve, Form::Reference)
+    }
+
+    /// The same, where it would take this form.
+    pub(super) fn ages_to(&self, place: usize, chars: u64, curve: Curve, form: Form) -> Standing {
+        let saved = self.saves(place, form);
+        let Some(need) = self.need.filter(|_| saved > 0) else { return Standing::Last };
+        let since = self.pieces[place].since;
+        let at = |dead| since.saturating_add(need.stale_age(curve, chars, saved, dead));
+        Standing::Ages(vec![(Form::Reference, Due { warm: at(false), dead: at(true) })])
+    }
+
+    /// Tokens that a form would save.
+    fn saves(&self, place: usize, form: Form) -> u64 {
+        let shown = self.ledger.item(place).map_or(0, |item| item.tokens_full);
+        shown.saturating_sub(size_in(&self.pieces[place], form))
+    }
+
+    /// Sets what a roll makes of a piece.
+    pub(super) fn aim(&mut self, place: usize, next: Form) {
+        self.pieces[place].next = next;
+        self.ledger.retarget(place, size_in(&self.pieces[place], next));
+    }
+}

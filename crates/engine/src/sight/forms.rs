@@ -1,0 +1,314 @@
+//! The forms that pieces take: what a roll makes of them, and the edits that show it.
+
+use context_model::id::ObjectId;
+use context_model::pricing::{Item, Roll};
+use context_model::{render, tokens};
+
+use super::aging::Standing;
+use super::piece::{Form, Line, Piece, PieceKind, Short};
+use super::pieces::{Pieces, size};
+use super::plan::{Edit, TextEdit};
+use crate::session::Session;
+
+/// About as many tokens as the line of a call has.
+const LINE_TOKENS: u64 = 15;
+
+/// What a roll does: the forms that pieces take, by their places in order, and which answers become lines.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shape {
+    pub forms: Vec<(usize, Form)>,
+    /// Answers with calls, by their number. The lines of those after the first stand behind the first's last result.
+    pub pages: Vec<Vec<usize>>,
+}
+
+/// A roll that was executed, as it can be taken back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Executed {
+    pub shape: Shape,
+    /// The forms before it, by place.
+    before: Vec<(usize, Form)>,
+}
+
+impl Executed {
+    /// The pieces that changed.
+    pub fn places(&self) -> impl Iterator<Item = usize> {
+        self.before.iter().map(|(place, _)| *place)
+    }
+}
+
+/// Tokens of a piece in a form.
+pub(super) fn size_in(piece: &Piece, form: Form) -> u64 {
+    match &piece.kind {
+        PieceKind::Fixed => 0,
+        PieceKind::Result(output) => match form {
+            Form::Born => output.born_tokens,
+            form => output.text_in(form).map_or(0, |text| size(&text)),
+        },
+        PieceKind::Arguments(arguments) => {
+            let in_form = |form| tokens::of_chars(arguments.units_in(form)) as u64;
+            match form {
+                // Its lines stand elsewhere; a page saves something of each piece.
+                Form::Gone => LINE_TOKENS.min(in_form(piece.form).saturating_sub(1)),
+                form => in_form(form),
+            }
+        }
+        PieceKind::Words(words) => match (form, &words.short) {
+            (Form::Born, _) | (Form::Faded | Form::Reference | Form::Short, Short::Whole) => {
+                tokens::of_chars(words.chars) as u64
+            }
+            (Form::Reference, Short::Text(text)) => size(text),
+            _ => 0,
+        },
+    }
+}
+
+impl Pieces {
+    /// What a roll makes of each piece.
+    pub fn shape(&self, roll: &Roll, session: &Session) -> Shape {
+        let mut shape = Shape::default();
+        let mut last = None;
+        for place in &roll.items {
+            let piece = &self.pieces[*place];
+            let page = piece.step.filter(|_| piece.next == Form::Gone);
+            let whole =
+                page.filter(|number| self.steps[*number].first >= roll.cut && self.is_aimed_away(*number));
+            match whole {
+                None if piece.next == Form::Gone => shape.forms.extend(self.alone(*place, session)),
+                None => shape.forms.push((*place, piece.next)),
+                Some(number) if last != Some(number) => {
+                    last = Some(number);
+                    let start = Some(self.steps[number].first);
+                    let end = |number: usize| self.steps[number].range().map(|range| range.end() + 1);
+                    match shape
+                        .pages
+                        .last_mut()
+                        .filter(|page| page.last().and_then(|last| end(*last)) == start)
+                    {
+                        Some(page) => page.push(number),
+                        None => shape.pages.push(vec![number]),
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+        for page in std::mem::take(&mut shape.pages) {
+            self.shape_page(&mut shape, page, session);
+        }
+        let carriers: Vec<usize> = shape.pages.iter().filter_map(|page| self.last_of(page[0])).collect();
+        shape.forms.retain(|(place, form)| *form > self.pieces[*place].form || carriers.contains(place));
+        shape.forms.sort_by_key(|(place, _)| *place);
+        shape
+    }
+
+    /// Whether all of an answer with calls is aimed at leaving.
+    fn is_aimed_away(&self, number: usize) -> bool {
+        let range = self.steps[number].range();
+        range.is_some_and(|mut all| all.all(|place| self.pieces[place].next == Form::Gone))
+    }
+
+    /// The place of an answer's last result.
+    fn last_of(&self, number: usize) -> Option<usize> {
+        self.steps[number].range().map(|range| *range.end())
+    }
+
+    fn shape_page(&self, shape: &mut Shape, page: Vec<usize>, session: &Session) {
+        let range = |number: &usize| self.steps[*number].range().into_iter().flatten();
+        let Some((first, others)) = page.split_first() else { return };
+        shape.forms.extend(range(first).filter_map(|place| self.alone(place, session)));
+        if others.is_empty() {
+            return;
+        }
+        if let Some(last) = self.last_of(*first) {
+            shape.forms.retain(|(place, _)| *place != last);
+            shape.forms.push((last, Form::Reference));
+        }
+        shape.forms.extend(others.iter().flat_map(range).map(|place| (place, Form::Gone)));
+        shape.pages.push(page);
+    }
+
+    /// The shortest form that a piece takes by itself.
+    fn alone(&self, place: usize, session: &Session) -> Option<(usize, Form)> {
+        let piece = &self.pieces[place];
+        let saves = size_in(piece, Form::Reference) < size_in(piece, piece.form);
+        let ages = matches!(self.standing(place, session), Standing::Ages(_));
+        (saves && ages && piece.form < Form::Reference).then_some((place, Form::Reference))
+    }
+
+    /// Executes a roll. Gives what takes it back.
+    pub fn apply(&mut self, shape: Shape, session: &Session) -> Executed {
+        for page in &shape.pages {
+            self.write_lines(page, session);
+        }
+        let mut before = Vec::new();
+        for (place, form) in &shape.forms {
+            before.push((*place, self.pieces[*place].form));
+            self.take_form(*place, *form);
+        }
+        for (place, _) in &shape.forms {
+            self.judge(*place, session);
+        }
+        Executed { shape, before }
+    }
+
+    /// Takes a roll back. What it replaced stays for so many user turns.
+    pub fn undo(&mut self, executed: &Executed, turns: usize, session: &Session) {
+        for page in &executed.shape.pages {
+            for number in page {
+                self.steps[*number].is_paged = false;
+            }
+            let last = self.last_of(page[0]);
+            if let Some(PieceKind::Result(output)) = last.map(|place| &mut self.pieces[place].kind) {
+                output.lines.clear();
+            }
+        }
+        for (place, form) in &executed.before {
+            self.bring_back(*place, turns);
+            self.pieces[*place].since = self.calls;
+            self.take_form(*place, *form);
+        }
+        for (place, _) in &executed.before {
+            self.judge(*place, session);
+        }
+    }
+
+    /// Shows a piece in a form.
+    pub(super) fn take_form(&mut self, place: usize, form: Form) {
+        let piece = &mut self.pieces[place];
+        piece.form = form;
+        piece.next = form;
+        let tokens = match form {
+            Form::Gone => 0,
+            form => size_in(piece, form),
+        };
+        self.ledger.replace(place, Item::new(tokens, tokens));
+    }
+
+    /// Writes the lines of answers that become lines behind the last result of the first.
+    pub(super) fn write_lines(&mut self, page: &[usize], session: &Session) {
+        let mut lines = Vec::new();
+        for number in &page[1..] {
+            let step = &self.steps[*number];
+            for place in &step.answer {
+                if let PieceKind::Words(words) = &self.pieces[*place].kind {
+                    lines.extend(words.line.clone().map(|text| Line { text, stays: false }));
+                }
+            }
+            for call in &step.calls {
+                let Some(object) = &call.object else { continue };
+                let stays = matches!(call.tool.to_ascii_lowercase().as_str(), "edit" | "write");
+                let gist = if call.gist.is_empty() { String::new() } else { format!(" {}", call.gist) };
+                let failed = if session.has_failed(object) { " failed" } else { "" };
+                let handle = session.handle(object);
+                let text = format!("{}{gist}{failed} id={}", render::word(&call.tool), render::word(&handle));
+                lines.push(Line { text, stays });
+            }
+        }
+        for number in page {
+            self.steps[*number].is_paged = true;
+            self.ripening.set(*number, None);
+        }
+        let newest = page.last().map_or(0, |last| self.steps[*last].since);
+        let Some(last) = self.last_of(page[0]) else { return };
+        self.pieces[last].since = newest;
+        if let PieceKind::Result(output) = &mut self.pieces[last].kind {
+            output.lines = lines;
+        }
+    }
+
+    /// While what is visible is rebuilt: shows a piece in the form that it had. Whether that changes anything.
+    pub fn repeat(&mut self, place: usize, form: Form, session: &Session) -> bool {
+        let piece = &self.pieces[place];
+        let is_shorter = match &piece.kind {
+            PieceKind::Fixed => false,
+            PieceKind::Result(output) => output.text_in(form).is_some(),
+            PieceKind::Arguments(arguments) => {
+                arguments.is_answered() && arguments.units_in(form) < arguments.units
+            }
+            PieceKind::Words(words) => words.short != Short::Whole && self.shortens,
+        };
+        if !is_shorter || form <= piece.form {
+            return false;
+        }
+        self.take_form(place, form);
+        self.judge(place, session);
+        true
+    }
+
+    /// The same for answers that became lines, by the first calls of each. Gives the places that changed.
+    pub fn repeat_page(&mut self, page: &[ObjectId], session: &Session) -> Vec<usize> {
+        let found = page.iter().map(|object| self.step_of.get(object).copied());
+        let found: Vec<Option<usize>> = found
+            .map(|number| number.filter(|n| !self.steps[*n].is_paged && self.steps[*n].range().is_some()))
+            .collect();
+        let Some(Some(_)) = found.first() else { return Vec::new() };
+        let page: Vec<usize> = found.into_iter().flatten().collect();
+        if page.len() < 2 || !self.shortens {
+            return Vec::new();
+        }
+        let mut changed = Vec::new();
+        self.write_lines(&page, session);
+        if let Some(last) = self.last_of(page[0]) {
+            self.take_form(last, Form::Reference);
+            changed.push(last);
+        }
+        for place in page[1..].iter().flat_map(|number| self.steps[*number].range().into_iter().flatten()) {
+            changed.push(place);
+        }
+        for place in &changed[1..] {
+            self.take_form(*place, Form::Gone);
+        }
+        for place in &changed {
+            self.judge(*place, session);
+        }
+        changed
+    }
+
+    /// The edits that show the messages of these pieces as they are now.
+    pub fn edits_of(&self, places: impl IntoIterator<Item = usize>) -> Vec<Edit> {
+        let mut edits = Vec::new();
+        let mut until = 0;
+        let mut places: Vec<usize> = places.into_iter().collect();
+        places.sort_unstable();
+        for place in places {
+            if place < until {
+                continue;
+            }
+            let piece = &self.pieces[place];
+            if let PieceKind::Result(output) = &piece.kind {
+                until = place + 1;
+                let (key, object) = (piece.key.clone(), output.object.clone());
+                edits.push(match piece.form {
+                    Form::Gone => Edit::Gone { key },
+                    form => Edit::Result { key, object, text: output.text_in(form) },
+                });
+                continue;
+            }
+            let same = |other: &&Piece| other.key == piece.key;
+            let first = place - self.pieces[..place].iter().rev().take_while(same).count();
+            let count = self.pieces[first..].iter().take_while(same).count();
+            until = first + count;
+            edits.push(message_of(&piece.key, &self.pieces[first..until]));
+        }
+        edits
+    }
+}
+
+/// What shows a message of these pieces.
+fn message_of(key: &str, pieces: &[Piece]) -> Edit {
+    let key = key.to_owned();
+    if pieces.iter().all(|piece| piece.form == Form::Gone) {
+        return Edit::Gone { key };
+    }
+    let (mut calls, mut texts) = (Vec::new(), Vec::new());
+    for piece in pieces {
+        match &piece.kind {
+            PieceKind::Arguments(arguments) => calls.extend(arguments.in_form(piece.form)),
+            PieceKind::Words(words) if piece.form != Form::Born => {
+                let text = if let Short::Text(text) = &words.short { Some(text.clone()) } else { None };
+                texts.push(TextEdit { block: words.block, text });
+            }
+            _ => {}
+        }
+    }
+    Edit::Message { key, calls, texts }
+}

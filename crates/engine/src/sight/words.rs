@@ -1,0 +1,143 @@
+//! What the model thought and said, and what users wrote: which of it may be shortened, and to what.
+
+use context_model::chat::said_id;
+use context_model::{render, tokens};
+use serde_json::{Map, Value};
+
+use super::messages::text_of;
+use super::piece::{Said, Short, Words};
+
+/// So much stays of the prose of an answer with calls, and of a path or command in the line of a call; UTF-16 units.
+const KEPT: usize = 80;
+
+/// The same of an answer without calls: it is what the user was told.
+const KEPT_OF_LAST: usize = 400;
+
+/// A user's text is long from so many UTF-16 units on, and so many of it stay.
+const LONG_OF_USER: usize = 1_200;
+const KEPT_OF_USER: usize = 600;
+
+/// What the mark at the end of a shortened text takes.
+const MARK: usize = 80;
+
+/// Files with rules for the model.
+const RULES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "SKILL.md"];
+
+/// Whether a path is that of a file with rules for the model, which always stays.
+pub(crate) fn is_rules_file(path: &str) -> bool {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    RULES.iter().any(|rule| name.eq_ignore_ascii_case(rule))
+}
+
+/// The reasoning of an answer.
+///
+/// What a provider has signed or encrypted leaves only where that provider takes the rest without it. Anthropic does for
+/// all but the newest answer (platform.claude.com/docs/en/build-with-claude/extended-thinking). OpenAI's Responses tie a
+/// reasoning item to the call or message after it, and Google ties calls to it: it leaves together with them, or not at
+/// all. With OpenAI's Completions the field that Pi calls a signature is a field's name, and some providers want it while
+/// the calls of a user's turn go on.
+pub(crate) fn thinking(block: usize, message: &Value, content: &Value) -> Option<Words> {
+    let text = text_of(content, "thinking");
+    let chars = tokens::utf16_len(text);
+    if chars == 0 {
+        return None;
+    }
+    let api = text_of(message, "api");
+    let is_anthropic =
+        api == "anthropic-messages" || api.is_empty() && text_of(message, "provider") == "anthropic";
+    let signature = text_of(content, "thinkingSignature");
+    let is_name = matches!(signature, "reasoning" | "reasoning_content" | "reasoning_text");
+    let short = if !stands_alone(message) {
+        Short::Whole
+    } else if is_anthropic || signature.is_empty() && !api.starts_with("openai") {
+        Short::Nothing
+    } else if signature.is_empty() || is_name && api == "openai-completions" {
+        Short::NothingAfterUser
+    } else {
+        Short::Whole
+    };
+    Some(Words { block, id: said_id(text), chars, what: Said::Thinking, short, line: None })
+}
+
+/// Whether something is left of an answer without its reasoning.
+fn stands_alone(message: &Value) -> bool {
+    let blocks = message.get("content").and_then(Value::as_array).into_iter().flatten();
+    let mut others = blocks.filter(|block| text_of(block, "type") != "thinking");
+    others.any(|block| text_of(block, "type") != "text" || !text_of(block, "text").trim().is_empty())
+}
+
+/// A text of an answer with these blocks.
+pub(crate) fn prose(block: usize, text: &str, blocks: &[&Value]) -> Option<Words> {
+    let chars = tokens::utf16_len(text);
+    if chars == 0 {
+        return None;
+    }
+    let has_calls = blocks.iter().any(|block| text_of(block, "type") == "toolCall");
+    let id = said_id(text);
+    let kept = if has_calls { KEPT } else { KEPT_OF_LAST };
+    let short = if chars > kept + MARK { Short::Text(shortened(text, kept, &id)) } else { Short::Whole };
+    let begin = beginning(text.trim(), KEPT);
+    let is_all = begin.len() == text.len() && !text.contains('\n');
+    let begin = render::line(&begin.replace('\n', " "));
+    let line = if is_all { format!("said: {begin}") } else { format!("said: {begin}... id={id}") };
+    Some(Words { block, id, chars, what: Said::Prose, short, line: has_calls.then_some(line) })
+}
+
+/// The long texts of a user's message, but for rules and skills, which always stay.
+pub(crate) fn users(message: &Value) -> Vec<Words> {
+    let one = |block: usize, text: &str| {
+        let chars = tokens::utf16_len(text);
+        let begin = text.trim_start();
+        let is_rule = begin.starts_with("<skill")
+            || RULES.iter().any(|rule| begin.lines().next().is_some_and(|line| line.contains(rule)));
+        if chars <= LONG_OF_USER || is_rule {
+            return None;
+        }
+        let id = said_id(text);
+        let short = Short::Text(shortened(text, KEPT_OF_USER, &id));
+        Some(Words { block, id, chars, what: Said::User, short, line: None })
+    };
+    match message.get("content") {
+        Some(Value::String(text)) => one(0, text).into_iter().collect(),
+        Some(Value::Array(blocks)) => {
+            let texts = blocks.iter().enumerate().filter(|(_, block)| text_of(block, "type") == "text");
+            texts.filter_map(|(number, block)| one(number, text_of(block, "text"))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The beginning of a text, and a mark that names it.
+fn shortened(text: &str, kept: usize, id: &str) -> String {
+    let begin = beginning(text, kept);
+    let rest = tokens::utf16_len(&text[begin.len()..]);
+    format!("{begin}\n[... {rest} more chars: id={id}]")
+}
+
+/// At most so many UTF-16 units from the start of a text.
+fn beginning(text: &str, units: usize) -> &str {
+    let mut left = units;
+    let end = text.char_indices().find(|(_, c)| {
+        let size = c.len_utf16();
+        let fits = size <= left;
+        left -= size.min(left);
+        !fits
+    });
+    &text[..end.map_or(text.len(), |(at, _)| at)]
+}
+
+/// What the line of a call says besides its tool: the end of its path, the beginning of its command or of another text.
+pub(crate) fn gist(args: &Map<String, Value>, cwd: &str) -> String {
+    let text = |name: &str| args.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let path = ["path", "file_path"].iter().find_map(|name| text(name));
+    if let Some(path) = path.filter(|_| text("pattern").is_none()) {
+        let below = path.strip_prefix(cwd).and_then(|rest| rest.strip_prefix('/')).unwrap_or(path);
+        let over = below.char_indices().rev().nth(KEPT - 1).map_or(0, |(at, _)| at);
+        return render::text(&below[over..]);
+    }
+    let named =
+        ["command", "pattern", "query", "url", "description", "id"].iter().find_map(|name| text(name));
+    let any = || args.values().find_map(Value::as_str);
+    let line = named.or_else(any).unwrap_or_default().trim().lines().next().unwrap_or_default();
+    render::text(beginning(line, KEPT).trim_end())
+}

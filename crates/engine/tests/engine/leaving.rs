@@ -1,0 +1,306 @@
+//! What leaves besides outputs and arguments: reasoning, old calls, prose, and long texts of users.
+
+use context_engine::{Edit, Engine, Options, Plan, Stay, Stays, TextEdit};
+use context_model::chat::said_id;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::bench::{Backend, Bench, tool};
+use crate::chat::{Chat, arguments_of};
+
+fn thought() -> String {
+    "I wonder what the second line of the third file says about this. ".repeat(60)
+}
+
+fn plan_text() -> String {
+    "First I read the file, then I change it, and at last I run the tests. ".repeat(8)
+}
+
+async fn open(bench: &Bench, stays: Stays) -> Engine {
+    Engine::open(Options { stays, ..bench.options("s") }).await.unwrap()
+}
+
+async fn chat(bench: &Bench, stays: Stays) -> Chat {
+    Chat { shortens: true, ..Chat::new(open(bench, stays).await) }
+}
+
+/// An answer of these blocks and more fields, whose one call is made and answered. Gives the answer's key.
+async fn answer(chat: &mut Chat, id: &str, blocks: Value, fields: Value, args: Value) -> String {
+    let mut blocks = blocks.as_array().unwrap().clone();
+    blocks.push(json!({ "type": "toolCall", "id": id, "name": "edit", "arguments": args }));
+    let mut message = json!({ "role": "assistant", "timestamp": chat.now_ms, "content": blocks });
+    message.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let key = format!("m{}", chat.messages.len());
+    chat.say(message);
+    let birth = chat.engine.receive(tool(id, "edit", args, "done")).await.unwrap();
+    assert_eq!(birth.header, None);
+    let content = json!([{ "type": "text", "text": "done" }]);
+    chat.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": "edit", "content": content }));
+    key
+}
+
+/// Calls without a word from the user. Gives all that plans have edited meanwhile.
+async fn go_on(chat: &mut Chat, calls: usize) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    for _ in 0..calls {
+        let id = format!("step_{}", chat.messages.len());
+        edits.extend(chat.advance().await.edits);
+        let args = json!({ "command": format!("make {id}") });
+        let call = json!({ "type": "toolCall", "id": id, "name": "bash", "arguments": args });
+        chat.say(json!({ "role": "assistant", "content": [call], "timestamp": chat.now_ms }));
+        chat.engine.receive(tool(&id, "bash", args, "made")).await.unwrap();
+        let content = json!([{ "type": "text", "text": "made" }]);
+        chat.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": "bash", "content": content }));
+    }
+    edits
+}
+
+/// The same, and a request that finds nothing in the provider's cache.
+async fn leave(chat: &mut Chat, calls: usize) -> Plan {
+    let mut edits = go_on(chat, calls).await;
+    let plan = chat.advance_after_a_pause().await;
+    edits.extend(plan.edits);
+    Plan { edits, ..plan }
+}
+
+fn texts_of<'a>(plan: &'a Plan, key: &str) -> Option<&'a [TextEdit]> {
+    plan.edits.iter().rev().find_map(|edit| match edit {
+        Edit::Message { key: own, texts, .. } if own == key => Some(texts.as_slice()),
+        _ => None,
+    })
+}
+
+fn gone(plan: &Plan) -> Vec<&str> {
+    plan.edits
+        .iter()
+        .filter_map(|edit| if let Edit::Gone { key } = edit { Some(key.as_str()) } else { None })
+        .collect()
+}
+
+/// Calls stay, so that nothing but words leaves.
+const WORDS: Stays =
+    Stays { thinking: Stay::Needed, calls: Stay::Keep, prose: Stay::Needed, weight: Some(8.0) };
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reasoning_leaves_whole_and_prose_to_its_beginning() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, WORDS).await;
+    chat.user("look");
+    chat.advance().await;
+    let said =
+        json!([{ "type": "thinking", "thinking": thought() }, { "type": "text", "text": plan_text() }]);
+    let key = answer(&mut chat, "call_1", said, json!({}), json!({ "path": "a" })).await;
+    assert_eq!(chat.advance_after_a_pause().await.edits, [], "the newest answer is whole");
+    let plan = leave(&mut chat, 60).await;
+    let [gone, shortened] = texts_of(&plan, &key).unwrap() else { panic!("{:?}", plan.edits) };
+    assert_eq!((gone.block, gone.text.as_ref()), (0, None));
+    let text = shortened.text.as_ref().unwrap();
+    assert!(text.starts_with(&plan_text()[..80]) && text.len() < 130, "{text}");
+    assert!(text.ends_with(&format!("id={}]", said_id(&plan_text()))), "{text}");
+    for whole in [thought(), plan_text()] {
+        let back = chat.engine.activate(&said_id(&whole), None).await.unwrap();
+        assert_eq!(back.content, Some(whole));
+    }
+    assert!(!chat.engine.activate("0123456789a", None).await.unwrap().ok);
+
+    while chat.engine.receipts().await.unwrap().len() > 1 {
+        chat.engine.undo_roll().await.unwrap();
+    }
+    let back = chat.engine.undo_roll().await.unwrap();
+    assert_eq!(texts_of(&back, &key), Some(&[][..]), "as the harness has it");
+    assert_eq!(leave(&mut chat, 20).await.edits, [], "a person wanted to see it");
+}
+
+#[rstest]
+#[case::unsigned(json!({}), "", true)]
+#[case::anthropic(json!({ "api": "anthropic-messages" }), "EqQBCkYIARgC", true)]
+#[case::a_recording_of_anthropic(json!({ "provider": "anthropic" }), "EqQBCkYIARgC", true)]
+#[case::completions(json!({ "api": "openai-completions" }), "reasoning_content", false)]
+#[case::encrypted_completions(json!({ "api": "openai-completions" }), "[{\"type\":\"reasoning.encrypted\"}]", false)]
+#[case::responses(json!({ "api": "openai-responses" }), "{\"type\":\"reasoning\",\"id\":\"rs_1\"}", false)]
+#[case::google(json!({ "api": "google-generative-ai" }), "CpcBAdHtim9", false)]
+#[case::unknown(json!({}), "signed", false)]
+#[tokio::test(flavor = "multi_thread")]
+async fn reasoning_leaves_an_answer_where_its_provider_takes_that(
+    #[case] fields: Value,
+    #[case] signature: &str,
+    #[case] leaves: bool,
+) {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, WORDS).await;
+    chat.user("look");
+    chat.advance().await;
+    let said = json!([{ "type": "thinking", "thinking": thought(), "thinkingSignature": signature }]);
+    let key = answer(&mut chat, "call_1", said, fields, json!({ "path": "a" })).await;
+    let plan = leave(&mut chat, 40).await;
+    assert_eq!(texts_of(&plan, &key).is_some(), leaves, "while calls of the turn go on");
+    chat.user("go on");
+    let plan = chat.advance_after_a_pause().await;
+    let leaves_then = signature == "reasoning_content";
+    assert_eq!(texts_of(&plan, &key).is_some(), leaves_then, "once a user has spoken");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_of_nothing_but_reasoning_keeps_it() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, WORDS).await;
+    chat.user("look");
+    chat.advance().await;
+    let only = json!([{ "type": "thinking", "thinking": thought() }, { "type": "text", "text": " " }]);
+    chat.say(json!({ "role": "assistant", "timestamp": chat.now_ms, "content": only }));
+    chat.user("and?");
+    assert_eq!(leave(&mut chat, 60).await.edits, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_text_of_a_user_is_shortened_but_the_first_the_newest_and_rules_are_not() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, WORDS).await;
+    let long = |name: &str| format!("{name}\n{}", "the log says that it could not\n".repeat(100));
+    let texts = ["first", "second", "<skill name=\"x\">", "# AGENTS.md", "last"].map(long);
+    let mut edits = Vec::new();
+    for text in &texts {
+        chat.user(text);
+        edits.extend(go_on(&mut chat, 30).await);
+        chat.done();
+    }
+    edits.extend(leave(&mut chat, 60).await.edits);
+    let plan = Plan { edits, ..Plan::default() };
+    let users = chat.messages.iter().filter(|one| one.message["role"] == "user");
+    let shortened: Vec<&str> = users
+        .filter(|one| texts_of(&plan, &one.key).is_some())
+        .map(|one| one.message["content"].as_str().unwrap().lines().next().unwrap())
+        .collect();
+    assert_eq!(shortened, ["second"]);
+    let mut shown = plan.edits.iter().filter_map(|edit| match edit {
+        Edit::Message { texts, .. } => texts.first()?.text.clone(),
+        _ => None,
+    });
+    let text = shown.next().unwrap();
+    assert!(text.starts_with(&texts[1][..600]) && text.len() < 660, "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_calls_become_lines_behind_the_first_of_them() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, Stays::default()).await;
+    chat.user("look");
+    chat.advance().await;
+    let said = json!([{ "type": "text", "text": "I change it." }]);
+    let args = json!({ "path": format!("{}/src/a.rs", bench.options("s").cwd), "edits": [] });
+    go_on(&mut chat, 2).await;
+    let edit = answer(&mut chat, "call_1", said, json!({}), args).await;
+    go_on(&mut chat, 20).await;
+    let plan = chat.advance_after_a_pause().await;
+    let gone = gone(&plan);
+    // The first two messages after the user's are the call that carries the lines.
+    assert!(!gone.contains(&"m1") && !gone.contains(&"m2") && gone.contains(&edit.as_str()), "{gone:?}");
+    assert!(gone.len() >= 16 && gone.len() % 2 == 0, "calls leave with their results: {gone:?}");
+    let lines = plan.edits.iter().find_map(|edit| match edit {
+        Edit::Result { key, text: Some(text), .. } if key == "m2" => Some(text.clone()),
+        _ => None,
+    });
+    let lines = lines.unwrap();
+    let mut lines = lines.lines();
+    assert!(lines.next().unwrap().starts_with("toolcall_ref id="));
+    assert!(lines.next().unwrap().starts_with("bash make step_3 id="));
+    assert_eq!(lines.next(), Some("said: I change it."));
+    let line = lines.next().unwrap();
+    let id = line.strip_prefix("edit src/a.rs id=").unwrap_or_else(|| panic!("{line}"));
+    assert_eq!(chat.engine.activate(id, None).await.unwrap().content.as_deref(), Some("done"));
+
+    // The same after a resume, whether the harness has stored the edits or not.
+    let count = chat.messages.len();
+    let all = chat.messages.clone();
+    let rebuilt = chat.engine.resync(all.clone(), count, &chat.call()).await.unwrap();
+    assert_eq!(rebuilt.edits, []);
+    let again = chat.advance().await;
+    assert_eq!(again.edits.len(), plan.edits.len());
+    assert!(again.edits.iter().all(|edit| plan.edits.contains(edit)), "{:?}", again.edits);
+
+    // After 40 more calls only the line of the call stays that has changed something.
+    let later = leave(&mut chat, 45).await;
+    let text = later.edits.iter().rev().find_map(|edit| match edit {
+        Edit::Result { key, text: Some(text), .. } if key == "m2" => Some(text.clone()),
+        _ => None,
+    });
+    let lines: Vec<String> = text.unwrap().lines().map(str::to_owned).collect();
+    assert_eq!((lines.len(), lines[1].as_str()), (2, line));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_became_lines_come_back_with_their_roll() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, Stays::default()).await;
+    chat.user("look");
+    go_on(&mut chat, 20).await;
+    let plan = chat.advance_after_a_pause().await;
+    assert!(!gone(&plan).is_empty());
+    let back = chat.engine.undo_roll().await.unwrap();
+    assert_eq!(back.edits.len(), plan.edits.len());
+    for edit in &back.edits {
+        let is_whole = match edit {
+            Edit::Result { text, .. } => text.is_none(),
+            Edit::Message { calls, texts, .. } => calls.is_empty() && texts.is_empty(),
+            Edit::Gone { .. } => false,
+        };
+        assert!(is_whole, "{edit:?}");
+    }
+    let count = chat.messages.len();
+    let rebuilt = chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
+    assert_eq!(rebuilt.context_tokens, back.context_tokens, "also when it is built anew");
+}
+
+#[rstest]
+#[case::kept(Stays { thinking: Stay::Keep, calls: Stay::Keep, prose: Stay::Keep, weight: Some(8.0) }, 60, false)]
+#[case::not_yet(Stays { thinking: Stay::Calls(30), calls: Stay::Keep, prose: Stay::Keep, weight: Some(8.0) }, 28, false)]
+#[case::after_a_number_of_calls(Stays { thinking: Stay::Calls(5), calls: Stay::Keep, prose: Stay::Keep, weight: Some(8.0) }, 6, true)]
+#[case::prose(Stays { thinking: Stay::Keep, calls: Stay::Keep, prose: Stay::Calls(3), weight: Some(8.0) }, 4, true)]
+#[case::calls(Stays { thinking: Stay::Calls(1), calls: Stay::Calls(2), prose: Stay::Calls(1), weight: Some(8.0) }, 6, true)]
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_say_how_long(#[case] stays: Stays, #[case] calls: usize, #[case] leaves: bool) {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, stays).await;
+    chat.user("look");
+    chat.advance().await;
+    let said =
+        json!([{ "type": "thinking", "thinking": thought() }, { "type": "text", "text": plan_text() }]);
+    answer(&mut chat, "call_1", said, json!({}), json!({ "path": "a" })).await;
+    assert_eq!(!leave(&mut chat, calls).await.edits.is_empty(), leaves);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_but_outputs_and_arguments_leaves_where_the_harness_can_show_no_less() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, Stays::default()).await;
+    chat.shortens = false;
+    chat.user("look");
+    chat.advance().await;
+    let said =
+        json!([{ "type": "thinking", "thinking": thought() }, { "type": "text", "text": plan_text() }]);
+    answer(&mut chat, "call_1", said, json!({}), json!({ "path": "a" })).await;
+    assert_eq!(leave(&mut chat, 80).await.edits, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_loses_its_old_text_first() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, Stays { calls: Stay::Keep, ..Stays::default() }).await;
+    chat.user("look");
+    chat.advance().await;
+    let (old, new) = ("the old line\n".repeat(200), "the new line\n".repeat(150));
+    let args = json!({ "path": "a", "edits": [{ "oldText": old, "newText": new }] });
+    answer(&mut chat, "call_1", json!([]), json!({}), args).await;
+    let plan = leave(&mut chat, 2).await;
+    let [call] = &arguments_of(&plan)[..] else { panic!("{:?}", plan.edits) };
+    let edit = &call.args["edits"][0];
+    assert!(edit["oldText"].as_str().unwrap().starts_with("[collapsed #"), "{edit}");
+    assert_eq!(edit["newText"], new.as_str());
+    // A resume shows the same, and the rest leaves later.
+    let count = chat.messages.len();
+    chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
+    assert_eq!(arguments_of(&chat.advance().await), [call.clone()]);
+    let plan = leave(&mut chat, 60).await;
+    let [call] = &arguments_of(&plan)[..] else { panic!("{:?}", plan.edits) };
+    assert!(call.args["edits"][0]["newText"].as_str().unwrap().starts_with("[collapsed #"));
+}
