@@ -6,7 +6,7 @@ use context_model::pricing::{Curve, Need, Policy};
 use super::forms::size_in;
 use super::piece::{Form, PieceKind, Said, Short};
 use super::pieces::Pieces;
-use super::schedule::Due;
+use super::schedule::{Due, Standing};
 use crate::ground::stay::Stay;
 use crate::session::Session;
 
@@ -18,16 +18,6 @@ pub(super) const LINE_CALLS: u64 = 40;
 
 /// The ledger's estimate.
 const CHARS_PER_TOKEN: u64 = 4;
-
-/// What decides when a piece leaves.
-pub(super) enum Standing {
-    /// It stays, and so does the answer that it belongs to.
-    Held,
-    /// It has no shorter form of its own.
-    Last,
-    /// It takes each of these forms from then on.
-    Ages(Vec<(Form, Due)>),
-}
 
 impl Pieces {
     /// Looks at what becomes stale at the next call. Other prices than before give everything another time.

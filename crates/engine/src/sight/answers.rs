@@ -8,8 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Sight;
 use super::messages::{block_units, message_units, text_of};
-use super::piece::{Arguments, ArgumentsOf, Excerpts, Form, Short, Words};
-use super::steps::StepCall;
+use super::piece::{Arguments, ArgumentsOf, Excerpts, Form, Short, StepCall, Words};
 use super::words;
 use crate::session::Session;
 use crate::session::catalog::Kind;

@@ -4,10 +4,10 @@ use context_model::id::ObjectId;
 use context_model::pricing::{Item, Roll};
 use context_model::{render, tokens};
 
-use super::aging::Standing;
 use super::piece::{Form, Line, Piece, PieceKind, Short};
 use super::pieces::{Pieces, size};
 use super::plan::{Edit, TextEdit};
+use super::schedule::Standing;
 use crate::session::Session;
 
 /// About as many tokens as the line of a call has.

@@ -1,5 +1,7 @@
 //! The pieces of a request, and what can be shown of each.
 
+use std::ops::RangeInclusive;
+
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
@@ -165,6 +167,43 @@ pub(crate) struct ArgumentsOf {
     pub saved: usize,
     /// Those of an edit that succeeded, with nothing left out but the old text, and what that saves.
     pub new_text: Option<(Map<String, Value>, usize)>,
+}
+
+/// An answer with calls.
+#[derive(Debug, Default)]
+pub(crate) struct Step {
+    /// The place of its first piece.
+    pub first: usize,
+    /// The places of its words and arguments.
+    pub answer: Vec<usize>,
+    pub calls: Vec<StepCall>,
+    /// How many model calls were made before it came.
+    pub since: u64,
+    /// All of it may become lines.
+    pub is_ripe: bool,
+    /// Lines stand behind its last result, or it has become lines itself.
+    pub is_paged: bool,
+}
+
+/// A call, and what a line says of it.
+#[derive(Debug, Default)]
+pub(crate) struct StepCall {
+    pub call_id: String,
+    pub tool: String,
+    /// The end of its path, the beginning of its command.
+    pub gist: String,
+    pub object: Option<ObjectId>,
+    pub result: Option<usize>,
+}
+
+impl Step {
+    /// The places of all its pieces; none as long as a result is missing, or where something else stands between them.
+    pub fn range(&self) -> Option<RangeInclusive<usize>> {
+        let last = self.calls.last()?.result?;
+        let all = self.calls.iter().all(|call| call.result.is_some());
+        let count = self.answer.len() + self.calls.len();
+        (all && last + 1 == self.first + count).then_some(self.first..=last)
+    }
 }
 
 /// The collapsed arguments of one call.

@@ -9,9 +9,8 @@ use context_model::pricing::{Charge, Item, Ledger, Need, Policy, Roll};
 use context_model::time::TxId;
 use context_model::tokens;
 
-use super::piece::{Arguments, Carried, Form, Output, Piece, PieceKind, Said, ShownLines, Words};
+use super::piece::{Arguments, Carried, Form, Output, Piece, PieceKind, Said, ShownLines, Step, Words};
 use super::schedule::Schedule;
-use super::steps::Step;
 use crate::ground::stay::Stays;
 use crate::session::Session;
 

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::piece::Form;
+
 /// From which model call on a piece is stale, counted from the first of what is visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
@@ -9,6 +11,16 @@ pub(crate) struct Due {
     pub warm: u64,
     /// On a dead cache; never later.
     pub dead: u64,
+}
+
+/// What decides when a piece leaves.
+pub(crate) enum Standing {
+    /// It stays, and so does the answer that it belongs to.
+    Held,
+    /// It has no shorter form of its own.
+    Last,
+    /// It takes each of these forms from then on.
+    Ages(Vec<(Form, Due)>),
 }
 
 /// The pieces that become stale by their age, in the order of the calls at which they do.

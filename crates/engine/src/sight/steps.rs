@@ -1,14 +1,11 @@
 //! Answers with calls, together with the results of these: what becomes one line for each call once all of it is old.
 
-use std::ops::RangeInclusive;
-
 use context_model::id::ObjectId;
 use context_model::pricing::Curve;
 
-use super::aging::Standing;
-use super::piece::{Form, PieceKind, Said, Short};
+use super::piece::{Form, PieceKind, Said, Short, StepCall};
 use super::pieces::Pieces;
-use super::schedule::Due;
+use super::schedule::{Due, Standing};
 use crate::ground::stay::Stay;
 use crate::session::Session;
 
@@ -17,43 +14,6 @@ const CALLS: u64 = 12;
 
 /// The same on a dead cache.
 const CALLS_ON_A_DEAD_CACHE: u64 = 5;
-
-/// An answer with calls.
-#[derive(Debug, Default)]
-pub(crate) struct Step {
-    /// The place of its first piece.
-    pub first: usize,
-    /// The places of its words and arguments.
-    pub answer: Vec<usize>,
-    pub calls: Vec<StepCall>,
-    /// How many model calls were made before it came.
-    pub since: u64,
-    /// All of it may become lines.
-    pub is_ripe: bool,
-    /// Lines stand behind its last result, or it has become lines itself.
-    pub is_paged: bool,
-}
-
-/// A call, and what a line says of it.
-#[derive(Debug, Default)]
-pub(crate) struct StepCall {
-    pub call_id: String,
-    pub tool: String,
-    /// The end of its path, the beginning of its command.
-    pub gist: String,
-    pub object: Option<ObjectId>,
-    pub result: Option<usize>,
-}
-
-impl Step {
-    /// The places of all its pieces; none as long as a result is missing, or where something else stands between them.
-    pub fn range(&self) -> Option<RangeInclusive<usize>> {
-        let last = self.calls.last()?.result?;
-        let all = self.calls.iter().all(|call| call.result.is_some());
-        let count = self.answer.len() + self.calls.len();
-        (all && last + 1 == self.first + count).then_some(self.first..=last)
-    }
-}
 
 impl Pieces {
     /// The calls of the answer that came last.
