@@ -48,11 +48,6 @@ export interface ProjectionOptions {
    * Default true: the harness gives the model `activate` as a tool.
    */
   canRecall?: boolean | (() => boolean)
-  /**
-   * Whether more than outputs and arguments may leave: the model's reasoning, old calls (one line each stays), prose and
-   * long texts of users. For the shapes pi, anthropic and openai-chat. Default false.
-   */
-  shortens?: boolean
   /** Told of each roll. */
   onRoll?: (receipt: RollReceipt) => void
   /** Milliseconds since the epoch; for tests and replays. Default `Date.now`. */
@@ -166,14 +161,14 @@ export class Projection {
     let waiting: IncomingMessage[] = []
     for (const part of fresh.flatMap((unit) => unit.parts)) {
       if (reworded.has(part)) {
-        edits.push(...(await this.#manager.advance(waiting, this.#call(fresh, false, shape))).edits)
+        edits.push(...(await this.#manager.advance(waiting, this.#call(fresh, false))).edits)
         waiting = []
         await this.#manager.receive(this.#toolcall(part.message))
         forgetBirth(this.#manager, part.message.toolCallId ?? '')
       }
       waiting.push(incoming(part))
     }
-    const plan = await this.#manager.advance(waiting, this.#call(fresh, true, shape))
+    const plan = await this.#manager.advance(waiting, this.#call(fresh, true))
     table.add(fresh)
     table.apply([...edits, ...plan.edits])
     for (const { parts } of fresh) for (const { message } of parts) this.#noteCut(message)
@@ -223,7 +218,7 @@ export class Projection {
       ...parts.map(incoming),
       ...notices.map(({ text }) => ({ key: 'notice', message: { role: 'notice', content: text } })),
     ])
-    await manager.resync(visible, visible.length, this.#call(units, true, shape))
+    await manager.resync(visible, visible.length, this.#call(units, true))
     await this.#extend(table, fresh, reworded, shape)
     await this.#withdraw(old, table, reworded)
   }
@@ -355,7 +350,7 @@ export class Projection {
     }
   }
 
-  #call(units: readonly Unit[], isLast: boolean, shape: Shape | undefined): ModelCall {
+  #call(units: readonly Unit[], isLast: boolean): ModelCall {
     const { model: given, systemTokens = 0, canRecall = true } = this.#options
     const model = (typeof given === 'function' ? given() : given) ?? UNKNOWN_MODEL
     const { input, cacheRead, cacheWrite, caches } = model
@@ -369,7 +364,6 @@ export class Projection {
       systemTokens,
       onlyAtUserTurn: false,
       atUserTurn: units.some((unit) => unit.parts.some((part) => part.message.role === 'user')),
-      shortens: this.#options.shortens === true && (shape ?? UNDECIDED).shortens === true,
       rolls: isLast && this.#options.layout !== 'sections' && (typeof canRecall === 'function' ? canRecall() : canRecall),
     }
   }

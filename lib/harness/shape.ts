@@ -1,16 +1,11 @@
 /** What a shape of messages is: how they are told apart, read for the engine, and written back. */
-import type { CollapsedCall, TextEdit } from '../../index.js'
+import type { CollapsedCall } from '../../index.js'
 import type { EngineMessage } from './message.ts'
 
-/**
- * What is shown in place of a part of a message: another text of a result; other arguments of an answer's calls, and texts
- * of an answer or a user's message that are shortened or left out; nothing. Only a shape that {@link Shape.shortens} is
- * given `texts` and `gone`.
- */
+/** What is shown in place of a part of a message: another text of a result, or other arguments of an answer's calls. */
 export type PartEdit =
   | { kind: 'result'; text: string }
-  | { kind: 'arguments'; calls: readonly Pick<CollapsedCall, 'position' | 'args'>[]; texts?: readonly TextEdit[] }
-  | { kind: 'gone' }
+  | { kind: 'arguments'; calls: readonly Pick<CollapsedCall, 'position' | 'args'>[] }
 
 /** Some of a host's messages, read for the engine. */
 export interface Reading {
@@ -33,8 +28,6 @@ export interface Shape {
   read(messages: readonly object[], at: number): Reading
   /** The messages of one reading with edits, by the number of the part. All else stays as it is. */
   write(messages: readonly object[], edits: ReadonlyMap<number, PartEdit>): object[]
-  /** Whether it can leave parts out and shorten texts. */
-  readonly shortens?: boolean
   /** A message with words for the model. */
   notice(text: string, timestamp: number): object
   /** What of a message is its content, where that is not all of it. */

@@ -289,15 +289,14 @@ function write(unit: Unit): readonly object[] {
   for (const [number, { edit }] of unit.parts.entries()) if (edit !== undefined) edits.set(number, edit)
   const written = unit.shape.write(unit.raw, edits)
   const form = written.map((message) => keep(contentOf(unit.shape, message)))
-  if (form.length > 0 && !unit.forms.some((one) => isEqual(one, form))) unit.forms.push(form)
+  if (!unit.forms.some((one) => isEqual(one, form))) unit.forms.push(form)
   unit.written = written
   return written
 }
 
 function partEdit(edit: Edit): PartEdit | undefined {
   if (edit.kind === 'result') return edit.text === undefined ? undefined : { kind: 'result', text: edit.text }
-  if (edit.kind === 'gone') return { kind: 'gone' }
-  const { calls, texts } = edit
-  if (calls.length === 0 && texts.length === 0) return undefined
-  return { kind: 'arguments', calls, ...(texts.length > 0 && { texts }) }
+  // These calls do not say `shortens`, so nothing but outputs and arguments is edited.
+  if (edit.kind === 'gone') return undefined
+  return edit.calls.length === 0 ? undefined : { kind: 'arguments', calls: edit.calls }
 }

@@ -108,7 +108,6 @@ function edited(message: BaseMessage, edit: PartEdit): BaseMessage {
     const blocks = Array.isArray(content) ? [{ type: 'text', text: edit.text }, ...others] : edit.text
     return new ToolMessage({ ...(message as ToolMessage), content: blocks as string })
   }
-  if (edit.kind === 'gone') return message
   const answer = message as AIMessage
   const collapsed = new Map(edit.calls.map((call) => [call.position, call.args]))
   const calls = (answer.tool_calls ?? []).map((call, position) => ({ ...call, args: (collapsed.get(position) ?? call.args) as typeof call.args }))

@@ -5,7 +5,6 @@
 import type { Block, EngineMessage, Fields } from '../message.ts'
 import { isFields, textOf } from '../message.ts'
 import type { PartEdit, Shape } from '../shape.ts'
-import { shortened } from '../../shortened.ts'
 
 /** Blocks that only this shape has. */
 const OWN: ReadonlySet<string> = new Set(['tool_use', 'tool_result', 'redacted_thinking', 'document', 'search_result', 'server_tool_use', 'container_upload'])
@@ -34,23 +33,24 @@ export const anthropic: Shape = {
     return { size: 1, parts }
   },
 
-  shortens: true,
-
   write([message], edits) {
-    const { content, role } = message as Fields
-    if (edits.size === 0) return [message as object]
-    const [first] = edits.values()
-    if (!Array.isArray(content)) {
-      const texts = first?.kind === 'arguments' ? (first.texts ?? []) : []
-      return [{ ...message, content: shortened(String(content), texts) }]
-    }
+    const { content } = message as Fields
+    if (edits.size === 0 || !Array.isArray(content)) return [message as object]
     const blocks = content as Fields[]
-    if (role === 'assistant') {
-      if (first?.kind === 'gone') return []
-      return [first?.kind === 'arguments' ? { ...message, content: shortened(withArguments(blocks, first), first.texts ?? []) } : (message as object)]
-    }
-    const written = withParts(blocks, edits)
-    return written.length === 0 ? [] : [{ ...message, content: written }]
+    const [first] = edits.values()
+    if (first?.kind === 'arguments') return [{ ...message, content: withArguments(blocks, first) }]
+    let number = -1
+    return [
+      {
+        ...message,
+        content: blocks.map((block) => {
+          if (!isResult(block)) return block
+          number += 1
+          const edit = edits.get(number)
+          return edit?.kind === 'result' ? { ...block, content: withText(block['content'], edit.text) } : block
+        }),
+      },
+    ]
   },
 
   notice(text) {
@@ -105,25 +105,6 @@ function withText(content: unknown, text: string): unknown {
   const marked = (content as Fields[]).findLast((block) => block['type'] === 'text' && 'cache_control' in block)
   const marker = marked === undefined ? {} : { cache_control: marked['cache_control'] }
   return [{ type: 'text', text, ...marker }, ...(content as Fields[]).filter((block) => block['type'] !== 'text')]
-}
-
-/** A user's blocks with edits: its results are parts of their own, and what else it says is the part after them. */
-function withParts(blocks: readonly Fields[], edits: ReadonlyMap<number, PartEdit>): Fields[] {
-  const rest = edits.get(blocks.filter(isResult).length)
-  const texts = new Map((rest?.kind === 'arguments' ? (rest.texts ?? []) : []).map((one) => [one.block, one.text]))
-  let [results, others] = [-1, -1]
-  return blocks.flatMap((block): Fields[] => {
-    if (!isResult(block)) {
-      others += 1
-      if (!texts.has(others)) return [block]
-      const text = texts.get(others)
-      return text === undefined ? [] : [{ ...block, text }]
-    }
-    results += 1
-    const edit = edits.get(results)
-    if (edit?.kind === 'gone') return []
-    return [edit?.kind === 'result' ? { ...block, content: withText(block['content'], edit.text) } : block]
-  })
 }
 
 function withArguments(blocks: readonly Fields[], edit: PartEdit & { kind: 'arguments' }): Fields[] {

@@ -2,7 +2,6 @@
 import type { Block, EngineMessage, Fields } from '../message.ts'
 import { argumentsOf, isFields, textOf } from '../message.ts'
 import type { PartEdit, Shape } from '../shape.ts'
-import { shortened } from '../../shortened.ts'
 
 const PARTS: ReadonlySet<string> = new Set(['text', 'refusal', 'image_url', 'input_audio', 'file'])
 
@@ -40,11 +39,8 @@ export const chat: Shape = {
     return { size: 1, parts: [partOf(message)] }
   },
 
-  shortens: true,
-
   write([message], edits) {
     const edit = edits.get(0)
-    if (edit?.kind === 'gone') return []
     return [edit === undefined ? (message as object) : edited(message as Fields, edit)]
   },
 
@@ -104,16 +100,11 @@ function edited(message: Fields, edit: PartEdit): object {
     const last = parts.findLast((part) => part['type'] === 'text')
     return { ...message, content: [{ ...last, type: 'text', text: edit.text }, ...parts.filter((part) => part['type'] !== 'text')] }
   }
-  if (edit.kind === 'gone') return message
-  const { texts = [] } = edit
-  // An answer that is one text has that as its first block.
-  const content = Array.isArray(message['content']) || typeof message['content'] === 'string' ? { content: shortened(message['content'] as string | Fields[], texts) } : {}
-  if (!Array.isArray(message['tool_calls'])) return { ...message, ...content }
   const collapsed = new Map(edit.calls.map((call) => [call.position, call.args]))
   const calls = (message['tool_calls'] as Fields[]).map((call, position) => {
     const args = collapsed.get(position)
     if (args === undefined || !isFields(call['function'])) return call
     return { ...call, function: { ...call['function'], arguments: JSON.stringify(args) } }
   })
-  return { ...message, ...content, tool_calls: calls }
+  return { ...message, tool_calls: calls }
 }

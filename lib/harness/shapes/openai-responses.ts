@@ -45,8 +45,7 @@ export const responses: Shape = {
     const edit = edits.get(0)
     if (edit === undefined) return [...items]
     if (edit.kind === 'result') return items.map((item) => ({ ...item, output: withText((item as Fields)['output'], edit.text) }))
-    // Reasoning is tied to the item after it, so of an answer nothing leaves but arguments: this shape shortens nothing.
-    return edit.kind === 'gone' ? [...items] : withArguments(items as Fields[], edit)
+    return withArguments(items as Fields[], edit)
   },
 
   notice(text) {

@@ -2,7 +2,6 @@
 import type { Fields, EngineMessage } from '../message.ts'
 import { isFields } from '../message.ts'
 import type { PartEdit, Shape } from '../shape.ts'
-import { shortened } from '../../shortened.ts'
 
 const BLOCKS: ReadonlySet<string> = new Set(['text', 'thinking', 'image', 'toolCall'])
 
@@ -29,11 +28,8 @@ export const pi: Shape = {
     return { size: 1, parts: [messages[at] as EngineMessage] }
   },
 
-  shortens: true,
-
   write([message], edits) {
     const edit = edits.get(0)
-    if (edit?.kind === 'gone') return []
     return [edit === undefined ? (message as object) : edited(message as Fields, edit)]
   },
 
@@ -54,17 +50,16 @@ function edited(message: Fields, edit: PartEdit): object {
     const others = Array.isArray(content) ? content.filter((block) => (block as Fields)?.['type'] !== 'text') : []
     return { ...message, content: [{ type: 'text', text: edit.text }, ...others] }
   }
-  if (edit.kind === 'gone') return message
-  const { texts = [] } = edit
-  if (typeof content === 'string') return { ...message, content: shortened(content, texts) }
   if (!Array.isArray(content)) return message
   const collapsed = new Map(edit.calls.map((call) => [call.position, call.args]))
   let position = -1
-  const named = content.map((block: Fields) => {
-    if (block?.['type'] !== 'toolCall') return block
-    position += 1
-    const args = collapsed.get(position)
-    return args === undefined ? block : { ...block, arguments: args }
-  })
-  return { ...message, content: shortened(named, texts) }
+  return {
+    ...message,
+    content: content.map((block: Fields) => {
+      if (block?.['type'] !== 'toolCall') return block
+      position += 1
+      const args = collapsed.get(position)
+      return args === undefined ? block : { ...block, arguments: args }
+    }),
+  }
 }
