@@ -30,6 +30,7 @@ use crate::ground::error::Result;
 use crate::session::Session;
 use crate::session::commit::{self, Intent, Work};
 use crate::session::heard::News;
+use crate::session::names::Names;
 use crate::session::news;
 use crate::session::queue::Queue;
 use crate::sight::Sight;
@@ -55,6 +56,8 @@ pub(crate) struct Inner {
     pub queue: Queue<Job, Done>,
     /// The versions of files that tools have read and whose text has not come as a result yet, oldest first.
     handed: std::sync::Mutex<Handed>,
+    /// What the session's objects can be asked for by, also while somebody has the state.
+    pub names: Arc<Names>,
     state: Mutex<State>,
 }
 
