@@ -28,6 +28,7 @@ export type {
   Edit,
   ErrorCode,
   FilesystemSource,
+  HistoryPart,
   IncomingMessage,
   IndexResult,
   IndexedFiles,
