@@ -40,7 +40,7 @@ export function contextMiddleware(options: HostOptions): ContextMiddleware {
 }
 
 /** LangChain's messages are instances of classes; what they say is the same in every provider's. */
-const langchain: Shape = {
+export const langchain: Shape = {
   name: 'langchain',
 
   judge(message) {
@@ -111,10 +111,10 @@ function edited(message: BaseMessage, edit: PartEdit): BaseMessage {
     const { content } = message
     const others = Array.isArray(content) ? (content as Fields[]).filter((block) => block['type'] !== 'text') : []
     const blocks = Array.isArray(content) ? [{ type: 'text', text: edit.text }, ...others] : edit.text
-    return new ToolMessage({ ...(message as ToolMessage), content: blocks as string })
+    return new ToolMessage({ ...fieldsOf(message), tool_call_id: (message as ToolMessage).tool_call_id, content: blocks as string })
   }
   const words = withTexts(message.content, edit)
-  if (message.getType() !== 'ai') return new HumanMessage({ ...(message as HumanMessage), content: words as string })
+  if (message.getType() !== 'ai') return new HumanMessage({ ...fieldsOf(message), content: words as string })
   const answer = message as AIMessage
   const collapsed = argumentsBy(edit)
   const calls = (answer.tool_calls ?? []).map((call, position) => ({ ...call, args: (collapsed.get(position) ?? call.args) as typeof call.args }))
@@ -134,11 +134,17 @@ function edited(message: BaseMessage, edit: PartEdit): BaseMessage {
       })
     : undefined
   return new AIMessage({
-    ...answer,
+    ...fieldsOf(answer),
     content: content as string,
     tool_calls: calls,
     additional_kwargs: rawCalls === undefined ? kwargs : { ...kwargs, tool_calls: rawCalls },
   } as unknown as AIMessageFields)
+}
+
+/** What a message is made of, without what its class adds. */
+function fieldsOf(message: BaseMessage): Fields {
+  const { lc_kwargs: _k, lc_namespace: _n, lc_serializable: _s, type: _t, ...fields } = message as unknown as Fields
+  return fields
 }
 
 /** A content with its texts as an edit has them; calls have no number among its blocks. */

@@ -123,7 +123,7 @@ function modelOf(model: Fields | undefined): { name: string; contextWindow: numb
 }
 
 /** A message with its parts; an answer holds its calls together with their results. */
-const opencode: Shape = {
+export const opencode: Shape = {
   name: 'opencode',
 
   judge(message) {
@@ -136,7 +136,7 @@ const opencode: Shape = {
     const timestamp = info.time?.created
     const time = timestamp === undefined ? {} : { timestamp }
     if (info.role === 'user') return { size: 1, parts: [{ role: 'user', content: parts.map(blockOf), ...time }] }
-    const answer: EngineMessage = { role: 'assistant', content: parts.map(blockOf), api: apiOf(parts), ...time }
+    const answer: EngineMessage = { role: 'assistant', content: parts.map(blockOf), ...apiOf(parts), ...time }
     return { size: 1, parts: [answer, ...parts.filter(isDone).map(result)] }
   },
 
@@ -208,10 +208,12 @@ function blockOf(part: Fields): { type: string; [field: string]: unknown } {
 }
 
 /** The interface by which an answer's reasoning may leave or not; that of unsigned reasoning is the most careful one. */
-function apiOf(parts: readonly Fields[]): string {
-  const signed = parts.flatMap(({ type, metadata }) => (type === 'reasoning' && isFields(metadata) ? [metadata] : []))
-  if (signed.length === 0) return 'openai-completions'
-  return signed.every((one) => isFields(one['anthropic'])) ? 'anthropic-messages' : 'openai-responses'
+function apiOf(parts: readonly Fields[]): { api?: string } {
+  const reasoning = parts.filter(({ type }) => type === 'reasoning')
+  if (reasoning.length === 0) return {}
+  const signed = reasoning.flatMap(({ metadata }) => (isFields(metadata) ? [metadata] : []))
+  if (signed.length === 0) return { api: 'openai-completions' }
+  return { api: signed.every((one) => isFields(one['anthropic'])) ? 'anthropic-messages' : 'openai-responses' }
 }
 
 function result(part: Fields): EngineMessage {

@@ -26,7 +26,7 @@ export const modelMessages: Shape = {
     const { role, content } = message
     if (!Array.isArray(content)) return { size: 1, parts: [{ role: String(role), content: textOf(content) }] }
     const list = content as Fields[]
-    if (role !== 'tool') return { size: 1, parts: [{ role: String(role), content: list.map(blockOf), ...(role === 'assistant' ? { api: apiOf(list) } : {}) }] }
+    if (role !== 'tool') return { size: 1, parts: [{ role: String(role), content: list.map(blockOf), ...apiOf(list) }] }
     const parts = list.filter(isResult).map(result)
     // A message with nothing but approvals is said by nobody that the record knows.
     return { size: 1, parts: parts.length > 0 ? parts : [{ role: 'approval', content: '' }] }
@@ -94,10 +94,12 @@ function blockOf(part: Fields): Block {
 }
 
 /** The interface by which an answer's reasoning may leave or not; that of unsigned reasoning is the most careful one. */
-function apiOf(parts: readonly Fields[]): string {
-  const options = parts.flatMap((part) => (part['type'] === 'reasoning' && isFields(part['providerOptions']) ? [part['providerOptions']] : []))
-  if (options.length === 0) return 'openai-completions'
-  return options.every((one) => isFields(one['anthropic'])) ? 'anthropic-messages' : 'openai-responses'
+function apiOf(parts: readonly Fields[]): { api?: string } {
+  const reasoning = parts.filter(({ type }) => type === 'reasoning')
+  if (reasoning.length === 0) return {}
+  const signed = reasoning.flatMap(({ providerOptions }) => (isFields(providerOptions) ? [providerOptions] : []))
+  if (signed.length === 0) return { api: 'openai-completions' }
+  return { api: signed.every((one) => isFields(one['anthropic'])) ? 'anthropic-messages' : 'openai-responses' }
 }
 
 /** Whether a provider has signed the call, as Gemini does, or has executed it by itself. */

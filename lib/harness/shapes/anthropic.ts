@@ -87,7 +87,9 @@ function answer(message: Fields, blocks: readonly Fields[]): EngineMessage {
     if (block['type'] === 'thinking') return { type: 'thinking', thinking: textOf(block['thinking']), thinkingSignature: textOf(block['signature']) }
     return blockOf(block)
   })
-  return { role: 'assistant', content, api: 'anthropic-messages', ...(message['model'] === undefined ? {} : { model: message['model'] }) }
+  // It takes an answer without its reasoning, but for the newest one.
+  const api = content.some(({ type }) => type === 'thinking') ? { api: 'anthropic-messages' } : {}
+  return { role: 'assistant', content, ...api, ...(message['model'] === undefined ? {} : { model: message['model'] }) }
 }
 
 function result(block: Fields): EngineMessage {

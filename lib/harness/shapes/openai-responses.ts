@@ -38,8 +38,9 @@ export const responses: Shape = {
     let end = at + 1
     while (end < items.length && isAnswer(items[end] as Fields)) end += 1
     const answer = items.slice(at, end) as Fields[]
-    if (end === at + 1 && typeof item['content'] === 'string') return { size: 1, parts: [{ role: 'assistant', content: item['content'], api: 'openai-responses' }] }
-    return { size: end - at, parts: [{ role: 'assistant', content: answer.flatMap(answered), api: 'openai-responses' }] }
+    if (end === at + 1 && typeof item['content'] === 'string') return { size: 1, parts: [{ role: 'assistant', content: item['content'] }] }
+    const api = answer.some(({ type }) => type === 'reasoning') ? { api: 'openai-responses' } : {}
+    return { size: end - at, parts: [{ role: 'assistant', content: answer.flatMap(answered), ...api }] }
   },
 
   write(items, edits) {
