@@ -25,7 +25,13 @@ export function drawTerminal(screen: string, columns: number): string {
   const lines = screen.split('\n')
   const width = Math.ceil(columns * CELL + 2 * MARGIN)
   const height = lines.length * LINE + 2 * MARGIN
-  const rows = lines.map((line, index) => drawLine(line, MARGIN + index * LINE))
+  // tmux carries a style over from line to line.
+  let style = PLAIN
+  const rows = lines.map((line, index) => {
+    const drawn = drawLine(line, MARGIN + index * LINE, style)
+    style = drawn.style
+    return drawn.svg
+  })
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" role="img" font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="${FONT}">
 <title>The screen of /context in Pi</title>
 <rect width="${width}" height="${height}" rx="8" fill="${COLORS.background}"/>
@@ -34,22 +40,23 @@ ${rows.join('\n')}
 `
 }
 
-function drawLine(line: string, top: number): string {
-  const plain: Style = { color: COLORS.text, background: undefined, bold: false, dim: false, inverse: false }
-  let style = plain
+const PLAIN: Style = { color: COLORS.text, background: undefined, bold: false, dim: false, inverse: false }
+
+function drawLine(line: string, top: number, from: Style): { svg: string; style: Style } {
+  let style = from
   let column = 0
   const parts: string[] = []
   for (const piece of line.split(/(\x1b\[[\d;:]*m)/)) {
     const codes = /^\x1b\[([\d;:]*)m$/.exec(piece)?.[1]
     if (codes !== undefined) {
-      style = styled(style, plain, codes.split(/[;:]/).map(Number))
+      style = styled(style, codes.split(/[;:]/).map(Number))
       continue
     }
     const cells = [...piece].length
     if (cells > 0) parts.push(drawRun(piece, column, top, style))
     column += cells
   }
-  return parts.join('')
+  return { svg: parts.join(''), style }
 }
 
 function drawRun(text: string, column: number, top: number, style: Style): string {
@@ -75,17 +82,17 @@ function rect(x: number, top: number, cells: number, height: number, color: stri
   return `<rect x="${x.toFixed(1)}" y="${top}" width="${(cells * CELL).toFixed(1)}" height="${height}" fill="${color}"/>`
 }
 
-function styled(style: Style, plain: Style, codes: number[]): Style {
+function styled(style: Style, codes: number[]): Style {
   let now = { ...style }
   for (let index = 0; index < codes.length; index += 1) {
     const code = codes[index] ?? 0
-    if (code === 0) now = { ...plain }
+    if (code === 0) now = { ...PLAIN }
     else if (code === 1) now.bold = true
     else if (code === 2) now.dim = true
     else if (code === 22) now = { ...now, bold: false, dim: false }
     else if (code === 7) now.inverse = true
     else if (code === 27) now.inverse = false
-    else if (code === 39) now.color = plain.color
+    else if (code === 39) now.color = PLAIN.color
     else if (code === 49) now.background = undefined
     else if (code === 38 || code === 48) {
       const [color, used] = extended(codes.slice(index + 1))
