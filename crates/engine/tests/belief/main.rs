@@ -14,6 +14,7 @@ mod belief;
 mod check;
 mod client;
 mod faults;
+mod found;
 mod mutants;
 mod node;
 mod patch;
