@@ -67,6 +67,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
       boundary.beforeCall(event, ctx),
     ),
   )
+  pi.on('before_provider_request', (event) => host.requests.keep(event.payload))
   pi.on('tool_call', (event) => host.nested.begin(event))
   pi.on('tool_execution_end', (event) => host.nested.end(event.toolCallId))
   pi.on(
@@ -91,6 +92,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
   pi.on(
     'turn_end',
     host.handler<TurnEndEvent, TurnEndEventResult>('turn_end', async (boundary, event, ctx) => {
+      if (event.outcome === 'completed') host.requests.answered()
       const result = await boundary.turnEnd(event, ctx)
       await showStatus(host, ctx)
       return result
@@ -100,6 +102,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
     'session_tree',
     host.handler<SessionTreeEvent>('session_tree', async (boundary, _event, ctx) => {
       host.followBranch(ctx)
+      host.requests.clear()
       await boundary.synchronize(ctx)
       await showStatus(host, ctx)
     }),

@@ -193,7 +193,7 @@ export class Projection {
     this.#unsaid = last === undefined ? [...this.#unsaid, ...lines] : []
     if (text === '' || last === undefined) return
     const notice = shape === undefined ? { role: 'user', content: text } : shape.notice(text, this.#now())
-    last.notices.push({ text, message: notice })
+    table.say(text, notice)
     this.#notices.set(fingerprint(contentOf(shape ?? UNDECIDED, notice)), text)
   }
 

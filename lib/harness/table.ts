@@ -4,7 +4,7 @@
  */
 import type { Edit } from '../../index.js'
 import { fingerprint, isEqual, keep, likeness } from './identity.ts'
-import type { Kept } from './identity.ts'
+import { Ledger } from './ledger.ts'
 import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
 import { saidBy } from './recorded.ts'
@@ -22,8 +22,8 @@ export interface Unit {
   shape: Shape
   /** The host's messages in their own words, as they were handed over last. */
   raw: object[]
-  /** What their content was. */
-  kept: readonly Kept[]
+  /** A copy of what their content was. */
+  kept: readonly unknown[]
   parts: readonly Part[]
   /** What was sent in their place, the latest last: a host that carries it forward hands it over the next time. */
   forms: (readonly unknown[])[]
@@ -46,8 +46,15 @@ export interface Match {
 /** One conversation. */
 export class Table {
   readonly units: Unit[]
-  readonly #parts = new Map<string, { unit: Unit; part: Part }>()
+  readonly #parts = new Map<string, { unit: number; part: Part }>()
   readonly #results = new Map<string, Set<string>>()
+  /** What the host handed over last, for as many units as have been compared. */
+  readonly #ledger = new Ledger()
+  /** The first message of each unit in the ledger. */
+  readonly #firsts: number[] = []
+  /** What is sent for the first units, and where each of them begins there. */
+  readonly #sent: object[] = []
+  readonly #places: number[] = []
 
   constructor(units: readonly Unit[] = []) {
     this.units = []
@@ -57,15 +64,17 @@ export class Table {
   /** Takes units over at the end. */
   add(units: readonly Unit[]): void {
     for (const unit of units) {
-      this.units.push(unit)
+      const number = this.units.push(unit) - 1
       for (const part of unit.parts) {
-        this.#parts.set(part.key, { unit, part })
+        this.#parts.set(part.key, { unit: number, part })
         const { role, toolCallId = '' } = part.message
         if (role !== 'toolResult') continue
         const texts = this.#results.get(toolCallId)
         if (texts === undefined) this.#results.set(toolCallId, new Set([resultText(part.message)]))
         else texts.add(resultText(part.message))
       }
+      // Its copy is noted: the host may have changed its own meanwhile.
+      if (this.#firsts.length === number && unit.notices.length === 0) this.#note(number, unit.raw, unit.kept)
     }
   }
 
@@ -76,17 +85,27 @@ export class Table {
 
   /** Compares a conversation with the one held, and takes over its objects, which may have other cache markers. */
   follow(messages: readonly object[]): Match {
-    let next = 0
-    for (let number = 0; number < this.units.length; number += 1) {
+    const ledger = this.#ledger
+    const content = this.units[0]?.shape.content
+    let next = ledger.follow(messages, content, (at, before) => this.#replace(at, before, messages[at] as object))
+    let number = this.#firsts.length
+    if (next < ledger.length) {
+      number = ledger.unitAt(next)
+      next = ledger.cut(number)
+      this.#firsts.length = number
+    }
+    for (; number < this.units.length; number += 1) {
       const unit = this.units[number] as Unit
-      if (!isSame(unit, messages, next)) return { units: number, next }
+      if (!this.#isSame(number, messages, next)) return { units: number, next }
+      const first = next
       next += unit.raw.length
-      if (unit.notices.length === 0) continue
       for (const notice of unit.notices) {
         if (next < messages.length && isEqual(notice.message, messages[next])) next += 1
       }
+      const given = messages.slice(first, next)
+      this.#note(number, given, given.map((message) => contentOf(unit.shape, message)))
     }
-    return { units: this.units.length, next }
+    return { units: number, next }
   }
 
   /** Puts a plan's edits in force. */
@@ -95,19 +114,31 @@ export class Table {
       const found = this.#parts.get(edit.key)
       if (found === undefined) continue
       found.part.edit = partEdit(edit)
-      found.unit.written = undefined
+      const unit = this.units[found.unit] as Unit
+      unit.written = undefined
+      this.#unsend(found.unit)
     }
   }
 
-  /** What to send. */
+  /** Puts words of ours behind the last unit. A host that carries them forward hands them over the next time. */
+  say(text: string, message: object): void {
+    const last = this.units.length - 1
+    this.units[last]?.notices.push({ text, message })
+    this.#unsend(last)
+    this.#ledger.cut(last)
+    this.#firsts.length = Math.min(this.#firsts.length, last)
+  }
+
+  /** What to send. Only what has changed since the last time is put together anew. */
   output(): object[] {
-    const out: object[] = []
-    for (const unit of this.units) {
-      if (unit.parts.every((part) => part.edit === undefined)) out.push(...unit.raw)
-      else out.push(...(unit.written ?? write(unit)))
-      for (const { message } of unit.notices) out.push(message)
+    const [sent, places] = [this.#sent, this.#places]
+    for (let number = places.length; number < this.units.length; number += 1) {
+      const unit = this.units[number] as Unit
+      places.push(sent.length)
+      sent.push(...(isEdited(unit) ? (unit.written ?? write(unit)) : unit.raw))
+      for (const { message } of unit.notices) sent.push(message)
     }
-    return out
+    return sent.slice()
   }
 
   /** Units under the hash of each of their wordings, in their order. */
@@ -122,6 +153,57 @@ export class Table {
       }
     }
     return found
+  }
+
+  /** Whether a unit stands at a place of a conversation, in the host's words or in those that were sent. */
+  #isSame(number: number, messages: readonly object[], at: number): boolean {
+    const unit = this.units[number] as Unit
+    const { raw, kept, shape } = unit
+    if (at + raw.length > messages.length) return false
+    let isMarked = false
+    for (let index = 0; index < raw.length; index += 1) {
+      const like = likeness(kept[index], contentOf(shape, messages[at + index] as object))
+      if (like === 'different') return index === 0 && isForm(unit, messages, at)
+      if (like === 'marked') isMarked = true
+    }
+    for (let index = 0; index < raw.length; index += 1) this.#take(number, index, messages[at + index] as object)
+    if (isMarked) {
+      unit.kept = raw.map((message) => keep(contentOf(shape, message)))
+      unit.written = undefined
+      this.#unsend(number)
+    }
+    return true
+  }
+
+  /** Notes what the host has handed over for a unit. */
+  #note(number: number, messages: readonly object[], contents: readonly unknown[]): void {
+    this.#firsts[number] = this.#ledger.length
+    for (const [index, message] of messages.entries()) this.#ledger.add(message, contents[index], number)
+  }
+
+  /** A message with the same content is another object now. */
+  #replace(at: number, before: object, message: object): void {
+    const number = this.#ledger.unitAt(at)
+    const index = at - (this.#firsts[number] as number)
+    // What the host carries forward of ours does not take the place of its own words.
+    if ((this.units[number] as Unit).raw[index] === before) this.#take(number, index, message)
+  }
+
+  /** Takes over an object of the host's for a message of a unit. */
+  #take(number: number, index: number, message: object): void {
+    const unit = this.units[number] as Unit
+    if (unit.raw[index] === message) return
+    unit.raw[index] = message
+    const place = this.#places[number]
+    if (place !== undefined && !isEdited(unit)) this.#sent[place + index] = message
+  }
+
+  /** What is sent from this unit on is put together anew. */
+  #unsend(number: number): void {
+    const place = this.#places[number]
+    if (place === undefined) return
+    this.#sent.length = place
+    this.#places.length = number
   }
 }
 
@@ -155,7 +237,7 @@ export function read(
 
 /** A unit as it stands in a conversation that is read anew: nothing is in force yet, and no words of ours follow it. */
 export function renewed(unit: Unit, raw: object[]): Unit {
-  const isRaw = raw.every((message, index) => isEqual(unit.kept[index]?.content, contentOf(unit.shape, message)))
+  const isRaw = raw.every((message, index) => isEqual(unit.kept[index], contentOf(unit.shape, message)))
   const parts = unit.parts.map(({ key, message }) => ({ key, message, edit: undefined }))
   return { ...unit, parts, raw: isRaw ? raw : unit.raw, written: undefined, notices: [], forms: [...unit.forms] }
 }
@@ -184,7 +266,7 @@ export function undisturbed(old: Table, units: readonly Unit[], seen: ReadonlyMa
 
 /** The content that a unit's messages had. */
 export function wordsOf({ kept }: Unit): unknown[] {
-  return kept.map((one) => one.content)
+  return [...kept]
 }
 
 /** What identity is made of. */
@@ -192,25 +274,8 @@ export function contentOf(shape: Shape, message: object): unknown {
   return shape.content?.(message) ?? message
 }
 
-function isSame(unit: Unit, messages: readonly object[], at: number): boolean {
-  const { raw, kept, shape } = unit
-  if (at + raw.length > messages.length) return false
-  let isMarked = false
-  for (let index = 0; index < raw.length; index += 1) {
-    const message = messages[at + index] as object
-    const like = likeness(kept[index] as Kept, contentOf(shape, message))
-    if (like === 'different') return index === 0 && unit.forms.length > 0 && isForm(unit, messages, at)
-    if (like === 'marked') isMarked = true
-  }
-  for (let index = 0; index < raw.length; index += 1) {
-    const message = messages[at + index] as object
-    if (raw[index] !== message) raw[index] = message
-  }
-  if (isMarked) {
-    unit.kept = raw.map((message) => keep(contentOf(shape, message)))
-    unit.written = undefined
-  }
-  return true
+function isEdited(unit: Unit): boolean {
+  return unit.parts.some((part) => part.edit !== undefined)
 }
 
 function isForm(unit: Unit, messages: readonly object[], at: number): boolean {
@@ -223,7 +288,7 @@ function write(unit: Unit): readonly object[] {
   const edits = new Map<number, PartEdit>()
   for (const [number, { edit }] of unit.parts.entries()) if (edit !== undefined) edits.set(number, edit)
   const written = unit.shape.write(unit.raw, edits)
-  const form = written.map((message) => keep(contentOf(unit.shape, message)).content)
+  const form = written.map((message) => keep(contentOf(unit.shape, message)))
   if (!unit.forms.some((one) => isEqual(one, form))) unit.forms.push(form)
   unit.written = written
   return written

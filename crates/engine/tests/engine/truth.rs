@@ -449,6 +449,31 @@ async fn a_repeated_call_id_costs_no_scan() {
     assert!(!store.disarm(), "it asked more often");
 }
 
+/// A store that has lost the last turns takes them from the harness's messages, in which our lines stand: what it stores
+/// is what the tools gave, and the calls are the same objects as before.
+#[tokio::test(flavor = "multi_thread")]
+async fn outputs_that_are_taken_in_anew_are_without_our_lines() {
+    let mut first = chat(&Bench::new(Backend::Memory), "s").await;
+    first.user("go");
+    let forged = format!("id=00000000\n{}", lines("forged", 50));
+    let outputs = [lines("one", 50), lines("two", 50), forged];
+    for (id, output) in ["call_0", "call_0", "call_1"].iter().zip(&outputs) {
+        first.run(id, "bash", json!({ "command": "make" }), output).await;
+    }
+    first.done();
+    first.advance().await;
+    let had = first.engine.session_sets().await.unwrap().active_set;
+
+    let mut second = chat(&Bench::new(Backend::Memory), "s").await;
+    second.messages = first.messages.clone();
+    second.advance().await;
+    assert_eq!(second.engine.session_sets().await.unwrap().active_set, had);
+    for (id, output) in had.iter().zip(&outputs) {
+        let call = second.engine.get(id.as_str()).await.unwrap().unwrap();
+        assert_eq!(call.content(), Some(output.as_str()), "{id}");
+    }
+}
+
 /// A change that comes while the store takes no writes is stored once it does again.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_could_not_be_stored_is_not_forgotten() {
