@@ -52,6 +52,8 @@ export class Boundary {
   off = false
   /** Objects whose text goes to the model with the person's next message. */
   readonly returning = new Set<string>()
+  /** The replacements that this process made, by entry: who changed a prompt is asked later. */
+  readonly edited = new Map<string, Replacement>()
   /** What model calls are made with. */
   readonly circumstances: Circumstances
   /** How the model's requests are laid out. */
@@ -192,6 +194,14 @@ export class Boundary {
     }
   }
 
+  /** Brings the figures up to date after a person changed the sets. Nothing collapses for it. */
+  refresh(ctx: ExtensionContext): Promise<void> {
+    return this.#exclusive(async () => {
+      // In the middle of a turn the engine gets its messages at the turn's end.
+      if (ctx.isIdle()) await this.#take(ctx, () => false, true)
+    })
+  }
+
   /** Rolls everything stale now. Returns the receipt, or undefined where nothing was stale. */
   rollNow(ctx: ExtensionContext): Promise<RollReceipt | undefined> {
     return this.#exclusive(async () => {
@@ -328,6 +338,7 @@ export class Boundary {
       else found.set(one.key, replacement)
     }
     this.#intake.expect(found)
+    for (const [key, replacement] of found) this.edited.set(key, replacement)
     return found
   }
 

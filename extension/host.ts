@@ -11,6 +11,7 @@ import { overrideTools } from './overrides.ts'
 import type { FileObserver } from './overrides.ts'
 import { placeOf } from './place.ts'
 import { confirmation, declaresTools, keptText, Recall, wholeText } from './recall.ts'
+import { LastRequests } from './requests.ts'
 import { readSettings } from './settings.ts'
 import type { Settings } from './settings.ts'
 
@@ -42,6 +43,8 @@ export class Host {
   settings: Settings | undefined
   /** Where the store is, for the person: a path, an XTDB node, or "memory". */
   place = ''
+  /** The last two requests, as they went out. */
+  readonly requests = new LastRequests()
   /** The calls that programs of the model are making now. */
   readonly nested = new NestedCalls()
   /** Why there is no context manager in this session. */
@@ -138,6 +141,7 @@ export class Host {
 
   async #start(ctx: ExtensionContext): Promise<void> {
     await this.#close()
+    this.requests.clear()
     this.failure = undefined
     try {
       const { settings, problems } = readSettings(getAgentDir())

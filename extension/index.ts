@@ -72,6 +72,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
       boundary.beforeCall(event, ctx),
     ),
   )
+  pi.on('before_provider_request', (event) => host.requests.keep(event.payload))
   pi.on(
     'before_agent_start',
     host.handler<BeforeAgentStartEvent, BeforeAgentStartEventResult>('handover', async (boundary, event) => {
@@ -108,6 +109,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
   pi.on(
     'turn_end',
     host.handler<TurnEndEvent, TurnEndEventResult>('turn_end', async (boundary, event, ctx) => {
+      if (event.outcome === 'completed') host.requests.answered()
       const result = await boundary.turnEnd(event, ctx)
       await showStatus(host, ctx)
       return result
@@ -117,6 +119,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
     'session_tree',
     host.handler<SessionTreeEvent>('session_tree', async (boundary, _event, ctx) => {
       host.followBranch(ctx)
+      host.requests.clear()
       await boundary.synchronize(ctx)
       await showStatus(host, ctx)
     }),
