@@ -19,7 +19,7 @@ ${STORE_HELP}
 
 Exit code: 0 for an intact store, 1 for a damaged one.`
 
-/** What the command finds. */
+/** The findings of the command. */
 interface Findings {
   store: string
   /** Bytes of the database's files; empty for a node. */
@@ -42,7 +42,7 @@ export async function doctor(args: string[]): Promise<number> {
   const top = numberOf('top', values.top, 10, 0, 100_000)
   const { options, name } = storeOf(values.store)
   const damages = await native.verifyStore(options)
-  // A damaged store can't be exported whole; what it holds is then left open.
+  // A damaged store can't be exported completely, so its contents are left out.
   const contents =
     damages.length > 0
       ? NOTHING

@@ -73,7 +73,7 @@ export async function inspect(args: string[]): Promise<number> {
   })
 }
 
-/** A copy of a session in memory, so that looking at it changes nothing; files are not looked for. */
+/** An in-memory copy of a session, so that looking at it changes nothing. Files are not accessed. */
 function copyOf(file: string, sessionId: string): Promise<ContextManager> {
   return ContextManager.importSession(file, {
     sessionId,
@@ -105,7 +105,7 @@ async function showCall(call: number, session: string | undefined, given: string
   return 0
 }
 
-/** Pi names a session's file by its time and its ID. */
+/** Pi names a session file after its time and ID. */
 async function piFileOf(session: string | undefined): Promise<string> {
   if (session === undefined) throw new UsageError('--call needs --session or --pi-session')
   const folder = piSessionFolder()

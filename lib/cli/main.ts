@@ -54,7 +54,7 @@ async function main([name, ...args]: string[]): Promise<number> {
   }
 }
 
-// Whoever reads the output may stop reading, as `head` does.
+// The reader of the output may stop reading, as `head` does.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   throw error

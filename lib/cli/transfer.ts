@@ -25,7 +25,7 @@ against its checksum, the rules of what a store holds, and the store; what the s
 ${STORE_HELP}
                         A database file that does not exist is made.`
 
-/** The name that stands for standard output. */
+/** The name for standard output. */
 const STANDARD_OUTPUT = '-'
 
 /** Runs `export`; resolves with the exit code. */
