@@ -144,7 +144,7 @@ export class Host {
       const manager = await this.#open(ctx, settings)
       const circumstances = new Circumstances(this.pi, settings)
       const leftOut = (why: string): void =>
-        this.#tellOnce(ctx, `Context manager: a message is missing in the record: ${why}.`)
+        this.#tellOnce(ctx, `Context manager: a message could not be recorded: ${why}.`)
       const boundary = new Boundary(manager, circumstances, this.#recall, settings.layout, leftOut)
       this.#failures = new Failures()
       boundary.off = !settings.enabled
@@ -202,7 +202,7 @@ export class Host {
         // If a single file can't be indexed, the tool decides what to do about it.
         const repeated = this.#failures.failure(FILES)
         if (!isPassing(error)) await this.#give(error, ctx, 'stopped')
-        else if (repeated) this.#tellOnce(ctx, `Context manager: files are not indexed: ${sentence(error)}.`)
+        else if (repeated) this.#tellOnce(ctx, `Context manager: files are not being indexed: ${sentence(error)}.`)
         return undefined
       }
     }
@@ -240,7 +240,7 @@ export class Host {
     this.failure = `The context manager ${what}: ${sentence(error)}.`
     const closing = this.#close()
     if (ctx.hasUI) ctx.ui.setStatus('context', undefined)
-    this.#tellOnce(ctx, `${this.failure} Pi goes on without it; /context on tries again.`, 'error')
+    this.#tellOnce(ctx, `${this.failure} Pi continues without it; /context on tries again.`, 'error')
     await closing
   }
 

@@ -28,5 +28,5 @@ export async function writePrivately(path: string, work: (write: (text: string) 
 }
 
 function refuse(path: string): void {
-  if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) throw new UsageError(`${path} is no regular file`)
+  if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) throw new UsageError(`${path} is not a regular file`)
 }

@@ -20,7 +20,7 @@ export function storeOf(text: string | undefined, mayBeNew = false): { options: 
   }
   const path = resolve(text ?? process.env['CONTEXT_STORE_PATH'] ?? defaultStorePath())
   if (!mayBeNew && !existsSync(path)) {
-    const hint = text === undefined ? '; the Pi extension makes it in its first session' : ''
+    const hint = text === undefined ? '; the Pi extension creates it in its first session' : ''
     throw new UsageError(`there is no store at ${path}${hint}`)
   }
   return { options: { kind: 'sqlite', path }, name: path }

@@ -91,7 +91,7 @@ export function numberOf(
   if (text === undefined) return fallback
   const value = Number(text)
   if (text.trim() === '' || !Number.isFinite(value) || value < min || value > max) {
-    throw new UsageError(`--${name} takes a number from ${min} to ${max}, not "${text}"`)
+    throw new UsageError(`--${name} needs a number from ${min} to ${max}, not "${text}"`)
   }
   return value
 }
