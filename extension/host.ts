@@ -126,6 +126,12 @@ export class Host {
     else if (!declared && this.#recall.tools) this.#recall.takeTools()
   }
 
+  /** The tool with which the model brings something back. Adds one if there is none yet. */
+  wayBack(): 'read' | 'activate' {
+    if (!this.#recall.possible) this.#recall.bringTools()
+    return this.#recall.reads && this.pi.getActiveTools().includes('read') ? 'read' : 'activate'
+  }
+
   /** The open engine. Throws a message for the model or the user if there is none. */
   manager(): ContextManager {
     if (this.boundary === undefined)

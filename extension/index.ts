@@ -24,6 +24,7 @@ import { NOTICE } from './boundary.ts'
 import { registerCommand } from './commands.ts'
 import { beforeCompaction } from './compaction.ts'
 import { flattened } from './flat.ts'
+import { Handover, handedLine } from './handover.ts'
 import { Host, TOOLS_FLAG } from './host.ts'
 import type { Load } from './host.ts'
 import { parentOf, structured } from './nested.ts'
@@ -48,7 +49,11 @@ export function install(pi: ExtensionAPI, load: Load): void {
     await host.start(ctx)
     await showStatus(host, ctx)
   })
-  pi.on('session_shutdown', () => host.stop())
+  const handover = new Handover()
+  pi.on('session_shutdown', async () => {
+    handover.close()
+    await host.stop()
+  })
 
   pi.on(
     'before_agent_start',
@@ -69,6 +74,18 @@ export function install(pi: ExtensionAPI, load: Load): void {
     ),
   )
   pi.on('before_provider_request', (event) => host.requests.keep(event.payload))
+  pi.on(
+    'before_agent_start',
+    host.handler<BeforeAgentStartEvent, BeforeAgentStartEventResult>('handover', async (boundary, event) => {
+      const names = await handover.take(boundary.manager, event.prompt)
+      if (names.length === 0) return undefined
+      return { message: { customType: NOTICE, content: handedLine(names, host.wayBack()), display: true } }
+    }),
+  )
+  pi.on(
+    'tool_call',
+    host.handler<ToolCallEvent, ToolCallEventResult>('handover', (boundary, event) => handover.lay(boundary.manager, event)),
+  )
   pi.on('tool_call', (event) => host.nested.begin(event))
   pi.on('tool_execution_end', (event) => host.nested.end(event.toolCallId))
   pi.on(

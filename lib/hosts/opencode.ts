@@ -16,13 +16,20 @@ import type { HostOptions } from './context.ts'
 const CLEARED = '[Old tool result content cleared]'
 
 interface HostMessage {
-  info: { id: string; role: 'user' | 'assistant'; sessionID: string; time?: { created?: number } }
+  info: { id: string; role: 'user' | 'assistant'; sessionID: string; agent?: string; tools?: Fields; time?: { created?: number } }
   parts: Fields[]
+}
+
+/** What a plugin of OpenCode is given, as far as this one asks. */
+interface Given {
+  directory: string
+  client?: { session: { get(request: { path: { id: string } }): Promise<{ data?: { parentID?: string } }> } }
 }
 
 /** What a plugin of OpenCode gives, as far as this one does. */
 interface Hooks {
   dispose(): Promise<void>
+  config(config: Fields): Promise<void>
   tool: Record<string, { description: string; args: Record<string, unknown>; execute(input: never, context: { sessionID: string }): Promise<string> }>
   'experimental.chat.messages.transform'(input: object, output: { messages: object[] }): Promise<void>
   'experimental.session.compacting'(input: { sessionID: string }): Promise<void>
@@ -30,23 +37,31 @@ interface Hooks {
 }
 
 /** The plugin. Options in OpenCode's configuration are those of {@link HostOptions} but `sessionId` and `cwd`. */
-export async function ContextManagerPlugin(input: { directory: string }, options: Fields = {}): Promise<Hooks> {
-  const contexts = new Map<string, HostContext>()
+export async function ContextManagerPlugin({ directory, client }: Given, options: Fields = {}): Promise<Hooks> {
+  const contexts = new Map<string, Promise<HostContext>>()
   const models = new Map<string, Fields>()
   /** Sessions whose next list is that of a compaction: what is summarized is not the conversation. */
   const compacting = new Set<string>()
-  const contextOf = (sessionID: string): HostContext => {
+  let settings: Fields = {}
+  const contextOf = (sessionID: string): Promise<HostContext> => {
     let context = contexts.get(sessionID)
-    if (context === undefined) {
-      const own: HostOptions = { ...options, sessionId: `opencode:${sessionID}`, cwd: input.directory, model: () => modelOf(models.get(sessionID)) }
-      contexts.set(sessionID, (context = new HostContext(own, opencode)))
-    }
+    if (context === undefined) contexts.set(sessionID, (context = opened(sessionID)))
     return context
+  }
+  const opened = async (sessionID: string): Promise<HostContext> => {
+    const own: HostOptions = { ...options, sessionId: `opencode:${sessionID}`, cwd: directory, model: () => modelOf(models.get(sessionID)) }
+    // A subagent is a session with a parent. Where OpenCode does not tell, it is one without.
+    const told = await client?.session.get({ path: { id: sessionID } }).catch(() => undefined)
+    const parentID = told?.data?.parentID
+    return new HostContext(parentID === undefined ? own : { ...own, parent: await contextOf(parentID) }, opencode)
   }
   const { z } = await import('zod')
   return {
     async dispose() {
-      for (const context of contexts.values()) await context.close()
+      for (const context of contexts.values()) await (await context).close()
+    },
+    async config(config) {
+      settings = config
     },
     tool: {
       [RECALL]: {
@@ -56,14 +71,15 @@ export async function ContextManagerPlugin(input: { directory: string }, options
           lines: z.string().optional().describe('e.g. "120-180"'),
           grep: z.string().optional().describe('regular expression'),
         },
-        execute: (given: RecallInput, { sessionID }) => contextOf(sessionID).activate(given),
+        execute: async (given: RecallInput, { sessionID }) => (await contextOf(sessionID)).activate(given),
       },
     },
     async 'experimental.chat.messages.transform'(_, output) {
       const messages = output.messages as HostMessage[]
       const sessionID = messages.at(-1)?.info.sessionID
       if (sessionID === undefined || compacting.delete(sessionID)) return
-      const sent = await contextOf(sessionID).transform(messages, true)
+      const asked = messages.findLast(({ info }) => info.role === 'user')?.info
+      const sent = await (await contextOf(sessionID)).transform(messages, isAllowed(settings, asked))
       // OpenCode goes on with the array that it has given.
       if (sent !== messages) messages.splice(0, messages.length, ...sent)
     },
@@ -77,6 +93,16 @@ export async function ContextManagerPlugin(input: { directory: string }, options
 }
 
 export default ContextManagerPlugin
+
+/** Whether the model has the tool: nothing switches it off, neither for all agents nor for this one or this message. */
+function isAllowed(settings: Fields, asked: HostMessage['info'] | undefined): boolean {
+  const agents = isFields(settings['agent']) ? settings['agent'] : {}
+  const agent = agents[asked?.agent ?? '']
+  return [settings, isFields(agent) ? agent : {}, { tools: asked?.tools }].every(({ tools, permission }: Fields) => {
+    const rule = isFields(permission) ? (permission[RECALL] ?? permission['*']) : permission
+    return rule !== 'deny' && (!isFields(tools) || (tools[RECALL] ?? tools['*']) !== false)
+  })
+}
 
 /** OpenCode's model, as the projection takes it. */
 function modelOf(model: Fields | undefined): { name: string; contextWindow: number; input: number; cacheRead: number; cacheWrite: number; lookbackBlocks?: number } {
