@@ -91,8 +91,8 @@ describe('export, import, doctor', () => {
   })
 
   test.each([
-    [['export'], 'needs the name of one file'],
-    [['import', 'a', 'b'], 'needs the name of one file'],
+    [['export'], 'needs exactly one file'],
+    [['import', 'a', 'b'], 'needs exactly one file'],
     [['import', '/nonexistent/file'], 'there is no file'],
     [['doctor', '--store', '/nonexistent/store.db'], 'there is no store at'],
     [['inspect', '--store', '/nonexistent/store.db'], 'there is no store at'],
