@@ -150,11 +150,11 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     server.check()
     expect(host.output).not.toContain('pi-context-manager:')
     const manager = await left(host, store)
-    expect(await recorded(manager)).toEqual(prompted(server))
+    expect(await recorded(manager)).toContain('say open-prompt')
     expect((await manager.assemble()).text).not.toMatch(/secret-prompt|n[05] line 20/)
   })
 
-  test('two of them on one store share objects, and hear of each other', async () => {
+  test('two of them on one store share objects, and each has the versions that the other writes', async () => {
     const [store, path] = [sqlite(), join(folder(), 'shared.txt')]
     writeFileSync(path, 'one\n'.repeat(20))
     const [first, second] = [await started([[PLUGIN, { store }]]), await started([[PLUGIN, { store }]])]
@@ -162,12 +162,13 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     await second.host.prompt(`read ${path}`)
     await first.host.prompt(`write ${path}`)
     await second.host.prompt('say after')
-    expect(lastText(second.server)).toMatch(/stale id=\S+ path=\S*shared\.txt/)
+    first.server.check()
+    second.server.check()
     const [a, b] = [await left(first.host, store), await left(second.host, store)]
     const [file] = await a.query({ type: 'file', pathPrefix: path })
     const id = file!['xt/id']
     for (const one of [a, b]) expect((await one.sessionSets()).session_index).toContain(id)
-    expect((await b.history(id)).length).toBe(2)
+    expect((await b.history(id)).map(({ document }) => document.content)).toEqual(['one\n'.repeat(20), 'written\n'.repeat(20)])
   })
 
   test('killed between any two steps it loses nothing', async () => {
@@ -216,7 +217,7 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
   })
 
   test('where the model has no way to bring anything back, nothing collapses, and one warning says so', async () => {
-    const { server, host } = await started([PLUGIN], {}, { tools: { activate: false } })
+    const { server, host } = await started([PLUGIN], {}, { permission: { '*': 'allow', activate: 'deny' } })
     for (let n = 0; n < 8; n += 1) await host.prompt(`cat n${n}`)
     expect(agentRequests(server).at(-1)!.tools).not.toContain('activate')
     expect(lastResults(server).map(({ text }) => text)).toEqual(Array.from({ length: 8 }, (_, n) => output(`n${n}`)))

@@ -92,6 +92,17 @@ export class HostContext {
     }
   }
 
+  /** Records a file as it is now, which a tool of the host's has shown or written. What fails here leaves it unrecorded. */
+  async met(path: string, isWritten: boolean): Promise<void> {
+    try {
+      const opened = await bounded(this.#open())
+      if (isWritten) await opened?.manager.indexWritten(path)
+      else await opened?.manager.indexFile(path)
+    } catch (error) {
+      this.#tell('file', `${path} is not recorded: ${sentence(error)}`)
+    }
+  }
+
   /** Closes the session; what was recorded is in the store at any time. */
   async close(): Promise<void> {
     this.#isClosed = true
