@@ -73,7 +73,7 @@ async function throughOpenCode() {
 
 async function through(name: string) {
   const server = await startModelServer(obedient)
-  const context = { sessionId: 's', cwd: folder(), store: { kind: 'memory' as const }, filesystemId: FILESYSTEM, watch: false, model: { name: 'scripted', contextWindow: 200_000, ...PRICES } }
+  const context = { sessionId: 's', cwd: folder(), store: { kind: 'memory' as const }, filesystemId: FILESYSTEM, watch: false, shortens: true, model: { name: 'scripted', contextWindow: 200_000, ...PRICES } }
   const driver = await drivers[name]!({ url: server.baseUrl('openai-completions'), context, show: output })
   onCleanUp(() => driver.context?.close())
   for (const prompt of PROMPTS) await driver.prompt(prompt)

@@ -19,16 +19,20 @@ afterEach(cleanUp)
 
 /**
  * `cat a b` prints files with OpenCode's own bash, `run x` runs a command, `read x` and `write x` use its own tools,
- * `bring x` calls `activate`; titles are answered.
+ * `bring x` calls `activate`, `task x` has a subagent do that; titles are answered.
  */
 function obedient(request: ModelRequest): Answer {
   const { messages, n, tools } = request
   if (tools.length === 0) return 'a title'
-  const at = messages.findLastIndex(({ role, text }) => role === 'user' && /^(cat|run|read|write|bring|say) /.test(text))
+  const at = messages.findLastIndex(({ role, text }) => role === 'user' && /^(cat|run|read|write|bring|task|say) /.test(text))
   const [verb, ...words] = (messages[at]?.text ?? '').split(/\s+/)
   const word = words[messages.slice(at + 1).filter(({ role }) => role === 'assistant').length]
   if (verb === 'say' || word === undefined) return `done ${n}`
-  if (verb === 'bring') return calls(['activate', { id: word }, `call_${n}`])
+  if (verb === 'bring') return calls(['activate', { id: word.replace('id=', '') }, `call_${n}`])
+  if (verb === 'task') {
+    const prompt = `bring ${words.join(' ')}`
+    return messages.length > at + 1 ? `done ${n}` : calls(['task', { description: 'brings', prompt, subagent_type: 'general' }, `call_${n}`])
+  }
   if (verb === 'read') return calls(['read', { filePath: word }, `call_${n}`])
   if (verb === 'write') return calls(['write', { filePath: word, content: 'written\n'.repeat(20) }, `call_${n}`])
   return calls(['bash', { command: verb === 'run' ? word.replaceAll('_', ' ') : `cat ${word}.txt`, description: 'prints a file' }, `call_${n}`])
@@ -96,6 +100,12 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
       await host.prompt(`bring ${handle}`)
       expect(lastResults(server).at(-1)!.text).toBe(output(`n${n}`))
     }
+    // A subagent has what its prompt names, and not what it guesses.
+    const [[n, handed], [, other]] = collapsed as [[number, string], [number, string]]
+    await host.prompt(`task id=${handed} ${other}`)
+    const subagents = agentRequests(server).filter(({ messages }) => messages.some(({ role, text }) => role === 'user' && text.startsWith('bring id=')))
+    const brought = subagents.at(-1)!.messages.flatMap(({ results }) => results.map(({ text }) => text))
+    expect(brought).toEqual([output(`n${n}`), expect.stringContaining(`no object of this session has the id ${other}`)])
     expect(server.problems).toEqual([])
     const before = agentRequests(server).length
     const manager = await left(host, store)
