@@ -84,9 +84,9 @@ function rollText(roll: Record<string, unknown>): string {
 /** Why a roll happened, in words. */
 const REASONS: Readonly<Record<string, string>> = {
   free: 'free',
-  pays: 'because it paid',
-  pressure: 'because the window was filling up',
-  hard: 'because the window was full',
+  pays: 'it paid',
+  pressure: 'the window was filling up',
+  hard: 'the window was full',
   asked: 'on request',
 }
 
@@ -127,10 +127,11 @@ function title(document: ObjectDocument): string {
   return typeof path === 'string' ? path : document['xt/id']
 }
 
-/** What a call was about: its first short text. */
+/** What a call was about: its command, its pattern, its path, or else its first text. */
 function subject(args: unknown): string {
-  const texts = Object.values((args ?? {}) as Record<string, unknown>).filter((value) => typeof value === 'string')
-  return short((texts[0] ?? '').replaceAll(/\s+/g, ' '))
+  const { command, pattern, path, ...others } = (args ?? {}) as Record<string, unknown>
+  const text = [command, pattern, path, ...Object.values(others)].find((value) => typeof value === 'string') ?? ''
+  return short(text.replaceAll(/\s+/g, ' '))
 }
 
 function textIn(content: unknown): string {
