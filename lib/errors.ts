@@ -19,6 +19,7 @@ const CODES: ReadonlySet<string> = new Set<ErrorCode>([
   'STORE_FULL',
   'IO',
   'CLOSED',
+  'INTERNAL',
 ])
 
 /** `INVALID_ARGUMENT` with a message. */

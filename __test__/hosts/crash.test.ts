@@ -85,6 +85,7 @@ class Child {
         const at = this.#said.findIndex((one) => what in one)
         if (at < 0) return
         this.#said = this.#said.slice(at + 1)
+        this.#listen = () => {}
         resolve()
       }
       this.#listen()

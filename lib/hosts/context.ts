@@ -41,6 +41,7 @@ interface Opened {
 export class HostContext {
   readonly #options: HostOptions
   readonly #shape: ShapeName | Shape
+  readonly #keepsOwn: boolean
   #opened: Promise<Opened | undefined> | undefined
   readonly #told = new Set<string>()
   #canRecall = false
@@ -48,9 +49,11 @@ export class HostContext {
   readonly #adopted = new Set<string>()
   #isClosed = false
 
-  constructor(options: HostOptions, shape: ShapeName | Shape) {
+  /** `keepsOwn`: the host never takes what it is sent for its own words in a later process. */
+  constructor(options: HostOptions, shape: ShapeName | Shape, keepsOwn = true) {
     this.#options = options
     this.#shape = shape
+    this.#keepsOwn = keepsOwn
   }
 
   /** The session; undefined where it can't be opened, which was told then. */
@@ -122,6 +125,7 @@ export class HostContext {
       const projection = new Projection(manager, {
         shape: this.#shape,
         canRecall: () => this.#canRecall,
+        shortens: this.#keepsOwn,
         ...(model === undefined ? {} : { model }),
         ...(systemTokens === undefined ? {} : { systemTokens }),
         ...(onRoll === undefined ? {} : { onRoll }),

@@ -8,6 +8,7 @@ import type { EngineMessage, Fields } from '../harness/message.ts'
 import { isFields, textOf } from '../harness/message.ts'
 import { RECALL, RECALL_DESCRIPTION } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
+import { argumentsBy, shortened } from '../harness/shape.ts'
 import type { PartEdit, Shape } from '../harness/shape.ts'
 import { HostContext } from './context.ts'
 import type { HostOptions } from './context.ts'
@@ -122,7 +123,7 @@ function modelOf(model: Fields | undefined): { name: string; contextWindow: numb
 }
 
 /** A message with its parts; an answer holds its calls together with their results. */
-const opencode: Shape = {
+export const opencode: Shape = {
   name: 'opencode',
 
   judge(message) {
@@ -135,28 +136,26 @@ const opencode: Shape = {
     const timestamp = info.time?.created
     const time = timestamp === undefined ? {} : { timestamp }
     if (info.role === 'user') return { size: 1, parts: [{ role: 'user', content: parts.map(blockOf), ...time }] }
-    const answer: EngineMessage = { role: 'assistant', content: parts.map(blockOf), ...time }
+    const answer: EngineMessage = { role: 'assistant', content: parts.map(blockOf), ...apiOf(parts), ...time }
     return { size: 1, parts: [answer, ...parts.filter(isDone).map(result)] }
   },
 
   write([message], edits) {
     const { info, parts } = message as HostMessage
-    const args = argumentsOf(edits.get(0))
+    const own = edits.get(0)
+    if (own?.kind === 'gone') return []
+    const args = argumentsBy(own)
     let [call, done] = [-1, 0]
-    return [
-      {
-        info,
-        parts: parts.map((part) => {
-          if (part['type'] !== 'tool') return part
-          call += 1
-          const state = part['state'] as Fields
-          const edit = isDone(part) ? edits.get((done += 1)) : undefined
-          const input = args.get(call)
-          if (edit?.kind !== 'result' && input === undefined) return part
-          return { ...part, state: { ...state, ...(input === undefined ? {} : { input }), ...shown(state, edit) } }
-        }),
-      },
-    ]
+    const shownParts = parts.map((part) => {
+      if (part['type'] !== 'tool') return part
+      call += 1
+      const state = part['state'] as Fields
+      const edit = isDone(part) ? edits.get((done += 1)) : undefined
+      const input = args.get(call)
+      if (edit?.kind !== 'result' && input === undefined) return part
+      return { ...part, state: { ...state, ...(input === undefined ? {} : { input }), ...shown(state, edit) } }
+    })
+    return [{ info, parts: shortened(shownParts, own) }]
   },
 
   notice(text, timestamp) {
@@ -193,7 +192,7 @@ function blockOf(part: Fields): { type: string; [field: string]: unknown } {
     case 'text':
       return { type: 'text', text: part['ignored'] === true ? '' : textOf(part['text']) }
     case 'reasoning':
-      return { type: 'thinking', thinking: textOf(part['text']) }
+      return { type: 'thinking', thinking: textOf(part['text']), ...(isFields(part['metadata']) ? { thinkingSignature: 'signed' } : {}) }
     case 'file':
       return { type: 'image' }
     case 'tool': {
@@ -208,6 +207,15 @@ function blockOf(part: Fields): { type: string; [field: string]: unknown } {
   }
 }
 
+/** The interface by which an answer's reasoning may leave or not; that of unsigned reasoning is the most careful one. */
+function apiOf(parts: readonly Fields[]): { api?: string } {
+  const reasoning = parts.filter(({ type }) => type === 'reasoning')
+  if (reasoning.length === 0) return {}
+  const signed = reasoning.flatMap(({ metadata }) => (isFields(metadata) ? [metadata] : []))
+  if (signed.length === 0) return { api: 'openai-completions' }
+  return { api: signed.every((one) => isFields(one['anthropic'])) ? 'anthropic-messages' : 'openai-responses' }
+}
+
 function result(part: Fields): EngineMessage {
   const state = part['state'] as Fields
   const files = Array.isArray(state['attachments']) ? state['attachments'] : []
@@ -218,10 +226,6 @@ function result(part: Fields): EngineMessage {
     content: [{ type: 'text', text: outputOf(state) }, ...files.map(() => ({ type: 'image' as const }))],
     isError: state['status'] === 'error',
   }
-}
-
-function argumentsOf(edit: PartEdit | undefined): Map<number, object> {
-  return edit?.kind === 'arguments' ? new Map(edit.calls.map((call) => [call.position, call.args])) : new Map()
 }
 
 function shown(state: Fields, edit: PartEdit | undefined): Fields {
