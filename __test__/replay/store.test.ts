@@ -97,7 +97,7 @@ describe('export, import, doctor', () => {
     [['doctor', '--store', '/nonexistent/store.db'], 'there is no store at'],
     [['inspect', '--store', '/nonexistent/store.db'], 'there is no store at'],
     [['inspect', '--call', '3'], '--call needs'],
-    [['doctor', '--top', 'x'], '--top takes a number'],
+    [['doctor', '--top', 'x'], '--top needs a number'],
   ])('%j is wrong use', async (args, sentence) => {
     const { code, stderr } = await cli(args)
     expect(code).toBe(2)
