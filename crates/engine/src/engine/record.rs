@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::job::{Done, Job, ToolcallInput, correct, depend, fingerprint};
 use super::{Engine, Inner, State};
 use crate::files::index::{Entry, Eye, IndexResult, prepare};
+use crate::files::said::Content;
 use crate::files::seen::Seen;
 use crate::ground::Ground;
 use crate::ground::error::{EngineError, Result};
@@ -232,8 +233,8 @@ impl State {
     /// The model knows what it has written itself.
     pub fn wrote(&mut self, file: &ObjectId) {
         if let Some(meta) = self.session.catalog.get(file) {
-            let tx = meta.tx;
-            self.known.knows(file, self.session.hash_of(file), tx);
+            let content = Content::stored(self.session.hash_of(file), meta.tx);
+            self.known.wrote(file, content);
         }
     }
 }

@@ -99,7 +99,7 @@ impl Eye {
     /// newer one, and what was seen here would take its place for good.
     ///
     /// # Errors
-    /// `IO` where a look panicked.
+    /// `INTERNAL` where a look panicked.
     pub async fn look_anew<'a>(
         &self,
         session: &Session,

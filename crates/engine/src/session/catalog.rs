@@ -228,3 +228,8 @@ impl Catalog {
             .unwrap_or(digest)
     }
 }
+
+/// Whether some session may have given this handle to this object: which of its lengths depends on the other objects.
+pub(crate) fn is_handle_of(handle: &str, id: &ObjectId) -> bool {
+    handle.len() >= HANDLE && Digest::of(id.as_str().as_bytes()).to_string().starts_with(handle)
+}
