@@ -42,6 +42,7 @@ export type ErrorCode =
   | 'STORE_FULL'
   | 'IO'
   | 'CLOSED'
+  | 'INTERNAL'
 
 /** A file's content: text, or its bytes. */
 export type Content = string | Uint8Array

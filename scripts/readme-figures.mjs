@@ -1,5 +1,6 @@
 /**
- * Writes the table of figures in README.md from the saved baselines of `npm run replay:check`:
+ * Writes the figures in README.md, a table and the saving in its first lines, from the saved baseline of
+ * `npm run replay:check`:
  * `node scripts/readme-figures.mjs` replaces what stands between the markers, `--check` fails where they differ.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -36,7 +37,13 @@ const table = [
 const text = readFileSync(readme, 'utf8')
 const [from, to] = [text.indexOf(BEGIN), text.indexOf(END)]
 if (from < 0 || to < 0) throw new Error('README.md has lost its markers')
-const wanted = `${text.slice(0, from + BEGIN.length)}\n${table}\n${text.slice(to)}`
+const costs = all.map(({ costVsPi }) => costVsPi)
+const saving = (cost) => 5 * Math.round((100 * (1 - cost)) / 5)
+const range = `${saving(Math.max(...costs))} to ${saving(Math.min(...costs))} percent`
+const wanted = `${text.slice(0, from + BEGIN.length)}\n${table}\n${text.slice(to)}`.replace(
+  /<!-- saving -->.*<!-- \/saving -->/,
+  `<!-- saving -->${range}<!-- /saving -->`,
+)
 if (!process.argv.includes('--check')) writeFileSync(readme, wanted)
 else if (wanted !== text) {
   console.error('README.md does not have the figures of the baseline; run node scripts/readme-figures.mjs')
