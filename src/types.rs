@@ -217,7 +217,7 @@ pub struct Assembled {
 }
 
 /// One version of an object.
-#[cfg_attr(not(test), expect(dead_code, reason = "the shape of what `history` reads from a text"))]
+#[expect(dead_code, reason = "the shape of what `history` reads from a text")]
 #[napi(object)]
 pub struct Version {
     /// The whole document.
