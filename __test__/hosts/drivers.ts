@@ -24,6 +24,8 @@ export interface Start {
   context?: HostOptions
   /** The model has no tool to bring anything back. */
   withoutRecall?: boolean
+  /** The system prompt. */
+  system?: string
   /** The tool `show`. */
   show: (name: string) => string | Promise<string>
 }
@@ -35,7 +37,7 @@ const PARAMETERS = { type: 'object' as const, properties: { name: { type: 'strin
 const STEPS = 200
 
 export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
-  async 'ai-sdk'({ url, context: options, withoutRecall, show }) {
+  async 'ai-sdk'({ url, context: options, withoutRecall, show, system = SYSTEM }) {
     const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
     const { isStepCount, jsonSchema, streamText, tool: aiTool } = await import('ai')
     const { contextFor: aiSdk } = await import('../../lib/hosts/ai-sdk.ts')
@@ -56,7 +58,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
         let failure: unknown
         const result = streamText({
           model,
-          instructions: SYSTEM,
+          instructions: system,
           messages: history,
           tools,
           stopWhen: isStepCount(STEPS),
@@ -71,7 +73,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     }
   },
 
-  async 'pi-agent-core'({ url, context: options, withoutRecall, show }) {
+  async 'pi-agent-core'({ url, context: options, withoutRecall, show, system = SYSTEM }) {
     const { Agent: PiAgent } = await import('@earendil-works/pi-agent-core')
     const { streamSimple } = await import('@earendil-works/pi-ai/api/openai-completions')
     const { contextFor: piAgent } = await import('../../lib/hosts/pi-agent-core.ts')
@@ -105,7 +107,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     }
     const agent = new PiAgent({
       initialState: {
-        systemPrompt: SYSTEM,
+        systemPrompt: system,
         model: model as never,
         tools: [shower, reader, ...(context === undefined || withoutRecall === true ? [] : context.tools)],
       },
@@ -126,7 +128,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     }
   },
 
-  async 'openai-agents'({ url, context: options, withoutRecall, show }) {
+  async 'openai-agents'({ url, context: options, withoutRecall, show, system = SYSTEM }) {
     const { Agent, OpenAIChatCompletionsModel, run, setTracingDisabled, tool: agentsTool } = await import('@openai/agents')
     const { OpenAI } = await import('openai')
     const { contextFor: openaiAgents } = await import('../../lib/hosts/openai-agents.ts')
@@ -136,7 +138,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const reader = agentsTool({ name: 'read', description: 'Reads a file', parameters: { ...PATH, additionalProperties: false as const }, strict: true, execute: (input: any) => read(input.path) })
     const agent = new Agent({
       name: 'agent',
-      instructions: SYSTEM,
+      instructions: system,
       model: new OpenAIChatCompletionsModel(new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0 }) as never, 'scripted'),
       tools: [shower, reader, ...(context === undefined || withoutRecall === true ? [] : context.tools)],
     })
@@ -158,7 +160,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     }
   },
 
-  async langchain({ url, context: options, withoutRecall, show }) {
+  async langchain({ url, context: options, withoutRecall, show, system = SYSTEM }) {
     const { ChatOpenAICompletions } = await import('@langchain/openai')
     const { createAgent, tool: langTool } = await import('langchain')
     const { contextMiddleware } = await import('../../lib/hosts/langchain.ts')
@@ -174,7 +176,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     if (withoutRecall === true && middleware !== undefined) (middleware as { tools?: unknown }).tools = []
     const agent = createAgent({
       model: new LocalChat({ model: 'scripted', apiKey: 'none', configuration: { baseURL: url }, streaming: true, maxRetries: 0 }),
-      systemPrompt: SYSTEM,
+      systemPrompt: system,
       tools: [shower, reader],
       ...(middleware === undefined ? {} : { middleware: [middleware] }),
     })
