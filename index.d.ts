@@ -149,8 +149,13 @@ export declare class ContextManager {
   get(id: string): Promise<ObjectDocument | null>
   /** The version of an object at a point in the two times, or null. A string is a valid time. */
   getAsOf(id: string, at: string | AsOf): Promise<ObjectDocument | null>
-  /** All versions of an object, oldest first; empty for an unknown object. */
-  history(id: string): Promise<Array<Version>>
+  /**
+   * The versions of an object, oldest first; empty for an unknown object. All of them, or a part: with `limit` and
+   * `after` a long history is read piece by piece, and only what is asked for is held in memory.
+   *
+   * The documents share what they have in common, such as the turns of a chat, so treat them as read-only.
+   */
+  history(id: string, part?: HistoryPart | undefined | null): Promise<Version[]>
   /**
    * The difference between the contents of two versions as a unified diff; empty if they are equal. `fromTx` and
    * `toTx` are `txId`s from `history`.
@@ -395,6 +400,17 @@ export type Edit =
  * Rejects with `UNKNOWN_OBJECT` if the store does not have the session, `IO`, and with the errors of the store.
  */
 export declare function exportStore(store: StoreOptions, path: string, sessionId?: string | undefined | null): Promise<TransferSummary>
+
+/** Which part of a history to return. */
+export interface HistoryPart {
+  /** Only versions of later transactions than this one: the `txId` of the last version of the previous part. */
+  after?: number
+  /**
+   * At most this many versions, the oldest ones. The versions of one transaction are not divided, so there may be a
+   * few more.
+   */
+  limit?: number
+}
 
 /**
  * Writes those versions of an export that a store does not have yet, with the same IDs, hashes, order and valid

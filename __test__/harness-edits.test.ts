@@ -5,7 +5,7 @@ import type { Shape } from '../lib/harness.ts'
 import type { PartEdit } from '../lib/harness/shape.ts'
 import { shapeNamed } from '../lib/harness/shapes.ts'
 import { langchain } from '../lib/hosts/langchain.ts'
-import { opencode } from '../lib/hosts/opencode.ts'
+import { opencode } from '../lib/hosts/opencode-shape.ts'
 import { shapes, shown, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
 

@@ -29,6 +29,7 @@ export type {
   Edit,
   ErrorCode,
   FilesystemSource,
+  HistoryPart,
   IncomingMessage,
   IndexResult,
   IndexedFiles,

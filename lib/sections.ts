@@ -17,7 +17,7 @@ export interface Message {
  * in place of each output, the active content. Most harnesses pass the system prompt separately; if it is the first
  * message, it stays there.
  *
- * Results unknown to the view stay as they are.
+ * Results unknown to the view stay as they are. Images stay with their results: the view has only texts.
  */
 export function sections(messages: readonly Message[], view: Assembled): Message[] {
   const references = new Map<string, unknown[]>()
@@ -35,11 +35,16 @@ export function sections(messages: readonly Message[], view: Assembled): Message
   for (const [id, count] of wanted) references.get(id)?.splice(0, Math.max(0, (references.get(id)?.length ?? 0) - count))
   const chat = messages.map((message) => {
     const content = message.toolCallId === undefined ? undefined : references.get(message.toolCallId)?.shift()
-    return content === undefined ? message : { ...message, content }
+    return content === undefined ? message : { ...message, content: [content, unread(message.content)].flat() }
   })
   const first = chat.findIndex((message) => message.role !== 'system')
   const head = first < 0 ? chat.length : first
   return [...chat.slice(0, head), ...section(poolOf(view)), ...chat.slice(head), ...section(view.activeContent)]
+}
+
+/** The parts of a result that are no text. */
+function unread(content: unknown): unknown[] {
+  return Array.isArray(content) ? content.filter((block: { type?: unknown } | null) => block?.type !== 'text') : []
 }
 
 /**

@@ -8,14 +8,17 @@ use context_model::mounts::MountMapping;
 use context_store::Store;
 use napi::bindgen_prelude::{Either, Env, Function, PromiseRaw};
 use napi_derive::napi;
-use serde_json::Value;
 
 use crate::callback;
 use crate::convert;
 use crate::error::{Coded, promise};
 use crate::import;
+use crate::json::{History, Json};
 use crate::store::{self, Opened};
 use crate::types as js;
+
+/// So many versions of an object are in memory at a time, on their way to JavaScript.
+const HISTORY_PAGE: usize = 256;
 
 /// What an open instance holds. `None` in its place means closed.
 #[derive(Clone)]
@@ -175,9 +178,9 @@ impl ContextManager {
     pub fn append_turn<'env>(
         &self,
         env: &'env Env,
-        message: Value,
+        message: Json,
     ) -> napi::Result<PromiseRaw<'env, js::TurnCount>> {
-        let work = |open: Open| async move { Ok(open.engine.append_turn(message).await?) };
+        let work = |open: Open| async move { Ok(open.engine.append_turn(message.value()?).await?) };
         self.call(env, work, |count| js::TurnCount { turn_count: u32::try_from(count).unwrap_or(u32::MAX) })
     }
 
@@ -200,8 +203,7 @@ impl ContextManager {
         id: String,
         part: Option<js::Part>,
     ) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
-        let work = |open: Open| async move { Ok(open.engine.activate(&id, convert::part(part)?).await?) };
-        self.call(env, work, convert::set_change)
+        self.change(env, |open| async move { Ok(open.engine.activate(&id, convert::part(part)?).await?) })
     }
 
     /// Removes an object from the active set; its metadata stays in the pool.
@@ -211,31 +213,31 @@ impl ContextManager {
         env: &'env Env,
         id: String,
     ) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
-        self.call(env, |open| async move { Ok(open.engine.deactivate(&id).await?) }, convert::set_change)
+        self.change(env, |open| async move { Ok(open.engine.deactivate(&id).await?) })
     }
 
     /// Keeps an object from collapsing automatically.
     #[napi]
     pub fn pin<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
-        self.call(env, |open| async move { Ok(open.engine.pin(&id).await?) }, convert::set_change)
+        self.change(env, |open| async move { Ok(open.engine.pin(&id).await?) })
     }
 
     /// Removes a pin.
     #[napi]
     pub fn unpin<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
-        self.call(env, |open| async move { Ok(open.engine.unpin(&id).await?) }, convert::set_change)
+        self.change(env, |open| async move { Ok(open.engine.unpin(&id).await?) })
     }
 
     /// Adds an object of the session index to the metadata pool.
     #[napi]
     pub fn promote<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
-        self.call(env, |open| async move { Ok(open.engine.promote(&id).await?) }, convert::set_change)
+        self.change(env, |open| async move { Ok(open.engine.promote(&id).await?) })
     }
 
     /// Removes an object from the metadata pool and the active set; it stays in the session index.
     #[napi]
     pub fn demote<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
-        self.call(env, |open| async move { Ok(open.engine.demote(&id).await?) }, convert::set_change)
+        self.change(env, |open| async move { Ok(open.engine.demote(&id).await?) })
     }
 
     /// The session's four sets.
@@ -249,15 +251,15 @@ impl ContextManager {
     #[napi]
     pub fn assemble<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::Assembled>> {
         // Copied here and not where JavaScript waits.
-        let work = |open: Open| async move { Ok(convert::assembled(&open.engine.assemble().await?)) };
+        let work = |open: Open| async move { convert::assembled(&open.engine.assemble().await?) };
         self.call(env, work, |view| view)
     }
 
     /// The latest version of an object, or null.
     #[napi(ts_return_type = "Promise<ObjectDocument | null>")]
-    pub fn get<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, Option<Value>>> {
-        let work = |open: Open| async move { Ok(open.engine.get(&id).await?) };
-        self.call(env, work, |found| found.as_ref().map(convert::document))
+    pub fn get<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, Option<Json>>> {
+        let work = |open: Open| async move { open.engine.get(&id).await?.as_ref().map(Json::of).transpose() };
+        self.call(env, work, |found| found)
     }
 
     /// The version of an object at a point in the two times, or null. A string is a valid time.
@@ -267,20 +269,36 @@ impl ContextManager {
         env: &'env Env,
         id: String,
         at: Either<String, js::AsOf>,
-    ) -> napi::Result<PromiseRaw<'env, Option<Value>>> {
-        let work = |open: Open| async move { Ok(open.engine.get_as_of(&id, convert::as_of(at)?).await?) };
-        self.call(env, work, |found| found.as_ref().map(convert::document))
+    ) -> napi::Result<PromiseRaw<'env, Option<Json>>> {
+        let work = |open: Open| async move {
+            open.engine.get_as_of(&id, convert::as_of(at)?).await?.as_ref().map(Json::of).transpose()
+        };
+        self.call(env, work, |found| found)
     }
 
-    /// All versions of an object, oldest first; empty for an unknown object.
-    #[napi]
+    /// The versions of an object, oldest first; empty for an unknown object. All of them, or a part: with `limit` and
+    /// `after` a long history is read piece by piece, and only what is asked for is held in memory.
+    ///
+    /// The documents share what they have in common, such as the turns of a chat, so treat them as read-only.
+    #[napi(ts_return_type = "Promise<Version[]>")]
     pub fn history<'env>(
         &self,
         env: &'env Env,
         id: String,
-    ) -> napi::Result<PromiseRaw<'env, Vec<js::Version>>> {
-        let work = |open: Open| async move { Ok(open.engine.history(&id).await?) };
-        self.call(env, work, |versions| versions.iter().map(convert::version).collect())
+        part: Option<js::HistoryPart>,
+    ) -> napi::Result<PromiseRaw<'env, History>> {
+        let work = |open: Open| async move {
+            let (mut after, mut left) = convert::history_part(part)?;
+            let mut history = History::default();
+            while left > 0 {
+                let page = open.engine.history_page(&id, after, left.min(HISTORY_PAGE)).await?;
+                let Some(last) = page.last() else { break };
+                (after, left) = (last.tx_id, left.saturating_sub(page.len()));
+                history.add(page)?;
+            }
+            Ok(history)
+        };
+        self.call(env, work, |history| history)
     }
 
     /// The difference between the contents of two versions as a unified diff; empty if they are equal. `fromTx` and
@@ -306,7 +324,7 @@ impl ContextManager {
         &self,
         env: &'env Env,
         filter: js::QueryFilter,
-    ) -> napi::Result<PromiseRaw<'env, Vec<Value>>> {
+    ) -> napi::Result<PromiseRaw<'env, Json>> {
         let work = |open: Open| async move {
             let query = Query {
                 object_type: convert::object_type(filter.r#type)?,
@@ -314,9 +332,9 @@ impl ContextManager {
                 path_prefix: filter.path_prefix,
                 since: filter.since.map(|t| t.parse()).transpose()?,
             };
-            Ok(open.engine.query(&query).await?)
+            Json::of(&open.engine.query(&query).await?)
         };
-        self.call(env, work, |documents| documents.iter().map(convert::document).collect())
+        self.call(env, work, |documents| documents)
     }
 
     /// Searches the contents of all versions, best match first.
@@ -439,6 +457,18 @@ impl ContextManager {
     {
         let open = self.current();
         promise(env, async move { work(open?).await }, convert)
+    }
+
+    /// A call that changes the session's sets.
+    fn change<'env, F>(
+        &self,
+        env: &'env Env,
+        work: impl FnOnce(Open) -> F + Send + 'static,
+    ) -> napi::Result<PromiseRaw<'env, js::SetChange>>
+    where
+        F: Future<Output = Result<context_engine::SetChange, Coded>> + Send + 'static,
+    {
+        self.call(env, |open| async move { convert::set_change(work(open).await?) }, |change| change)
     }
 
     pub(crate) fn current(&self) -> Result<Open, Coded> {

@@ -6,10 +6,10 @@ use context_model::pricing::{Prices, Receipt, RollReason};
 use context_model::time::Timestamp;
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
-use serde_json::Value;
 
 use crate::convert;
 use crate::error::{Coded, prompt_promise};
+use crate::json::Json;
 use crate::manager::{ContextManager, Open};
 use crate::types as js;
 
@@ -31,7 +31,7 @@ pub struct IncomingMessage {
     pub key: String,
     /// The message in the shape of pi-ai: `{ role, content, … }`.
     #[napi(ts_type = "object")]
-    pub message: Value,
+    pub message: Json,
 }
 
 /// Prices per million tokens, as a model catalogue lists them; only their ratios matter. Zero means unknown.
@@ -147,9 +147,9 @@ impl ContextManager {
         call: ModelCall,
     ) -> napi::Result<PromiseRaw<'env, Plan>> {
         let work = |open: Open| async move {
-            Ok(open.engine.advance(incoming(messages), &circumstances(call)).await?)
+            Ok(open.engine.advance(incoming(messages)?, &circumstances(call)).await?)
         };
-        self.call(env, work, plan)
+        self.plan(env, work)
     }
 
     /// Waits until everything that `receive`, `advance` and `resync` recorded also survives a power failure. Other
@@ -171,9 +171,9 @@ impl ContextManager {
     ) -> napi::Result<PromiseRaw<'env, Plan>> {
         let work = move |open: Open| async move {
             let call = circumstances(call);
-            Ok(open.engine.resync(incoming(messages), recorded as usize, &call).await?)
+            Ok(open.engine.resync(incoming(messages)?, recorded as usize, &call).await?)
         };
-        self.call(env, work, plan)
+        self.plan(env, work)
     }
 
     /// The answer to a read of a file, just indexed, whose lines are still visible in the model's request: where they
@@ -211,9 +211,9 @@ impl ContextManager {
     pub fn check_arguments<'env>(
         &self,
         env: &'env Env,
-        args: Value,
+        args: Json,
     ) -> napi::Result<PromiseRaw<'env, Option<String>>> {
-        let args = js::object(args).unwrap_or_default();
+        let args = args.object("args").unwrap_or_default();
         let open = self.current();
         let work = async move { Ok(open?.engine.check_arguments(&args).await?) };
         prompt_promise(env, work, |refusal| refusal)
@@ -229,13 +229,13 @@ impl ContextManager {
     /// Rolls everything stale now, at the user's request.
     #[napi]
     pub fn roll_now<'env>(&self, env: &'env Env, call: ModelCall) -> napi::Result<PromiseRaw<'env, Plan>> {
-        self.call(env, |open| async move { Ok(open.engine.roll_now(&circumstances(call)).await?) }, plan)
+        self.plan(env, |open| async move { Ok(open.engine.roll_now(&circumstances(call)).await?) })
     }
 
     /// Undoes the latest roll of this process: its messages are shown in full again.
     #[napi]
     pub fn undo_roll<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Plan>> {
-        self.call(env, |open| async move { Ok(open.engine.undo_roll().await?) }, plan)
+        self.plan(env, |open| async move { Ok(open.engine.undo_roll().await?) })
     }
 
     /// The receipts of the rolls in effect, oldest first.
@@ -280,6 +280,19 @@ impl ContextManager {
     }
 }
 
+impl ContextManager {
+    fn plan<'env, F>(
+        &self,
+        env: &'env Env,
+        work: impl FnOnce(Open) -> F + Send + 'static,
+    ) -> napi::Result<PromiseRaw<'env, Plan>>
+    where
+        F: Future<Output = Result<context_engine::Plan, Coded>> + Send + 'static,
+    {
+        self.call(env, |open| async move { plan(work(open).await?) }, |plan| plan)
+    }
+}
+
 fn point_times(times: Vec<String>) -> Result<[Timestamp; 2], Coded> {
     let [session, chat] = &times[..] else {
         return Err(Coded::invalid("the times of a point are two: of the session, and of its chat"));
@@ -287,8 +300,8 @@ fn point_times(times: Vec<String>) -> Result<[Timestamp; 2], Coded> {
     Ok([session.parse()?, chat.parse()?])
 }
 
-fn incoming(messages: Vec<IncomingMessage>) -> Vec<Incoming> {
-    messages.into_iter().map(|m| Incoming { key: m.key, message: m.message }).collect()
+fn incoming(messages: Vec<IncomingMessage>) -> Result<Vec<Incoming>, Coded> {
+    messages.into_iter().map(|m| Ok(Incoming { key: m.key, message: m.message.value()? })).collect()
 }
 
 fn circumstances(call: ModelCall) -> Call {
@@ -312,9 +325,9 @@ fn whole(number: f64) -> u64 {
     number.max(0.0) as u64
 }
 
-fn plan(plan: context_engine::Plan) -> Plan {
-    Plan {
-        edits: plan.edits.into_iter().map(edit).collect(),
+fn plan(plan: context_engine::Plan) -> Result<Plan, Coded> {
+    Ok(Plan {
+        edits: plan.edits.into_iter().map(edit).collect::<Result<_, _>>()?,
         notices: plan.notices,
         receipt: plan.receipt.map(receipt),
         context_tokens: plan.context_tokens as f64,
@@ -323,24 +336,24 @@ fn plan(plan: context_engine::Plan) -> Plan {
         spent: plan.spent,
         point: plan.point.map(|(tx, _)| convert::number(tx)),
         point_times: plan.point.map(|(_, times)| times.iter().map(ToString::to_string).collect()),
-    }
+    })
 }
 
-fn edit(edit: Edit) -> js::Edit {
-    match edit {
+fn edit(edit: Edit) -> Result<js::Edit, Coded> {
+    Ok(match edit {
         Edit::Result { key, object, text } => js::Edit::Result { key, object: object.to_string(), text },
         Edit::Arguments { key, calls } => {
-            js::Edit::Arguments { key, calls: calls.into_iter().map(collapsed).collect() }
+            js::Edit::Arguments { key, calls: calls.into_iter().map(collapsed).collect::<Result<_, _>>()? }
         }
-    }
+    })
 }
 
-fn collapsed(call: CollapsedCall) -> js::CollapsedCall {
-    js::CollapsedCall {
+fn collapsed(call: CollapsedCall) -> Result<js::CollapsedCall, Coded> {
+    Ok(js::CollapsedCall {
         call_id: call.call_id,
         position: u32::try_from(call.position).unwrap_or(u32::MAX),
-        args: Value::Object(call.args),
-    }
+        args: Json::of(&call.args)?,
+    })
 }
 
 fn receipt(receipt: Receipt) -> RollReceipt {

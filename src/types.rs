@@ -2,7 +2,8 @@
 
 use napi::bindgen_prelude::{Either, Uint8Array};
 use napi_derive::napi;
-use serde_json::{Map, Value};
+
+use crate::json::Json;
 
 /// Where objects are stored.
 #[derive(Clone)]
@@ -123,7 +124,7 @@ pub struct Toolcall {
     pub tool: String,
     /// The arguments as the model gave them.
     #[napi(ts_type = "object")]
-    pub args: Value,
+    pub args: Json,
     /// A short form of the arguments for people.
     pub args_display: Option<String>,
     /// The complete output text.
@@ -155,7 +156,7 @@ pub struct SetChange {
     pub content: Option<String>,
     /// After the activation of a tool call whose arguments have collapsed in the last projection: the full arguments.
     #[napi(ts_type = "object")]
-    pub arguments: Option<Value>,
+    pub arguments: Option<Json>,
     /// After an activation: whether the whole content is still visible in the last projection.
     pub visible: bool,
 }
@@ -206,7 +207,7 @@ pub struct Assembled {
     pub metadata_pool: String,
     /// The conversation, with `toolcall_ref` lines in place of outputs.
     #[napi(ts_type = "unknown[]")]
-    pub chat: Vec<Value>,
+    pub chat: Json,
     /// One block for each object of the active set.
     pub active_content: String,
     /// All four as one text.
@@ -216,17 +217,28 @@ pub struct Assembled {
 }
 
 /// One version of an object.
+#[cfg_attr(not(test), expect(dead_code, reason = "the shape of what `history` reads from a text"))]
 #[napi(object)]
 pub struct Version {
     /// The whole document.
     #[napi(ts_type = "ObjectDocument")]
-    pub document: Value,
+    pub document: Json,
     /// The transaction that wrote it; strictly increasing within a store.
     pub tx_id: i64,
     /// When the store learned of it, RFC 3339.
     pub tx_time: String,
     /// The time from which it holds, RFC 3339.
     pub valid_time: String,
+}
+
+/// Which part of a history to return.
+#[napi(object)]
+pub struct HistoryPart {
+    /// Only versions of later transactions than this one: the `txId` of the last version of the previous part.
+    pub after: Option<f64>,
+    /// At most this many versions, the oldest ones. The versions of one transaction are not divided, so there may be a
+    /// few more.
+    pub limit: Option<f64>,
 }
 
 /// A point in the two times.
@@ -402,16 +414,8 @@ pub struct CollapsedCall {
     pub position: u32,
     /// The arguments to show.
     #[napi(ts_type = "object")]
-    pub args: Value,
+    pub args: Json,
 }
 
 /// Bytes or text, as JavaScript hands them over.
 pub type Content = Either<String, Uint8Array>;
-
-/// A JSON object, or nothing where it is another value.
-pub fn object(value: Value) -> Option<Map<String, Value>> {
-    match value {
-        Value::Object(map) => Some(map),
-        _ => None,
-    }
-}

@@ -52,7 +52,6 @@ export class OpenCode {
   async start(server: ModelServer, plugin: unknown[], env: Record<string, string> = {}, more: object = {}): Promise<this> {
     this.output = ''
     const config = {
-      ...more,
       autoupdate: false,
       share: 'disabled',
       model: 'scripted/scripted',
@@ -74,6 +73,7 @@ export class OpenCode {
           },
         },
       },
+      ...more,
     }
     writeFileSync(join(this.cwd, 'opencode.json'), JSON.stringify(config))
     const child = spawn(binary!, ['serve', '--port', '0', '--hostname', '127.0.0.1', '--print-logs'], {

@@ -12,7 +12,12 @@ import { resultText } from './message.ts'
 import { saidBy } from './recorded.ts'
 import type { CallEdit, PartEdit, Shape, TextEdit } from './shape.ts'
 
-type Edit = Now | { kind: 'message'; key: string; calls: readonly CallEdit[]; texts: readonly TextEdit[] } | { kind: 'gone'; key: string }
+/** An edit of a plan, of every kind that engines have given. */
+type Edit =
+  | Now
+  | { kind: 'arguments'; key: string; calls: readonly CallEdit[] }
+  | { kind: 'message'; key: string; calls: readonly CallEdit[]; texts: readonly TextEdit[] }
+  | { kind: 'gone'; key: string }
 
 /** A part of a message: what the engine knows by a key of its own. */
 export interface Part {

@@ -19,6 +19,11 @@ export interface HostOptions extends Omit<OpenOptions, 'layout' | 'model' | 'sha
   model?: ProjectionOptions['model']
   /** Estimated tokens of system prompt and tool declarations, where the host does not show them to us. */
   systemTokens?: number
+  /**
+   * Whether prose, reasoning and old calls may be shortened, too, and not only outputs and arguments. Default true; false
+   * in the OpenAI Agents SDK, whose sessions store what the model was sent.
+   */
+  shortens?: boolean
   /** Told of each roll. */
   onRoll?: ProjectionOptions['onRoll']
   /** Told once what went wrong, and that the host goes on without us. Default: a warning of the process. */
@@ -92,6 +97,17 @@ export class HostContext {
     }
   }
 
+  /** Records a file as it is now, which a tool of the host's has shown or written. What fails here leaves it unrecorded. */
+  async met(path: string, isWritten: boolean): Promise<void> {
+    try {
+      const opened = await bounded(this.#open())
+      if (isWritten) await opened?.manager.indexWritten(path)
+      else await opened?.manager.indexFile(path)
+    } catch (error) {
+      this.#tell('file', `${path} is not recorded: ${sentence(error)}`)
+    }
+  }
+
   /** Closes the session; what was recorded is in the store at any time. */
   async close(): Promise<void> {
     this.#isClosed = true
@@ -117,7 +133,7 @@ export class HostContext {
   }
 
   async #start(): Promise<Opened | undefined> {
-    const { model, systemTokens, onRoll, onWarning: _w, parent: _p, now, cwd = process.cwd(), ...options } = this.#options
+    const { model, systemTokens, shortens = this.#keepsOwn, onRoll, onWarning: _w, parent: _p, now, cwd = process.cwd(), ...options } = this.#options
     try {
       // Loaded here, not above: without the addon this rejects, and the host goes on.
       const { ContextManager } = await import('../index.ts')
@@ -125,7 +141,7 @@ export class HostContext {
       const projection = new Projection(manager, {
         shape: this.#shape,
         canRecall: () => this.#canRecall,
-        shortens: this.#keepsOwn,
+        shortens,
         ...(model === undefined ? {} : { model }),
         ...(systemTokens === undefined ? {} : { systemTokens }),
         ...(onRoll === undefined ? {} : { onRoll }),

@@ -220,12 +220,14 @@ impl Inner {
         output: &str,
     ) -> Result<Option<Content>> {
         let Some(told) = output.find("\n@@ ").map(|at| &output[at + 1..]) else { return Ok(None) };
-        let mut bases: Vec<String> = Vec::new();
-        for content in state.known.contents(file).take(LOOKED_BACK) {
-            let Content { tx: Some(tx), .. } = content else { continue };
-            let base = self.text_at(file, Some(tx)).await?.unwrap_or_default();
-            if !bases.contains(&base) {
-                bases.push(base);
+        let (mut bases, mut hashes) = (Vec::new(), Vec::new());
+        for Content { hash, tx } in state.known.contents(file) {
+            if hashes.contains(&hash) || bases.len() == LOOKED_BACK {
+                continue;
+            }
+            hashes.push(hash);
+            if let Some(tx) = tx {
+                bases.push(self.text_at(file, Some(tx)).await?.unwrap_or_default());
             }
         }
         for _ in 0..LOOKED_BACK {

@@ -169,6 +169,11 @@ impl Belief {
             .chain(self.fragments.iter().map(|part| &part.text))
     }
 
+    /// Whether the model has written this version, or was led to it by a difference.
+    pub fn has_led_to(&self, version: &Content) -> bool {
+        version.as_ref().is_some_and(|text| self.led_to.contains(text))
+    }
+
     /// Whether an announcement of a version would tell the model something.
     pub fn is_news(&self, version: &Content, rebuilt: bool) -> bool {
         let told = self.told.as_ref() != Some(version);
