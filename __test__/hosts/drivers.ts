@@ -24,8 +24,6 @@ export interface Start {
   context?: HostOptions
   /** The model has no tool to bring anything back. */
   withoutRecall?: boolean
-  /** The system prompt. */
-  system?: string
   /** The tool `show`. */
   show: (name: string) => string | Promise<string>
 }
@@ -37,7 +35,7 @@ const PARAMETERS = { type: 'object' as const, properties: { name: { type: 'strin
 const STEPS = 200
 
 export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
-  async 'ai-sdk'({ url, context: options, withoutRecall, show, system = SYSTEM }) {
+  async 'ai-sdk'({ url, context: options, withoutRecall, show }) {
     const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
     const { isStepCount, jsonSchema, streamText, tool: aiTool } = await import('ai')
     const { contextFor: aiSdk } = await import('../../lib/hosts/ai-sdk.ts')
@@ -58,7 +56,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
         let failure: unknown
         const result = streamText({
           model,
-          instructions: system,
+          instructions: SYSTEM,
           messages: history,
           tools,
           stopWhen: isStepCount(STEPS),
@@ -73,7 +71,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     }
   },
 
-  async 'pi-agent-core'({ url, context: options, withoutRecall, show, system = SYSTEM }) {
+  async 'pi-agent-core'({ url, context: options, withoutRecall, show }) {
     const { Agent: PiAgent } = await import('@earendil-works/pi-agent-core')
     const { streamSimple } = await import('@earendil-works/pi-ai/api/openai-completions')
     const { contextFor: piAgent } = await import('../../lib/hosts/pi-agent-core.ts')
@@ -107,7 +105,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     }
     const agent = new PiAgent({
       initialState: {
-        systemPrompt: system,
+        systemPrompt: SYSTEM,
         model: model as never,
         tools: [shower, reader, ...(context === undefined || withoutRecall === true ? [] : context.tools)],
       },
@@ -128,7 +126,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     }
   },
 
-  async 'openai-agents'({ url, context: options, withoutRecall, show, system = SYSTEM }) {
+  async 'openai-agents'({ url, context: options, withoutRecall, show }) {
     const { Agent, OpenAIChatCompletionsModel, run, setTracingDisabled, tool: agentsTool } = await import('@openai/agents')
     const { OpenAI } = await import('openai')
     const { contextFor: openaiAgents } = await import('../../lib/hosts/openai-agents.ts')
@@ -138,7 +136,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const reader = agentsTool({ name: 'read', description: 'Reads a file', parameters: { ...PATH, additionalProperties: false as const }, strict: true, execute: (input: any) => read(input.path) })
     const agent = new Agent({
       name: 'agent',
-      instructions: system,
+      instructions: SYSTEM,
       model: new OpenAIChatCompletionsModel(new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0 }) as never, 'scripted'),
       tools: [shower, reader, ...(context === undefined || withoutRecall === true ? [] : context.tools)],
     })
@@ -160,7 +158,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     }
   },
 
-  async langchain({ url, context: options, withoutRecall, show, system = SYSTEM }) {
+  async langchain({ url, context: options, withoutRecall, show }) {
     const { ChatOpenAICompletions } = await import('@langchain/openai')
     const { createAgent, tool: langTool } = await import('langchain')
     const { contextMiddleware } = await import('../../lib/hosts/langchain.ts')
@@ -176,7 +174,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     if (withoutRecall === true && middleware !== undefined) (middleware as { tools?: unknown }).tools = []
     const agent = createAgent({
       model: new LocalChat({ model: 'scripted', apiKey: 'none', configuration: { baseURL: url }, streaming: true, maxRetries: 0 }),
-      systemPrompt: system,
+      systemPrompt: SYSTEM,
       tools: [shower, reader],
       ...(middleware === undefined ? {} : { middleware: [middleware] }),
     })
