@@ -312,7 +312,8 @@ mod tests {
             out
         };
         let tail = boundary_back(&line, line.len() - 10);
-        let (first, inside) = (line.char_indices().nth(10).unwrap().0, line.char_indices().nth(300).unwrap().0);
+        let (first, inside) =
+            (line.char_indices().nth(10).unwrap().0, line.char_indices().nth(300).unwrap().0);
         assert_eq!(short(Some(tail)), short(None));
         assert_eq!(short(Some(first - 3)), short(None));
         assert_ne!(short(Some(inside)), short(None));
