@@ -87,7 +87,7 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// What the rules refuse: values that are not of the shape the specification gives them.
+/// What the rules refuse: values without the shape that the specification requires.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// A document, source binding, mount mapping or time that does not have the required form.

@@ -32,6 +32,7 @@ use crate::ground::error::Result;
 use crate::session::Session;
 use crate::session::commit::{self, Intent, Work};
 use crate::session::heard::News;
+use crate::session::names::Names;
 use crate::session::news;
 use crate::session::queue::Queue;
 use crate::sight::Sight;
@@ -57,6 +58,8 @@ pub(crate) struct Inner {
     pub queue: Queue<Job, Done>,
     /// What tools have read of files and has not come as a result yet, oldest first.
     handed: std::sync::Mutex<Handed>,
+    /// What the session's objects can be asked for by, also while somebody has the state.
+    pub names: Arc<Names>,
     state: Mutex<State>,
 }
 

@@ -6,6 +6,7 @@
 
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::id::ObjectId;
+use context_model::index::Observation;
 use context_model::object::{Document, Toolcall};
 use context_store::{AsOf, StoreError};
 use serde_json::Value;
@@ -204,7 +205,11 @@ impl Inner {
         for job in &*jobs {
             for seen in job.seen() {
                 if let Disk::At(path) = &seen.place.disk {
-                    self.tracking.track(path, &seen.place.source);
+                    if seen.observation == Observation::Discovered {
+                        self.tracking.track_unread(path, &seen.place.source);
+                    } else {
+                        self.tracking.track(path, &seen.place.source);
+                    }
                     if !job.is_tracked() {
                         self.tracking.due().seen(path);
                     }
@@ -306,7 +311,7 @@ fn add_toolcall(
         }
     }
     if is_new {
-        work.expected.push((id.clone(), None));
+        work.expected.entry(id.clone()).or_insert(None);
         let call = Toolcall {
             tool: input.tool.clone(),
             args: input.args.clone(),
