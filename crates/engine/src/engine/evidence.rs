@@ -280,7 +280,7 @@ fn claimed(written: &mut Handed, file: &ObjectId, args: &Map<String, Value>) -> 
     let waiting = written.get_mut(file)?;
     let text = args.get("content").and_then(Value::as_str).map(|text| Digest::of(text.as_bytes()));
     let place = waiting.iter().position(|content| text.is_none() || content.hash == text);
-    let content = place.and_then(|place| waiting.drain(..=place).last());
+    let content = place.and_then(|place| waiting.drain(..=place).next_back());
     if content.is_none() {
         waiting.pop_front();
     }
