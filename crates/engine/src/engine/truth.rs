@@ -207,7 +207,7 @@ impl State {
     }
 
     /// What the request says of a file, as far as it is in sight.
-    pub fn sum(&self, file: &ObjectId) -> Sum {
+    fn sum(&self, file: &ObjectId) -> Sum {
         self.known.sum(file, |call| self.sight.pieces.shows(call))
     }
 }

@@ -130,11 +130,6 @@ impl Sum {
         }
     }
 
-    /// Whether the last word on the whole file is of this version.
-    pub fn ends_with(&self, hash: Option<Digest>) -> bool {
-        self.told == Some(hash)
-    }
-
     /// Whether the statements speak of this version last.
     pub fn speaks_of(&self, now: Option<Digest>) -> bool {
         self.told == Some(now) || self.partly == Some(now)
