@@ -1,4 +1,4 @@
-/** Pi's session entries as the messages that the engine takes, and the engine's edits as Pi's replacements. */
+/** Converts Pi's session entries to the engine's messages, and the engine's edits to Pi's replacements. */
 import type {
   ContextEditableContent,
   ProjectedSessionEntry,
@@ -13,7 +13,7 @@ export interface Branch {
   getEntry(id: string): SessionEntry | undefined
 }
 
-/** The new content of an entry, as Pi's `context_edit` takes it. */
+/** The new content of an entry, in the form of Pi's `context_edit`. */
 export interface Replacement {
   content: ContextEditableContent
 }
@@ -22,8 +22,8 @@ export interface Replacement {
 export type PiMessage = ProjectedSessionEntry['messages'][number]
 
 /**
- * The entries after `last` on the current branch, oldest first; all of them where `last` is null. Undefined where
- * `last` is not on the branch. Walks from the leaf, so the cost follows the new entries.
+ * The entries after `last` on the current branch, oldest first; all of them if `last` is null, undefined if `last` is
+ * not on the branch. Walks from the leaf, so the cost depends on the new entries alone.
  */
 export function entriesAfter(branch: Branch, last: string | null): SessionEntry[] | undefined {
   const found: SessionEntry[] = []
@@ -37,7 +37,7 @@ export function entriesAfter(branch: Branch, last: string | null): SessionEntry[
   return found.reverse()
 }
 
-/** The message that an entry puts before the model, or undefined for an entry that puts none. */
+/** The message that an entry shows to the model, or undefined if it shows none. */
 export function messageOf(entry: SessionEntry): object | undefined {
   switch (entry.type) {
     case 'message':
@@ -65,8 +65,9 @@ function isSent(message: PiMessage): boolean {
 }
 
 /**
- * What an edit makes of a message, as it was handed over; undefined where it is none that the edit fits, null where the
- * message is left out. A result keeps its images, an answer everything but the calls and texts that are named.
+ * The replacement that an edit makes of a message as it was handed over; undefined if the edit does not fit the
+ * message, null if the message is left out. A result keeps its images, an answer keeps everything except the named
+ * calls and texts.
  */
 export function replacementOf(edit: Edit, message: PiMessage | undefined): Replacement | null | undefined {
   if (message === undefined) return undefined
@@ -89,7 +90,7 @@ export function replacementOf(edit: Edit, message: PiMessage | undefined): Repla
   return { content: shortened(content, edit.texts) as ContextEditableContent }
 }
 
-/** Whether two replacements are the same, byte for byte in what they put before the model. */
+/** Whether two replacements show the model exactly the same bytes. */
 export function sameReplacement(left: unknown, right: unknown): boolean {
   return JSON.stringify(left) === JSON.stringify(right)
 }

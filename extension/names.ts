@@ -24,8 +24,11 @@ export function nameOf(
   const path = text('path') ?? text('file_path')
   const command = text('command')
   if (command !== undefined) return withoutFolder(command, cwd)
-  const pattern = text('pattern') ?? text('query')
-  if (pattern !== undefined) return path === undefined ? pattern : `${pattern} in ${shortPath(path, cwd)}`
+  const search = text('pattern') ?? text('query')
+  if (search !== undefined) {
+    const pattern = tool === 'grep' ? `/${search}/` : search
+    return path === undefined ? pattern : `${pattern} in ${shortPath(path, cwd)}`
+  }
   const id = text('id') ?? (path === undefined ? undefined : objectIn(path))
   if (id !== undefined) return names.get(id.replace(/@.*/, '')) ?? `id=${id}`
   return path === undefined ? tool : `${shortPath(path, cwd)}${rangeOf(args)}`

@@ -191,7 +191,10 @@ async function drop(host: Host, _ctx: ExtensionCommandContext, row: Output): Pro
   if (row.form === 'reference') {
     const { ok } = await manager.deactivate(row.id)
     const returning = host.boundary?.returning.has(row.id) === true
-    if (returning) return `${row.name} goes to the model with your next message all the same, and may collapse after that.`
+    if (returning) {
+      const then = row.pinned ? 'stays as long as it is pinned' : 'may collapse after that'
+      return `${row.name} goes to the model with your next message all the same, and ${then}.`
+    }
     return ok ? `${row.name} is dropped; the model sees only a reference to it.` : `${row.name} has collapsed already.`
   }
   const change = await manager.deactivate(row.id)

@@ -44,6 +44,7 @@ type Color = Parameters<Theme['fg']>[0]
 /** What the bar draws a part with: told apart by shade where there are no colours. */
 const PARTS: Record<string, [cell: string, color: Color]> = {
   'tool outputs': ['█', 'accent'],
+  'active contents': ['█', 'accent'],
   messages: ['▓', 'success'],
   'tool calls': ['▒', 'warning'],
   'system prompt': ['░', 'muted'],
@@ -58,12 +59,17 @@ export function drawScreen(report: Report, view: View, width: number, height: nu
   const inner = Math.max(1, width - 1)
   const hints = wrapItems(hintsOf(report), inner, theme.fg('dim', ' · '), theme)
   const message = view.message === '' ? [] : wrapTextWithAnsi(view.message, inner)
-  const filter = view.filter === undefined ? [] : [view.filter]
-  const top = [border, ...titleLines(report, inner, theme), ...legendLines(report, inner, theme)]
+  const filter = view.filter === undefined ? [] : [`${view.filter}  ${theme.fg('muted', countOf(view))}`]
+  const legend = legendLines(report, inner, theme)
   const saved = [theme.fg('text', savedLine(report))]
+  // Without room for all of it, the smallest parts of the window are the least that one could want to know.
+  const needed = 4 + legend.length + saved.length + filter.length + FEWEST_ROWS + 1 + message.length + hints.length
+  legend.splice(Math.max(1, legend.length - Math.max(0, needed - height)))
+  const top = [border, ...titleLines(report, inner, theme), ...legend]
   const bottom = [...message, ...hints, border]
-  // The list's own count takes a line where not all of it is shown.
-  const wanted = Math.max(1, Math.min(view.rows.length, ENOUGH_ROWS)) + (view.rows.length > ENOUGH_ROWS ? 1 : 0)
+  // The list's own count takes a line if not all of it is shown.
+  const counted = filter.length === 0
+  const wanted = Math.max(1, Math.min(view.rows.length, ENOUGH_ROWS)) + (counted && view.rows.length > ENOUGH_ROWS ? 1 : 0)
   let free = height - top.length - saved.length - filter.length - bottom.length - wanted
   const take = (lines: string[]): string[] => {
     if (lines.length === 0 || free < lines.length) return []
@@ -81,7 +87,7 @@ export function drawScreen(report: Report, view: View, width: number, height: nu
   const beforeHints = take([''])
   const others = top.length + saved.length + cost.length + rolls.length + store.length + above.length + below.length
   const left = height - others - filter.length - detail.length - beforeHints.length - bottom.length
-  const shown = Math.max(FEWEST_ROWS, left - (view.rows.length > left ? 1 : 0))
+  const shown = Math.max(FEWEST_ROWS, left - (counted && view.rows.length > left ? 1 : 0))
   const list = listLines(view, inner, shown, theme)
   const lines = [
     ...top,
@@ -151,7 +157,8 @@ function lookOf(name: string): [cell: string, color: Color] {
   return PARTS[name] ?? ['▪', 'muted']
 }
 
-function listLines({ rows, selected, filter }: View, width: number, shown: number, theme: Theme): string[] {
+function listLines(view: View, width: number, shown: number, theme: Theme): string[] {
+  const { rows, selected, filter } = view
   if (rows.length === 0) {
     const why = filter === undefined ? 'No tool output on this branch yet.' : 'No output matches the filter.'
     return [theme.fg('muted', `  ${why}`)]
@@ -165,8 +172,13 @@ function listLines({ rows, selected, filter }: View, width: number, shown: numbe
     if (chosen) return theme.fg('accent', text)
     return row.form === 'reference' ? theme.fg('muted', text) : text
   })
-  if (rows.length > shown) lines.push(theme.fg('muted', `  (${selected + 1}/${rows.length})`))
+  if (filter === undefined && rows.length > shown) lines.push(theme.fg('muted', `  ${countOf(view)}`))
   return lines
+}
+
+/** The place of the cursor in the list, as Pi's own lists show it. */
+function countOf({ rows, selected }: View): string {
+  return `(${Math.min(selected + 1, rows.length)}/${rows.length})`
 }
 
 /** Which columns there is room for besides the names, and how wide they are. */

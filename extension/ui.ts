@@ -11,8 +11,8 @@ import { percentParts, short, shortParts } from './shares.ts'
 const LARGEST = 8
 
 /**
- * Writes the status line, as dim as Pi's own footer: `context: saved $0.84`. Clears it where there is nothing to
- * say. Never rejects.
+ * Writes the status line, as dim as Pi's own footer: `context: saved $0.84`. Clears it if there is nothing to say.
+ * Never rejects.
  */
 export async function showStatus(host: Host, ctx: ExtensionContext): Promise<void> {
   if (!ctx.hasUI || host.settings?.statusLine === false) return
@@ -29,11 +29,11 @@ export async function showStatus(host: Host, ctx: ExtensionContext): Promise<voi
     const text = parts.length === 0 ? undefined : ctx.ui.theme.fg('dim', `context: ${parts.join(' · ')}`)
     ctx.ui.setStatus('context', text)
   } catch {
-    // A status line that is missing once is no failure of the session; the next call tells what is wrong.
+    // A missing status line is not a failure of the session; the next call reports what is wrong.
   }
 }
 
-/** The report for places where no component can be drawn. */
+/** The report as plain lines, for modes without a screen. */
 export function reportLines(report: Report): string[] {
   const { contextTokens, contextWindow, staleTokens, shares, outputs } = report
   const used = contextWindow > 0 ? Math.round((100 * contextTokens) / contextWindow) : 100
@@ -80,7 +80,7 @@ export function costLine({ cachedShare, cost, isBilled }: Report): string | unde
   return parts.length === 0 ? undefined : parts.join(' · ')
 }
 
-/** A last call that read less than this from the cache makes a person ask why. */
+/** If the last call read less than this from the cache, the user will want to know why. */
 const LOW_SHARE = 0.5
 
 /** A roll's receipt as a sentence. */
@@ -92,7 +92,7 @@ export function receiptLine(receipt: RollReceipt): string {
   return `${what}, cost ${short(cost)} input tokens, ${back}`
 }
 
-/** What was saved, in dollars where there are prices; undefined where it is not worth a word. */
+/** What was saved, in dollars if there are prices; undefined if it is not worth mentioning. */
 function savings(ctx: ExtensionContext, savedTokens: number): string | undefined {
   const model = physicalModel(ctx, lastAnswer(ctx.sessionManager))
   const price = model?.cost.input ?? 0
@@ -101,7 +101,7 @@ function savings(ctx: ExtensionContext, savedTokens: number): string | undefined
   return dollars >= 0.005 ? money(dollars) : undefined
 }
 
-/** Money saved, and its share of what would have been paid without. */
+/** The money saved, and its share of what plain Pi would have cost. */
 function moneyAndShare(saved: number, cost: number): string {
   const share = saved + cost > 0 ? saved / (saved + cost) : undefined
   return share === undefined ? money(saved) : `${money(saved)}, ${percent(share)}`

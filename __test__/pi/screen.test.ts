@@ -96,6 +96,14 @@ describe('the screen at every size', () => {
     for (const part of ['It is pinned', 'esc close', '(32/60)']) expect(text).toContain(part)
   })
 
+  test.each(SIZES)('%d columns, %d rows: a filter and a long message push nothing off the screen', (width, height) => {
+    const message = 'packages/server/src/routes/file-1.ts goes to the model with your next message, and stays as long as it is pinned.'
+    const lines = draw(width, height, { selected: 31, filter: '/file', message })
+    const text = lines.join('\n')
+    expect(lines.length).toBeLessThanOrEqual(height)
+    for (const part of ['Context 41k', 'tool outputs', 'Saved $0.59', '/file  (32/60)', '→', 'pinned.', 'esc close']) expect(text).toContain(part)
+  })
+
   test('a high terminal shows more rows, a short list no more lines than it needs', () => {
     const rows = (height: number): number => draw(100, height).filter((line) => /file-\d+\.ts/.test(line)).length
     expect(rows(47)).toBe(rows(37) + 10)
@@ -137,7 +145,7 @@ describe('names', () => {
     ['edit', { file_path: '/elsewhere/a.ts' }, '/elsewhere/a.ts'],
     ['bash', { command: 'cd /work && npm test' }, 'npm test'],
     ['bash', { command: 'npm\ntest\t\x1b[2Jx' }, 'npm test [2Jx'],
-    ['grep', { pattern: 'fn main', path: 'src' }, 'fn main in src'],
+    ['grep', { pattern: 'fn main', path: 'src' }, '/fn main/ in src'],
     ['read', { path: 'id=0123abcd' }, 'src/a.ts'],
     ['activate', { id: '0123abcd@7' }, 'src/a.ts'],
     ['activate', { id: 'ffffffff' }, 'id=ffffffff'],

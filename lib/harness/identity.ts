@@ -49,14 +49,17 @@ export function guarded<T>(work: () => T): T {
 export function opaque(value: object): string | Uint8Array | undefined {
   if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
   if (value instanceof ArrayBuffer) return new Uint8Array(value)
-  return value instanceof Date || value instanceof URL ? String(value) : undefined
+  if (value instanceof Date) return `date ${value.getTime()}`
+  return value instanceof URL ? value.href : undefined
 }
 
 function copy(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(copy)
   const bytes = opaque(value)
-  if (bytes !== undefined) return typeof bytes === 'string' ? value : bytes.slice()
+  if (value instanceof Date) return new Date(value)
+  if (value instanceof URL) return new URL(value)
+  if (bytes instanceof Uint8Array) return bytes.slice()
   const kept: Node = {}
   for (const name in value) kept[name] = copy((value as Node)[name])
   return kept

@@ -2,13 +2,22 @@
  * The table from message identity to the edit in force. It holds the host's conversation as it was last handed over, what
  * each message was to the engine, and what is sent in its place. It changes only when a call has succeeded.
  */
-import type { Edit } from '../../index.js'
+import { createHash } from 'node:crypto'
+import type { Edit as Now } from '../../index.js'
 import { fingerprint, isEqual, keep, likeness } from './identity.ts'
+import type { Likeness } from './identity.ts'
 import { Ledger } from './ledger.ts'
 import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
 import { saidBy } from './recorded.ts'
-import type { PartEdit, Shape } from './shape.ts'
+import type { CallEdit, PartEdit, Shape, TextEdit } from './shape.ts'
+
+/** An edit of a plan, of every kind that engines have given. */
+type Edit =
+  | Now
+  | { kind: 'arguments'; key: string; calls: readonly CallEdit[] }
+  | { kind: 'message'; key: string; calls: readonly CallEdit[]; texts: readonly TextEdit[] }
+  | { kind: 'gone'; key: string }
 
 /** A part of a message: what the engine knows by a key of its own. */
 export interface Part {
@@ -55,6 +64,12 @@ export class Table {
   /** What is sent for the first units, and where each of them begins there. */
   readonly #sent: object[] = []
   readonly #places: number[] = []
+  #isCarried = false
+
+  /** Whether the host hands over what was sent, and not its own words: then what has left is missing in it. */
+  get isCarried(): boolean {
+    return this.#isCarried
+  }
 
   constructor(units: readonly Unit[] = []) {
     this.units = []
@@ -96,9 +111,10 @@ export class Table {
     }
     for (; number < this.units.length; number += 1) {
       const unit = this.units[number] as Unit
-      if (!this.#isSame(number, messages, next)) return { units: number, next }
+      const size = this.#match(number, messages, next)
+      if (size === undefined) return { units: number, next }
       const first = next
-      next += unit.raw.length
+      next += size
       for (const notice of unit.notices) {
         if (next < messages.length && isEqual(notice.message, messages[next])) next += 1
       }
@@ -108,16 +124,31 @@ export class Table {
     return { units: number, next }
   }
 
-  /** Puts a plan's edits in force. */
+  /**
+   * Puts a plan's edits in force. An answer whose calls shall leave stays together with their results where something of
+   * it is not the engine's to judge: an image, or what only its provider understands.
+   */
   apply(edits: readonly Edit[]): void {
+    const staying = this.#staying(edits)
     for (const edit of edits) {
       const found = this.#parts.get(edit.key)
-      if (found === undefined) continue
+      if (found === undefined || (edit.kind === 'gone' && staying.has(edit.key))) continue
       found.part.edit = partEdit(edit)
       const unit = this.units[found.unit] as Unit
       unit.written = undefined
       this.#unsend(found.unit)
     }
+  }
+
+  /** The calls whose results have left what is sent, as a line elsewhere says. */
+  left(): string[] {
+    const parts = this.units.flatMap((unit) => unit.parts)
+    return parts.flatMap(({ edit, message }) => (edit?.kind === 'gone' && message.role === 'toolResult' ? [message.toolCallId ?? ''] : []))
+  }
+
+  /** The text that was said with this ID, as the engine names what it shortens. */
+  says(id: string): boolean {
+    return this.units.some(({ parts }) => parts.some(({ message }) => textsOf(message).some((text) => saidId(text) === id)))
   }
 
   /** Puts words of ours behind the last unit. A host that carries them forward hands them over the next time. */
@@ -155,24 +186,44 @@ export class Table {
     return found
   }
 
-  /** Whether a unit stands at a place of a conversation, in the host's words or in those that were sent. */
-  #isSame(number: number, messages: readonly object[], at: number): boolean {
+  /** How many messages a unit has at a place of a conversation, in the host's words or in those that were sent. */
+  #match(number: number, messages: readonly object[], at: number): number | undefined {
     const unit = this.units[number] as Unit
-    const { raw, kept, shape } = unit
-    if (at + raw.length > messages.length) return false
-    let isMarked = false
-    for (let index = 0; index < raw.length; index += 1) {
-      const like = likeness(kept[index], contentOf(shape, messages[at + index] as object))
-      if (like === 'different') return index === 0 && isForm(unit, messages, at)
-      if (like === 'marked') isMarked = true
+    const like = likenessOf(unit, messages, at)
+    if (like === 'different') {
+      const size = formAt(unit, messages, at, this.#isCarried)
+      if (size !== undefined && size > 0) this.#isCarried = true
+      return size
     }
+    if (unit.forms.length > 0) this.#isCarried = false
+    const { raw, shape } = unit
     for (let index = 0; index < raw.length; index += 1) this.#take(number, index, messages[at + index] as object)
-    if (isMarked) {
+    if (like === 'marked') {
       unit.kept = raw.map((message) => keep(contentOf(shape, message)))
       unit.written = undefined
       this.#unsend(number)
     }
-    return true
+    return raw.length
+  }
+
+  /** The keys of answers and results that stay although the engine has them leave. */
+  #staying(edits: readonly Edit[]): Set<string> {
+    const staying = new Set<string>()
+    let step: string[] = []
+    let stays = false
+    const close = (): void => {
+      if (stays) for (const key of step) staying.add(key)
+      ;[step, stays] = [[], false]
+    }
+    const leaving = edits.flatMap(({ kind, key }) => (kind === 'gone' ? [{ key, at: this.#parts.get(key) }] : []))
+    leaving.sort((one, other) => (one.at?.unit ?? 0) - (other.at?.unit ?? 0))
+    for (const { key, at } of leaving) {
+      if (at?.part.message.role === 'assistant') close()
+      step.push(key)
+      stays ||= at === undefined || !mayLeave(at.part.message)
+    }
+    close()
+    return staying
   }
 
   /** Notes what the host has handed over for a unit. */
@@ -278,11 +329,48 @@ function isEdited(unit: Unit): boolean {
   return unit.parts.some((part) => part.edit !== undefined)
 }
 
-function isForm(unit: Unit, messages: readonly object[], at: number): boolean {
-  return unit.forms.some((form) =>
-    form.every((one, index) => isEqual(one, contentOf(unit.shape, messages[at + index] as object))),
-  )
+function likenessOf({ raw, kept, shape }: Unit, messages: readonly object[], at: number): Likeness {
+  if (at + raw.length > messages.length) return 'different'
+  let result: Likeness = 'same'
+  for (let index = 0; index < raw.length; index += 1) {
+    const like = likeness(kept[index], contentOf(shape, messages[at + index] as object))
+    if (like === 'different') return like
+    if (like === 'marked') result = like
+  }
+  return result
 }
+
+/** How many messages of a conversation are what was sent in place of a unit, the latest first. */
+function formAt({ forms, shape }: Unit, messages: readonly object[], at: number, isCarried: boolean): number | undefined {
+  const form = forms.findLast(
+    (one) =>
+      (one.length > 0 ? at + one.length <= messages.length : isCarried) &&
+      one.every((part, index) => isEqual(part, contentOf(shape, messages[at + index] as object))),
+  )
+  return form?.length
+}
+
+/** Blocks of an answer that may leave together with it: its provider needs none of them for the rest. */
+const LEAVING: ReadonlySet<string> = new Set(['text', 'thinking', 'toolCall', 'redacted_thinking', 'reasoning', 'step-start', 'step-finish', 'snapshot', 'patch'])
+
+function mayLeave({ role, content }: EngineMessage): boolean {
+  if (typeof content === 'string') return true
+  return content.every(({ type }) => (role === 'assistant' ? LEAVING.has(type) : type === 'text'))
+}
+
+function textsOf({ role, content }: EngineMessage): string[] {
+  if (role !== 'assistant' && role !== 'user') return []
+  if (typeof content === 'string') return [content]
+  return (content ?? []).flatMap((block) => ('text' in block ? [block.text] : 'thinking' in block ? [block.thinking] : []))
+}
+
+/** The engine's own: the beginning of the hash of a text as it is stored. */
+function saidId(text: string): string {
+  return createHash('sha256').update(text, 'utf8').digest('hex').slice(0, SAID_DIGITS)
+}
+
+/** Hexadecimal digits of the ID of what was said. */
+const SAID_DIGITS = 11
 
 function write(unit: Unit): readonly object[] {
   const edits = new Map<number, PartEdit>()
@@ -295,8 +383,14 @@ function write(unit: Unit): readonly object[] {
 }
 
 function partEdit(edit: Edit): PartEdit | undefined {
-  if (edit.kind === 'result') return edit.text === undefined ? undefined : { kind: 'result', text: edit.text }
-  // These calls do not say `shortens`, so nothing but outputs and arguments is edited.
-  if (edit.kind === 'gone') return undefined
-  return edit.calls.length === 0 ? undefined : { kind: 'arguments', calls: edit.calls }
+  switch (edit.kind) {
+    case 'result':
+      return edit.text === undefined ? undefined : { kind: 'result', text: edit.text }
+    case 'gone':
+      return { kind: 'gone' }
+    case 'message':
+      return edit.calls.length === 0 && edit.texts.length === 0 ? undefined : { kind: 'message', calls: edit.calls, texts: edit.texts }
+    case 'arguments':
+      return edit.calls.length === 0 ? undefined : { kind: 'message', calls: edit.calls, texts: [] }
+  }
 }

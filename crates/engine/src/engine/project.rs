@@ -62,6 +62,9 @@ impl Engine {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
         state.session.soon = true;
+        if state.came_back {
+            self.inner.forget_underway(&mut state);
+        }
         let policy = state.sight.policy(call);
         state.sight.pieces.set_shortens(call.shortens);
         state.sight.pieces.set_system_tokens(call.system_tokens);
@@ -142,6 +145,7 @@ impl Engine {
         }
         let State { sight, session, .. } = &mut *state;
         sight.repeat_pages(session);
+        self.inner.forget_underway(&mut state);
         let is_cached = unchanged && state.sight.pending.is_empty();
         state.sight.pieces.assume_sent(is_cached);
         state.sight.finish(&mut plan);
@@ -151,6 +155,13 @@ impl Engine {
 }
 
 impl Inner {
+    /// Forgets what tools have read and written and what is in none of the branch's messages.
+    fn forget_underway(&self, state: &mut State) {
+        state.came_back = false;
+        state.written.clear();
+        self.handed().clear();
+    }
+
     async fn take_in(
         &self,
         state: &mut State,

@@ -44,6 +44,7 @@ impl Engine {
             sight.rolls.pop();
             sight.pieces.undo(&executed, self.inner.ground.options.window.turns_back, session);
             plan.edits = sight.pieces.edits_of(executed.places());
+            state.known.looks_different();
         }
         state.sight.finish(&mut plan);
         Ok(plan)
@@ -70,20 +71,12 @@ impl Inner {
         self.note_roll(state, entry).await?;
         let State { sight, session, .. } = &mut *state;
         let executed = sight.pieces.apply(shape, session);
-        let told: Vec<_> = executed.places().filter_map(|place| sight.pieces.tells(place)).collect();
         let edits = sight.pieces.edits_of(executed.places());
         sight.issue(&edits);
         plan.edits.extend(edits);
         plan.receipt = Some(receipt);
         sight.rolls.push(executed);
-        for (file, hash) in told {
-            // What the model has written or read since does not depend on it.
-            let depends = state.known.get(&file).is_some_and(|known| !known.by_read && known.hash == hash);
-            let shown = state.sight.pieces.held(&file).max_by_key(|(_, tx)| *tx);
-            if let Some((shown, tx)) = shown.filter(|(shown, _)| depends && hash != Some(*shown)) {
-                state.known.saw(&file, Some(shown), tx);
-            }
-        }
+        state.known.looks_different();
         Ok(())
     }
 

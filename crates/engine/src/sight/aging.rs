@@ -123,6 +123,7 @@ impl Pieces {
                 let held = session.keeps_whole(&output.object)
                     || carries
                     || output.is_rule
+                    || self.is_pointed_at(place)
                     || output.shown.as_ref().is_some_and(|lines| pinned(&lines.file));
                 if held {
                     Standing::Held

@@ -1,6 +1,6 @@
 //! What the model's request shows, piece by piece.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -27,6 +27,8 @@ pub(crate) struct Pieces {
     awaiting: HashMap<String, usize>,
     /// The reads of each file, also those that a later one covers: they are in sight until a roll takes them.
     reads: HashMap<ObjectId, Vec<HeldRead>>,
+    /// What answers of the current user turn have pointed to: it stays until that ends.
+    pointed_at: HashSet<usize>,
     /// The answers with calls, oldest first.
     pub(super) steps: Vec<Step>,
     /// The answer whose call waits for its result, by call ID.
@@ -212,9 +214,10 @@ impl Pieces {
         }
     }
 
-    /// A user's turn starts: what a person brought back has stayed for one more.
+    /// A user's turn starts: what answers have pointed to may leave, and what a person brought back has stayed for one
+    /// more.
     pub fn start_turn(&mut self, session: &Session) {
-        let mut over = Vec::new();
+        let mut over: Vec<usize> = self.pointed_at.drain().collect();
         self.brought_back.retain(|place, turns| {
             *turns -= 1;
             if *turns == 0 {
@@ -235,6 +238,12 @@ impl Pieces {
             self.pieces[place].since = self.calls;
             self.judge(place, session);
         }
+    }
+
+    /// An answer that is under way says that lines stand in the result of a call.
+    pub fn point_to(&mut self, object: &ObjectId, session: &Session) {
+        self.pointed_at.extend(self.places.get(object).into_iter().flatten());
+        self.renew(object, session);
     }
 
     /// A model call was made with what is shown.
@@ -262,6 +271,11 @@ impl Pieces {
         self.brought_back.contains_key(&place)
     }
 
+    /// Whether an answer of the current user turn says that lines stand here.
+    pub(super) fn is_pointed_at(&self, place: usize) -> bool {
+        self.pointed_at.contains(&place)
+    }
+
     /// Whether an object's text is in the request in full: not rolled, and not as an excerpt.
     pub fn shows_whole(&self, object: &ObjectId) -> bool {
         let is_born = |place: &&usize| self.pieces[**place].form == Form::Born;
@@ -275,6 +289,13 @@ impl Pieces {
             })
         };
         own || carried()
+    }
+
+    /// Whether the result of a call is in the request as it came.
+    pub fn shows(&self, call: &ObjectId) -> bool {
+        let places = self.places.get(call).into_iter().flatten();
+        let mut born = places.filter(|place| self.pieces[**place].form == Form::Born);
+        born.any(|place| self.output_at(*place).is_some())
     }
 
     /// Whether the arguments of an object's call are not shown in full.
@@ -304,12 +325,6 @@ impl Pieces {
     /// The lines that a tool call's result showed when it came.
     pub fn lines_of(&self, object: &ObjectId) -> Option<&ShownLines> {
         self.places.get(object)?.iter().find_map(|place| self.output_at(*place)?.shown.as_ref())
-    }
-
-    /// The file of which a piece that is not whole told that it had changed, and the version that this led to.
-    pub fn tells(&self, place: usize) -> Option<(ObjectId, Option<Digest>)> {
-        let output = self.output_at(place)?;
-        (self.pieces[place].form != Form::Born).then(|| output.tells.clone()).flatten()
     }
 
     /// Whether an object's output has a place in the request, in whatever form.

@@ -8,11 +8,12 @@ use context_model::hash::identity_hash;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::ObjectType;
 use context_model::source::{FilesystemSource, Source};
-use context_store::Store;
 use context_store::memory::MemoryStore;
 use context_store::sqlite::{Durability, SqliteStore};
 use context_store::xtdb::{QueueOptions, QueuedStore, XtdbOptions};
+use context_store::{Store, StoreError};
 
+use crate::belief::Belief;
 use crate::node::{Node, Port};
 use crate::run::{Kind, Outcome, violation};
 use crate::steps::{Backend, Change, Schedule};
@@ -183,6 +184,13 @@ impl World {
         true
     }
 
+    /// The texts that a file had and that have the parts in sight: once the process that read them has ended, nobody can
+    /// tell which of these it was.
+    pub fn alike(&self, file: usize, belief: &Belief, recovered: bool) -> Vec<Arc<str>> {
+        let past = self.files[file].past.iter().filter(|_| recovered).flatten();
+        past.filter(|text| belief.fragments.iter().any(|part| part.is_as_in(Some(text)))).cloned().collect()
+    }
+
     /// A file changes by itself. `false` where nothing changed.
     pub fn change(&mut self, file: usize, change: Change) -> bool {
         let now = self.now(file).map(|text| text.to_string());
@@ -217,7 +225,14 @@ impl Machine {
             close_timeout_ms: 1_000,
             ..QueueOptions::new(journal, xtdb)
         };
-        Self { store: QueuedStore::open(options).await.unwrap(), port }
+        // On a busy machine even a node of this process may answer too late.
+        let store = loop {
+            match QueuedStore::open(options.clone()).await {
+                Err(StoreError::Unavailable(_)) => {}
+                opened => break opened.unwrap(),
+            }
+        };
+        Self { store, port }
     }
 }
 
