@@ -188,9 +188,13 @@ impl Inner {
                 "unpin" => {
                     session.sets.unpin(&id, change);
                 }
-                _ if drops => session.sets.demote(&id, change),
                 _ => {
-                    session.sets.deactivate(&id, change);
+                    if drops {
+                        session.sets.demote(&id, change);
+                    } else {
+                        session.sets.deactivate(&id, change);
+                    }
+                    work.dropped.push(id.clone());
                 }
             }
             Ok(())
