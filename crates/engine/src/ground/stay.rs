@@ -24,15 +24,15 @@ pub struct Stays {
     /// The model's prose, and long texts of users.
     pub prose: Stay,
     /// What a missed use weighs, [`Need::lambda`]. Larger numbers keep everything longer, and cost more. Default:
-    /// [`Need::LAMBDA`], and [`Need::LAMBDA_OF_OUTPUTS`] where nothing but outputs and arguments can leave.
+    /// [`Need::LAMBDAS`], and a [part](Need::OF_OUTPUTS) of it where nothing but outputs and arguments can leave.
     pub weight: Option<f64>,
 }
 
 impl Stays {
-    /// What a missed use weighs in a harness that can shorten texts, or can't.
-    pub(crate) fn weight(&self, shortens: bool) -> f64 {
+    /// What a missed use weighs after so many calls, in a harness that can shorten texts, or can't.
+    pub(crate) fn weight(&self, shortens: bool, calls: u64) -> f64 {
         let keeps = [self.thinking, self.calls, self.prose].iter().all(|stay| *stay == Stay::Keep);
-        let usual = if shortens && !keeps { Need::LAMBDA } else { Need::LAMBDA_OF_OUTPUTS };
-        self.weight.unwrap_or(usual)
+        let part = if shortens && !keeps { 1.0 } else { Need::OF_OUTPUTS };
+        self.weight.unwrap_or_else(|| Need::lambda_after(calls) * part)
     }
 }

@@ -25,7 +25,8 @@ impl Pieces {
         for place in std::mem::take(&mut self.early) {
             self.judge(place, session);
         }
-        let need = Need { lambda: self.stays.weight(self.shortens), ..Need::new(policy.prices) };
+        let lambda = self.stays.weight(self.shortens, self.calls);
+        let need = Need { prices: policy.prices, lambda };
         if self.need.replace(need) != Some(need) {
             (0..self.pieces.len()).for_each(|place| self.judge(place, session));
         }
@@ -49,9 +50,10 @@ impl Pieces {
             }
         }
         for step in self.ripening.due_on_a_dead_cache(self.calls) {
-            for place in self.steps[step].range().into_iter().flatten() {
-                self.make_stale_early(place, Form::Gone);
-            }
+            self.steps[step].is_ripe = true;
+            self.early.extend(self.steps[step].range().into_iter().flatten());
+            self.aim_step(step, session);
+            self.aim_step(step + 1, session);
         }
     }
 
@@ -130,8 +132,7 @@ impl Pieces {
                 } else if piece.superseded || is_dropped(&output.object) || carried.is_some_and(is_dropped) {
                     self.at_once(place)
                 } else {
-                    let shown = self.ledger.item(place).map_or(0, |item| item.tokens_full);
-                    self.ages(place, shown * CHARS_PER_TOKEN, Curve::TOOL)
+                    self.ages(place, self.chars_at(place), Curve::TOOL)
                 }
             }
             PieceKind::Arguments(arguments) => {
@@ -221,16 +222,16 @@ impl Pieces {
 
     /// The calls from which on a piece of so many chars is stale.
     fn ages(&self, place: usize, chars: u64, curve: Curve) -> Standing {
-        self.ages_to(place, chars, curve, Form::Reference)
-    }
-
-    /// The same, where it would take this form.
-    pub(super) fn ages_to(&self, place: usize, chars: u64, curve: Curve, form: Form) -> Standing {
-        let saved = self.saves(place, form);
+        let saved = self.saves(place, Form::Reference);
         let Some(need) = self.need.filter(|_| saved > 0) else { return Standing::Last };
         let since = self.pieces[place].since;
-        let at = |dead| since.saturating_add(need.stale_age(curve, chars, saved, dead));
+        let at = |dead| since.saturating_add(need.age_at(need.wanted(curve, chars), saved, dead));
         Standing::Ages(vec![(Form::Reference, Due { warm: at(false), dead: at(true) })])
+    }
+
+    /// The length of what is shown, in UTF-16 units, as the ledger counts it.
+    pub(super) fn chars_at(&self, place: usize) -> u64 {
+        self.ledger.item(place).map_or(0, |item| item.tokens_full * CHARS_PER_TOKEN)
     }
 
     /// Tokens that a form would save.

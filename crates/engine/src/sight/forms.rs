@@ -11,13 +11,14 @@ use super::schedule::Standing;
 use crate::session::Session;
 
 /// About as many tokens as the line of a call has.
-const LINE_TOKENS: u64 = 15;
+pub(super) const LINE_TOKENS: u64 = 15;
 
 /// What a roll does: the forms that pieces take, by their places in order, and which answers become lines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shape {
     pub forms: Vec<(usize, Form)>,
-    /// Answers with calls, by their number. The lines of those after the first stand behind the first's last result.
+    /// Answers with calls, by their number. The lines of those after the first stand behind the first's last result, and
+    /// behind the lines that stand there already.
     pub pages: Vec<Vec<usize>>,
 }
 
@@ -27,6 +28,8 @@ pub(crate) struct Executed {
     pub shape: Shape,
     /// The forms before it, by place.
     before: Vec<(usize, Form)>,
+    /// The lines that stood behind results before it, by place.
+    lines: Vec<(usize, Vec<Line>)>,
 }
 
 impl Executed {
@@ -85,7 +88,9 @@ impl Pieces {
                         .filter(|page| page.last().and_then(|last| end(*last)) == start)
                     {
                         Some(page) => page.push(number),
-                        None => shape.pages.push(vec![number]),
+                        None => {
+                            shape.pages.push(self.carrier_of(number).into_iter().chain([number]).collect())
+                        }
                     }
                 }
                 Some(_) => {}
@@ -114,7 +119,9 @@ impl Pieces {
     fn shape_page(&self, shape: &mut Shape, page: Vec<usize>, session: &Session) {
         let range = |number: &usize| self.steps[*number].range().into_iter().flatten();
         let Some((first, others)) = page.split_first() else { return };
-        shape.forms.extend(range(first).filter_map(|place| self.alone(place, session)));
+        if self.steps[*first].page.is_none() {
+            shape.forms.extend(range(first).filter_map(|place| self.alone(place, session)));
+        }
         if others.is_empty() {
             return;
         }
@@ -136,6 +143,11 @@ impl Pieces {
 
     /// Executes a roll. Gives what takes it back.
     pub fn apply(&mut self, shape: Shape, session: &Session) -> Executed {
+        let carriers = shape.pages.iter().filter_map(|page| self.last_of(page[0]));
+        let shortened = shape.forms.iter().filter(|(_, form)| *form == Form::Short).map(|(place, _)| *place);
+        let lines_at =
+            |place| (place, self.output_at(place).map_or(Vec::new(), |output| output.lines.clone()));
+        let lines = carriers.chain(shortened).map(lines_at).collect();
         for page in &shape.pages {
             self.write_lines(page, session);
         }
@@ -147,18 +159,22 @@ impl Pieces {
         for (place, _) in &shape.forms {
             self.judge(*place, session);
         }
-        Executed { shape, before }
+        Executed { shape, before, lines }
     }
 
     /// Takes a roll back. What it replaced stays for so many user turns.
     pub fn undo(&mut self, executed: &Executed, turns: usize, session: &Session) {
-        for page in &executed.shape.pages {
-            for number in page {
-                self.steps[*number].is_paged = false;
+        for (place, lines) in &executed.lines {
+            if let PieceKind::Result(output) = &mut self.pieces[*place].kind {
+                output.lines.clone_from(lines);
             }
-            let last = self.last_of(page[0]);
-            if let Some(PieceKind::Result(output)) = last.map(|place| &mut self.pieces[place].kind) {
-                output.lines.clear();
+        }
+        for number in executed.shape.pages.iter().flatten() {
+            let last = self.last_of(*number);
+            let has_lines =
+                last.and_then(|last| self.output_at(last)).is_some_and(|output| !output.lines.is_empty());
+            if !has_lines {
+                self.steps[*number].page = None;
             }
         }
         for (place, form) in &executed.before {
@@ -169,11 +185,21 @@ impl Pieces {
         for (place, _) in &executed.before {
             self.judge(*place, session);
         }
+        for page in &executed.shape.pages {
+            page.last().into_iter().for_each(|last| self.aim_step(last + 1, session));
+        }
     }
 
     /// Shows a piece in a form.
     pub(super) fn take_form(&mut self, place: usize, form: Form) {
         let piece = &mut self.pieces[place];
+        let form = match &mut piece.kind {
+            PieceKind::Result(output) if form == Form::Short => {
+                output.lines.retain(|line| line.stays);
+                Form::Reference
+            }
+            _ => form,
+        };
         piece.form = form;
         piece.next = form;
         let tokens = match form {
@@ -183,7 +209,7 @@ impl Pieces {
         self.ledger.replace(place, Item::new(tokens, tokens));
     }
 
-    /// Writes the lines of answers that become lines behind the last result of the first.
+    /// Writes the lines of answers behind the last result of the first, below those that stand there.
     pub(super) fn write_lines(&mut self, page: &[usize], session: &Session) {
         let mut lines = Vec::new();
         for number in &page[1..] {
@@ -204,14 +230,14 @@ impl Pieces {
             }
         }
         for number in page {
-            self.steps[*number].is_paged = true;
+            self.steps[*number].page = Some(page[0]);
             self.ripening.set(*number, None);
         }
         let newest = page.last().map_or(0, |last| self.steps[*last].since);
         let Some(last) = self.last_of(page[0]) else { return };
         self.pieces[last].since = newest;
         if let PieceKind::Result(output) = &mut self.pieces[last].kind {
-            output.lines = lines;
+            output.lines.extend(lines);
         }
     }
 
@@ -238,7 +264,11 @@ impl Pieces {
     pub fn repeat_page(&mut self, page: &[ObjectId], session: &Session) -> Vec<usize> {
         let found = page.iter().map(|object| self.step_of.get(object).copied());
         let found: Vec<Option<usize>> = found
-            .map(|number| number.filter(|n| !self.steps[*n].is_paged && self.steps[*n].range().is_some()))
+            .map(|number| number.filter(|n| self.steps[*n].range().is_some()))
+            .enumerate()
+            .map(|(at, number)| {
+                number.filter(|n| self.steps[*n].page.is_none_or(|page| at == 0 && page == *n))
+            })
             .collect();
         let Some(Some(_)) = found.first() else { return Vec::new() };
         let page: Vec<usize> = found.into_iter().flatten().collect();

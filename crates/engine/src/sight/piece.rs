@@ -34,7 +34,8 @@ pub(crate) enum Form {
     Faded,
     /// The reference, the collapsed arguments, the beginning of a text; of thinking nothing.
     Reference,
-    /// The reference, and of the lines behind it only those of calls that changed something.
+    /// The reference, and of the lines behind it only those of calls that changed something. Never the form of a piece,
+    /// only what a roll makes of one: it is a reference again from then on.
     Short,
     /// Nothing: the message has left, and a line elsewhere names its calls.
     Gone,
@@ -179,8 +180,8 @@ pub(crate) struct Step {
     pub since: u64,
     /// All of it may become lines.
     pub is_ripe: bool,
-    /// Lines stand behind its last result, or it has become lines itself.
-    pub is_paged: bool,
+    /// The answer behind whose last result its lines stand, by its number; its own where it has those of others.
+    pub page: Option<usize>,
 }
 
 /// A call, and what a line says of it.

@@ -88,14 +88,9 @@ impl Rolled {
         self.sets.words.contains(id)
     }
 
-    /// The answers that became lines, by the first calls of each, oldest first.
-    pub fn pages(&self) -> impl Iterator<Item = &[ObjectId]> {
-        self.entries.iter().flat_map(|entry| &entry.pages).map(Vec::as_slice)
-    }
-
-    /// The calls behind whose references only the lines are left of calls that changed something.
-    pub fn shortened(&self) -> impl Iterator<Item = &ObjectId> {
-        self.entries.iter().flat_map(|entry| &entry.lines)
+    /// The rolls that are in effect, oldest first.
+    pub fn entries(&self) -> &[RollEntry] {
+        &self.entries
     }
 
     /// Takes in one roll, or one that was taken back: the latest.

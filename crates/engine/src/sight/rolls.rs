@@ -32,11 +32,13 @@ impl Sight {
 
     /// The same for calls that became lines, once all messages have come by.
     pub fn repeat_pages(&mut self, session: &Session) {
-        for page in self.rolled.pages() {
-            self.pending.extend(self.pieces.repeat_page(page, session));
-        }
-        for object in self.rolled.shortened() {
-            for place in self.pieces.results_of(object) {
+        for entry in self.rolled.entries() {
+            for page in &entry.pages {
+                self.pending.extend(self.pieces.repeat_page(page, session));
+            }
+            for place in
+                entry.lines.iter().flat_map(|object| self.pieces.results_of(object)).collect::<Vec<_>>()
+            {
                 if self.pieces.has_lines(place) && self.pieces.repeat(place, Form::Short, session) {
                     self.pending.insert(place);
                 }

@@ -3,9 +3,11 @@
 use context_model::id::ObjectId;
 use context_model::pricing::Curve;
 
+use super::forms::LINE_TOKENS;
 use super::piece::{Form, PieceKind, Said, Short, StepCall};
 use super::pieces::Pieces;
 use super::schedule::{Due, Standing};
+use super::words::KEPT;
 use crate::ground::stay::Stay;
 use crate::session::Session;
 
@@ -66,22 +68,43 @@ impl Pieces {
         let is_ripe = ready.is_some_and(|due| due.warm <= self.calls);
         let was_ripe = std::mem::replace(&mut self.steps[number].is_ripe, is_ripe);
         self.ripening.set(number, ready.filter(|due| due.warm > self.calls));
-        let all = self.steps[number].range().into_iter().flatten();
-        if is_ripe {
-            for place in all {
-                self.aim(place, Form::Gone);
-                self.ledger.set_stale(place, true);
-            }
-        } else if was_ripe {
-            all.for_each(|place| self.judge_alone(place, session));
+        if is_ripe || was_ripe {
+            self.aim_step(number, session);
+        }
+        if is_ripe != was_ripe {
+            self.aim_step(number + 1, session);
         }
     }
 
-    /// The calls from which on an answer with calls may become lines: it is some calls old, and each piece of it has its
-    /// shortest form or may take it.
+    /// An answer that may become lines leaves as a whole if these find a place before it.
+    pub(super) fn aim_step(&mut self, number: usize, session: &Session) {
+        let Some(step) = self.steps.get(number).filter(|step| step.page.is_none()) else { return };
+        let leaves = step.is_ripe && self.carrier_of(number).is_some();
+        for place in step.range().into_iter().flatten() {
+            if leaves {
+                self.aim(place, Form::Gone);
+                self.ledger.set_stale(place, true);
+            } else {
+                self.judge_alone(place, session);
+            }
+        }
+    }
+
+    /// The answer behind whose last result the lines of this one have their place: the one before it, if that may become
+    /// lines too, or the one whose lines it stands among.
+    pub(super) fn carrier_of(&self, number: usize) -> Option<usize> {
+        let before = number.checked_sub(1)?;
+        let step = &self.steps[before];
+        let is_next = step.range().is_some_and(|range| range.end() + 1 == self.steps[number].first);
+        if is_next { step.page.or(step.is_ripe.then_some(before)) } else { None }
+    }
+
+    /// The calls from which on an answer with calls may become lines: it is some calls old, and all that leaves with it
+    /// is needed less than it costs.
     fn ready(&self, number: usize, session: &Session) -> Option<Due> {
         let step = &self.steps[number];
-        if !self.shortens || step.is_paged || self.need.is_none() {
+        let need = self.need?;
+        if !self.shortens || step.page.is_some() {
             return None;
         }
         let (warm, dead) = match self.stays.calls {
@@ -90,37 +113,59 @@ impl Pieces {
             Stay::Calls(calls) => (calls, calls),
         };
         let mut ready = Due { warm: step.since.saturating_add(warm), dead: step.since.saturating_add(dead) };
+        let (mut wanted, mut shown, mut since) = (0.0, 0, step.since);
         for place in step.range()? {
-            let due = self.shortest_at(place, session)?;
-            ready = Due { warm: ready.warm.max(due.warm), dead: ready.dead.max(due.dead) };
+            let (curve, chars) = self.leaves_with_step(place, session)?;
+            wanted += need.wanted(curve, chars);
+            shown += self.ledger.item(place).map_or(0, |item| item.tokens_full);
+            since = since.max(self.pieces[place].since);
+            if let Some(at) = self.set_by_a_person(place) {
+                ready = Due { warm: ready.warm.max(at), dead: ready.dead.max(at) };
+            }
+        }
+        if self.stays.calls == Stay::Needed {
+            let saved = shown.saturating_sub(LINE_TOKENS * step.calls.len() as u64);
+            let at = |dead| since.saturating_add(need.age_at(wanted, saved, dead));
+            ready = Due { warm: ready.warm.max(at(false)), dead: ready.dead.max(at(true)) };
         }
         Some(ready)
     }
 
-    /// From which call on a piece may take its shortest form; `None`: never.
-    fn shortest_at(&self, place: usize, session: &Session) -> Option<Due> {
-        let standing = match &self.pieces[place].kind {
-            // What its provider lets leave only together with its calls is needed like what may leave alone.
-            PieceKind::Words(words)
-                if words.what == Said::Thinking && words.short == Short::Whole && self.is_past(place) =>
-            {
-                match self.stays.thinking {
-                    Stay::Keep => return None,
-                    Stay::Needed => self.ages_to(place, words.chars as u64, Curve::THINKING, Form::Gone),
-                    Stay::Calls(calls) => {
-                        let at = self.pieces[place].since.saturating_add(calls);
-                        return Some(Due { warm: at, dead: at });
-                    }
+    /// How much of a piece leaves together with the answer that it belongs to, in UTF-16 units, and how fast that is
+    /// forgotten; `None` where it has to stay.
+    fn leaves_with_step(&self, place: usize, session: &Session) -> Option<(Curve, u64)> {
+        let piece = &self.pieces[place];
+        // What its provider lets leave only together with its calls is needed like what may leave alone.
+        let may = match &piece.kind {
+            PieceKind::Words(words) if words.what == Said::Thinking && words.short == Short::Whole => {
+                self.is_past(place) && self.stays.thinking != Stay::Keep && !self.is_brought_back(place)
+            }
+            _ => !matches!(self.standing(place, session), Standing::Held),
+        };
+        let is_short = piece.form >= Form::Reference;
+        may.then(|| match &piece.kind {
+            PieceKind::Result(_) if is_short => (Curve::TOOL, 0),
+            PieceKind::Result(_) | PieceKind::Fixed => (Curve::TOOL, self.chars_at(place)),
+            // Its line keeps the path, or the beginning of the command.
+            PieceKind::Arguments(all) => (Curve::TOOL, all.units_in(piece.form).saturating_sub(KEPT) as u64),
+            PieceKind::Words(words) => {
+                let chars = if is_short { 0 } else { words.chars as u64 };
+                match words.what {
+                    Said::Thinking => (Curve::THINKING, chars),
+                    Said::Prose | Said::User => (Curve::PROSE, chars.saturating_sub(KEPT as u64)),
                 }
             }
-            _ => self.standing(place, session),
-        };
-        match standing {
-            Standing::Held => None,
-            Standing::Last => Some(Due { warm: 0, dead: 0 }),
-            Standing::Ages(forms) => {
-                forms.iter().find(|(form, _)| *form == Form::Reference).map(|(_, due)| *due)
-            }
+        })
+    }
+
+    /// The call at which a setting lets a piece leave.
+    fn set_by_a_person(&self, place: usize) -> Option<u64> {
+        let PieceKind::Words(words) = &self.pieces[place].kind else { return None };
+        let stay = if words.what == Said::Thinking { self.stays.thinking } else { self.stays.prose };
+        if let Stay::Calls(calls) = stay {
+            Some(self.pieces[place].since.saturating_add(calls))
+        } else {
+            None
         }
     }
 }

@@ -8,7 +8,7 @@ use super::messages::text_of;
 use super::piece::{Said, Short, Words};
 
 /// So much stays of the prose of an answer with calls, and of a path or command in the line of a call; UTF-16 units.
-const KEPT: usize = 80;
+pub(super) const KEPT: usize = 80;
 
 /// The same of an answer without calls: it is what the user was told.
 const KEPT_OF_LAST: usize = 400;

@@ -32,8 +32,8 @@ fn dead_age(output: &str) -> u64 {
     let tokens = |text: &str| tokens::estimate(text) as u64;
     let whole = tokens(&format!("id=01234567\n{output}"));
     let saved = whole - tokens("toolcall_ref id=01234567 tool=read status=ok");
-    let need = Need { lambda: Need::LAMBDA_OF_OUTPUTS, ..Need::new(Prices::new(0.1, 1.25)) };
-    need.stale_age(Curve::TOOL, whole * 4, saved, true)
+    let need = Need { lambda: Need::lambda_after(0) * Need::OF_OUTPUTS, prices: Prices::new(0.1, 1.25) };
+    need.age_at(need.wanted(Curve::TOOL, whole * 4), saved, true)
 }
 
 /// A session whose first turn has one long output and one long write.

@@ -25,31 +25,34 @@ use super::Prices;
 pub const FETCH_TOKENS: f64 = 5_000.0;
 
 /// How much more a token costs on a dead cache, where it is written again rather than read.
-pub const DEAD_CACHE: f64 = 2.5;
+pub const DEAD_CACHE: f64 = 4.0;
 
 /// Code and the output of tools have about 3 chars a token; the ledger's estimate has 4.
 const TOKENS_PER_ESTIMATED: f64 = 4.0 / 3.0;
+
+/// How fast use falls with age: the same for all kinds.
+pub const FADING: f64 = 1.3;
 
 /// How often text of one kind is used again, fitted to recorded sessions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Curve {
     /// Uses a call of 1,000 chars at the first call.
     pub a: f64,
-    /// How fast that falls with age.
-    pub b: f64,
     /// How it grows with length.
     pub c: f64,
 }
 
+/// The model's own words and a user's are taken 1.3 times as needed as the fit says: unlike a file, they can't be read
+/// again, and their use in other words is not seen by the fit.
 impl Curve {
     /// Outputs of tools and arguments of calls.
-    pub const TOOL: Self = Self { a: 0.07, b: 1.3, c: 0.45 };
+    pub const TOOL: Self = Self { a: 0.07, c: 0.45 };
     /// The model's reasoning.
-    pub const THINKING: Self = Self { a: 0.047, b: 1.3, c: 0.7 };
+    pub const THINKING: Self = Self { a: 0.061, c: 0.7 };
     /// The model's prose.
-    pub const PROSE: Self = Self { a: 0.044, b: 1.3, c: 0.8 };
+    pub const PROSE: Self = Self { a: 0.057, c: 0.8 };
     /// What a user wrote.
-    pub const USER: Self = Self { a: 0.02, b: 1.3, c: 0.7 };
+    pub const USER: Self = Self { a: 0.026, c: 0.7 };
 }
 
 /// How forgetting is weighed at a model's prices.
@@ -62,32 +65,39 @@ pub struct Need {
 }
 
 impl Need {
-    /// The weight of a missed use where outputs, arguments, calls, reasoning and prose leave; the front that it lies on is
-    /// in docs/economics.md.
-    pub const LAMBDA: f64 = 5.0;
+    /// The weight of a missed use where outputs, arguments, calls, reasoning and prose leave, once so many calls were
+    /// made. In a long session the model comes back more often to what it has seen, and in a short one there are few
+    /// calls left that could; the front that these lie on is in docs/economics.md.
+    pub const LAMBDAS: [(u64, f64); 3] = [(0, 3.0), (30, 4.5), (60, 10.0)];
 
-    /// The same where nothing but outputs and arguments can leave: at the same price these have to leave sooner.
-    pub const LAMBDA_OF_OUTPUTS: f64 = 2.1;
+    /// The part of it where nothing but outputs and arguments can leave: at the same price these have to leave sooner.
+    pub const OF_OUTPUTS: f64 = 0.42;
 
-    /// The rule at these prices.
+    /// The weight of a missed use after so many model calls.
     #[must_use]
-    pub fn new(prices: Prices) -> Self {
-        Self { prices, lambda: Self::LAMBDA }
+    pub fn lambda_after(calls: u64) -> f64 {
+        let reached = Self::LAMBDAS.iter().rev().find(|(from, _)| *from <= calls);
+        reached.map_or(0.0, |(_, lambda)| *lambda)
     }
 
-    /// The age, in model calls, from which on text of `chars` chars (UTF-16 units) is stale whose next form saves
-    /// `saved_tokens` (estimated). 0 is the age at the first call that shows it; the answer is at least 1, and
+    /// What is expected of wanting text of `chars` chars (UTF-16 units) back at the first call that shows it, in fresh
+    /// input tokens. Sums are those of several texts that leave together.
+    #[must_use]
+    pub fn wanted(&self, curve: Curve, chars: u64) -> f64 {
+        self.lambda * curve.a * (chars as f64 / 1_000.0).powf(curve.c) * FETCH_TOKENS
+    }
+
+    /// The age, in model calls, from which on text is stale that is [`wanted`](Self::wanted) so much and whose next form
+    /// saves `saved_tokens` (estimated). 0 is the age at the first call that shows it; the answer is at least 1, and
     /// `u64::MAX` where nothing is saved.
     #[must_use]
-    pub fn stale_age(&self, curve: Curve, chars: u64, saved_tokens: u64, cache_dead: bool) -> u64 {
+    pub fn age_at(&self, wanted: f64, saved_tokens: u64, cache_dead: bool) -> u64 {
         if saved_tokens == 0 {
             return u64::MAX;
         }
-        let Curve { a, b, c } = curve;
-        let wanted = self.lambda * a * (chars as f64 / 1_000.0).powf(c) * FETCH_TOKENS;
         let price = self.prices.read * if cache_dead { DEAD_CACHE } else { 1.0 };
         let rent = price * saved_tokens as f64 * TOKENS_PER_ESTIMATED;
-        let calls = (wanted / rent).powf(1.0 / b).ceil();
+        let calls = (wanted / rent).powf(1.0 / FADING).ceil();
         // A float as an integer saturates, and is 0 where it is no number.
         (calls as u64).saturating_sub(1).max(1)
     }
