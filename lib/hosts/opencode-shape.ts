@@ -3,6 +3,7 @@ import type { EngineMessage, Fields } from '../harness/message.ts'
 import { isFields, textOf } from '../harness/message.ts'
 import { argumentsBy, shortened } from '../harness/shape.ts'
 import type { PartEdit, Shape } from '../harness/shape.ts'
+import { reasoningApi, reasoningBlock } from '../harness/shapes/ai-sdk.ts'
 
 /** What OpenCode sends in place of an output that it has cleared by itself. */
 const CLEARED = '[Old tool result content cleared]'
@@ -27,7 +28,7 @@ export const opencode: Shape = {
     const timestamp = info.time?.created
     const time = timestamp === undefined ? {} : { timestamp }
     if (info.role === 'user') return { size: 1, parts: [{ role: 'user', content: parts.map(blockOf), ...time }] }
-    const answer: EngineMessage = { role: 'assistant', content: parts.map(blockOf), ...apiOf(parts), ...time }
+    const answer: EngineMessage = { role: 'assistant', content: parts.map(blockOf), ...reasoningApi(parts, 'metadata'), ...time }
     return { size: 1, parts: [answer, ...parts.filter(isDone).map(result)] }
   },
 
@@ -83,7 +84,7 @@ function blockOf(part: Fields): { type: string; [field: string]: unknown } {
     case 'text':
       return { type: 'text', text: part['ignored'] === true ? '' : textOf(part['text']) }
     case 'reasoning':
-      return { type: 'thinking', thinking: textOf(part['text']), ...(isFields(part['metadata']) ? { thinkingSignature: 'signed' } : {}) }
+      return reasoningBlock(part, 'metadata')
     case 'file':
       return { type: 'image' }
     case 'tool': {
@@ -96,15 +97,6 @@ function blockOf(part: Fields): { type: string; [field: string]: unknown } {
     default:
       return { type: String(part['type']) }
   }
-}
-
-/** The interface by which an answer's reasoning may leave or not; that of unsigned reasoning is the most careful one. */
-function apiOf(parts: readonly Fields[]): { api?: string } {
-  const reasoning = parts.filter(({ type }) => type === 'reasoning')
-  if (reasoning.length === 0) return {}
-  const signed = reasoning.flatMap(({ metadata }) => (isFields(metadata) ? [metadata] : []))
-  if (signed.length === 0) return { api: 'openai-completions' }
-  return { api: signed.every((one) => isFields(one['anthropic'])) ? 'anthropic-messages' : 'openai-responses' }
 }
 
 function result(part: Fields): EngineMessage {
