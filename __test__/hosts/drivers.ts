@@ -15,6 +15,8 @@ export interface Driver {
   isUser(message: any): boolean
   /** What the host's entry made; undefined where the host runs alone. */
   context: HostContext | undefined
+  /** The context of the subagent that the tool `delegate` starts. */
+  child?: HostContext | undefined
 }
 
 /** How a host is started. Without `context` it runs alone. */
@@ -28,6 +30,8 @@ export interface Start {
   show: (name: string) => string | Promise<string>
   /** The tool is not `show` but a shell in which `cat NAME.txt` does the same, as in agents that have nothing else. */
   isShell?: boolean
+  /** There is a tool `delegate`, which has a subagent with this session do what its `input` says. */
+  childId?: string
 }
 
 /** The tool that gives texts by their names: `show`, or a shell. */
@@ -53,6 +57,8 @@ const COMMAND = {
   required: ['command', 'description'],
   additionalProperties: false,
 }
+const INPUT = { type: 'object' as const, properties: { input: { type: 'string' as const } }, required: ['input'], additionalProperties: false }
+const DELEGATES = 'Starts a subagent'
 const STEPS = 200
 
 export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
@@ -65,7 +71,18 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const model = createOpenAICompatible({ name: 'scripted', baseURL: url, apiKey: 'none', includeUsage: true })('scripted')
     const history: ModelMessage[] = []
     const { name, description, parameters, run } = shower(start)
+    const child = start.childId === undefined ? undefined : context?.child({ sessionId: start.childId })
+    const delegate = aiTool({
+      description: DELEGATES,
+      inputSchema: jsonSchema<{ input: string }>(INPUT),
+      execute: async ({ input }) => {
+        const messages: ModelMessage[] = [{ role: 'user', content: input }]
+        await streamText({ model, messages, tools: child!.tools, prepareStep: child!.prepareStep, stopWhen: isStepCount(STEPS), maxRetries: 0 }).consumeStream()
+        return 'it is done'
+      },
+    })
     const tools = {
+      ...(child === undefined ? {} : { delegate }),
       [name]: aiTool({ description, inputSchema: jsonSchema<object>(parameters), execute: run }),
       read: aiTool({ description: 'Reads a file', inputSchema: jsonSchema<{ path: string }>(PATH), execute: ({ path }) => read(path) }),
       ...(context === undefined || withoutRecall === true ? {} : context.tools),
@@ -73,6 +90,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     return {
       history,
       context: context?.context,
+      child: child?.context,
       isUser: (message) => message.role === 'user',
       async prompt(text) {
         history.push({ role: 'user', content: text })
@@ -128,17 +146,31 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
       contextWindow: 200_000,
       maxTokens: 1000,
     }
-    const agent = new PiAgent({
-      initialState: {
-        systemPrompt: SYSTEM,
-        model: model as never,
-        tools: [giver, reader, ...(context === undefined || withoutRecall === true ? [] : context.tools)],
+    const child = start.childId === undefined ? undefined : context?.child({ sessionId: start.childId })
+    const started = (entry: typeof context, tools: AgentTool[]) =>
+      new PiAgent({
+        initialState: { systemPrompt: SYSTEM, model: model as never, tools },
+        getApiKey: () => 'none',
+        streamFn: streamSimple as never,
+        ...(entry === undefined ? {} : { transformContext: entry.transformContext }),
+      })
+    const delegate: AgentTool = {
+      name: 'delegate',
+      label: 'delegate',
+      description: DELEGATES,
+      parameters: INPUT as never,
+      execute: async (_id, { input }: any) => {
+        await started(child, child!.tools).prompt(input)
+        return { content: [{ type: 'text', text: 'it is done' }], details: undefined }
       },
-      getApiKey: () => 'none',
-      streamFn: streamSimple as never,
-      ...(context === undefined ? {} : { transformContext: context.transformContext }),
-    })
+    }
+    const agent = started(context, [
+      ...[giver, reader],
+      ...(child === undefined ? [] : [delegate]),
+      ...(context === undefined || withoutRecall === true ? [] : context.tools),
+    ])
     return {
+      child: child?.context,
       get history() {
         return agent.state.messages
       },
@@ -161,16 +193,27 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const { name, description, parameters, run: give } = shower(start)
     const giver = agentsTool({ name, description, parameters: { ...parameters, additionalProperties: false as const } as any, strict: true, execute: give })
     const reader = agentsTool({ name: 'read', description: 'Reads a file', parameters: { ...PATH, additionalProperties: false as const }, strict: true, execute: (input: any) => read(input.path) })
+    const model = new OpenAIChatCompletionsModel(new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0 }) as never, 'scripted')
+    const child = start.childId === undefined ? undefined : context?.child({ sessionId: start.childId })
+    const delegate = new Agent({ name: 'child', instructions: SYSTEM, model, tools: child?.tools ?? [] }).asTool({
+      toolName: 'delegate',
+      toolDescription: DELEGATES,
+      runConfig: child === undefined ? {} : { callModelInputFilter: child.callModelInputFilter },
+      runOptions: { maxTurns: STEPS },
+      // With somebody who listens the SDK asks for a stream, and the scripted model gives nothing else.
+      onStream: () => {},
+    })
     const agent = new Agent({
       name: 'agent',
       instructions: SYSTEM,
-      model: new OpenAIChatCompletionsModel(new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0 }) as never, 'scripted'),
-      tools: [giver, reader, ...(context === undefined || withoutRecall === true ? [] : context.tools)],
+      model,
+      tools: [giver, reader, ...(child === undefined ? [] : [delegate]), ...(context === undefined || withoutRecall === true ? [] : context.tools)],
     })
     const history: AgentInputItem[] = []
     return {
       history,
       context: context?.context,
+      child: child?.context,
       isUser: (item) => item.role === 'user',
       async prompt(text) {
         history.push({ role: 'user', content: text })
@@ -201,16 +244,27 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const giver = langTool(run, { name, description, schema: parameters })
     const reader = langTool(({ path }: any) => read(path), { name: 'read', description: 'Reads a file', schema: PATH })
     if (withoutRecall === true && middleware !== undefined) (middleware as { tools?: unknown }).tools = []
+    const model = new LocalChat({ model: 'scripted', apiKey: 'none', configuration: { baseURL: url }, streaming: true, maxRetries: 0 })
+    const child = start.childId === undefined ? undefined : middleware?.child({ sessionId: start.childId })
+    const delegate = langTool(
+      async ({ input }: any) => {
+        const subagent = createAgent({ model, systemPrompt: SYSTEM, tools: [], middleware: [child!] })
+        await subagent.invoke({ messages: [{ role: 'user', content: input }] }, { recursionLimit: 2 * STEPS })
+        return 'it is done'
+      },
+      { name: 'delegate', description: DELEGATES, schema: INPUT },
+    )
     const agent = createAgent({
-      model: new LocalChat({ model: 'scripted', apiKey: 'none', configuration: { baseURL: url }, streaming: true, maxRetries: 0 }),
+      model,
       systemPrompt: SYSTEM,
-      tools: [giver, reader],
+      tools: [giver, reader, ...(child === undefined ? [] : [delegate])],
       ...(middleware === undefined ? {} : { middleware: [middleware] }),
     })
     const history: any[] = []
     return {
       history,
       context: middleware?.context,
+      child: child?.context,
       isUser: (message) => message.role === 'user' || message.getType?.() === 'human',
       async prompt(text) {
         const result = await agent.invoke({ messages: [...history, { role: 'user', content: text }] }, { recursionLimit: 2 * STEPS })
