@@ -5,7 +5,7 @@ import type { Shape } from '../lib/harness.ts'
 import type { PartEdit } from '../lib/harness/shape.ts'
 import { shapeNamed } from '../lib/harness/shapes.ts'
 import { langchain } from '../lib/hosts/langchain.ts'
-import { opencode } from '../lib/hosts/opencode-shape.ts'
+import { opencodeShape } from '../lib/hosts/opencode-shape.ts'
 import { shapes, shown, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
 
@@ -41,7 +41,7 @@ const OWN: Record<string, { shape: Shape; write(step: Step): object[] }> = {
           ],
   },
   opencode: {
-    shape: opencode,
+    shape: opencodeShape(() => false),
     write: (step) =>
       'user' in step
         ? [{ info: { id: 'm1', role: 'user', sessionID: 's' }, parts: [{ type: 'text', text: step.user }] }]

@@ -6,9 +6,9 @@ import type { ContextManager, IncomingMessage, ModelCall, ModelPrices, Plan, Rol
 import { invalid } from '../errors.ts'
 import { sections } from '../sections.ts'
 import { forgetBirth, wasBorn } from './births.ts'
-import { handed, incoming } from './crossing.ts'
+import { handed, incoming, isTranslated } from './crossing.ts'
 import { fingerprint } from './identity.ts'
-import type { EngineMessage } from './message.ts'
+import type { EngineMessage, ToolCallBlock } from './message.ts'
 import { recordable, resultText } from './message.ts'
 import { callsOf, isReworded, objectFor, objectsOf, standsFor } from './objects.ts'
 import { groupsOf, inPieces } from './pieces.ts'
@@ -83,7 +83,7 @@ export class Projection {
   /** Words that had no place yet. */
   #unsaid: string[] = []
   /** The latest call of each ID. */
-  readonly #calls = new Map<string, { name: string; arguments: object }>()
+  readonly #calls = new Map<string, ToolCallBlock>()
   /** Results that the harness has cut after it had recorded all of them: call ID and text. */
   readonly #cut = new Set<string>()
   /** Calls whose results had left when a host that carries forward what was sent made the table be built anew. */
@@ -166,7 +166,7 @@ export class Projection {
   #named(message: EngineMessage): EngineMessage {
     const { role, content, toolCallId = '', toolName = '' } = message
     if (role === 'assistant' && typeof content !== 'string') {
-      for (const block of content ?? []) if (block.type === 'toolCall' && 'id' in block) this.#calls.set(block.id, block)
+      for (const block of content ?? []) if (block.type === 'toolCall' && 'id' in block) this.#calls.set(block.id, block as ToolCallBlock)
     }
     const name = role === 'toolResult' && toolName === '' ? this.#calls.get(toolCallId)?.name : undefined
     return name === undefined ? message : { ...message, toolName: name }
@@ -184,9 +184,8 @@ export class Projection {
       if (reworded.has(part)) {
         edits.push(...(await this.#manager.advance(waiting, this.#call(fresh, false))).edits)
         waiting = []
-        await this.#manager.receive(this.#toolcall(part.message))
-        forgetBirth(this.#manager, part.message.toolCallId ?? '')
       }
+      if (reworded.has(part) || this.#isTranslated(part.message)) await this.#receive(part.message)
       waiting.push(incoming(part))
     }
     const plan = await this.#manager.advance(waiting, this.#call(fresh, true))
@@ -198,6 +197,18 @@ export class Projection {
     this.#shape = shape
     this.#isCertain = true
     if (plan.receipt !== undefined) this.#options.onRoll?.(plan.receipt)
+  }
+
+  async #receive(message: EngineMessage): Promise<void> {
+    await this.#manager.receive(this.#toolcall(message))
+    forgetBirth(this.#manager, message.toolCallId ?? '')
+  }
+
+  /** Whether the engine is handed a result, or its call, in other words than the host's. */
+  #isTranslated({ role, toolCallId = '', lines }: EngineMessage): boolean {
+    if (role !== 'toolResult' || wasBorn(this.#manager, toolCallId)) return false
+    const call = this.#calls.get(toolCallId)
+    return lines !== undefined || (call !== undefined && isTranslated(call))
   }
 
   /** A result that the harness had recorded by itself may be shorter in the conversation than in the record. */

@@ -1,12 +1,25 @@
 /** OpenCode's messages (1.18): an answer holds its calls together with their results. */
-import type { EngineMessage, Fields } from '../harness/message.ts'
+import type { Block, EngineMessage, Fields } from '../harness/message.ts'
 import { isFields, textOf } from '../harness/message.ts'
 import { argumentsBy, shortened } from '../harness/shape.ts'
-import type { PartEdit, Shape } from '../harness/shape.ts'
+import type { PartEdit, Reading, Shape } from '../harness/shape.ts'
 import { reasoningApi, reasoningBlock } from '../harness/shapes/ai-sdk.ts'
 
 /** What OpenCode sends in place of an output that it has cleared by itself. */
 const CLEARED = '[Old tool result content cleared]'
+
+/** OpenCode's tools that show a file, and those that write one. */
+export const READS: ReadonlySet<string> = new Set(['read'])
+export const WRITES: ReadonlySet<string> = new Set(['write', 'edit'])
+
+const FILE_TOOLS: ReadonlySet<string> = new Set([...READS, ...WRITES])
+
+/** The arguments of OpenCode's file tools, as the engine calls them. */
+const ENGINE_WORDS: Readonly<Record<string, string>> = { filePath: 'path', oldString: 'oldText', newString: 'newText' }
+const HOST_WORDS = Object.fromEntries(Object.entries(ENGINE_WORDS).map(([host, engine]) => [engine, host]))
+
+/** What OpenCode puts at the end of a line of which it shows the beginning only. */
+const CUT_LINE = /\.\.\. \(line truncated to \d+ chars\)$/m
 
 /** A message with its parts. */
 export interface HostMessage {
@@ -14,22 +27,29 @@ export interface HostMessage {
   parts: Fields[]
 }
 
-/** The shape. */
-export const opencode: Shape = {
+/** The shape. `isAdorned` says whether the lines that a read has shown are not to be found in the file, character for character. */
+export function opencodeShape(isAdorned: (callId: string) => boolean): Shape {
+  const lines = (part: Fields): string | undefined => {
+    const text = shownFile(part)
+    return text === undefined || CUT_LINE.test(text) || isAdorned(textOf(part['callID'])) ? undefined : text
+  }
+  return { ...opencode, read: (messages, at) => reading(messages[at] as HostMessage, lines) }
+}
+
+/** The lines of a file that a read has shown, which OpenCode keeps beside the numbered ones. */
+export function shownFile({ tool, state }: Fields): string | undefined {
+  const { metadata } = isFields(state) ? state : {}
+  const display = isFields(metadata) ? metadata['display'] : undefined
+  if (!READS.has(textOf(tool)) || !isFields(display) || display['type'] !== 'file') return undefined
+  return textOf(display['text'])
+}
+
+const opencode: Omit<Shape, 'read'> = {
   name: 'opencode',
 
   judge(message) {
     const { info, parts } = message as Partial<HostMessage>
     return isFields(info) && Array.isArray(parts) ? 'own' : undefined
-  },
-
-  read(messages, at) {
-    const { info, parts } = messages[at] as HostMessage
-    const timestamp = info.time?.created
-    const time = timestamp === undefined ? {} : { timestamp }
-    if (info.role === 'user') return { size: 1, parts: [{ role: 'user', content: parts.map(blockOf), ...time }] }
-    const answer: EngineMessage = { role: 'assistant', content: parts.map(blockOf), ...reasoningApi(parts, 'metadata'), ...time }
-    return { size: 1, parts: [answer, ...parts.filter(isDone).map(result)] }
   },
 
   write([message], edits) {
@@ -43,7 +63,8 @@ export const opencode: Shape = {
       call += 1
       const state = part['state'] as Fields
       const edit = isDone(part) ? edits.get((done += 1)) : undefined
-      const input = args.get(call)
+      const collapsed = args.get(call)
+      const input = collapsed !== undefined && FILE_TOOLS.has(textOf(part['tool'])) ? renamed(collapsed, HOST_WORDS) : collapsed
       if (edit?.kind !== 'result' && input === undefined) return part
       return { ...part, state: { ...state, ...(input === undefined ? {} : { input }), ...shown(state, edit) } }
     })
@@ -60,6 +81,23 @@ export const opencode: Shape = {
     const { info, parts } = message as HostMessage
     return { id: info.id, role: info.role, parts: parts.map((part) => (part['type'] === 'tool' ? said(part) : part)) }
   },
+}
+
+function reading({ info, parts }: HostMessage, lines: (part: Fields) => string | undefined): Reading {
+  const timestamp = info.time?.created
+  const time = timestamp === undefined ? {} : { timestamp }
+  const content = parts.map((part) => blockOf(part, WRITES.has(textOf(part['tool'])) || lines(part) !== undefined))
+  if (info.role === 'user') return { size: 1, parts: [{ role: 'user', content, ...time }] }
+  const results = parts.filter(isDone).map((part) => {
+    const shown = lines(part)
+    return shown === undefined ? result(part) : { ...result(part), lines: shown }
+  })
+  return { size: 1, parts: [{ role: 'assistant', content, ...reasoningApi(parts, 'metadata'), ...time }, ...results] }
+}
+
+/** Fields under other names. */
+function renamed(fields: object, names: Readonly<Record<string, string>>): Fields {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [Object.hasOwn(names, name) ? (names[name] as string) : name, value]))
 }
 
 /** What of a call the model sees; its title and its times change while it runs. */
@@ -79,7 +117,8 @@ function outputOf(state: Fields): string {
   return textOf(state['status'] === 'error' ? state['error'] : state['output'])
 }
 
-function blockOf(part: Fields): { type: string; [field: string]: unknown } {
+/** `isFile`: the engine can follow what the call shows or writes of a file. */
+function blockOf(part: Fields, isFile: boolean): Block {
   switch (part['type']) {
     case 'text':
       return { type: 'text', text: part['ignored'] === true ? '' : textOf(part['text']) }
@@ -91,7 +130,9 @@ function blockOf(part: Fields): { type: string; [field: string]: unknown } {
       const state = part['state'] as Fields
       const { metadata } = part
       const isSigned = isFields(metadata) && JSON.stringify(metadata).includes('thoughtSignature')
-      const call = { type: 'toolCall', id: textOf(part['callID']), name: textOf(part['tool']), arguments: isFields(state['input']) ? state['input'] : {} }
+      const input = isFields(state['input']) ? state['input'] : {}
+      const words = isFile ? { engineArguments: renamed(input, ENGINE_WORDS) } : {}
+      const call = { type: 'toolCall' as const, id: textOf(part['callID']), name: textOf(part['tool']), arguments: input, ...words }
       return isSigned ? { ...call, thoughtSignature: 'signed' } : call
     }
     default:
