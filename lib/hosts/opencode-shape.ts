@@ -15,8 +15,11 @@ export const WRITES: ReadonlySet<string> = new Set(['write', 'edit'])
 const FILE_TOOLS: ReadonlySet<string> = new Set([...READS, ...WRITES])
 
 /** The arguments of OpenCode's file tools, as the engine calls them. */
-const ENGINE_WORDS: Readonly<Record<string, string>> = { filePath: 'path', oldString: 'oldText', newString: 'newText' }
-const HOST_WORDS = Object.fromEntries(Object.entries(ENGINE_WORDS).map(([host, engine]) => [engine, host]))
+const ENGINE_WORDS = [
+  ['filePath', 'path'],
+  ['oldString', 'oldText'],
+  ['newString', 'newText'],
+] as const
 
 /** What OpenCode puts at the end of a line of which it shows the beginning only. */
 const CUT_LINE = /\.\.\. \(line truncated to \d+ chars\)$/m
@@ -64,7 +67,7 @@ const opencode: Omit<Shape, 'read'> = {
       const state = part['state'] as Fields
       const edit = isDone(part) ? edits.get((done += 1)) : undefined
       const collapsed = args.get(call)
-      const input = collapsed !== undefined && FILE_TOOLS.has(textOf(part['tool'])) ? renamed(collapsed, HOST_WORDS) : collapsed
+      const input = collapsed === undefined ? undefined : hostArguments(part, collapsed)
       if (edit?.kind !== 'result' && input === undefined) return part
       return { ...part, state: { ...state, ...(input === undefined ? {} : { input }), ...shown(state, edit) } }
     })
@@ -95,9 +98,22 @@ function reading({ info, parts }: HostMessage, lines: (part: Fields) => string |
   return { size: 1, parts: [{ role: 'assistant', content, ...reasoningApi(parts, 'metadata'), ...time }, ...results] }
 }
 
+/** The engine's arguments of a call in OpenCode's words. */
+function hostArguments(part: Fields, args: object): object {
+  if (!FILE_TOOLS.has(textOf(part['tool']))) return args
+  const back = [...wordsOf((part['state'] as Fields)['input'])].map(([host, engine]) => [engine, host] as const)
+  return renamed(args, new Map(back))
+}
+
+/** Which of a call's arguments the engine calls otherwise. */
+function wordsOf(input: unknown): Map<string, string> {
+  const fields = isFields(input) ? input : {}
+  return new Map(ENGINE_WORDS.filter(([host, engine]) => host in fields && !(engine in fields)))
+}
+
 /** Fields under other names. */
-function renamed(fields: object, names: Readonly<Record<string, string>>): Fields {
-  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [Object.hasOwn(names, name) ? (names[name] as string) : name, value]))
+function renamed(fields: object, names: ReadonlyMap<string, string>): Fields {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [names.get(name) ?? name, value]))
 }
 
 /** What of a call the model sees; its title and its times change while it runs. */
@@ -131,7 +147,7 @@ function blockOf(part: Fields, isFile: boolean): Block {
       const { metadata } = part
       const isSigned = isFields(metadata) && JSON.stringify(metadata).includes('thoughtSignature')
       const input = isFields(state['input']) ? state['input'] : {}
-      const words = isFile ? { engineArguments: renamed(input, ENGINE_WORDS) } : {}
+      const words = isFile ? { engineArguments: renamed(input, wordsOf(input)) } : {}
       const call = { type: 'toolCall' as const, id: textOf(part['callID']), name: textOf(part['tool']), arguments: input, ...words }
       return isSigned ? { ...call, thoughtSignature: 'signed' } : call
     }
