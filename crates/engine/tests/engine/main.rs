@@ -10,6 +10,7 @@ mod failing;
 mod groups;
 mod hostile;
 mod indexing;
+mod known;
 mod leaving;
 mod links;
 mod mounts;
