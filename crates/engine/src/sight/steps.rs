@@ -84,7 +84,7 @@ impl Pieces {
             if leaves {
                 self.aim(place, Form::Gone);
                 self.ledger.set_stale(place, true);
-            } else {
+            } else if self.pieces[place].next == Form::Gone {
                 self.judge_alone(place, session);
             }
         }

@@ -1,6 +1,6 @@
 //! What leaves the model's sight, and when: by its age in model calls and its length, whatever the sets say.
 
-use context_engine::{Edit, Incoming, Plan};
+use context_engine::{Edit, Engine, Incoming, Options, Plan, Stays};
 use context_model::chat::{ChatPatch, RollEntry};
 use context_model::id::{ObjectId, SessionId};
 use context_model::pricing::{Curve, Need, Prices};
@@ -38,7 +38,11 @@ fn dead_age(output: &str) -> u64 {
 
 /// A session whose first turn has one long output and one long write.
 async fn first_turn(bench: &Bench) -> Chat {
-    let mut chat = Chat::new(bench.open("s").await);
+    first_turn_of(bench.open("s").await).await
+}
+
+async fn first_turn_of(engine: Engine) -> Chat {
+    let mut chat = Chat::new(engine);
     chat.user("look");
     chat.run("call_1", "read", json!({ "path": "somewhere.txt" }), &output()).await;
     chat.run("call_2", "write", json!({ "path": "b.txt", "content": output() }), "written").await;
@@ -91,7 +95,8 @@ async fn an_output_is_whole_until_it_is_old_and_then_a_reference(
 #[tokio::test(flavor = "multi_thread")]
 async fn neither_the_window_nor_the_turns_take_anything_out_of_sight() {
     let bench = Bench::new(Backend::Memory);
-    let mut chat = first_turn(&bench).await;
+    let stays = Stays { weight: Some(8.0), ..Stays::default() };
+    let mut chat = first_turn_of(Engine::open(Options { stays, ..bench.options("s") }).await.unwrap()).await;
     for turn in ["two", "three", "four"] {
         chat.user(turn);
         assert_eq!(chat.advance_after_a_pause().await.edits, [], "{turn}");

@@ -1,5 +1,7 @@
 //! What leaves besides outputs and arguments: reasoning, old calls, prose, and long texts of users.
 
+use std::collections::BTreeMap;
+
 use context_engine::{Edit, Engine, Options, Plan, Stay, Stays, TextEdit};
 use context_model::chat::said_id;
 use rstest::rstest;
@@ -41,6 +43,15 @@ async fn answer(chat: &mut Chat, id: &str, blocks: Value, fields: Value, args: V
 
 /// Calls without a word from the user. Gives all that plans have edited meanwhile.
 async fn go_on(chat: &mut Chat, calls: usize) -> Vec<Edit> {
+    go_on_with(chat, calls, "made").await
+}
+
+/// The same with outputs that are longer than a line.
+async fn go_on_at_length(chat: &mut Chat, calls: usize) -> Vec<Edit> {
+    go_on_with(chat, calls, &"made it. ".repeat(40)).await
+}
+
+async fn go_on_with(chat: &mut Chat, calls: usize, output: &str) -> Vec<Edit> {
     let mut edits = Vec::new();
     for _ in 0..calls {
         let id = format!("step_{}", chat.messages.len());
@@ -48,8 +59,9 @@ async fn go_on(chat: &mut Chat, calls: usize) -> Vec<Edit> {
         let args = json!({ "command": format!("make {id}") });
         let call = json!({ "type": "toolCall", "id": id, "name": "bash", "arguments": args });
         chat.say(json!({ "role": "assistant", "content": [call], "timestamp": chat.now_ms }));
-        chat.engine.receive(tool(&id, "bash", args, "made")).await.unwrap();
-        let content = json!([{ "type": "text", "text": "made" }]);
+        let birth = chat.engine.receive(tool(&id, "bash", args, output)).await.unwrap();
+        let text = birth.header.map_or(output.to_owned(), |header| format!("{header}\n{output}"));
+        let content = json!([{ "type": "text", "text": text }]);
         chat.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": "bash", "content": content }));
     }
     edits
@@ -57,7 +69,12 @@ async fn go_on(chat: &mut Chat, calls: usize) -> Vec<Edit> {
 
 /// The same, and a request that finds nothing in the provider's cache.
 async fn leave(chat: &mut Chat, calls: usize) -> Plan {
-    let mut edits = go_on(chat, calls).await;
+    let edits = go_on(chat, calls).await;
+    after_a_pause(chat, edits).await
+}
+
+/// Adds to these edits those of a request that finds nothing in the provider's cache.
+async fn after_a_pause(chat: &mut Chat, mut edits: Vec<Edit>) -> Plan {
     let plan = chat.advance_after_a_pause().await;
     edits.extend(plan.edits);
     Plan { edits, ..plan }
@@ -180,18 +197,22 @@ async fn a_long_text_of_a_user_is_shortened_but_the_first_the_newest_and_rules_a
     assert!(text.starts_with(&texts[1][..600]) && text.len() < 660, "{text}");
 }
 
+/// Everything leaves soon.
+const SOON: Stays =
+    Stays { thinking: Stay::Needed, calls: Stay::Needed, prose: Stay::Needed, weight: Some(1.0) };
+
 #[tokio::test(flavor = "multi_thread")]
 async fn old_calls_become_lines_behind_the_first_of_them() {
     let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, Stays::default()).await;
+    let mut chat = chat(&bench, SOON).await;
     chat.user("look");
     chat.advance().await;
     let said = json!([{ "type": "text", "text": "I change it." }]);
     let args = json!({ "path": format!("{}/src/a.rs", bench.options("s").cwd), "edits": [] });
-    go_on(&mut chat, 2).await;
+    let mut edits = go_on_at_length(&mut chat, 2).await;
     let edit = answer(&mut chat, "call_1", said, json!({}), args).await;
-    go_on(&mut chat, 20).await;
-    let plan = chat.advance_after_a_pause().await;
+    edits.extend(go_on_at_length(&mut chat, 20).await);
+    let plan = after_a_pause(&mut chat, edits).await;
     let gone = gone(&plan);
     // The first two messages after the user's are the call that carries the lines.
     assert!(!gone.contains(&"m1") && !gone.contains(&"m2") && gone.contains(&edit.as_str()), "{gone:?}");
@@ -215,11 +236,13 @@ async fn old_calls_become_lines_behind_the_first_of_them() {
     let rebuilt = chat.engine.resync(all.clone(), count, &chat.call()).await.unwrap();
     assert_eq!(rebuilt.edits, []);
     let again = chat.advance().await;
-    assert_eq!(again.edits.len(), plan.edits.len());
-    assert!(again.edits.iter().all(|edit| plan.edits.contains(edit)), "{:?}", again.edits);
+    let shown: BTreeMap<&str, &Edit> = plan.edits.iter().map(|edit| (edit.key(), edit)).collect();
+    let rebuilt: BTreeMap<&str, &Edit> = again.edits.iter().map(|edit| (edit.key(), edit)).collect();
+    assert_eq!(rebuilt, shown);
 
     // After 40 more calls only the line of the call stays that has changed something.
-    let later = leave(&mut chat, 45).await;
+    let edits = go_on_at_length(&mut chat, 45).await;
+    let later = after_a_pause(&mut chat, edits).await;
     let text = later.edits.iter().rev().find_map(|edit| match edit {
         Edit::Result { key, text: Some(text), .. } if key == "m2" => Some(text.clone()),
         _ => None,
@@ -231,9 +254,9 @@ async fn old_calls_become_lines_behind_the_first_of_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_became_lines_come_back_with_their_roll() {
     let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, Stays::default()).await;
+    let mut chat = chat(&bench, SOON).await;
     chat.user("look");
-    go_on(&mut chat, 20).await;
+    go_on_at_length(&mut chat, 20).await;
     let plan = chat.advance_after_a_pause().await;
     assert!(!gone(&plan).is_empty());
     let back = chat.engine.undo_roll().await.unwrap();
@@ -285,7 +308,7 @@ async fn nothing_but_outputs_and_arguments_leaves_where_the_harness_can_show_no_
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_loses_its_old_text_first() {
     let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, Stays { calls: Stay::Keep, ..Stays::default() }).await;
+    let mut chat = chat(&bench, Stays { calls: Stay::Keep, weight: Some(8.0), ..Stays::default() }).await;
     chat.user("look");
     chat.advance().await;
     let (old, new) = ("the old line\n".repeat(200), "the new line\n".repeat(150));
