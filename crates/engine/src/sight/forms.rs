@@ -1,5 +1,7 @@
 //! The forms that pieces take: what a roll makes of them, and the edits that show it.
 
+use std::cmp::Reverse;
+
 use context_model::id::ObjectId;
 use context_model::pricing::{Item, Roll};
 use context_model::{render, tokens};
@@ -101,7 +103,9 @@ impl Pieces {
         }
         let carriers: Vec<usize> = shape.pages.iter().filter_map(|page| self.last_of(page[0])).collect();
         shape.forms.retain(|(place, form)| *form > self.pieces[*place].form || carriers.contains(place));
-        shape.forms.sort_by_key(|(place, _)| *place);
+        // The first of a page may be stale on its own account, too.
+        shape.forms.sort_by_key(|(place, form)| (*place, Reverse(*form)));
+        shape.forms.dedup_by_key(|(place, _)| *place);
         shape
     }
 
