@@ -730,8 +730,8 @@ export interface StayOptions {
   /** The model's prose, and long texts of users. */
   prose?: 'keep' | number
   /**
-   * What a missed use weighs. Larger numbers keep everything longer, and cost more. By default 3, 4.5 from the 30th
-   * call on and 10 from the 60th, and 0.42 of that where nothing but outputs and arguments can leave.
+   * What a missed use weighs. Larger numbers keep everything longer, and cost more. By default 3.5, and 8 from the
+   * 40th call on; 0.42 of that where nothing but outputs and arguments can leave.
    */
   weight?: number
 }

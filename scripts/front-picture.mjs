@@ -14,7 +14,7 @@ export function drawFront(rows) {
     name: row.name,
     cost: row.ratios.small,
     strong: (100 * row.uses.toolText.strong) / row.calls,
-    peer: PEERS.has(row.name),
+    peer: row.peer ?? PEERS.has(row.name),
   }))
   const right = Math.ceil(10 * Math.max(1, ...points.map(({ cost }) => cost))) / 10
   const top = Math.ceil(Math.max(1, ...points.map(({ strong }) => strong)))

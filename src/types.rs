@@ -59,8 +59,8 @@ pub struct StayOptions {
     /// The model's prose, and long texts of users.
     #[napi(ts_type = "'keep' | number")]
     pub prose: Option<Either<String, f64>>,
-    /// What a missed use weighs. Larger numbers keep everything longer, and cost more. By default 3, 4.5 from the 30th
-    /// call on and 10 from the 60th, and 0.42 of that where nothing but outputs and arguments can leave.
+    /// What a missed use weighs. Larger numbers keep everything longer, and cost more. By default 3.5, and 8 from the
+    /// 40th call on; 0.42 of that where nothing but outputs and arguments can leave.
     pub weight: Option<f64>,
 }
 

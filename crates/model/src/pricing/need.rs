@@ -68,7 +68,7 @@ impl Need {
     /// The weight of a missed use where outputs, arguments, calls, reasoning and prose leave, once so many calls were
     /// made. In a long session the model comes back more often to what it has seen, and in a short one there are few
     /// calls left that could; the front that these lie on is in docs/economics.md.
-    pub const LAMBDAS: [(u64, f64); 3] = [(0, 3.0), (30, 4.5), (60, 10.0)];
+    pub const LAMBDAS: [(u64, f64); 2] = [(0, 3.5), (40, 8.0)];
 
     /// The part of it where nothing but outputs and arguments can leave: at the same price these have to leave sooner.
     pub const OF_OUTPUTS: f64 = 0.42;
