@@ -32,7 +32,8 @@ impl Inner {
         if state.session.is_toolcall(object) {
             let in_sight = state.sight.pieces.lines_of(object).map(|lines| lines.file.clone());
             let shown = in_sight.and_then(|file| Some((state.known.shown_by(&file, object)?, file)));
-            let shown = if shown.is_some() { shown } else { self.lines_recorded(object).await? };
+            let shown =
+                if shown.is_some() { shown } else { self.lines_recorded(&state.session, object).await? };
             let Some((lines, file)) = shown else { return Ok(None) };
             if state.known.get(&file).is_none() {
                 state.known.saw(&file, lines.content);
@@ -99,7 +100,8 @@ impl Inner {
             return Ok(None);
         }
         let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
-        self.note_read(state, file, (call, tx), first, output, taking).await
+        let is_limited = first > 1 || args.get("limit").is_some_and(|limit| !limit.is_null());
+        self.note_read(state, file, (call, tx), (first, is_limited), output, taking).await
     }
 
     /// What the model knows of a file after a read of it from a line on.
@@ -108,7 +110,7 @@ impl Inner {
         state: &mut State,
         file: ObjectId,
         (call, tx): (&ObjectId, TxId),
-        first: usize,
+        (first, is_limited): (usize, bool),
         output: &str,
         taking: Taking,
     ) -> Result<Option<ShownLines>> {
@@ -133,8 +135,12 @@ impl Inner {
             Some(lines) => Some((lines, true)),
             None => self.passage_shown(&file, tx, state.known.spoken_of(&file), first, text).await?,
         };
+        // A read that may have come before anything was stored, and that goes to the end of another text than this.
+        let is_cut = |(lines, _): &(Passage, bool)| !is_limited && !lines.whole && text.ends_with('\n');
+        let is_other = taking.again && taking.record && shown.as_ref().is_some_and(is_cut);
+        let shown = shown.filter(|_| !is_other);
         let Some((lines, is_all)) = shown else {
-            if !is_handed && !self.is_plain(&file, tx, first, text).await? {
+            if !is_handed && !is_other && !self.is_plain(&file, tx, first, text).await? {
                 return Ok(None);
             }
             // The tool gives files as they are, and this is none of the versions that anybody has seen.
