@@ -194,7 +194,7 @@ impl Inner {
         let recorded = if taking.again { self.store().get(call, AsOf::default()).await? } else { None };
         let recorded = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
         let args = recorded.unwrap_or(args);
-        let content = match self.version_written(file, tx, args).await? {
+        let content = match self.version_written(file, tx, args, taking).await? {
             Some(content) => content,
             // It was gone before anybody stored it.
             None => Content::lost(match args.get("content").and_then(Value::as_str) {
@@ -206,12 +206,15 @@ impl Inner {
         Ok(content)
     }
 
-    /// The version that a call has left. It may have been stored before the call was, and something newer since.
+    /// The version that a call has left. It may have been stored before the call was, and something newer since. Where the
+    /// process has ended and nobody can tell, it is the oldest that has what the call has put in: one notice too many is
+    /// better than none.
     async fn version_written(
         &self,
         file: &ObjectId,
         mut tx: TxId,
         args: &Map<String, Value>,
+        taking: Taking,
     ) -> Result<Option<Content>> {
         let leaves = Leaves::of(args);
         let mut perhaps = None;
@@ -224,7 +227,11 @@ impl Inner {
             let content = Content::stored(after.document.source_hash(), after.tx_id);
             match leaves.fits(text, after.document.content().unwrap_or_default()) {
                 Fit::Yes => return Ok(Some(content)),
+                Fit::Perhaps if taking.again && taking.record && leaves.is_telling() => {
+                    perhaps = Some(content)
+                }
                 Fit::Perhaps => perhaps = perhaps.or(Some(content)),
+                Fit::No if perhaps.is_some() => break,
                 Fit::No => {}
             }
             version = before;

@@ -183,7 +183,12 @@ fn passage_in(version: &Version, first: usize, output: &str) -> Option<(Passage,
 
 /// The lines of a text that an output shows from one on, and what else it shows.
 fn passage_of(text: &str, content: Content, first: usize, output: &str) -> Option<(Passage, Shows)> {
-    let last = common_lines(text, first, output)?;
+    let mut last = common_lines(text, first, output)?;
+    // A blank line right before a note is the note's, and not the end of the file.
+    let mut rest = output.split('\n').skip(last - first);
+    if last > first && rest.next() == Some("") && rest.next().is_some_and(|line| line.starts_with('[')) {
+        last -= 1;
+    }
     let whole = first == 1 && last == text.split('\n').count();
     Some((Passage { content, first, last, whole }, Shows::of(output, last + 1 - first)))
 }
@@ -194,4 +199,40 @@ pub(crate) fn lost(hash: Digest, first: usize, output: &str) -> Passage {
     let is_cut = matches!(&lines[..], [.., "", note] if note.starts_with('[') && note.ends_with(']'));
     let last = first + lines.len() - 1 - if is_cut { 2 } else { 0 };
     Passage { content: Content::lost(hash), first, last, whole: first == 1 && !is_cut }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::whole(1, "a\nb\nc\n", Some((1, 4, true)))]
+    #[case::without_the_last_break(1, "a\nb\nc", Some((1, 3, false)))]
+    #[case::a_part(2, "b", Some((2, 2, false)))]
+    #[case::a_part_and_a_note(1, "a\nb\n\n[2 more lines in file]", Some((1, 2, false)))]
+    #[case::up_to_the_last_line_and_a_note(2, "b\nc\n\n[1 more lines in file]", Some((2, 3, false)))]
+    #[case::another_text(1, "x", None)]
+    fn which_lines_an_output_shows(
+        #[case] first: usize,
+        #[case] output: &str,
+        #[case] expected: Option<(usize, usize, bool)>,
+    ) {
+        let content = Content::lost(Digest::of(b"a"));
+        let shown = passage_of("a\nb\nc\n", content, first, output);
+        assert_eq!(shown.map(|(lines, _)| (lines.first, lines.last, lines.whole)), expected);
+    }
+
+    #[rstest]
+    #[case::itself("a\nb", "a\nb", true)]
+    #[case::more_below("a\n\narguments of the call: {}", "a", true)]
+    #[case::more_beside("a is active", "a", false)]
+    #[case::nothing("", "", true)]
+    #[case::a_line_about_nothing("a is active; it is empty", "", false)]
+    #[case::lines_below_nothing("\n\narguments", "", false)]
+    #[case::another("b", "a", false)]
+    fn what_brings_a_text_back(#[case] output: &str, #[case] text: &str, #[case] expected: bool) {
+        assert_eq!(brings_back(output, text), expected);
+    }
 }

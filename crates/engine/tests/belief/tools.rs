@@ -292,7 +292,8 @@ async fn edit(
             let said = write(world, client, file, with_line(&now, line, Some(&new))).await?;
             Ok(("edit", args, said))
         }
-        Some(text) if is_now(&seen.known) && is_now(&seen.known_visibly) => {
+        // As above, what came with this very answer may count: a difference to another version, for instance.
+        Some(text) if [&seen.known, &seen.known_visibly, &believed.known].into_iter().all(is_now) => {
             violation(Kind::WronglyRefused, text)
         }
         // Lines that were brought back are all that it may have seen.
