@@ -6,7 +6,7 @@ import type { ContextManager, ObjectDocument } from '../../index.js'
 import { invalid } from '../errors.ts'
 import type { LimitedStore } from './store.ts'
 
-/** How many hits a search shows by default, and at most. */
+/** The default and the maximum number of search hits. */
 const HITS = { usual: 20, most: 100 }
 
 /** The longest text in one answer, in UTF-16 units. */
@@ -50,7 +50,7 @@ const TOOLS = [
   },
 ].map((tool) => ({ ...tool, annotations: { readOnlyHint: true, openWorldHint: false } }))
 
-/** The server over a store. Connect it to a transport. */
+/** Creates the server for a store. Connect it to a transport. */
 export function serverOf(store: LimitedStore, version: string): Server {
   const server = new Server({ name: 'pi-context-manager', version }, { capabilities: { tools: {} } })
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: TOOLS }))
@@ -150,7 +150,7 @@ async function turnsOf(copies: readonly ContextManager[]): Promise<string> {
   return cut(lines(found, 'no turn yet'))
 }
 
-/** The object with an ID or handle, if it may be shown. Any other object does not exist here. */
+/** Finds an object by its ID or handle. Objects that may not be shown don't exist here. */
 async function find(store: LimitedStore, copies: readonly ContextManager[], id: string): Promise<{ document: ObjectDocument; copy: ContextManager }> {
   for (const copy of copies) {
     const document = await copy.get(id)
@@ -164,7 +164,7 @@ function promptOf(content: unknown): string {
   return Array.isArray(content) ? content.map((block: { text?: unknown }) => (typeof block?.text === 'string' ? block.text : '')).join(' ') : ''
 }
 
-/** Text from outside can't forge one of our lines. */
+/** Removes line breaks, so that text from outside can't forge one of our lines. */
 function oneLine(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f\u0085\u2028\u2029]+/g, ' ')
 }
