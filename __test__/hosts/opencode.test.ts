@@ -147,7 +147,7 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     expect(lastText(server)).toContain('open-prompt')
     expect(lastText(server)).not.toMatch(/n[05] line 20/)
     await host.prompt(`bring ${handle}`)
-    expect(lastResults(server).at(-1)!.text).toContain('was changed or taken out of the conversation')
+    expect(lastResults(server).at(-1)!.text).toContain('was changed in the conversation or removed from it')
 
     const all = await host.messages()
     const starts = all.flatMap(({ info }, at) => (info.role === 'user' ? [at] : []))
@@ -264,7 +264,7 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     for (let n = 0; n < 8; n += 1) await host.prompt(`cat n${n}`)
     expect(agentRequests(server).at(-1)!.tools).not.toContain('activate')
     expect(lastResults(server).map(({ text }) => text)).toEqual(Array.from({ length: 8 }, (_, n) => output(`n${n}`)))
-    expect(host.output.split('the model has no tool to bring back what collapses').length).toBe(2)
+    expect(host.output.split('nothing collapses, because the model has no tool').length).toBe(2)
   })
 
   test('without the addon it works as if we were not there', async () => {
@@ -272,13 +272,13 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     const { server, host } = await started([PLUGIN], nowhere)
     for (let n = 0; n < 4; n += 1) await host.prompt(`cat n${n}`)
     expect(lastResults(server).map(({ text }) => text)).toEqual([0, 1, 2, 3].map((n) => output(`n${n}`)))
-    expect(host.output.split('pi-context-manager: the agent works without it').length).toBe(2)
+    expect(host.output.split('pi-context-manager: the agent continues without it').length).toBe(2)
   })
 
   test('a store that fails does not reach it, and is told once', async () => {
     const { server, host } = await started([[PLUGIN, { store: { kind: 'sqlite', path: '/dev/null/nothing/context.db' } }]])
     for (let n = 0; n < 4; n += 1) await host.prompt(`cat n${n}`)
     expect(lastResults(server).map(({ text }) => text)).toEqual([0, 1, 2, 3].map((n) => output(`n${n}`)))
-    expect(host.output.split('pi-context-manager: the agent works without it').length).toBe(2)
+    expect(host.output.split('pi-context-manager: the agent continues without it').length).toBe(2)
   })
 })

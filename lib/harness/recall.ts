@@ -22,7 +22,7 @@ export interface RecallInput {
 export const RECALL_PARAMETERS = {
   type: 'object' as const,
   properties: {
-    id: { type: 'string' as const, description: 'as first lines and toolcall_ref lines show it' },
+    id: { type: 'string' as const, description: 'as shown in headers and toolcall_ref lines' },
     lines: { type: 'string' as const, description: 'e.g. "120-180"' },
     grep: { type: 'string' as const, description: 'regular expression' },
   },
@@ -33,10 +33,10 @@ export const RECALL_PARAMETERS = {
 /** Answers a call of the tool. If something can't be brought back, the answer is a sentence for the model. */
 export async function recall(manager: ContextManager, projection: Projection, input: RecallInput): Promise<string> {
   const { id, lines, grep } = input
-  if (typeof id !== 'string' || id === '') return 'give the id of an output, as a toolcall_ref line shows it'
+  if (typeof id !== 'string' || id === '') return 'pass the id of an output, as shown in its toolcall_ref line'
   const part = partOf(lines ?? '', grep ?? '')
   if (typeof part === 'string') return part
-  if (!(await projection.permits(id))) return `${id} was changed or taken out of the conversation, so it can't be shown again`
+  if (!(await projection.permits(id))) return `${id} was changed in the conversation or removed from it, so it can't be shown again`
   const change = await manager.activate(id, part)
   if (!change.ok) return change.message
   return part === undefined ? whole(change) : change.content || 'no line matches'
@@ -49,7 +49,7 @@ function whole(change: SetChange): string {
 
 /** The requested part, or a sentence that says how to ask for one. */
 function partOf(lines: string, grep: string): Part | undefined | string {
-  if (lines !== '' && grep !== '') return 'give lines or grep, not both'
+  if (lines !== '' && grep !== '') return 'pass lines or grep, not both'
   if (grep !== '') return { grep }
   if (lines === '') return undefined
   const found = /^\s*(\d{1,9})(?:\s*[-–,:]\s*(\d{1,9}))?\s*$/.exec(lines)

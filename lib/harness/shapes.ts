@@ -58,5 +58,5 @@ function unknown(messages: readonly unknown[], at: number, shape?: Shape): Error
     shape === undefined
       ? `of a known shape (${SHAPES.map((one) => one.name).join(', ')})`
       : `of the shape ${shape.name}, as those before it are`
-  return invalid(`message ${at} of ${messages.length} is not ${wanted}: it ${what}. Nothing was recorded of it; name the shape with the option "shape" if the messages are of one`)
+  return invalid(`message ${at} of ${messages.length} is not ${wanted}: it ${what}. It was not recorded; if the messages have one of these shapes, set it with the option "shape"`)
 }

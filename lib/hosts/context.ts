@@ -75,13 +75,13 @@ export class HostContext {
     if (!canRecall) {
       this.#tell(
         'recall',
-        'the model has no tool to bring back what collapses, so nothing does; give the agent the tool "activate" of its context',
+        'nothing collapses, because the model has no tool to bring outputs back; give the agent the tool "activate" of its context',
       )
     }
     try {
       return await bounded(this.#transform(messages))
     } catch (error) {
-      this.#tell('failed', `the conversation is sent as it is: ${sentence(error)}`)
+      this.#tell('failed', `your messages are sent unchanged: ${sentence(error)}`)
       return messages
     }
   }
@@ -109,7 +109,7 @@ export class HostContext {
       const { id } = await (isWritten ? manager.indexWritten(path) : manager.indexFile(path))
       return (await manager.get(id))?.content ?? undefined
     } catch (error) {
-      this.#tell('file', `${path} is not recorded: ${sentence(error)}`)
+      this.#tell('file', `${path} was not recorded: ${sentence(error)}`)
       return undefined
     }
   }
@@ -155,7 +155,7 @@ export class HostContext {
       })
       return { manager, projection }
     } catch (error) {
-      this.#tell('opening', `the agent works without it: ${sentence(error)}`)
+      this.#tell('opening', `the agent continues without it: ${sentence(error)}`)
       return undefined
     }
   }

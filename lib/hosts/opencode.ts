@@ -7,7 +7,7 @@
 import { resolve } from 'node:path'
 import type { Fields } from '../harness/message.ts'
 import { isFields, textOf } from '../harness/message.ts'
-import { RECALL, RECALL_DESCRIPTION } from '../harness/recall.ts'
+import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import { HostContext } from './context.ts'
 import type { HostOptions } from './context.ts'
@@ -67,9 +67,9 @@ export async function ContextManagerPlugin({ directory, client }: Given, options
       [RECALL]: {
         description: RECALL_DESCRIPTION,
         args: {
-          id: z.string().describe('as first lines and toolcall_ref lines show it'),
-          lines: z.string().optional().describe('e.g. "120-180"'),
-          grep: z.string().optional().describe('regular expression'),
+          id: z.string().describe(RECALL_PARAMETERS.properties.id.description),
+          lines: z.string().optional().describe(RECALL_PARAMETERS.properties.lines.description),
+          grep: z.string().optional().describe(RECALL_PARAMETERS.properties.grep.description),
         },
         execute: async (given: RecallInput, { sessionID }) => (await contextOf(sessionID)).activate(given),
       },
