@@ -17,6 +17,9 @@ import { output } from './script.ts'
 
 afterEach(cleanUp)
 
+/** OpenCode loads its database, its plugins and its providers before its first request: on a busy machine that takes a minute. */
+const REQUEST_MS = 180_000
+
 /**
  * `cat a b` prints files with OpenCode's own bash, `run x` runs a command, `read x` and `write x` use its own tools,
  * `bring x` calls `activate`, `task x` has a subagent do that; titles are answered.
@@ -235,8 +238,8 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
       await host.start(server, [[PLUGIN, { store }]])
     }
     const agents = ({ tools }: ModelRequest): boolean => tools.length > 0
-    await kill('cat n0', (from) => server.request(agents, from))
-    await kill('cat n1 n2', (from) => server.request((request) => agents(request) && request.messages.at(-1)!.results.length > 0, from))
+    await kill('cat n0', (from) => server.request(agents, from, REQUEST_MS))
+    await kill('cat n1 n2', (from) => server.request((request) => agents(request) && request.messages.at(-1)!.results.length > 0, from, REQUEST_MS))
     const gate = new Gate()
     held = gate
     await kill('cat n3', () => gate.reached)
