@@ -7,7 +7,7 @@ import { invalid } from '../errors.ts'
 import { sections } from '../sections.ts'
 import { forgetBirth, wasBorn } from './births.ts'
 import { handed, incoming } from './crossing.ts'
-import { fingerprint } from './identity.ts'
+import { fingerprint, guarded } from './identity.ts'
 import type { EngineMessage } from './message.ts'
 import { recordable, resultText } from './message.ts'
 import { callsOf, objectsOf, standsFor } from './objects.ts'
@@ -17,6 +17,7 @@ import type { ShapeName } from './shapes.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
 import type { Part, Unit } from './table.ts'
 import { contentOf, read, renewed, Table, undisturbed, wordsOf } from './table.ts'
+import { checkWidth } from './width.ts'
 
 /** The model that the projection is made for. */
 export interface ProjectedModel extends ModelPrices {
@@ -101,7 +102,7 @@ export class Projection {
    * not recorded by `receive` or `recordToolcall`. What the host has changed, taken out or put elsewhere since the last
    * call is sent as the host has it now. Its cost follows what is new, besides comparing and copying the array.
    *
-   * Rejects with `INVALID_ARGUMENT` for messages of an unknown shape, and with what the engine reports; then nothing
+   * Rejects with `INVALID_ARGUMENT` for messages of an unknown shape or with an object of more than 100,000 fields, and with what the engine reports; then nothing
    * has changed here, the messages can be sent as they are, and the next call records what is missing.
    */
   transform<T>(messages: readonly T[]): Promise<T[]> {
@@ -151,6 +152,7 @@ export class Projection {
   #read(messages: readonly object[], from: number, shape: Shape | undefined): Unit[] {
     const ours = (message: object): string | undefined =>
       this.#notices.size === 0 ? undefined : this.#notices.get(fingerprint(contentOf(shape ?? UNDECIDED, message)))
+    guarded(() => messages.slice(from).forEach(checkWidth))
     const units = read(messages, from, shape ?? UNDECIDED, () => String((this.#keys += 1)), ours)
     for (const { parts } of units) for (const part of parts) part.message = this.#named(part.message)
     return units
