@@ -243,7 +243,10 @@ impl Resolved {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use context_model::id::SessionId;
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -323,6 +326,54 @@ mod tests {
         assert!(Given::read(other).is_err());
         // A reader that knows no patches refuses it, too.
         assert!(crate::xtdb::wire::document(sent[place].clone()).is_err());
+    }
+
+    fn texts() -> impl Strategy<Value = String> {
+        const WORDS: [&str; 11] = [
+            "\"op\":\"copy\"",
+            "\"from\":\"\"",
+            "\"path\":\"\"",
+            "/turns",
+            "[",
+            "]",
+            "0",
+            "-1",
+            "1e99",
+            "\\ud800",
+            "",
+        ];
+        prop_oneof![prop::sample::select(&WORDS[..]).prop_map(str::to_owned), ".{0,8}"]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
+        /// Whatever somebody makes of a change: it is refused, or the version is what it was.
+        #[test]
+        fn an_altered_change_is_refused_or_as_it_was(
+            place in 1_usize..30, from in any::<prop::sample::Index>(), length in 0_usize..40, text in texts(),
+        ) {
+            static SENT: LazyLock<Vec<Value>> = LazyLock::new(|| sent(30));
+            let mut value = SENT[place].clone();
+            if let Some(patch) = value.get(PATCH).and_then(Value::as_str).map(str::to_owned) {
+                let from = from.index(patch.len());
+                let end = (from + length).min(patch.len());
+                if let (Some(start), Some(rest)) = (patch.get(..from), patch.get(end..)) {
+                    value[PATCH] = format!("{start}{text}{rest}").into();
+                }
+            }
+            let before = SENT[..place].iter().map(|value| Given::read(value.clone()).unwrap()).collect();
+            if let Ok(Given::Changed(wanted)) = Given::read(value)
+                && let Ok(Some((document, _))) = resolve(wanted, before)
+            {
+                prop_assert_eq!(document, chat(place));
+            }
+        }
+    }
+
+    /// How often the property is tried; more where `CONTEXT_LONG` says so.
+    fn cases() -> u32 {
+        if std::env::var_os("CONTEXT_LONG").is_some() { 200_000 } else { 200 }
     }
 
     #[test]
