@@ -2,7 +2,7 @@
 //!
 //! A chat gains a turn and a session gains IDs at every step. Sent whole each time, a session would cost the square
 //! of its length. So a version of such an object is a document without lists and objects, with the patch that makes it of
-//! another version in the field [`PATCH`]. Once the patches are as long together as the last whole document, the
+//! another version in the field `PATCH`. Once the patches are as long together as the last whole document, the
 //! next one is whole again: what is sent stays below twice the changes, and what one read needs below two documents.
 //!
 //! Architecture invariants:
@@ -23,16 +23,13 @@ use context_model::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::plan::document_length;
+use super::wire::{PATCH, document, document_length};
 use crate::{Result, StoreError};
-
-/// The field of a version that stands as a patch: a JSON text, so that XTDB neither indexes nor changes what is in it.
-pub(crate) const PATCH: &str = "context/patch";
 
 /// About what a document in XTDB has beside its fields, in bytes.
 const ENVELOPE: usize = 400;
 
-/// What [`PATCH`] says.
+/// What `PATCH` says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Change {
     /// The content hash of the version that was changed.
@@ -172,7 +169,7 @@ impl Changed {
 impl Given {
     /// Reads a document of XTDB.
     pub fn read(value: Value) -> Result<Self> {
-        let Some(text) = value.get(PATCH) else { return super::wire::document(value).map(Self::Whole) };
+        let Some(text) = value.get(PATCH) else { return document(value).map(Self::Whole) };
         let field = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
         let id = ObjectId::new(field("xt/id"));
         let damaged = || StoreError::Corrupt(format!("a version of {id} is no change of another one"));
