@@ -13,9 +13,12 @@ use serde_json::{Map, Value, json};
 use crate::error::Coded;
 
 /// Writes a value as JSON, and refuses what JSON has no name for. The number of values is bounded because a few objects
-/// that hold each other several times can stand for more than any memory holds.
+/// that hold each other several times can stand for more than any memory holds. The number of one object's fields is
+/// because V8 is slow with very wide objects, and listing the names is most of that: they are listed once, and none is
+/// written.
 const WRITE: &str = "(() => {
   const most = 4_000_000
+  const widest = 100_000
   return (value) => {
     let count = 0
     const checked = (_name, one) => {
@@ -23,6 +26,12 @@ const WRITE: &str = "(() => {
       if (type === 'function' || type === 'symbol') throw new TypeError(`a ${type} is no JSON value`)
       if (type === 'number' && !Number.isFinite(one)) throw new TypeError(`${one} is no JSON value`)
       if ((count += 1) > most) throw new RangeError(`there are more than ${most} values`)
+      if (type === 'object' && one !== null && !Array.isArray(one)) {
+        let fields = 0
+        for (const _ in one) {
+          if ((fields += 1) > widest) throw new RangeError(`an object has more than ${widest} fields; make a list of them, or a text`)
+        }
+      }
       if (type !== 'bigint') return one
       return Number.isSafeInteger(Number(one)) ? Number(one) : String(one)
     }

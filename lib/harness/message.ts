@@ -96,7 +96,8 @@ export function recordable(message: EngineMessage): EngineMessage {
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (levels === 0) return true
-  for (const one of Object.values(value)) if (isDeeper(one, levels - 1)) return true
+  if (Array.isArray(value)) return value.some((one) => isDeeper(one, levels - 1))
+  for (const name in value) if (isDeeper((value as Fields)[name], levels - 1)) return true
   return false
 }
 

@@ -7,7 +7,7 @@ import { invalid } from '../errors.ts'
 import { sections } from '../sections.ts'
 import { forgetBirth, wasBorn } from './births.ts'
 import { handed, incoming, isTranslated } from './crossing.ts'
-import { fingerprint } from './identity.ts'
+import { fingerprint, guarded } from './identity.ts'
 import type { EngineMessage, ToolCallBlock } from './message.ts'
 import { recordable, resultText } from './message.ts'
 import { callsOf, isReworded, objectFor, objectsOf, standsFor } from './objects.ts'
@@ -18,6 +18,7 @@ import type { ShapeName } from './shapes.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
 import type { Part, Unit } from './table.ts'
 import { contentOf, read, renewed, Table, undisturbed, wordsOf } from './table.ts'
+import { checkWidth } from './width.ts'
 
 /** The model that the messages are sent to. */
 export interface ProjectedModel extends ModelPrices {
@@ -105,8 +106,9 @@ export class Projection {
    * `receive` or `recordToolcall` have not recorded. What the host has changed, removed or moved since the last call is
    * sent as it is now. The cost depends on what is new, apart from comparing and copying the array.
    *
-   * Rejects with `INVALID_ARGUMENT` for messages of an unknown shape, and with the engine's errors. After a rejection
-   * nothing has changed here: the messages can be sent as they are, and the next call records what is missing.
+   * Rejects with `INVALID_ARGUMENT` for messages of an unknown shape or with an object of more than 100,000 fields, and
+   * with the engine's errors. After a rejection nothing has changed here: the messages can be sent as they are, and the
+   * next call records what is missing.
    */
   transform<T>(messages: readonly T[]): Promise<T[]> {
     const result = this.#queue.then(() => this.#transform(messages as readonly object[]))
@@ -155,6 +157,7 @@ export class Projection {
   #read(messages: readonly object[], from: number, shape: Shape | undefined): Promise<Unit[]> {
     const ours = (message: object): string | undefined =>
       this.#notices.size === 0 ? undefined : this.#notices.get(fingerprint(contentOf(shape ?? UNDECIDED, message)))
+    guarded(() => messages.slice(from).forEach(checkWidth))
     const units = read(messages, from, shape ?? UNDECIDED, () => String((this.#keys += 1)), ours)
     return inPieces(units, (unit) => {
       for (const part of unit.parts) part.message = this.#named(part.message)

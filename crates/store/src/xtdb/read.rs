@@ -12,11 +12,10 @@ use tokio::task::JoinSet;
 
 use super::cache::Head;
 use super::edn::quote;
-use super::form::PATCH;
 use super::http::{Answer, Format, Request};
 use super::inner::Inner;
 use super::plan::is_equal;
-use super::wire::{FOREVER, Place, document, xtdb_number};
+use super::wire::{FOREVER, PATCH, Place, document, xtdb_number};
 use crate::{AsOf, Known, Outline, Result, StoreError, Version};
 
 /// How many requests are under way at once for one call.
