@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use context_model::id::{ObjectId, SessionId};
+use context_store::sqlite::{Durability, SqliteStore};
 use context_store::transfer::{self, Summary, Target};
-use context_store::{Damage, Store};
+use context_store::{Damage, Erase, ErasedCount, Store, StoreError};
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
 
@@ -83,6 +84,8 @@ pub fn import_store(
 ) -> napi::Result<PromiseRaw<'_, js::TransferSummary>> {
     let work = async move {
         let mut file = transfer::open(Path::new(&path))?;
+        // Before the store is made: a file that can't be imported leaves no empty one behind.
+        transfer::check(&mut file)?;
         let store = store::open(Some(store)).await?.store;
         let imported = transfer::import(&mut file, &*store).await;
         store.close().await?;
@@ -101,6 +104,51 @@ pub fn verify_store(env: &Env, store: js::StoreOptions) -> napi::Result<PromiseR
         Ok(found?)
     };
     promise(env, work, |found: Vec<Damage>| found.into_iter().map(damage).collect())
+}
+
+/// Erases texts from a database file for good: from all versions, the search index, the log and the free pages. Envelopes,
+/// hashes and times stay; the versions say when and why, and what was erased is never stored again. The file is written
+/// anew, which takes twice its length of free room. What a call that was interrupted has left is done by the same call
+/// again.
+///
+/// Rejects with `INVALID_ARGUMENT` for an unknown object, path or session, for a text that is too short and for a store
+/// that is no file, `STORE_FULL` without that room (nothing was erased then), and what the store reports.
+#[napi]
+pub fn forget_store(
+    env: &Env,
+    store: js::StoreOptions,
+    wanted: Vec<js::Forgetting>,
+    why: String,
+) -> napi::Result<PromiseRaw<'_, js::Forgotten>> {
+    let work = async move {
+        let wanted = wanted.into_iter().map(erase).collect::<Result<Vec<_>, Coded>>()?;
+        let js::StoreOptions::Sqlite { path, .. } = store else {
+            return Err(Coded::invalid(
+                "only a database file can forget; on another store, erase with its own means",
+            ));
+        };
+        let open = move || SqliteStore::open(path, Durability::Power);
+        let store = tokio::task::spawn_blocking(open)
+            .await
+            .map_err(|error| StoreError::Unavailable(error.to_string()))??;
+        let erased = store.erase(wanted, &why).await;
+        store.close().await?;
+        Ok(erased?)
+    };
+    promise(env, work, |count: ErasedCount| js::Forgotten {
+        texts: count.texts as f64,
+        versions: count.versions as f64,
+    })
+}
+
+fn erase(wanted: js::Forgetting) -> Result<Erase, Coded> {
+    match (wanted.id, wanted.path, wanted.text, wanted.session_id) {
+        (Some(id), None, None, None) => Ok(Erase::Object(ObjectId::new(id))),
+        (None, Some(path), None, None) => Ok(Erase::Path(path)),
+        (None, None, Some(text), None) => Ok(Erase::Text(text)),
+        (None, None, None, Some(session)) => Ok(Erase::Session(SessionId::new(session)?)),
+        _ => Err(Coded::invalid("name one of id, path, text and sessionId")),
+    }
 }
 
 /// Writes beside the target and renames, so that a broken export never takes the place of a whole one.

@@ -340,6 +340,28 @@ pub struct WatchEvent {
     pub action: String,
 }
 
+/// What is to be forgotten: one of these.
+#[napi(object)]
+pub struct Forgetting {
+    /// The ID of an object.
+    pub id: Option<String>,
+    /// The canonical path of files.
+    pub path: Option<String>,
+    /// A text, wherever it stands.
+    pub text: Option<String>,
+    /// A session, with what no other session has encountered.
+    pub session_id: Option<String>,
+}
+
+/// What was forgotten.
+#[napi(object)]
+pub struct Forgotten {
+    /// Distinct texts.
+    pub texts: f64,
+    /// Versions that say so now.
+    pub versions: f64,
+}
+
 /// What an export or import did.
 #[napi(object)]
 pub struct TransferSummary {

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The program `pi-context-manager`. */
 import { doctor, DOCTOR_HELP } from './doctor.ts'
+import { forget, FORGET_HELP } from './forget.ts'
 import { inspect, INSPECT_HELP } from './inspect.ts'
 import { mcp, MCP_HELP } from './mcp.ts'
 import { replay, REPLAY_HELP } from './replay.ts'
@@ -18,6 +19,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   export: { help: EXPORT_HELP, run: exportCommand },
   import: { help: IMPORT_HELP, run: importCommand },
   doctor: { help: DOCTOR_HELP, run: doctor },
+  forget: { help: FORGET_HELP, run: forget },
   mcp: { help: MCP_HELP, run: mcp },
 }
 
@@ -28,6 +30,7 @@ const HELP = `pi-context-manager COMMAND [options]
   export     a store or a session as a file
   import     what was exported, into a store
   doctor     integrity, sizes, orphans, and what uses space
+  forget     erase a text, an object, a file or a session for good
   mcp        sessions of a store for any MCP client, to be read only
 
 pi-context-manager COMMAND --help explains a command.`

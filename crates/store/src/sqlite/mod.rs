@@ -35,28 +35,33 @@ pub use self::size::Size;
 use self::writer::{Desk, INDEX_TIME, Job, Writer};
 use crate::clock::{self, Clock};
 use crate::{
-    AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
-    Version,
+    AsOf, Damage, Entry, Erase, Erased, ErasedCount, Filter, Hit, Outline, Receipt, Result, Search, Store,
+    StoreError, Transaction, Version,
 };
 
 mod apply;
 mod connect;
 mod copier;
 mod durability;
+mod erase;
 mod error;
+mod form;
 mod index;
 mod limit;
 mod migrate;
+mod pack;
 mod page;
 mod place;
 mod pool;
 mod prepare;
 mod read;
+mod rewrite;
 mod row;
 mod runtime;
 mod search;
 mod settle;
 mod size;
+mod useful;
 mod verify;
 mod writer;
 
@@ -80,6 +85,7 @@ pub struct SqliteStore {
     /// None where nothing is synced anyway.
     settled: Option<Settled>,
     place: Arc<Place>,
+    clock: Clock,
 }
 
 impl SqliteStore {
@@ -105,7 +111,7 @@ impl SqliteStore {
         let searches = Pool::new(Arc::clone(&place), "store-search", search::prepare)?;
         let (sender, jobs) = mpsc::channel();
         let copier = Copier::new(Arc::clone(&place));
-        let writer = Writer::new(connection, Arc::clone(&place), clock, copier, durability)?;
+        let writer = Writer::new(connection, Arc::clone(&place), Arc::clone(&clock), copier, durability)?;
         let desk = Arc::new(Desk::new(writer));
         let working = Arc::clone(&desk);
         let thread = std::thread::Builder::new()
@@ -114,7 +120,7 @@ impl SqliteStore {
             .map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))?;
         let (jobs, thread) = (RwLock::new(Some(sender)), Mutex::new(Some(thread)));
         let settled = (durability == Durability::Power).then(|| Settled::new(connect::log(&path)));
-        Ok(Arc::new(Self { jobs, desk, thread, pool, searches, settled, place }))
+        Ok(Arc::new(Self { jobs, desk, thread, pool, searches, settled, place, clock }))
     }
 
     /// What the file holds, and how its bytes are divided.
@@ -138,6 +144,20 @@ impl SqliteStore {
                 connect::copy(place.path(), &to)
             })
             .await
+    }
+
+    /// Erases what the owner of the store wants to be forgotten: from the texts, the payloads, the search index, the log
+    /// and the free pages. Envelopes, hashes and times stay, and the versions say when and why; none of these texts is
+    /// stored again. The file is written anew, which takes as long as it is large and twice its length of free room.
+    ///
+    /// A process that ends on the way has erased all of it or nothing; the same call again completes it.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for an unknown object, path or session and for a text that is too short, `STORE_FULL` without
+    /// that room: nothing was erased then. `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `CLOSED`.
+    pub async fn erase(&self, wanted: Vec<Erase>, why: &str) -> Result<ErasedCount> {
+        let mark = Erased { at: (self.clock)(), why: why.to_owned() };
+        self.call(move |writer| writer.erase(&wanted, &mark)).await
     }
 
     /// When the first transaction after this one was made. A read of one row on the caller's thread.

@@ -18,14 +18,16 @@ use super::apply::{self, Newest};
 use super::connect::{self, PATIENCE, patiently_for};
 use super::copier::{Copier, LONG};
 use super::durability::Durability;
+use super::erase;
 use super::error::{Trouble, stopped};
 use super::index;
 use super::limit::Limit;
 use super::place::Place;
 use super::prepare::Prepared;
+use super::rewrite;
 use crate::clock::Clock;
 use crate::heads::Heads;
-use crate::{Receipt, Result, StoreError};
+use crate::{Erase, Erased, ErasedCount, Receipt, Result, StoreError};
 
 /// What the writer is asked to do.
 pub(super) enum Job {
@@ -367,11 +369,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Brings the search index up to date and compares it with the contents.
+    /// Brings the search index up to date and checks that it is whole.
     pub fn check_index(&mut self) -> Result<()> {
         self.index_all()?;
         self.write(|connection| {
-            let check = "INSERT INTO contents_fts (contents_fts, rank) VALUES ('integrity-check', 1)";
+            let check = "INSERT INTO contents_fts (contents_fts) VALUES ('integrity-check')";
             connection.execute(check, [])?;
             Ok(())
         })
@@ -394,6 +396,28 @@ impl Writer {
     pub fn flush(&mut self) -> Result<()> {
         self.index_all()?;
         self.copier.copy()
+    }
+
+    /// Erases what the owner of the store wants to be forgotten, and then writes the whole file anew.
+    pub fn erase(&mut self, wanted: &[Erase], mark: &Erased) -> Result<ErasedCount> {
+        rewrite::has_room(&self.place)?;
+        self.index_all()?;
+        self.heads.borrow_mut().clear();
+        let count = self.write(|connection| erase::erase(connection, wanted, mark))?;
+        self.write(|connection| {
+            // What was deleted from the index stays in it until its parts are put together.
+            connection.execute("INSERT INTO contents_fts (contents_fts) VALUES ('optimize')", [])?;
+            Ok(())
+        })?;
+        self.rewrite()?;
+        Ok(count)
+    }
+
+    /// Writes the whole file anew, without free pages, and empties the log.
+    pub fn rewrite(&mut self) -> Result<()> {
+        rewrite::has_room(&self.place)?;
+        self.sync_commits(true)?;
+        rewrite::rewrite(&self.connection)
     }
 
     /// A value of the `local` table; the first default is kept.

@@ -5,9 +5,13 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stderr, reason = "tests report their figures and what was not run")]
 
+#[path = "../older/mod.rs"]
+mod older_schema;
+
 mod faults;
 mod kill;
 mod many;
+mod older;
 mod power;
 mod privacy;
 mod worker;

@@ -34,6 +34,9 @@ pub enum Said {
 pub const SOON: &str = "soon";
 pub const SETTLED: &str = "settled";
 
+/// The name of a worker that writes nothing and brings a store of an older schema into its new form.
+pub const OLDER: &str = "older";
+
 /// A started worker.
 pub struct Worker {
     pub child: Child,
@@ -152,6 +155,13 @@ fn body() {
             Ok(store) => store,
             Err(error) => return say(&format!("failed {}", error.code())),
         };
+        if name == OLDER {
+            match store.flush().await {
+                Ok(()) => say("ack 1"),
+                Err(error) => say(&format!("failed {}", error.code())),
+            }
+            return say(if store.close().await.is_ok() { "end" } else { "failed CLOSED" });
+        }
         let mut n = steps(&store, &name).await[0];
         let last = n + count;
         let mut seen = TxId(0);
