@@ -42,6 +42,7 @@ export type ErrorCode =
   | 'STORE_FULL'
   | 'IO'
   | 'CLOSED'
+  | 'INTERNAL'
 
 /** A file's content: text, or its bytes. */
 export type Content = string | Uint8Array
@@ -146,8 +147,13 @@ export declare class ContextManager {
   get(id: string): Promise<ObjectDocument | null>
   /** The version of an object at a point of the two times, or null. A text is a valid time. */
   getAsOf(id: string, at: string | AsOf): Promise<ObjectDocument | null>
-  /** All versions of an object, oldest first; none for an unknown one. */
-  history(id: string): Promise<Array<Version>>
+  /**
+   * The versions of an object, oldest first; none for an unknown one. All of them, or a part: with `limit` and `after`
+   * a long history is read piece by piece, and only what is asked for is held in memory.
+   *
+   * The documents share what they have in common, such as the turns of a chat, so treat them as read-only.
+   */
+  history(id: string, part?: HistoryPart | undefined | null): Promise<Version[]>
   /**
    * The difference of two versions' contents as a unified diff; empty where they are equal. A version is named
    * by the `txId` that `history` gives for it.
@@ -389,6 +395,17 @@ export type Edit =
  * Rejects with `UNKNOWN_OBJECT` for a session that the store does not have, `IO`, and what the store reports.
  */
 export declare function exportStore(store: StoreOptions, path: string, sessionId?: string | undefined | null): Promise<TransferSummary>
+
+/** Which part of a history to give. */
+export interface HistoryPart {
+  /** Only versions of later transactions than this one: the `txId` of the last version of the part before. */
+  after?: number
+  /**
+   * So many versions at most, the oldest ones. The versions of one transaction are not divided, so there may be a few
+   * more.
+   */
+  limit?: number
+}
 
 /**
  * Writes the versions of an export that a store does not have yet: same IDs, hashes, order and valid times. An

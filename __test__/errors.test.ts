@@ -122,6 +122,10 @@ const wrong: [string, (manager: any, id: string) => unknown][] = [
   ['restore of no session', (m) => m.restore('', 1)],
   ['restore of half a transaction', (m) => m.restore('s', 0.5)],
   ['transformContext of a text', (m) => m.transformContext('Hello')],
+  ['transformContext of null', (m) => m.transformContext([null])],
+  ['transformContext of nothing and numbers', (m) => m.transformContext([undefined, 1])],
+  ['history after half a transaction', (m, id) => m.history(id, { after: 0.5 })],
+  ['history with a negative limit', (m, id) => m.history(id, { limit: -1 })],
   ['a method of another object', (m) => m.get.call({}, 'x')],
 ]
 

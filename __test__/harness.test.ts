@@ -101,6 +101,20 @@ describe("pi-agent-core's Agent", () => {
     expect(content).toContain('ACTIVE_CONTENT id=call_8')
     expect(content).not.toContain('ACTIVE_CONTENT id=call_0')
   })
+
+  test('sections: an image stays with its result, whose text is below', async () => {
+    const manager = await opened({ cwd: folder(), layout: 'sections' })
+    const image = { type: 'image', data: 'iVBORw0KGgo=', mimeType: 'image/png' }
+    const result = { role: 'toolResult', toolCallId: 'c', toolName: 'custom', isError: false }
+    const sent = await manager.transformContext([
+      { role: 'user', content: 'Look' },
+      { role: 'assistant', content: [{ type: 'toolCall', id: 'c', name: 'custom', arguments: {} }] },
+      { ...result, content: [{ type: 'text', text: 'a picture' }, image] },
+    ])
+    const reference = { type: 'text', text: 'toolcall_ref id=c tool=custom status=ok' }
+    expect(sent.find((message) => (message as { role: string }).role === 'toolResult')).toEqual({ ...result, content: [reference, image] })
+    expect(JSON.stringify(sent.at(-1))).toContain('ACTIVE_CONTENT id=c\\na picture')
+  })
 })
 
 describe('a bare array of messages', () => {
@@ -118,6 +132,21 @@ describe('a bare array of messages', () => {
     expect((await manager.sessionSets()).active_set).toEqual(['c0', 'c1'])
     expect(await manager.transformContext([])).toEqual([])
     await expect(manager.transformContext('go' as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  })
+
+  test('what was recorded outside of the messages hides neither the first message nor a later result', async () => {
+    const manager = await opened({ cwd: folder(), model: MODEL })
+    await manager.recordToolcall({ id: 'c', tool: 'bash', args: { command: 'one' }, content: 'before', status: 'ok' })
+    const messages = [
+      { role: 'user', content: 'Hello' },
+      { role: 'assistant', content: [{ type: 'toolCall', id: 'c', name: 'bash', arguments: { command: 'two' } }] },
+      { role: 'toolResult', toolCallId: 'c', toolName: 'bash', content: [{ type: 'text', text: 'after' }], isError: false },
+    ]
+    expect(await manager.transformContext(messages)).toEqual(messages)
+    expect((await manager.query({ type: 'toolcall' })).map(({ content }) => content)).toEqual(['before', 'after'])
+    const { chat } = await manager.assemble()
+    expect(chat.map((message) => (message as { role: string }).role)).toEqual(['toolResult', 'user', 'assistant', 'toolResult'])
+    expect(chat[1]).toMatchObject({ role: 'user', content: 'Hello' })
   })
 
   test.each([1, 2, 3, 4, 5, 6, 7, 8])('state and sight, session %i', async (seed) => {

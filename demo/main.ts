@@ -55,7 +55,7 @@ try {
     rmSync(folder, { recursive: true, force: true })
   } else {
     screen.print(`The demo failed: ${explain(error)}`)
-    screen.print(`What it left, for a look: ${folder}`)
+    screen.print(`Its files are left for a look: ${folder}`)
   }
   process.exitCode = interrupted ? 130 : 1
 } finally {
@@ -76,7 +76,7 @@ async function demo(): Promise<void> {
   const managed = hasExtension()
 
   screen.print(`Pi ${version}, a scripted model on this machine, a copy of this repository (${files.length} files).`)
-  if (!managed) screen.print(`${EXTENSION} does not exist, so this is plain Pi alone.`)
+  if (!managed) screen.print(`${EXTENSION} does not exist, so this runs plain Pi only.`)
   screen.print()
 
   const plain = await run('plain Pi', join(folder, 'plain-pi'), files)
@@ -95,7 +95,7 @@ async function demo(): Promise<void> {
   screen.print()
   reportContext(context, store)
   screen.print()
-  screen.print(`Took ${((performance.now() - started) / 1000).toFixed(0)} s. To remove what it left: rm -r ${folder}`)
+  screen.print(`Took ${((performance.now() - started) / 1000).toFixed(0)} s. To remove its files: rm -r ${folder}`)
 }
 
 /** Runs the agent's prompts through one `pi -p` and checks that all of it happened. */
@@ -171,16 +171,16 @@ function reportContext(run: Run, store: string): void {
   if (last === undefined) throw new DemoError('no model call was recorded')
   const { full, references, fullTokens } = inSight(last)
   screen.print(
-    `In sight at the end: ${full} tool results in full (${whole(fullTokens)} tokens), ${references} as references.`,
+    `In the window at the end: ${full} tool results in full (${whole(fullTokens)} tokens), ${references} as references.`,
   )
   const { back } = run.agent
   if (references === 0) throw new DemoError('the context manager has not collapsed a single result')
   if (back === undefined) throw new DemoError('the agent found no reference to go back to')
   if (!back.returned) throw new DemoError(`${back.id} was asked for and did not come in the next request`)
-  screen.print(`Went back to an earlier result: ${back.id} (${back.tool}) brought its text back.`)
+  screen.print(`The agent went back to an earlier result: ${back.id} (${back.tool}) brought its text back.`)
   if (!existsSync(store)) throw new DemoError(`the store was not written: ${store}`)
   const head = readFileSync(store).subarray(0, 15).toString('latin1')
-  if (head !== 'SQLite format 3') throw new DemoError(`${store} is no SQLite file`)
+  if (head !== 'SQLite format 3') throw new DemoError(`${store} is not a SQLite file`)
   screen.print(`Store:   ${store} (${whole(statSync(store).size / 1024)} KiB)`)
   screen.print(`         look into it with: sqlite3 ${store} .tables`)
   screen.print(`Session: ${run.result.sessionFile ?? 'none'}`)

@@ -38,7 +38,7 @@ export function table(columns: readonly Column[]): string[] {
     ...body,
     rule,
     `* in input tokens, where one read from the cache counts ${read.toFixed(2)} and any other ${write.toFixed(2)}`,
-    '  A token is four characters; cached is what a request has in common with an earlier one, from its start on.',
+    '  A token counts as four characters; cached is the prefix that a request shares with an earlier one.',
   ]
 }
 

@@ -1,6 +1,7 @@
 /**
- * Where Pi and the engine meet: new messages go to the engine once, and its plans become entries of Pi's session.
- * Between two calls only the last entry that was handed over is remembered, so a turn's cost follows the turn.
+ * Where Pi and the engine meet: each new message goes to the engine once, and its plans become entries of Pi's
+ * session. Between calls only the last entry handed over is remembered, so the cost of a turn depends on the turn
+ * alone.
  */
 import type {
   ContextEvent,
@@ -29,40 +30,42 @@ import { TOOLS_TOKENS } from './tools.ts'
 /** The type of the messages that carry notices to the model. */
 export const NOTICE = 'context-notice'
 
-/** What the person is shown of the last plan. */
+/** The figures of the last plan, for the user. */
 export interface Figures {
   /** Estimated tokens of the next request. */
   contextTokens: number
-  /** Of them, what could be rolled. */
+  /** The part of them that a roll could remove. */
   staleTokens: number
   /**
-   * What has been saved so far against plain Pi, in fresh input tokens: by rolls, excerpts and answered reads, less what
-   * rolls cost and what the tools take.
+   * Savings so far against plain Pi, in fresh input tokens: from rolls, excerpts and answered reads, minus the cost
+   * of rolls and of our tools.
    */
   saved: number
-  /** What of it is saved again at each call. */
+  /** How much each further call adds to `saved`. */
   gain: number
 }
 
-/** The hold of one Pi session on the engine. Its methods act one after the other. */
+/** Connects one Pi session to the engine. Calls to its methods run one after the other. */
 export class Boundary {
   readonly manager: ContextManager
   readonly figures: Figures = { contextTokens: 0, staleTokens: 0, saved: 0, gain: 0 }
-  /** The person has switched rolls off; recording goes on, so that nothing is missing later. */
+  /** The user has switched rolls off. Recording continues, so that nothing is missing later. */
   off = false
-  /** Objects whose text goes to the model with the person's next message. */
+  /** Objects whose text goes to the model with the user's next message. */
   readonly returning = new Set<string>()
-  /** What model calls are made with. */
+  /** The replacements that this process made, by entry, to tell later who changed a prompt. */
+  readonly edited = new Map<string, Replacement>()
+  /** The circumstances of model calls. */
   readonly circumstances: Circumstances
   /** How the model's requests are laid out. */
   readonly layout: Settings['layout']
   readonly #recall: Recall
-  /** The model has been told on this branch how it has back what collapsed. */
+  /** The model has been told on this branch how to bring back collapsed outputs. */
   #taught = false
-  /** Tokens that stayed out of the results of this turn. */
+  /** Tokens kept out of this turn's results. */
   #spared = 0
   readonly #intake: Intake
-  /** The next request is written anew in any case: the moment for a roll, also within a user's turn. */
+  /** The next request will not hit the cache anyway, so a roll is free, even within a user's turn. */
   #cold = false
   #notices: string[] = []
   #prompt: string | undefined
@@ -87,16 +90,16 @@ export class Boundary {
     this.#recall = recall
   }
 
-  /** Takes over the branch that Pi is on: the sets as of its last point, what is visible, and what is new on it. */
+  /** Loads Pi's current branch: the sets as of its last point, what is visible, and what is new on it. */
   synchronize(ctx: ExtensionContext): Promise<void> {
     return this.#exclusive(() => this.#intake.restore(ctx))
   }
 
-  /** Pi has rewritten the branch's projection (a compaction): what is visible is read again, the sets stay. */
+  /** Reads what is visible again after Pi has rewritten the branch's projection (a compaction). The sets stay. */
   reread(ctx: ExtensionContext): Promise<void> {
     return this.#exclusive(async () => {
       this.figures.gain = 0
-      // The message that told it may have gone into the summary.
+      // The message that said so may have gone into the summary.
       this.#taught = false
       await this.#intake.reread(ctx)
       this.#cold = true
@@ -104,14 +107,14 @@ export class Boundary {
   }
 
   /**
-   * Before a user's prompt is stored, or a run begins without one: what happened since the last turn. Returns the lines
-   * to tell the model.
+   * Called before a user's prompt is stored, or before a run that has none. Returns notices for the model about what
+   * happened since the last turn.
    */
   beforePrompt(ctx: ExtensionContext, isUsers = true): Promise<string | undefined> {
     return this.#exclusive(async () => {
-      // They go with the user's prompt.
+      // They are sent with the user's prompt.
       if (isUsers) this.returning.clear()
-      // Asked even where the branch has nothing new: files may have changed, and other clients may have written.
+      // Asked even if the branch has nothing new: files may have changed, and other clients may have written.
       const plan = await this.#take(ctx, () => false, true)
       if (plan !== undefined && this.#taught && this.rolls) this.#bringTools(plan, ctx)
       return this.#takeNotices()
@@ -119,8 +122,8 @@ export class Boundary {
   }
 
   /**
-   * Before a model call: hands over the user's message, and executes a roll where the user's turn is the moment for
-   * it. Returns the messages with that roll, or undefined where they stay as they are.
+   * Called before a model call. Hands over the user's message, and executes a roll if now is the time for it. Returns
+   * the messages with that roll, or undefined if they don't change.
    */
   beforeCall(event: ContextEvent, ctx: ExtensionContext): Promise<ContextEventResult | undefined> {
     return this.#exclusive(async () => {
@@ -138,7 +141,7 @@ export class Boundary {
     })
   }
 
-  /** At a turn's end: hands over the answer and its results, and returns the entries for Pi to add. */
+  /** Called at the end of a turn. Hands over the answer and its results, and returns the entries for Pi to add. */
   turnEnd(event: TurnEndEvent, ctx: ExtensionContext): Promise<TurnEndEventResult> {
     return this.#exclusive(async () => {
       if (event.outcome === 'completed') this.figures.saved += this.figures.gain
@@ -170,12 +173,12 @@ export class Boundary {
     return rendered as PiMessage[]
   }
 
-  /** So many characters that plain Pi would send stay out of the next request, and of all that follow. */
+  /** Counts characters that plain Pi would send in the next and all later requests, and that we don't. */
   spare(characters: number): void {
     this.#spared += characters / 4
   }
 
-  /** From the next call on what was spared is saved: once its writing, and its reading at each call after that. */
+  /** What was spared saves its writing once, at the next call, and its reading at each call after that. */
   #countSpared(ctx: ExtensionContext): void {
     const { read, write } = this.circumstances.prices(ctx)
     this.figures.saved += this.#spared * (write - read)
@@ -192,7 +195,15 @@ export class Boundary {
     }
   }
 
-  /** Rolls everything stale now. Returns the receipt, or undefined where nothing was stale. */
+  /** Updates the figures after the user changed the sets. Nothing collapses. */
+  refresh(ctx: ExtensionContext): Promise<void> {
+    return this.#exclusive(async () => {
+      // During a turn, the engine gets its messages at the end of the turn.
+      if (ctx.isIdle()) await this.#take(ctx, () => false, true)
+    })
+  }
+
+  /** Rolls everything stale now. Returns the receipt, or undefined if nothing could be rolled. */
   rollNow(ctx: ExtensionContext): Promise<RollReceipt | undefined> {
     return this.#exclusive(async () => {
       await this.#take(ctx, () => false)
@@ -205,7 +216,7 @@ export class Boundary {
     })
   }
 
-  /** Takes back the last roll. Returns how many messages are whole again. */
+  /** Undoes the last roll. Returns how many messages are shown in full again. */
   undoRoll(ctx: ExtensionContext): Promise<number> {
     return this.#exclusive(async () => {
       await this.#take(ctx, () => false)
@@ -219,7 +230,7 @@ export class Boundary {
     })
   }
 
-  /** The point to come back to, as it is stored on the branch. A plan of just now has it. */
+  /** The point to return to, as stored on the branch. A plan made just now has it. */
   async point(plan?: Plan): Promise<Point> {
     const { saved, gain } = this.figures
     const [tx, times] = await Promise.all([
@@ -238,7 +249,7 @@ export class Boundary {
     return this.anchored && this.#recall.possible
   }
 
-  /** Whether outputs stay where they appeared, and so have headers there. */
+  /** Whether outputs stay where they appeared and have headers there. */
   get anchored(): boolean {
     return !this.off && this.layout === 'anchored'
   }
@@ -248,7 +259,7 @@ export class Boundary {
     return !this.off && this.layout === 'sections'
   }
 
-  /** After a call failed halfway the engine may lack messages: the next one reads the branch again. */
+  /** The engine may lack messages after a call failed halfway; the next call reads the branch again. */
   doubt(): void {
     this.#intake.doubt()
   }
@@ -260,7 +271,7 @@ export class Boundary {
     if (price > 0) this.figures.gain -= TOOLS_TOKENS * this.circumstances.prices(ctx).read
   }
 
-  /** Sees to it that the model knows how it has back what is collapsing now. */
+  /** Makes sure that the model knows how to bring back what is collapsing now. */
   #teach(): void {
     if (this.#taught) return
     this.#taught = true
@@ -289,7 +300,7 @@ export class Boundary {
   }
 
   #note(plan: Plan): void {
-    // The active contents are always the newest, and nothing else is shown that could be stale.
+    // Active contents are always the newest version, and nothing else shown could be stale.
     if (this.inSections) return
     this.figures.contextTokens = plan.contextTokens
     this.figures.staleTokens = plan.staleTokens
@@ -305,15 +316,15 @@ export class Boundary {
     return lines.length === 0 ? undefined : lines.join('\n')
   }
 
-  /** Adds the notices to the session, outside of a turn's end. Gives the message that they are in the request. */
+  /** Adds the notices to the session outside the end of a turn. Returns them as messages of the request. */
   #sayNotices(ctx: ExtensionContext): PiMessage[] {
     const content = canSay(ctx) ? this.#takeNotices() : undefined
     return content === undefined ? [] : [say(ctx, content)]
   }
 
   /**
-   * What a plan makes of Pi's entries. An edit of what the branch does not show is left out (Pi would refuse all of
-   * them for it), and the branch is read again at the next call.
+   * The replacements that a plan asks for. An edit of an entry that the branch does not show is left out, because Pi
+   * would refuse all edits for it, and the branch is read again at the next call.
    */
   #replacements(
     plan: Plan,
@@ -328,6 +339,7 @@ export class Boundary {
       else found.set(one.key, replacement)
     }
     this.#intake.expect(found)
+    for (const [key, replacement] of found) this.edited.set(key, replacement)
     return found
   }
 
@@ -339,13 +351,13 @@ export class Boundary {
   }
 }
 
-/** Pi's session object as it is at run time: the type that extensions are given leaves these methods out. */
+/** Pi's session object at run time. The type given to extensions lacks these methods. */
 interface Editable {
   appendContextEdit?: (targetId: string, replacement: Replacement) => string
   appendCustomMessageEntry?: (customType: string, content: string, display: boolean) => string
 }
 
-/** Whether messages can be replaced outside of a turn's end. */
+/** Whether messages can be replaced outside the end of a turn. */
 function canEdit(ctx: ExtensionContext): boolean {
   return typeof (ctx.sessionManager as Editable).appendContextEdit === 'function'
 }
@@ -358,20 +370,20 @@ function edit(ctx: ExtensionContext, edits: ReadonlyMap<string, Replacement>): v
   for (const [targetId, replacement] of edits) session.appendContextEdit?.(targetId, replacement)
 }
 
-/** Whether messages can be added outside of a turn's end. */
+/** Whether messages can be added outside the end of a turn. */
 function canSay(ctx: ExtensionContext): boolean {
   return typeof (ctx.sessionManager as Editable).appendCustomMessageEntry === 'function'
 }
 
-/** Adds a notice to the session; gives the message that it is in the request. */
+/** Adds a notice to the session. Returns it as a message of the request. */
 function say(ctx: ExtensionContext, content: string): PiMessage {
   ;(ctx.sessionManager as Editable).appendCustomMessageEntry?.(NOTICE, content, true)
   return { role: 'custom', customType: NOTICE, content, display: true, timestamp: Date.now() }
 }
 
 /**
- * A request's messages with edits. They come in the projection's order, without the system messages; where another
- * extension has changed that, they stay, and the edits show from the next request on.
+ * Applies edits to the messages of a request. The messages are in the projection's order, without system messages. If
+ * another extension has changed that, they are returned unchanged, and the edits take effect at the next request.
  */
 function withEdits(
   messages: readonly PiMessage[],

@@ -1,22 +1,25 @@
-/** What the engine is told about the next model call: the model, its prices and its prompt cache. */
+/** The circumstances of the next model call, for the engine: the model, its prices and its prompt cache. */
 import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ModelCall } from '../index.js'
 import { lastAnswer, physicalModel } from './provider.ts'
 import { appendsTools } from './recall.ts'
 import type { Settings } from './settings.ts'
 
-/** Content blocks that Anthropic's API looks back from a breakpoint for a cached prefix (its prompt caching guide). */
+/**
+ * How many content blocks Anthropic's API looks back from a breakpoint for a cached prefix (its prompt caching
+ * guide).
+ */
 const ANTHROPIC_LOOKBACK_BLOCKS = 20
 
 /** What changes from call to call. */
 export interface Moment {
-  /** The next call begins a user's turn. */
+  /** The next call starts a user's turn. */
   atUserTurn: boolean
   /** Rolls may happen now. */
   rolls: boolean
 }
 
-/** Describes model calls; keeps the size of the tool declarations, which seldom change. */
+/** Describes model calls. Caches the size of the tool declarations, which rarely change. */
 export class Circumstances {
   readonly #pi: ExtensionAPI
   readonly #settings: Settings
@@ -28,12 +31,12 @@ export class Circumstances {
     this.#settings = settings
   }
 
-  /** The call that comes next in `ctx`. */
+  /** The next call in `ctx`. */
   call(ctx: ExtensionContext, moment: Moment): ModelCall {
     const last = lastAnswer(ctx.sessionManager)
     const model = physicalModel(ctx, last)
     const cost = model?.cost
-    // A cache that Pi has kept warm is as old as the last time that it did.
+    // If Pi has kept the cache warm, its age counts from the last refresh.
     const keptMs = last?.warmedMs === undefined ? 0 : Math.max(0, last.warmedMs - last.atMs)
     const call: ModelCall = {
       model: model === undefined ? '' : `${model.provider}/${model.id}`,
@@ -49,7 +52,7 @@ export class Circumstances {
     return call
   }
 
-  /** What a token costs that is read from the cache, and one that is not, in fresh input tokens; as the engine has it. */
+  /** The cost of a cached and of an uncached token, in fresh input tokens, as the engine counts it. */
   prices(ctx: ExtensionContext): { read: number; write: number } {
     const { input = 0, cacheRead = 0, cacheWrite = 0 } = ctx.model?.cost ?? {}
     if (!(input > 0) || !(cacheRead > 0)) return { read: 0.1, write: 1 }
@@ -61,7 +64,7 @@ export class Circumstances {
     return ctx.getSystemPrompt().length + this.#toolCharacters()
   }
 
-  /** Where a provider takes changes in the middle, the head of the prompt stays as it was first sent. */
+  /** If a provider accepts changes in mid-conversation, the head of the prompt stays as first sent. */
   #systemTokens(ctx: ExtensionContext): number {
     const name = ctx.model === undefined ? '' : `${ctx.model.provider}/${ctx.model.id}`
     if (!appendsTools(ctx.model) || this.#head.model !== name) {
@@ -90,7 +93,7 @@ export class Circumstances {
   }
 }
 
-/** Whether the provider finds a cached prefix only near its breakpoints, so that a deep edit re-bills everything. */
+/** Whether the provider finds a cached prefix only near its breakpoints, so that an early edit re-bills everything. */
 function looksBack(model: ExtensionContext['model']): boolean {
   if (model === undefined) return false
   if (model.api === 'anthropic-messages') return true

@@ -1,4 +1,4 @@
-/** Pi's compaction: avoided where a roll makes enough room without loss, and else given the text behind references. */
+/** Pi's compaction: avoided if a roll makes enough room without loss; otherwise given the texts behind references. */
 import type {
   ExtensionContext,
   SessionBeforeCompactEvent,
@@ -9,7 +9,7 @@ import type { Boundary } from './boundary.ts'
 import type { PiMessage } from './messages.ts'
 import { isReference } from './reference.ts'
 
-/** What Pi is told before it compacts. */
+/** Our answer before Pi compacts. */
 export async function beforeCompaction(
   boundary: Boundary,
   event: SessionBeforeCompactEvent,
@@ -24,7 +24,7 @@ export async function beforeCompaction(
   return undefined
 }
 
-/** Rolls what is stale and says whether the rest fits. Pi asks again when its own count disagrees. */
+/** Rolls everything stale. Returns whether the rest fits. Pi asks again if its own count disagrees. */
 async function makesRoom(
   boundary: Boundary,
   event: SessionBeforeCompactEvent,
@@ -46,7 +46,7 @@ function storedResults(entries: readonly SessionEntry[]): Map<string, PiMessage>
   return found
 }
 
-/** A summary of references would hold nothing: it is made from the texts. Pi cuts long ones itself. */
+/** A summary of references would be empty, so it is made from the texts. Pi cuts long ones itself. */
 function restoreTexts(messages: PiMessage[], stored: ReadonlyMap<string, PiMessage>): void {
   for (const [index, message] of messages.entries()) {
     if (message.role !== 'toolResult') continue

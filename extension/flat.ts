@@ -1,9 +1,12 @@
-/** Values that are nested deeper than the engine takes, with what is too deep as its JSON text. Nothing is lost. */
+/** Turns values that are nested too deeply for the engine into JSON text at that depth. Nothing is lost. */
 
-/** Levels that stay; the engine takes 100, counted from the whole message. */
+/** How many levels stay; the engine accepts 100, counted from the whole message. */
 const LEVELS = 60
 
-/** `value`, with everything below {@link LEVELS} levels of lists and objects as JSON text; itself where it is not so deep. */
+/**
+ * `value`, with everything below {@link LEVELS} levels of lists and objects as JSON text; unchanged if it is not that
+ * deep.
+ */
 export function flattened<T>(value: T): T {
   return isDeep(value, LEVELS) ? (flat(value, LEVELS) as T) : value
 }

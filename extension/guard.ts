@@ -1,7 +1,7 @@
-/** What keeps a failure of ours away from Pi: handlers that fail open, and promises that end. */
+/** Keeps our failures away from Pi: handlers that fail open, and promises with a time limit. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 
-/** A handler must be through by then, or Pi goes on without it. In milliseconds. */
+/** The time limit of a handler, in milliseconds; after that, Pi continues without it. */
 export const HANDLER_LIMIT_MS = 30_000
 
 /** `promise`, or a rejection with a sentence after `limitMs` milliseconds. */
@@ -17,7 +17,7 @@ export async function bounded<T>(promise: Promise<T>, limitMs: number, what: str
   }
 }
 
-/** Codes of failures that concern one object or one call; the session goes on after them. */
+/** Codes of failures that concern one object or one call. The session continues after them. */
 const PASSING = new Set([
   'INVALID_ARGUMENT',
   'UNKNOWN_OBJECT',
@@ -32,7 +32,7 @@ export function isPassing(error: unknown): boolean {
   return PASSING.has((error as { code?: string } | null)?.code ?? '')
 }
 
-/** So many failures of one kind in a row are no longer passing ones. */
+/** From this many failures of one kind in a row, they no longer count as passing. */
 const MOST_IN_A_ROW = 3
 
 /** Counts failures of one kind that follow each other without a success. */
@@ -44,7 +44,7 @@ export class Failures {
     this.#counts.delete(kind)
   }
 
-  /** Something failed. Returns whether it has done so too often. */
+  /** Something failed. Returns whether it has failed too often. */
   failure(kind: string): boolean {
     const count = (this.#counts.get(kind) ?? 0) + 1
     this.#counts.set(kind, count)
@@ -52,14 +52,16 @@ export class Failures {
   }
 }
 
-/** A failure as a sentence with its code. */
+/** The message of a failure, with its code. */
 export function sentence(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code
   const message = error instanceof Error ? error.message : String(error)
   return typeof code === 'string' && !message.includes(code) ? `${message} (${code})` : message
 }
 
-/** Tells the person something: in the interface where there is one, else on standard error, never on standard output. */
+/**
+ * Tells the user something: in the interface if there is one, otherwise on standard error, never on standard output.
+ */
 export function tell(
   ctx: ExtensionContext,
   text: string,
@@ -69,6 +71,6 @@ export function tell(
     if (ctx.hasUI) ctx.ui.notify(text, kind)
     else process.stderr.write(`${text}\n`)
   } catch {
-    // A context of a session that has just been replaced has no interface any more.
+    // The context of a session that has just been replaced no longer has an interface.
   }
 }

@@ -1,4 +1,4 @@
-/** One session of Pi under the context manager: opened, kept, closed, and given up with one notice when it fails. */
+/** One Pi session under the context manager: opened, kept, closed, and abandoned with one notice if it fails. */
 import { homedir } from 'node:os'
 import { getAgentDir } from '@earendil-works/pi-coding-agent'
 import type { ExtensionAPI, ExtensionContext, ExtensionHandler } from '@earendil-works/pi-coding-agent'
@@ -11,20 +11,21 @@ import { overrideTools } from './overrides.ts'
 import type { FileObserver } from './overrides.ts'
 import { placeOf } from './place.ts'
 import { confirmation, declaresTools, keptText, Recall, wholeText } from './recall.ts'
+import { LastRequests } from './requests.ts'
 import { readSettings } from './settings.ts'
 import type { Settings } from './settings.ts'
 
 /** The flag that says whether tools are replaced. */
 export const TOOLS_FLAG = 'context-tools'
 
-/** What questions about files count as among the failures. */
+/** The kind under which failures of questions about files are counted. */
 const FILES = 'files'
 
-/** Milliseconds for opening and for closing the store. */
+/** Time limits for opening and closing the store, in milliseconds. */
 const OPEN_LIMIT_MS = 15_000
 const CLOSE_LIMIT_MS = 5_000
 
-/** What the native module gives; loaded when a session starts, so that Pi starts without it too. */
+/** What we use of the native module. It is loaded when a session starts, so that Pi also starts without it. */
 export interface Native {
   open(options: OpenOptions): Promise<ContextManager>
   defaultStorePath(): string
@@ -33,16 +34,18 @@ export interface Native {
 /** Loads the native module. */
 export type Load = () => Promise<Native>
 
-/** The extension's hold on the session that Pi has open now. */
+/** Manages the session that Pi has open now. */
 export class Host {
   readonly pi: ExtensionAPI
   readonly #load: Load
-  /** Undefined before a session starts, and where it could not be opened. */
+  /** Undefined before a session starts, and if it could not be opened. */
   boundary: Boundary | undefined
   settings: Settings | undefined
-  /** Where the store is, for the person: a path, an XTDB node, or "memory". */
+  /** Where the store is, for the user: a path, an XTDB node, or "memory". */
   place = ''
-  /** The calls that programs of the model are making now. */
+  /** The last two requests, as sent. */
+  readonly requests = new LastRequests()
+  /** The calls that the model's programs are making now. */
   readonly nested = new NestedCalls()
   /** Why there is no context manager in this session. */
   failure: string | undefined
@@ -62,8 +65,8 @@ export class Host {
   }
 
   /**
-   * A handler that can't fail and does nothing without an open session: what it throws is told once and leaves Pi as
-   * it is without the extension.
+   * A handler that never fails and does nothing without an open session. What it throws is reported once, and Pi
+   * continues as it would without the extension.
    */
   handler<E, R = undefined>(
     name: string,
@@ -83,7 +86,7 @@ export class Host {
     }
   }
 
-  /** Opens the session that Pi has open. Doing it again for the same session changes nothing. Never rejects. */
+  /** Opens the session that Pi has open. Repeating it for the same session changes nothing. Never rejects. */
   start(ctx: ExtensionContext): Promise<void> {
     const { sessionManager } = ctx
     const session = `${sessionManager.getSessionId()} ${sessionManager.getSessionFile() ?? ''}`
@@ -94,14 +97,14 @@ export class Host {
     return this.#opening
   }
 
-  /** Opens the session anew after it had failed. Never rejects. */
+  /** Opens the session again after a failure. Never rejects. */
   restart(ctx: ExtensionContext): Promise<void> {
     this.#session = undefined
     this.#told.clear()
     return this.start(ctx)
   }
 
-  /** Closes the session; waits for it a limited time. Never rejects. */
+  /** Closes the session, with a time limit. Never rejects. */
   async stop(): Promise<void> {
     await this.#opening
     const { boundary } = this
@@ -109,13 +112,13 @@ export class Host {
     this.#session = undefined
     if (boundary === undefined) return
     await bounded(boundary.manager.close(), CLOSE_LIMIT_MS, 'closing the store').catch(() => {
-      // Every acknowledged write is in the store already; there is nothing left to lose or to tell.
+      // Every acknowledged write is already in the store, so nothing is lost.
     })
   }
 
   /**
-   * Gives the model the tools exactly where the branch that Pi is on declares them: with others its prompt would be
-   * another. Pi sees to that itself only in some versions, and only for tools that its process knows.
+   * Gives the model the tools exactly if Pi's current branch declares them; otherwise its prompt would differ. Only
+   * some versions of Pi do this on their own, and only for tools that the process knows.
    */
   followBranch(ctx: ExtensionContext): void {
     const declared = this.#early || declaresTools(ctx)
@@ -123,7 +126,13 @@ export class Host {
     else if (!declared && this.#recall.tools) this.#recall.takeTools()
   }
 
-  /** The open engine; throws a sentence for the model or the person where there is none. */
+  /** The tool with which the model brings something back. Adds one if there is none yet. */
+  wayBack(): 'read' | 'activate' {
+    if (!this.#recall.possible) this.#recall.bringTools()
+    return this.#recall.reads && this.pi.getActiveTools().includes('read') ? 'read' : 'activate'
+  }
+
+  /** The open engine. Throws a message for the model or the user if there is none. */
   manager(): ContextManager {
     if (this.boundary === undefined)
       throw new Error(this.failure ?? 'the context manager has no open session')
@@ -132,6 +141,7 @@ export class Host {
 
   async #start(ctx: ExtensionContext): Promise<void> {
     await this.#close()
+    this.requests.clear()
     this.failure = undefined
     try {
       const { settings, problems } = readSettings(getAgentDir())
@@ -140,7 +150,7 @@ export class Host {
       const manager = await this.#open(ctx, settings)
       const circumstances = new Circumstances(this.pi, settings)
       const leftOut = (why: string): void =>
-        this.#tellOnce(ctx, `Context manager: a message is missing in the record: ${why}.`)
+        this.#tellOnce(ctx, `Context manager: a message could not be recorded: ${why}.`)
       const boundary = new Boundary(manager, circumstances, this.#recall, settings.layout, leftOut)
       this.#failures = new Failures()
       boundary.off = !settings.enabled
@@ -174,7 +184,7 @@ export class Host {
     }
   }
 
-  /** Tools come with the first session that opens, so that a failure leaves Pi's own tools alone. */
+  /** Tools are registered with the first session that opens, so that a failure leaves Pi's own tools alone. */
   #register(ctx: ExtensionContext, settings: Settings): void {
     if (!this.#overridden && (this.pi.getFlag(TOOLS_FLAG) || settings.tools) !== 'observe') {
       this.#overridden = true
@@ -195,10 +205,10 @@ export class Host {
         return answer
       } catch (error) {
         if (this.boundary !== boundary) return undefined
-        // A single file that can't be indexed is the tool's to judge.
+        // If a single file can't be indexed, the tool decides what to do about it.
         const repeated = this.#failures.failure(FILES)
         if (!isPassing(error)) await this.#give(error, ctx, 'stopped')
-        else if (repeated) this.#tellOnce(ctx, `Context manager: files are not indexed: ${sentence(error)}.`)
+        else if (repeated) this.#tellOnce(ctx, `Context manager: files are not being indexed: ${sentence(error)}.`)
         return undefined
       }
     }
@@ -231,12 +241,12 @@ export class Host {
     await this.#give(error, ctx, 'stopped')
   }
 
-  /** Gives up for this session: Pi goes on as it is without the extension. */
+  /** Gives up for this session. Pi continues without the extension. */
   async #give(error: unknown, ctx: ExtensionContext, what: string): Promise<void> {
     this.failure = `The context manager ${what}: ${sentence(error)}.`
     const closing = this.#close()
     if (ctx.hasUI) ctx.ui.setStatus('context', undefined)
-    this.#tellOnce(ctx, `${this.failure} Pi goes on without it; /context on tries again.`, 'error')
+    this.#tellOnce(ctx, `${this.failure} Pi continues without it; /context on tries again.`, 'error')
     await closing
   }
 
@@ -245,7 +255,7 @@ export class Host {
     this.boundary = undefined
     if (boundary === undefined) return
     await bounded(boundary.manager.close(), CLOSE_LIMIT_MS, 'closing the store').catch(() => {
-      // The failure that led here has been told.
+      // The failure that led here has been reported.
     })
   }
 

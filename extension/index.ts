@@ -1,6 +1,7 @@
 /**
- * The Pi extension: every tool output and file that the agent meets is recorded, and what is no longer needed collapses
- * to a reference at the moment where that pays. Everything is decided in the engine; here Pi's events become its calls.
+ * The Pi extension. It records every tool output and file that the agent encounters, and collapses what is no longer
+ * needed to references once that pays. The engine makes all decisions; the extension turns Pi's events into its
+ * calls.
  */
 import type {
   BeforeAgentStartEvent,
@@ -23,18 +24,19 @@ import { NOTICE } from './boundary.ts'
 import { registerCommand } from './commands.ts'
 import { beforeCompaction } from './compaction.ts'
 import { flattened } from './flat.ts'
+import { Handover, handedLine } from './handover.ts'
 import { Host, TOOLS_FLAG } from './host.ts'
 import type { Load } from './host.ts'
 import { parentOf, structured } from './nested.ts'
 import { toolcallOf, withHeader } from './results.ts'
 import { showStatus } from './ui.ts'
 
-/** The extension as Pi loads it. Starts nothing and never throws: all begins with `session_start`. */
+/** The extension as Pi loads it. Never throws and does nothing before `session_start`. */
 export default function contextManager(pi: ExtensionAPI): void {
   install(pi, loadNative)
 }
 
-/** Registers the extension with another way to load the native module. */
+/** Registers the extension with a different way to load the native module. */
 export function install(pi: ExtensionAPI, load: Load): void {
   const host = new Host(pi, load)
   pi.registerFlag(TOOLS_FLAG, {
@@ -47,14 +49,18 @@ export function install(pi: ExtensionAPI, load: Load): void {
     await host.start(ctx)
     await showStatus(host, ctx)
   })
-  pi.on('session_shutdown', () => host.stop())
+  const handover = new Handover()
+  pi.on('session_shutdown', async () => {
+    handover.close()
+    await host.stop()
+  })
 
   pi.on(
     'before_agent_start',
     host.handler<BeforeAgentStartEvent, BeforeAgentStartEventResult>(
       'before_agent_start',
       async (boundary, event, ctx) => {
-        // Newer versions of Pi also ask before a run that an extension's message starts.
+        // Newer versions of Pi also fire this before a run started by a message of an extension.
         const isUsers = (event as { messageType?: string }).messageType !== 'custom'
         const content = await boundary.beforePrompt(ctx, isUsers)
         return content === undefined ? undefined : { message: { customType: NOTICE, content, display: true } }
@@ -67,12 +73,25 @@ export function install(pi: ExtensionAPI, load: Load): void {
       boundary.beforeCall(event, ctx),
     ),
   )
+  pi.on('before_provider_request', (event) => host.requests.keep(event.payload))
+  pi.on(
+    'before_agent_start',
+    host.handler<BeforeAgentStartEvent, BeforeAgentStartEventResult>('handover', async (boundary, event) => {
+      const names = await handover.take(boundary.manager, event.prompt)
+      if (names.length === 0) return undefined
+      return { message: { customType: NOTICE, content: handedLine(names, host.wayBack()), display: true } }
+    }),
+  )
+  pi.on(
+    'tool_call',
+    host.handler<ToolCallEvent, ToolCallEventResult>('handover', (boundary, event) => handover.lay(boundary.manager, event)),
+  )
   pi.on('tool_call', (event) => host.nested.begin(event))
   pi.on('tool_execution_end', (event) => host.nested.end(event.toolCallId))
   pi.on(
     'tool_call',
     host.handler<ToolCallEvent, ToolCallEventResult>('tool_call', async (boundary, event) => {
-      // What a program passes on is data, whatever it looks like.
+      // What a program passes is data, whatever it looks like.
       if (parentOf(event) !== undefined) return undefined
       const reason = await boundary.manager.checkArguments(flattened(event.input))
       return reason == null ? undefined : { block: true, reason }
@@ -91,6 +110,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
   pi.on(
     'turn_end',
     host.handler<TurnEndEvent, TurnEndEventResult>('turn_end', async (boundary, event, ctx) => {
+      if (event.outcome === 'completed') host.requests.answered()
       const result = await boundary.turnEnd(event, ctx)
       await showStatus(host, ctx)
       return result
@@ -100,6 +120,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
     'session_tree',
     host.handler<SessionTreeEvent>('session_tree', async (boundary, _event, ctx) => {
       host.followBranch(ctx)
+      host.requests.clear()
       await boundary.synchronize(ctx)
       await showStatus(host, ctx)
     }),

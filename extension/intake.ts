@@ -1,6 +1,7 @@
 /**
- * Pi's branch on its way into the engine: each message is handed over once, and only what the engine has accepted counts
- * as handed over. Between two calls only the last such entry is remembered, so a turn's cost follows the turn.
+ * Passes Pi's branch to the engine. Each message is handed over once, and counts as handed over only when the engine
+ * has accepted it. Between calls only the last such entry is remembered, so the cost of a turn depends on the turn
+ * alone.
  */
 import type { ExtensionContext, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, IncomingMessage, ModelCall, Plan } from '../index.js'
@@ -11,34 +12,34 @@ import type { PiMessage, Replacement } from './messages.ts'
 import { points } from './point.ts'
 import type { Point } from './point.ts'
 
-/** So many points of a branch are looked for in the store. */
+/** How many points of a branch are looked up in the store. */
 const LOST_POINTS = 20
 
-/** What the intake asks and tells. */
+/** What the intake needs to know, and whom it tells. */
 export interface Listener {
-  /** The circumstances of the model call that comes next. */
+  /** The circumstances of the next model call. */
   call(ctx: ExtensionContext, moment: Moment): ModelCall
   /** The engine has made a plan. */
   planned(plan: Plan): void
-  /** The engine is back in the state of a point. */
+  /** The engine has returned to the state of a point. */
   cameBack(point: Point): void
-  /** A message could not be recorded, in any form. */
+  /** A message could not be recorded in any form. */
   leftOut(sentence: string): void
 }
 
-/** Hands the messages of one session's branch over. Its methods must not run at the same time. */
+/** Hands over the messages of one session's branch. Its methods must not run concurrently. */
 export class Intake {
   readonly #manager: ContextManager
   readonly #listener: Listener
   /** The last entry that the engine has accepted. */
   #last: string | null = null
-  /** The engine may not know what the branch shows: the next hand-over reads all of it. */
+  /** The engine may not know what the branch shows, so the next hand-over reads all of it. */
   #doubt = true
-  /** The state before a hand-over that failed halfway. What it did record is taken back before the next one. */
+  /** The state before a hand-over that failed halfway. Whatever it recorded is undone before the next one. */
   #before: number | undefined
-  /** Edits that were given to Pi and must be found on the branch at the next look. */
+  /** Edits that were given to Pi and must be on the branch next time. */
   readonly #asked = new Map<string, Replacement>()
-  /** The sync of what was recorded last, which goes on while Pi does. */
+  /** The disk sync of the last records, which runs while Pi continues. */
   #settled: Promise<void> = Promise.resolve()
 
   constructor(manager: ContextManager, listener: Listener) {
@@ -46,7 +47,7 @@ export class Intake {
     this.#listener = listener
   }
 
-  /** After a call failed halfway the engine may lack messages: the next hand-over reads the branch again. */
+  /** The engine may lack messages after a call failed halfway; the next hand-over reads the branch again. */
   doubt(): void {
     this.#doubt = true
   }
@@ -57,8 +58,8 @@ export class Intake {
   }
 
   /**
-   * Hands over what is new. Undefined where nothing is, unless `always`. `rolls` says whether a roll may come of it.
-   * After a rejection everything that was new still is.
+   * Hands over everything new. Returns undefined if nothing is, unless `always`. `rolls` says whether a roll may
+   * follow. After a rejection, everything is still new.
    */
   async take(
     ctx: ExtensionContext,
@@ -85,19 +86,19 @@ export class Intake {
       return advance(messages ?? [])
     }, messages?.length)
     if (plan === undefined) {
-      // One of the messages was refused. They go over one by one, which that one does not stop.
+      // One of the messages was refused. They are handed over one by one, so that it doesn't stop the others.
       await this.reread(ctx)
       plan = await this.#recorded(() => advance([]))
     }
     this.#last = leaf
-    // The disk works while Pi and the model do; a failure is told when the next messages are handed over.
+    // The disk syncs while Pi and the model work. A failure is reported when the next messages are handed over.
     this.#settled = this.#manager.settle()
     this.#settled.catch(() => {})
     this.#listener.planned(plan)
     return plan
   }
 
-  /** Takes over the branch that Pi is on: the state as of its last point, what is visible, and what is new on it. */
+  /** Loads Pi's current branch: the state as of its last point, what is visible, and what is new on it. */
   async restore(ctx: ExtensionContext): Promise<void> {
     const branch = ctx.sessionManager.getBranch()
     const known = branch.slice(0, await this.#lastPoint(branch))
@@ -105,7 +106,7 @@ export class Intake {
     await this.#resync(ctx, new Set(known.map((entry) => entry.id)))
   }
 
-  /** Reads again what is visible; the sets stay. */
+  /** Reads what is visible again. The sets stay. */
   async reread(ctx: ExtensionContext): Promise<void> {
     await this.#takeBack()
     const branch = ctx.sessionManager.getBranch()
@@ -113,16 +114,17 @@ export class Intake {
     await this.#resync(ctx, new Set(branch.slice(0, until + 1).map((entry) => entry.id)))
   }
 
-  /** Takes over the last state of a branch that the store knows. Returns how many of its entries that has recorded. */
+  /** Restores the last state of a branch that the store has. Returns how many of the branch's entries it covers. */
   async #lastPoint(branch: readonly SessionEntry[]): Promise<number> {
     let tried = 0
     for (const { index, point } of points(branch)) {
       if (await this.#comeBack(point)) return index + 1
-      // A loss of power costs the last turns; where more is missing, so is the store, and each question takes time.
+      // A power failure loses only the last turns. If more is missing, the whole store is, and each lookup takes
+      // time.
       tried += 1
       if (tried === LOST_POINTS) break
     }
-    // Nothing of it is recorded: the session's very beginning.
+    // Nothing of it is recorded, so start from the very beginning.
     await this.#manager.restore(this.#manager.sessionId, 0)
     return 0
   }
@@ -140,14 +142,14 @@ export class Intake {
     return true
   }
 
-  /** Lets the engine rebuild what is visible. What entries outside of `recorded` say is recorded on the way. */
+  /** Lets the engine rebuild what is visible, and record the entries outside `recorded`. */
   async #resync(ctx: ExtensionContext, recorded: ReadonlySet<string>): Promise<void> {
     this.#doubt = true
     this.#asked.clear()
     const leaf = ctx.sessionManager.getLeafId()
     const projection = ctx.sessionManager.buildSessionProjection().entries
     const messages = messagesOf(projection)
-    // A compaction comes first in the projection, wherever it is on the branch; it is no part of the record.
+    // A compaction comes first in the projection, wherever it is on the branch, and is not part of the record.
     const first =
       projection[0]?.sourceEntry.type === 'compaction' ? messages.findIndex((m) => recorded.has(m.key)) : 0
     let count = Math.max(0, first)
@@ -162,8 +164,8 @@ export class Intake {
   }
 
   /**
-   * Runs a hand-over. Where it fails the next one takes back first what it did record. Resolves with undefined where
-   * one of its `count` new messages was refused for what it is; rejects where the store or the engine failed.
+   * Runs a hand-over. If it fails, the next one first undoes whatever it recorded. Resolves with undefined if one of
+   * its `count` new messages was refused as invalid; rejects if the store or the engine failed.
    */
   async #recorded(work: () => Promise<Plan>): Promise<Plan>
   async #recorded(work: () => Promise<Plan>, count: number | undefined): Promise<Plan | undefined>
@@ -182,14 +184,14 @@ export class Intake {
     }
   }
 
-  /** Takes back what a failed hand-over did record: it may have stored some of its messages, and they come again. */
+  /** Undoes what a failed hand-over recorded: it may have stored some of its messages, and they will come again. */
   async #takeBack(): Promise<void> {
     if (this.#before === undefined) return
     await this.#manager.restore(this.#manager.sessionId, this.#before)
     this.#before = undefined
   }
 
-  /** Hands messages over alone: one that is refused as it is goes flat, and if that is refused, too, it is left out. */
+  /** Hands over messages one by one. A refused message is flattened; if it is refused again, it is left out. */
   async #oneByOne(messages: IncomingMessage[], count: number, call: ModelCall): Promise<Plan> {
     this.#before = await this.#manager.point()
     let plan = await this.#manager.resync(messages.slice(0, count), count, call)
@@ -218,8 +220,8 @@ export class Intake {
   }
 
   /**
-   * The messages of new entries. Undefined where the branch is not what the engine knows: after a compaction, where
-   * somebody else has edited a message that was handed over, or where edits of ours did not arrive.
+   * The messages of new entries. Undefined if the branch is not what the engine knows: after a compaction, after
+   * someone else edited a message that was handed over, or if our own edits did not arrive.
    */
   #incoming(entries: readonly SessionEntry[]): IncomingMessage[] | undefined {
     const messages = new Map<string, object>()
@@ -247,7 +249,7 @@ export class Intake {
   }
 }
 
-/** Whether the engine has refused what it was given, and not failed. */
+/** Whether the engine refused its input, as opposed to failing. */
 function isRefusal(error: unknown): boolean {
   return (error as { code?: string } | null)?.code === 'INVALID_ARGUMENT'
 }

@@ -1,4 +1,4 @@
-/** Pi's session entries as the messages that the engine takes, and the engine's edits as Pi's replacements. */
+/** Converts Pi's session entries to the engine's messages, and the engine's edits to Pi's replacements. */
 import type {
   ContextEditableContent,
   ProjectedSessionEntry,
@@ -12,7 +12,7 @@ export interface Branch {
   getEntry(id: string): SessionEntry | undefined
 }
 
-/** The new content of an entry, as Pi's `context_edit` takes it. */
+/** The new content of an entry, in the form of Pi's `context_edit`. */
 export interface Replacement {
   content: ContextEditableContent
 }
@@ -21,8 +21,8 @@ export interface Replacement {
 export type PiMessage = ProjectedSessionEntry['messages'][number]
 
 /**
- * The entries after `last` on the current branch, oldest first; all of them where `last` is null. Undefined where
- * `last` is not on the branch. Walks from the leaf, so the cost follows the new entries.
+ * The entries after `last` on the current branch, oldest first; all of them if `last` is null, undefined if `last` is
+ * not on the branch. Walks from the leaf, so the cost depends on the new entries alone.
  */
 export function entriesAfter(branch: Branch, last: string | null): SessionEntry[] | undefined {
   const found: SessionEntry[] = []
@@ -36,7 +36,7 @@ export function entriesAfter(branch: Branch, last: string | null): SessionEntry[
   return found.reverse()
 }
 
-/** The message that an entry puts before the model, or undefined for an entry that puts none. */
+/** The message that an entry shows to the model, or undefined if it shows none. */
 export function messageOf(entry: SessionEntry): object | undefined {
   switch (entry.type) {
     case 'message':
@@ -64,8 +64,8 @@ function isSent(message: PiMessage): boolean {
 }
 
 /**
- * What an edit makes of an entry, from the entry as it was stored; undefined where the entry is none that the edit
- * fits. A result keeps its images, an answer everything but the arguments of the calls that are named.
+ * The replacement that an edit makes of a stored entry; undefined if the edit does not fit the entry. A result keeps
+ * its images, an answer keeps everything except the arguments of the named calls.
  */
 export function replacementOf(edit: Edit, entry: SessionEntry | undefined): Replacement | undefined {
   if (entry?.type !== 'message') return undefined
@@ -87,7 +87,7 @@ export function replacementOf(edit: Edit, entry: SessionEntry | undefined): Repl
   return { content }
 }
 
-/** Whether two replacements are the same, byte for byte in what they put before the model. */
+/** Whether two replacements show the model exactly the same bytes. */
 export function sameReplacement(left: unknown, right: unknown): boolean {
   return JSON.stringify(left) === JSON.stringify(right)
 }

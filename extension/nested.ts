@@ -1,25 +1,25 @@
 /**
- * Calls that a program of the model makes (Pi's codemode, scripts of MCP servers). Their values go to the program, so they
- * stay byte for byte what they are; Pi keeps none of them, so they are recorded, under the call that made them.
+ * Calls made by the model's programs (Pi's codemode, scripts of MCP servers). Their values go to the program, so they
+ * must not change by a byte. Pi keeps none of them, so they are recorded under the call that made them.
  */
 import type { ToolCallEvent, ToolResultEvent } from '@earendil-works/pi-coding-agent'
 import type { ContextManager } from '../index.js'
 import { toolcallOf } from './results.ts'
 
-/** What newer versions of Pi add to the events of a tool. */
+/** What newer versions of Pi add to tool events. */
 interface Nested {
   /** The call that made this one. */
   parentToolCallId?: string
-  /** The value for programs, of tools that have one. */
+  /** The value for programs, if the tool has one. */
   structuredContent?: unknown
 }
 
-/** The call that made this one; undefined where the model has made it. */
+/** The call that made this one; undefined if the model made it. */
 export function parentOf(event: object): string | undefined {
   return (event as Nested).parentToolCallId
 }
 
-/** The nested calls that are under way: a tool is told no more than its call's id. */
+/** The nested calls in progress: a tool learns nothing but the id of its call. */
 export class NestedCalls {
   readonly #ids = new Set<string>()
 
@@ -38,7 +38,7 @@ export class NestedCalls {
     return this.#ids.has(callId)
   }
 
-  /** Records what a nested call gave. It takes no place among what the model has in sight. */
+  /** Records the result of a nested call, which never enters the window. */
   async record(manager: ContextManager, event: ToolResultEvent, parent: string): Promise<void> {
     const call = await toolcallOf(event)
     const { structuredContent } = event as Nested
@@ -48,7 +48,7 @@ export class NestedCalls {
   }
 }
 
-/** The value for programs that a result has, to be given back with changed content: without it Pi drops it. */
+/** The value for programs of a result, to be returned along with changed content: otherwise Pi drops it. */
 export function structured(event: object): { structuredContent?: unknown } {
   const { structuredContent } = event as Nested
   return structuredContent === undefined ? {} : { structuredContent }

@@ -1,6 +1,6 @@
 /**
- * Pi's own read, write and edit with operations that hand the bytes over: a read gives the whole file, also where the
- * model asked for a part, and a write the final text. Everything else of the tools is Pi's.
+ * Pi's own read, write and edit with operations that also hand us the bytes: the whole file for a read, even if the
+ * model asked for a part, and the final text for a write. Everything else about the tools is Pi's.
  */
 import { constants } from 'node:fs'
 import { access, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
@@ -17,27 +17,27 @@ import type { ExtensionAPI, ExtensionContext, ReadOperations } from '@earendil-w
 import { objectIn } from './recall.ts'
 import { textOf } from './results.ts'
 
-/** Where the bytes go. None of it rejects: a file that can't be indexed is still read and written. */
+/** Receives the bytes. Only `recall` rejects: a file that can't be indexed is still read and written. */
 export interface FileObserver {
-  /** Whether a program of the model makes a call: then its value must be what it is without us. */
+  /** Whether a program of the model makes the call; its value must then be what it would be without us. */
   isNested(callId: string): boolean
   /** The agent has read a file. */
   read(path: string, bytes: Uint8Array): Promise<void>
-  /** A program of the agent has read a file, which the model saw nothing of. The path is as the program gave it. */
+  /** A program of the agent has read a file that the model has not seen. The path is as the program gave it. */
   met(path: string): Promise<void>
-  /** What to answer instead of `shown`, lines that the model has before it already; undefined: show the lines. */
+  /** The answer to give instead of `shown`, if the model can still see these lines; undefined: show the lines. */
   answer(path: string, lines: { offset?: number; limit?: number }, shown: string): Promise<string | undefined>
-  /** Why an edit must not go on, for the model: the file is not what it knows; undefined: go on. */
+  /** The refusal for the model if it does not know the current version of the file; undefined: go ahead. */
   refusal(path: string): Promise<string | undefined>
-  /** The text of an output or a file that the model, or a program of it, reads by its id. Rejects with a sentence. */
+  /** The text of an output or a file that the model, or one of its programs, reads by id. Rejects with a message. */
   recall(name: string, nested: boolean): Promise<string>
   /** The agent has written a file. */
   written(path: string, content: string): Promise<void>
 }
 
 /**
- * Replaces those of the three tools that are active and Pi's own. A tool that the user has switched off stays off,
- * and another extension's stays as it is. Returns the names of the replaced ones.
+ * Replaces those of the three tools that are active and Pi's own. Tools that the user has switched off stay off, and
+ * tools of other extensions stay as they are. Returns the names of the replaced tools.
  */
 export function overrideTools(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObserver): string[] {
   const active = new Set(pi.getActiveTools())
@@ -73,7 +73,7 @@ function overrideRead(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObs
       }
       let found: string | undefined
       const operations = {
-        // Pi's write empties a file before it fills it, and makes it first: a read beside it waits for its end.
+        // Pi's write creates or empties a file before filling it, so a concurrent read waits until it is done.
         access: (path: string) => withFileMutationQueue(path, () => readable(path)),
         detectImageMimeType: detectSupportedImageMimeTypeFromFile,
         async readFile(path: string): Promise<Buffer> {
@@ -92,7 +92,7 @@ function overrideRead(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObs
   })
 }
 
-/** What is in the store, as Pi's read takes it. */
+/** A text from the store, in the form that Pi's read accepts. */
 function kept(text: string): ReadOperations {
   return {
     access: () => Promise.resolve(),
@@ -140,7 +140,7 @@ async function write(path: string, content: string, observer: FileObserver): Pro
   await observer.written(path, content)
 }
 
-/** Refuses, with a sentence, what would never end (a pipe) or has no bytes to give (a directory). */
+/** Refuses what would never end (a pipe) or has no bytes (a directory), with a message. */
 async function readable(path: string): Promise<void> {
   const found = await stat(path)
   if (found.isDirectory()) throw new Error(`${path} is a directory; list it with ls`)

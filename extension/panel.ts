@@ -1,51 +1,23 @@
-/** The report as a screen in the terminal, with keys to pin, drop and bring back. */
-import type { ExtensionCommandContext, Theme } from '@earendil-works/pi-coding-agent'
-import { Key, matchesKey, stripTerminalSequences, truncateToWidth, visibleWidth } from '@earendil-works/pi-tui'
+/** `/context` in the terminal: the report as a screen, with keys for what a person can do about it. */
+import type { ExtensionCommandContext, KeybindingsManager, Theme } from '@earendil-works/pi-coding-agent'
+import { decodeKittyPrintable, matchesKey } from '@earendil-works/pi-tui'
 import type { Component, TUI } from '@earendil-works/pi-tui'
-import type { SetChange } from '../index.js'
+import { rollNow, switchRolls, undoRoll } from './actions.ts'
 import { NOTICE } from './boundary.ts'
 import { sentence } from './guard.ts'
 import type { Host } from './host.ts'
 import { keep } from './keep.ts'
 import { makeReport } from './report.ts'
-import type { Report } from './report.ts'
-import { costLines, receiptLine, shareLines, short } from './ui.ts'
+import type { Output, Report } from './report.ts'
+import { drawScreen } from './screen.ts'
+import { showStatus } from './ui.ts'
 
-/** Rows of outputs that are shown at once; fewer where the terminal is low, but never less than three. */
-const ROWS = 12
-const FEWEST_ROWS = 3
-
-/** Rows that Pi's own footer takes. */
-const PI_ROWS = 4
-
-/** Receipts that are shown, the newest; fewer where so many outputs would not be seen for them. */
-const RECEIPTS = 3
-const ROWS_BEFORE_RECEIPTS = 6
+/** Rows that Pi's own footer takes: two lines of its own and one for what extensions have to say. */
+const PI_ROWS = 3
 
 /** Shows the panel until the person closes it. */
 export async function showPanel(host: Host, ctx: ExtensionCommandContext, report: Report): Promise<void> {
-  await ctx.ui.custom<void>((tui, theme, _keys, done) => new Panel(host, ctx, report, tui, theme, done))
-}
-
-/** A text in at most `width` columns: paths differ at their ends. */
-export function cutInside(text: string, width: number): string {
-  if (visibleWidth(text) <= width || width < 12) return text
-  const characters = [...text]
-  let tail = ''
-  while (visibleWidth(tail) < Math.floor(width / 2)) tail = `${characters.pop() ?? ''}${tail}`
-  // Without the codes around the mark, which would end the row's colour there.
-  return `${stripTerminalSequences(truncateToWidth(text, width - visibleWidth(tail), '…'))}${tail}`
-}
-
-/** An output in the list. */
-interface Row {
-  id: string
-  /** Size, name and tool. */
-  head: string
-  /** What it is about; cut in the middle where it is too long. */
-  about: string
-  pinned: boolean
-  collapsed: boolean
+  await ctx.ui.custom<void>((tui, theme, keys, done) => new Panel(host, ctx, report, tui, theme, keys, done))
 }
 
 class Panel implements Component {
@@ -53,10 +25,14 @@ class Panel implements Component {
   readonly #ctx: ExtensionCommandContext
   readonly #tui: TUI
   readonly #theme: Theme
+  readonly #keys: KeybindingsManager
   readonly #done: () => void
   #report: Report
-  #rows: Row[]
   #selected = 0
+  /** Rows that the list showed when it was drawn last. */
+  #page = 1
+  #filter = ''
+  #isTyping = false
   #message = ''
   #busy = false
 
@@ -66,14 +42,15 @@ class Panel implements Component {
     report: Report,
     tui: TUI,
     theme: Theme,
+    keys: KeybindingsManager,
     done: () => void,
   ) {
     this.#host = host
     this.#ctx = ctx
     this.#report = report
-    this.#rows = rowsOf(report)
     this.#tui = tui
     this.#theme = theme
+    this.#keys = keys
     this.#done = done
   }
 
@@ -81,74 +58,82 @@ class Panel implements Component {
     // Nothing is kept between two renderings.
   }
 
+  render(width: number): string[] {
+    const filter = this.#isTyping || this.#filter !== '' ? this.#filterLine() : undefined
+    const view = { rows: this.#rows(), selected: this.#selected, filter, message: this.#message }
+    const { lines, page } = drawScreen(this.#report, view, width, this.#tui.terminal.rows - PI_ROWS, this.#theme)
+    this.#page = page
+    return lines
+  }
+
   handleInput(data: string): void {
-    if (matchesKey(data, Key.escape) || data === 'q' || matchesKey(data, Key.ctrl('c'))) return this.#done()
+    const keys = this.#keys
     this.#message = ''
-    if (matchesKey(data, Key.up)) this.#move(-1)
-    else if (matchesKey(data, Key.down)) this.#move(1)
-    else if (data === 'p') void this.#act((row) => this.#pin(row))
-    else if (data === 'd') void this.#act((row) => this.#drop(row))
-    else if (data === 'b') void this.#act((row) => this.#bringBack(row))
+    if (keys.matches(data, 'tui.select.up')) this.#move(-1, true)
+    else if (keys.matches(data, 'tui.select.down')) this.#move(1, true)
+    else if (keys.matches(data, 'tui.select.pageUp')) this.#move(-this.#page)
+    else if (keys.matches(data, 'tui.select.pageDown')) this.#move(this.#page)
+    else if (keys.matches(data, 'tui.select.cancel')) {
+      if (!this.#isTyping && this.#filter === '') return this.#done()
+      this.#isTyping = false
+      this.#setFilter('')
+    } else if (this.#isTyping) this.#typed(data)
+    else if (data === 'q') return this.#done()
+    else if (data === '/') this.#isTyping = true
+    else {
+      const action = ACTIONS[data]
+      if (action !== undefined) void this.#act(action)
+    }
     this.#tui.requestRender()
   }
 
-  render(width: number): string[] {
-    const theme = this.#theme
-    const { contextTokens, contextWindow, staleTokens, collapsed, off } = this.#report
-    const of = contextWindow > 0 ? ` of ${short(contextWindow)}` : ''
-    const title = `Context  ${short(contextTokens)}${of} tokens${off ? ' · off' : ''}`
-    const stale = staleTokens > 0 ? `, ${short(staleTokens)} tokens wait for a roll` : ''
-    const above = [
-      theme.fg('accent', theme.bold(title)),
-      '',
-      ...shareLines(this.#report),
-      '',
-      theme.fg(
-        'accent',
-        `Outputs: ${this.#rows.length - collapsed.length} in sight, ${collapsed.length} collapsed${stale}`,
-      ),
-    ]
-    const costs = ['', ...costLines(this.#report)]
-    const end = [
-      theme.fg('muted', `Store: ${this.#report.store}`),
-      '',
-      this.#message === ''
-        ? theme.fg('dim', '↑↓ choose · p pin · d drop · b bring back · esc close')
-        : this.#message,
-    ]
-    const free = this.#tui.terminal.rows - above.length - costs.length - end.length - PI_ROWS
-    const most = Math.max(0, Math.min(RECEIPTS, free - ROWS_BEFORE_RECEIPTS))
-    const receipts = most === 0 ? [] : this.#report.receipts.slice(-most)
-    const below = [...costs, ...receipts.map((receipt) => theme.fg('muted', `  ${receiptLine(receipt)}`)), ...end]
-    const shown = Math.max(FEWEST_ROWS, Math.min(ROWS, free - receipts.length))
-    const first = Math.max(0, Math.min(this.#selected - shown + 1, this.#rows.length - shown))
-    const rows = this.#rows.slice(first, first + shown).map((row, index) => this.#row(row, first + index, width))
-    return [...above, ...rows, ...below].map((line) => truncateToWidth(line, width))
+  #typed(data: string): void {
+    if (this.#keys.matches(data, 'tui.select.confirm')) this.#isTyping = false
+    else if (matchesKey(data, 'backspace')) this.#setFilter(this.#filter.slice(0, -1))
+    else {
+      const text = decodeKittyPrintable(data) ?? data
+      if (!/\p{Cc}/u.test(text)) this.#setFilter(this.#filter + text)
+    }
   }
 
-  #row(row: Row, index: number, width: number): string {
-    const chosen = index === this.#selected
-    const head = `${chosen ? '>' : ' '} ${row.pinned ? '*' : ' '} ${row.head}`
-    const text = head + cutInside(row.about, width - visibleWidth(head))
-    if (chosen) return this.#theme.fg('accent', text)
-    return row.collapsed ? this.#theme.fg('dim', text) : text
+  #setFilter(text: string): void {
+    this.#filter = text
+    this.#selected = 0
   }
 
-  #move(by: number): void {
-    this.#selected = Math.max(0, Math.min(this.#rows.length - 1, this.#selected + by))
+  #filterLine(): string {
+    const cursor = this.#isTyping ? this.#theme.inverse(' ') : ''
+    return `${this.#theme.fg('accent', '/')}${this.#filter}${cursor}`
   }
 
-  async #act(action: (row: Row) => Promise<string>): Promise<void> {
-    const row = this.#rows[this.#selected]
-    if (row === undefined || this.#busy) return
+  #rows(): Output[] {
+    const words = this.#filter.toLowerCase().split(/\s+/)
+    return this.#report.outputs.filter((one) => {
+      const text = `${one.name} ${one.tool} ${one.form} ${one.id} ${one.stale ? 'stale' : ''} ${one.pinned ? 'pinned' : ''}`
+      return words.every((word) => text.toLowerCase().includes(word))
+    })
+  }
+
+  #move(by: number, around = false): void {
+    const count = this.#rows().length
+    const next = this.#selected + by
+    if (around && count > 0) this.#selected = (next + count) % count
+    else this.#selected = Math.max(0, Math.min(count - 1, next))
+  }
+
+  async #act(action: Action): Promise<void> {
+    if (this.#busy) return
     this.#busy = true
     try {
-      this.#message = await action(row)
-      const { boundary } = this.#host
-      if (boundary !== undefined) await keep(this.#host, boundary)
+      const row = this.#rows()[this.#selected]
+      if (action.onRow === true && row === undefined) return
+      if (action.waits === true && !this.#ctx.isIdle()) this.#say('Waiting for the model to finish...')
+      const message = await action.run(this.#host, this.#ctx, row as Output)
+      if (action.onRow === true && this.#host.boundary !== undefined) await keep(this.#host, this.#host.boundary)
       this.#report = await makeReport(this.#host, this.#ctx)
-      this.#rows = rowsOf(this.#report)
-      this.#move(0)
+      this.#follow(row)
+      this.#message = message
+      await showStatus(this.#host, this.#ctx)
     } catch (error) {
       this.#message = this.#theme.fg('error', sentence(error))
     } finally {
@@ -157,32 +142,84 @@ class Panel implements Component {
     }
   }
 
-  async #pin(row: Row): Promise<string> {
-    const manager = this.#host.manager()
-    const change = row.pinned ? await manager.unpin(row.id) : await manager.pin(row.id)
-    return told(change, row.pinned ? `${row.id} is not pinned any more.` : `${row.id} is pinned: it does not collapse.`)
+  #say(message: string): void {
+    this.#message = message
+    this.#tui.requestRender()
   }
 
-  async #drop(row: Row): Promise<string> {
-    const change = await this.#host.manager().deactivate(row.id)
-    const then = row.pinned ? 'it stays as long as it is pinned' : 'it collapses where that pays'
-    return told(change, `${row.id} is dropped: ${then}.`)
+  /** The cursor stays on the output that it was on, wherever that is now. */
+  #follow(row: Output | undefined): void {
+    const place = this.#rows().findIndex((one) => one.id === row?.id)
+    if (place >= 0) this.#selected = place
+    else this.#move(0)
   }
+}
 
-  /** At the end of the conversation, where it costs its own tokens and nothing that is cached. */
-  async #bringBack(row: Row): Promise<string> {
-    const manager = this.#host.manager()
-    const returning = this.#host.boundary?.returning
-    if (returning?.has(row.id) === true) return `${row.id} goes to the model with your next message already.`
+/** What a key does; gives a sentence that says what it did. */
+interface Action {
+  /** It is about the chosen output. */
+  onRow?: true
+  /** It waits until the model has finished. */
+  waits?: true
+  run(host: Host, ctx: ExtensionCommandContext, row: Output): Promise<string>
+}
+
+const ACTIONS: Record<string, Action> = {
+  p: { onRow: true, run: pin },
+  d: { onRow: true, run: drop },
+  b: { onRow: true, run: bringBack },
+  r: { waits: true, run: rollNow },
+  u: { waits: true, run: undoRoll },
+  o: { run: async (host, ctx) => switchRolls(host, ctx, host.boundary?.off === true) },
+}
+
+async function pin(host: Host, ctx: ExtensionCommandContext, row: Output): Promise<string> {
+  const manager = host.manager()
+  if (row.pinned) {
+    const change = await manager.unpin(row.id)
+    return change.ok ? `${row.name} is no longer pinned.` : change.message
+  }
+  const change = await manager.pin(row.id)
+  if (!change.ok) return change.message
+  if (row.form !== 'reference') return `${row.name} is pinned: it does not collapse.`
+  // A pin alone would keep a reference.
+  return `Pinned. ${await bringBack(host, ctx, row)}`
+}
+
+async function drop(host: Host, _ctx: ExtensionCommandContext, row: Output): Promise<string> {
+  const manager = host.manager()
+  if (row.form === 'reference') {
+    const { ok } = await manager.deactivate(row.id)
+    const returning = host.boundary?.returning.has(row.id) === true
+    if (returning) {
+      const then = row.pinned ? 'stays as long as it is pinned' : 'may collapse after that'
+      return `${row.name} goes to the model with your next message all the same, and ${then}.`
+    }
+    return ok ? `${row.name} is dropped; the model sees only a reference to it.` : `${row.name} has collapsed already.`
+  }
+  const change = await manager.deactivate(row.id)
+  if (!change.ok && change.code !== 'NOT_ACTIVE') return change.message
+  if (row.pinned) return `${row.name} is dropped, but it stays as long as it is pinned.`
+  return `${row.name} is dropped: it collapses at the next roll.`
+}
+
+/** At the end of the conversation, where it costs its own tokens and nothing that is cached. */
+async function bringBack(host: Host, ctx: ExtensionCommandContext, row: Output): Promise<string> {
+  const manager = host.manager()
+  const returning = host.boundary?.returning
+  if (returning?.has(row.id) === true) return `${row.name} already goes to the model with your next message.`
+  if (row.form === 'full') {
     const change = await manager.activate(row.id)
-    if (!change.ok) return change.message
-    if (broughtBack(this.#ctx, row.id)) return `${row.id} is active; its text was brought back already.`
-    if (change.content === undefined) return `${row.id} is active; its text is in the conversation.`
-    const message = { customType: NOTICE, content: `id=${row.id}\n${change.content}`, display: false }
-    this.#host.pi.sendMessage(message, { deliverAs: 'nextTurn' })
-    returning?.add(row.id)
-    return `${row.id} goes to the model with your next message.`
+    return change.ok ? `${row.name} is in the window in full.` : change.message
   }
+  const change = await manager.activate(row.id)
+  if (!change.ok) return change.message
+  if (broughtBack(ctx, row.id)) return `${row.name} has been brought back already.`
+  if (change.content === undefined) return `${row.name} is in the window in full.`
+  const message = { customType: NOTICE, content: `id=${row.id}\n${change.content}`, display: false }
+  host.pi.sendMessage(message, { deliverAs: 'nextTurn' })
+  returning?.add(row.id)
+  return `${row.name} goes to the model with your next message.`
 }
 
 /** Whether a message of the conversation has an output's text. */
@@ -196,34 +233,4 @@ function broughtBack(ctx: ExtensionCommandContext, id: string): boolean {
         typeof message.content === 'string' &&
         message.content.startsWith(`id=${id}\n`),
     )
-}
-
-/** What a key did, by the name that the list shows; where it was refused, why. */
-function told(change: SetChange, done: string): string {
-  return change.ok ? done : change.message
-}
-
-function rowsOf(report: Report): Row[] {
-  const tools = [...report.visible, ...report.collapsed].map((one) => one.tool.length)
-  const width = Math.max(0, ...tools)
-  const anyStale = report.visible.some((one) => one.stale)
-  const head = (size: string, one: { id: string; tool: string }, stale = false): string => {
-    const mark = anyStale ? `${stale ? 'stale' : '     '}  ` : ''
-    return `${size.padStart(5)}  ${one.id}  ${mark}${one.tool.padEnd(width)}  `
-  }
-  const visible = report.visible.map((one) => ({
-    id: one.id,
-    head: head(short(one.tokens), one, one.stale),
-    about: one.about,
-    pinned: one.pinned,
-    collapsed: false,
-  }))
-  const collapsed = report.collapsed.map((one) => ({
-    id: one.id,
-    head: head('-', one),
-    about: one.about,
-    pinned: false,
-    collapsed: true,
-  }))
-  return [...visible, ...collapsed]
 }

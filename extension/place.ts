@@ -1,28 +1,28 @@
-/** Where the objects of a session are: what the settings and the variables of the environment make of it. */
+/** Decides where a session is stored, from the settings and the environment variables. */
 import type { StoreOptions, StoreState } from '../index.js'
 
-/** An XTDB database, as the settings name it. */
+/** An XTDB database, as named in the settings. */
 export interface XtdbPlace {
-  /** The node that is used first. */
+  /** The first node to use. */
   url: string
   /** Further nodes of the same database, for fail-over. */
   urls?: string[]
-  /** The file that takes every write at once and sends it on. Default: one for each `url`, beside the default store. */
+  /** The file that takes every write immediately and sends it on. Default: one per `url`, next to the default store. */
   journal?: string
 }
 
-/** A store, and what the person is told of where it is. */
+/** A store, and its name for the user. */
 export interface Place {
   options: StoreOptions
   name: string
 }
 
-/** Milliseconds after which the status line says that something waits. */
+/** Milliseconds after which the status line says that something is waiting. */
 const LONG_MS = 30_000
 
 /**
- * The store of a session. CONTEXT_STORE (`sqlite`, `xtdb` or `memory`) and CONTEXT_STORE_PATH win over the settings.
- * Throws a sentence where they contradict themselves. `kept`: whether Pi keeps the session.
+ * The store of a session. CONTEXT_STORE (`sqlite`, `xtdb` or `memory`) and CONTEXT_STORE_PATH take precedence over
+ * the settings. Throws a message if they contradict each other. `kept`: whether Pi keeps the session.
  */
 export function placeOf(
   kept: boolean,
@@ -31,7 +31,7 @@ export function placeOf(
   defaultPath: () => string,
 ): Place {
   const kind = env['CONTEXT_STORE'] || undefined
-  // A session that Pi does not keep leaves nothing behind here either.
+  // If Pi does not keep a session, neither do we.
   if (!kept || kind === 'memory') return { options: { kind: 'memory' }, name: 'memory' }
   if (kind !== undefined && kind !== 'sqlite' && kind !== 'xtdb')
     throw new Error(`CONTEXT_STORE is sqlite, xtdb or memory, not "${kind}"`)
@@ -55,18 +55,18 @@ function xtdb(env: NodeJS.ProcessEnv, setting: XtdbPlace | undefined): Place {
   }
 }
 
-/** Where the store is and how it stands, in one line. */
+/** The place and state of the store in one line. */
 export function storeLine(name: string, state: StoreState): string {
   const { kind, connected, queued, waitingSince, lastError } = state
   if (kind !== 'xtdb' || connected === undefined) return name
-  // After a fail-over another node answers than the one that was named.
+  // After a failover, a different node answers than the one in the settings.
   const parts = [`xtdb ${state.url ?? ''}`, queued > 0 ? waiting(queued, waitingSince) : 'everything sent']
   if (!connected) parts.push('no answer')
   if (lastError !== undefined) parts.push(`last error: ${lastError.replaceAll(/\s+/g, ' ')}`)
   return parts.join(', ')
 }
 
-/** What the status line says of a queue: something only where it has been waiting for long. */
+/** What the status line says about a queue: nothing, unless it has been waiting for long. */
 export function longWait({ queued, waitingSince }: StoreState, nowMs: number): string | undefined {
   if (queued === 0 || waitingSince === undefined || nowMs - Date.parse(waitingSince) < LONG_MS) return undefined
   return `${queued} waiting for XTDB`

@@ -1,20 +1,20 @@
-/** Points: entries on Pi's branch that say what the engine's state was there. They are never sent to a model. */
+/** Points: entries on Pi's branch that name the engine's state at that place. They are never sent to a model. */
 import type { SessionEntry } from '@earendil-works/pi-coding-agent'
 
 /** The type of these entries. */
 export const POINT = 'pi-context-manager'
 
-/** A state of the engine, and the switches and sums that go with it. */
+/** A state of the engine, with its switches and sums. */
 export interface Point {
-  /** The session that recorded it: for a fork its parent's. */
+  /** The session that recorded it; for a fork, the parent's. */
   session: string
   /** The transaction after which the session was in this state. */
   tx: number
-  /** Valid times of the session and its chat, by which the state is found in a store that they were moved to. */
+  /** Valid times of the session and its chat, to find the state in a store that they were moved to. */
   times?: [string, string]
   /** The person had switched rolls off. */
   off?: true
-  /** The model had been told how it has back what collapsed. */
+  /** The model had been told how to bring back collapsed outputs. */
   taught?: true
   /** What rolls had saved, in fresh input tokens. */
   saved?: number
@@ -22,7 +22,7 @@ export interface Point {
   gain?: number
 }
 
-/** The points of a branch and where they are on it, the last one first. */
+/** The points of a branch with their positions, the last one first. */
 export function* points(branch: readonly SessionEntry[]): Generator<{ index: number; point: Point }> {
   for (let index = branch.length - 1; index >= 0; index -= 1) {
     const entry = branch[index]

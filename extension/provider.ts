@@ -1,18 +1,18 @@
-/** What Pi knows of the provider behind a session: the model that really answers, its cache, and what was billed. */
+/** What Pi knows about the provider of a session: the model that really answers, its cache, and the bill. */
 import type { ExtensionContext, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { Branch } from './messages.ts'
 
 /** The API name of models that route each request to another one. */
 const VIRTUAL_API = 'pi-virtual'
 
-/** What newer versions of Pi keep on a branch besides: requests that no message shows, such as those that warm a cache. */
+/** An entry of newer versions of Pi for requests that no message shows, such as those that keep a cache warm. */
 interface UsageEntry {
   type: 'usage'
   kind: string
   usage: Usage
 }
 
-/** What a provider reports of a request. */
+/** What a provider reports about a request. */
 interface Usage {
   input: number
   output: number
@@ -26,13 +26,13 @@ export interface LastAnswer {
   /** Who gave it. */
   provider: string
   model: string
-  /** When it was asked for, in milliseconds since the epoch. */
+  /** When it was requested, in milliseconds since the epoch. */
   atMs: number
-  /** When Pi last kept its prompt alive in the provider's cache since then; undefined where it did not. */
+  /** When Pi last refreshed its prompt in the provider's cache since then; undefined if it did not. */
   warmedMs: number | undefined
 }
 
-/** Looks from the leaf up to the last answer that a provider gave. */
+/** Finds the last answer of a provider, starting at the leaf. */
 export function lastAnswer(branch: Branch): LastAnswer | undefined {
   let warmedMs: number | undefined
   for (let id = branch.getLeafId(); id !== null; ) {
@@ -48,7 +48,10 @@ export function lastAnswer(branch: Branch): LastAnswer | undefined {
   return undefined
 }
 
-/** The model whose prices and cache the next request meets: for one that routes its requests, the one that answered last. */
+/**
+ * The model whose prices and cache apply to the next request. For a model that routes its requests, the one that
+ * answered last.
+ */
 export function physicalModel(ctx: ExtensionContext, last: LastAnswer | undefined): ExtensionContext['model'] {
   const { model } = ctx
   if (model === undefined || (model.api as string) !== VIRTUAL_API || last === undefined) return model
@@ -59,15 +62,15 @@ export function physicalModel(ctx: ExtensionContext, last: LastAnswer | undefine
 export interface Bill {
   /** In dollars. */
   cost: number
-  /** All of it is what providers say they charge, and none an estimate from a catalogue of prices. */
+  /** The whole amount was reported as charged by providers, and none of it is estimated from a price catalogue. */
   isBilled: boolean
-  /** What was charged for a dollar of the catalogue's, where providers say what they charge; else 1. */
+  /** What was charged per dollar of the catalogue price, if providers report what they charge; otherwise 1. */
   perCatalogueDollar: number
   /** Share of the last prompt that the provider read from its cache, 0 to 1; undefined before the first answer. */
   cachedShare: number | undefined
 }
 
-/** Adds up what providers have reported on a branch: answers, summaries, tools, and requests that keep a cache warm. */
+/** Adds up what providers reported on a branch: for answers, summaries, tools, and requests that keep a cache warm. */
 export function billOf(entries: readonly SessionEntry[]): Bill {
   let [cost, estimated, charged, listed] = [0, 0, 0, 0]
   let cachedShare: number | undefined

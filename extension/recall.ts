@@ -1,30 +1,31 @@
 /**
- * How the model has back what collapsed. Pi's own `read` takes the id of an output from the first call on, and costs
- * nothing. The tools of `tools.ts` stand before the whole prompt, so they come in when that is worth their price.
+ * How the model brings back what collapsed. Pi's own `read` accepts the id of an output from the first call on and
+ * costs nothing. The tools in `tools.ts` come at the very start of the prompt, so they are added once they are worth
+ * their price.
  */
 import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, Plan } from '../index.js'
 import { ACTIVATE, registerTools, TOOLS, TOOLS_TOKENS } from './tools.ts'
 import type { Engine } from './tools.ts'
 
-/** What the model is told once, where outputs have been shortened and the tools are not there. */
+/** What the model is told once, when outputs have been shortened and the tools have not been added. */
 export const HOW_TO_READ =
   'Shortened tool outputs are kept whole: read with path "id=..." shows one again, with offset and limit a part of it.'
 
-/** The part of what a session has cost so far that the tools may take. */
+/** The share of a session's cost so far that the tools may cost. */
 const WORTH = 0.01
 
-/** What writing a token to the cache costs at most with known providers, in fresh input tokens. */
+/** The highest cost of writing a token to the cache among known providers, in fresh input tokens. */
 const WRITE = 1.25
 
-/** The ways back of one extension instance. */
+/** The ways to bring things back, for one instance of the extension. */
 export class Recall {
   readonly #pi: ExtensionAPI
   readonly #engine: Engine
   #registered = false
-  /** Whether Pi's `read` is ours, and so takes ids. */
+  /** Whether Pi's `read` is ours and therefore accepts ids. */
   reads = false
-  /** Whether active contents are shown in a section of their own. */
+  /** Whether active contents have their own section. */
   inSections = false
 
   constructor(pi: ExtensionAPI, engine: Engine) {
@@ -37,12 +38,12 @@ export class Recall {
     return this.#pi.getActiveTools().includes(ACTIVATE)
   }
 
-  /** Whether the model can have anything back; without that nothing may collapse. */
+  /** Whether the model can bring anything back. If not, nothing may collapse. */
   get possible(): boolean {
     return this.tools || (this.reads && this.#pi.getActiveTools().includes('read'))
   }
 
-  /** Takes the tools from the model, from the next call on. */
+  /** Removes the tools from the model, from the next call on. */
   takeTools(): void {
     this.#pi.setActiveTools(this.#pi.getActiveTools().filter((name) => !TOOLS.includes(name)))
   }
@@ -58,8 +59,8 @@ export class Recall {
   }
 
   /**
-   * Gives the model the tools, where the whole prompt is written anew anyway or the session is long enough for it.
-   * Returns their price in fresh input tokens, 0 where they did not come.
+   * Gives the model the tools if the whole prompt is written again anyway or the session is long enough. Returns
+   * their price in fresh input tokens, 0 if they were not added.
    */
   bringToolsIfWorth(plan: Plan, model: ExtensionContext['model']): number {
     const price = (appendsTools(model) ? 0 : plan.rewriteCost) + TOOLS_TOKENS * WRITE
@@ -69,7 +70,7 @@ export class Recall {
   }
 }
 
-/** Whether the branch's transcript declares the tools: then they are part of its prompt. */
+/** Whether the branch's transcript declares the tools, so that they are part of its prompt. */
 export function declaresTools(ctx: ExtensionContext): boolean {
   let declared = false
   for (const message of ctx.sessionManager.buildSessionProjection().messages) {
@@ -80,7 +81,7 @@ export function declaresTools(ctx: ExtensionContext): boolean {
   return declared
 }
 
-/** Whether a provider takes tools in the middle of a conversation, so that the cached prompt before them stays. */
+/** Whether a provider accepts new tools in mid-conversation, so that the cached prompt before them stays valid. */
 export function appendsTools(model: ExtensionContext['model']): boolean {
   const compat = (model?.compat ?? {}) as Record<string, unknown>
   const ways = [
@@ -97,14 +98,14 @@ export function objectIn(path: string): string | undefined {
   return /^@?id=([0-9a-f]{8,}(?:@\d+)?)$/.exec(path)?.[1]
 }
 
-/** What a read answers where the file's text is shown in a section of its own; undefined for a file without text. */
+/** The answer to a read if the file's text is shown in its own section; undefined for a file without text. */
 export async function confirmation(manager: ContextManager, path: string): Promise<string | undefined> {
   const [file] = await manager.query({ type: 'file', pathPrefix: path })
   if (file === undefined || typeof file.content !== 'string') return undefined
   return `${path} is active: its text is below, in ACTIVE_CONTENT id=${file['xt/id']}`
 }
 
-/** The whole text of an output or a file, with the arguments of its call where they have collapsed. */
+/** The whole text of an output or a file, with the arguments of its call if they have collapsed. */
 export async function wholeText(manager: ContextManager, name: string): Promise<string> {
   const change = await manager.activate(name)
   if (!change.ok) throw new Error(change.message)
@@ -113,7 +114,7 @@ export async function wholeText(manager: ContextManager, name: string): Promise<
   return `${text}\n\narguments of the call: ${JSON.stringify(change.arguments)}`
 }
 
-/** The same for a program of the model, which the model sees nothing of: what is active stays as it is. */
+/** The same for a program of the model. The model does not see it, so the active set does not change. */
 export async function keptText(manager: ContextManager, name: string): Promise<string> {
   if (name.includes('@')) return wholeText(manager, name)
   const found = await manager.get(name)

@@ -1,47 +1,46 @@
-/** What fills the window, for the person. Reads the whole branch, so it is made only when somebody asks. */
+/** What fills the window, for the person. Reads the whole branch, so it is made only on request. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { Assembled, RollReceipt } from '../index.js'
 import type { Host } from './host.ts'
 import type { PiMessage } from './messages.ts'
+import { nameOf } from './names.ts'
 import { storeLine } from './place.ts'
 import { billOf, lastAnswer, physicalModel } from './provider.ts'
 import { isReference, readHeader } from './reference.ts'
 
-/** A part of the window. Tokens are characters / 4. */
+/** A part of the window, in tokens. */
 export interface Share {
   name: string
   tokens: number
 }
 
-/** A tool output that the model sees in full or as an excerpt. */
-export interface Visible {
+/** How much of an output the model sees. */
+export type Form = 'full' | 'excerpt' | 'reference'
+
+/** A tool output on the branch. */
+export interface Output {
   /** What the tools and the keys take. */
   id: string
   tool: string
-  /** The path or command it is about, where there is one. */
-  about: string
+  /** The file, the command or the search, on one line and whole; the tool where its arguments name nothing. */
+  name: string
+  form: Form
+  /** What it takes of the window now. */
   tokens: number
-  /** Neither active nor pinned: the next roll takes it. */
+  /** Neither active nor pinned, and larger than its reference: the next roll collapses it. */
   stale: boolean
   pinned: boolean
 }
 
-/** A tool output that the model sees as a reference only. */
-export interface Collapsed {
-  id: string
-  tool: string
-  about: string
-}
-
 /** The report. */
 export interface Report {
+  /** The parts of the window; they add up to `contextTokens`. The largest first. */
   shares: Share[]
-  /** The largest first. */
-  visible: Visible[]
-  /** The newest first. */
-  collapsed: Collapsed[]
-  /** The estimate of the next request. */
+  /** Full ones and excerpts, the largest first; then references, the newest first. */
+  outputs: Output[]
+  /** The next request, as Pi's footer counts it where Pi can tell; else characters / 4. */
   contextTokens: number
+  /** Of them, what a roll would take out. */
   staleTokens: number
   /** The model's window; 0 where it is unknown. */
   contextWindow: number
@@ -51,7 +50,7 @@ export interface Report {
   cachedShare: number | undefined
   /** What the session has cost so far, in dollars. */
   cost: number
-  /** All of it is what providers say they charge. */
+  /** Every figure in `cost` was reported by a provider as charged. */
   isBilled: boolean
   /** What was saved against plain Pi, in dollars; undefined where the model has no prices. */
   saved: number | undefined
@@ -63,78 +62,41 @@ export interface Report {
   store: string
 }
 
-/** Looks at the session that is open. Rejects where there is none. */
+/** Looks at the open session. Rejects where there is none. */
 export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Report> {
   const manager = host.manager()
   const boundary = host.boundary
   if (boundary === undefined) throw new Error('the context manager has no open session')
+  await boundary.refresh(ctx)
   const [sets, stats, receipts, state] = await Promise.all([
     manager.sessionSets(),
     manager.stats(),
     manager.receipts(),
     manager.storeState(),
   ])
-  const index = new Set(sets.session_index)
-  const active = new Set(sets.active_set)
   const pinned = new Set(sets.pinned_set)
-  const stateOf = (id: string) => ({ stale: !active.has(id) && !pinned.has(id), pinned: pinned.has(id) })
-  const projection = ctx.sessionManager.buildSessionProjection().entries
-  const sums = new Map<string, number>(KINDS.map((kind) => [kind, 0]))
-  const add = (kind: Kind, characters: number): void =>
-    void sums.set(kind, (sums.get(kind) ?? 0) + characters)
   const system = boundary.circumstances.systemCharacters(ctx)
-  add('system prompt and tools', system)
-  const calls = new Map<string, string>()
-  /** Call ids that occurred already: a provider may repeat them, and then only the header tells the object. */
-  const named = new Set<string>()
-  const visible: Visible[] = []
-  const collapsed: Collapsed[] = []
-  for (const { message, source } of projection.flatMap((entry) =>
-    entry.messages.map((message) => ({ message, source: entry.sourceEntry })),
-  )) {
-    if (message.role === 'assistant') {
-      // As the model wrote them: arguments that have collapsed tell a person little.
-      const written = source.type === 'message' && source.message.role === 'assistant' ? source.message : message
-      for (const block of written.content) {
-        if (block.type === 'toolCall') calls.set(block.id, about(block.arguments))
-      }
-      for (const block of message.content) {
-        if (block.type === 'text') add("the model's words", block.text.length)
-        else if (block.type === 'thinking') add("the model's words", block.thinking.length)
-        else add('tool calls', block.name.length + JSON.stringify(block.arguments).length)
-      }
-    } else if (message.role === 'toolResult') {
-      const text = message.content.map((block) => (block.type === 'text' ? block.text : '')).join('\n')
-      const one = { tool: message.toolName, about: calls.get(message.toolCallId) ?? '' }
-      if (isReference(text)) {
-        add('references', text.length)
-        collapsed.unshift({ id: /id=(\S+)/.exec(text)?.[1] ?? message.toolCallId, ...one })
-        continue
-      }
-      const size =
-        text.length + IMAGE_CHARACTERS * message.content.filter((block) => block.type === 'image').length
-      add('tool results', size)
-      const id = readHeader(text)?.id ?? message.toolCallId
-      const known = index.has(message.toolCallId) && !named.has(message.toolCallId)
-      const full = known ? message.toolCallId : ((await manager.get(id))?.['xt/id'] ?? id)
-      named.add(message.toolCallId)
-      const state = stateOf(full)
-      visible.push({ id, ...one, tokens: tokens(size), ...state, stale: state.stale && size > LONGEST_KEPT })
-    } else {
-      add(message.role === 'user' ? 'your words' : 'other', sizeOf(message))
-    }
-  }
+  const look = boundary.inSections
+    ? inSections(await manager.assemble(), system, pinned)
+    : await inPlace(host, ctx, system, { ...sets, pinned })
+  const sum = look.shares.reduce((all, share) => all + share.tokens, 0)
+  // Pi's footer is on the same screen, and two counts of one window would be one too many.
+  const counted = boundary.inSections ? undefined : ctx.getContextUsage()?.tokens
+  const contextTokens = Math.round(counted ?? sum)
+  const scale = sum > 0 ? contextTokens / sum : 1
   const { figures } = boundary
   const { perCatalogueDollar, cachedShare, cost, isBilled } = billOf(ctx.sessionManager.getBranch())
   const price = (physicalModel(ctx, lastAnswer(ctx.sessionManager))?.cost.input ?? 0) * perCatalogueDollar
   return {
-    shares: [...sums]
-      .map(([name, size]) => ({ name, tokens: tokens(size) }))
-      .filter((share) => share.tokens > 0),
-    visible: visible.sort((left, right) => right.tokens - left.tokens),
-    collapsed,
-    contextTokens: figures.contextTokens || stats.contextTokens,
-    staleTokens: figures.staleTokens,
+    shares: look.shares
+      .map(({ name, tokens }) => ({ name, tokens: tokens * scale }))
+      .filter((share) => share.tokens > 0)
+      .sort((left, right) => right.tokens - left.tokens),
+    outputs: look.outputs
+      .map((one) => ({ ...one, tokens: one.tokens * scale, stale: one.stale && figures.staleTokens > 0 }))
+      .sort(byForm),
+    contextTokens,
+    staleTokens: Math.min(contextTokens, figures.staleTokens),
     contextWindow: ctx.model?.contextWindow ?? 0,
     active: sets.active_set.length,
     objects: stats.objects,
@@ -146,70 +108,106 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
     receipts,
     off: boundary.off,
     store: storeLine(host.place, state),
-    ...(boundary.inSections ? inSections(await manager.assemble(), system, pinned) : {}),
   }
 }
 
-/** What of it is another where the requests are laid out in sections. */
-function inSections(
-  view: Assembled,
-  system: number,
-  pinned: ReadonlySet<string>,
-): Pick<Report, 'shares' | 'visible' | 'collapsed'> {
+interface Look {
+  shares: Share[]
+  /** The newest first. */
+  outputs: Output[]
+}
+
+interface Sets {
+  session_index: readonly string[]
+  active_set: readonly string[]
+  pinned: ReadonlySet<string>
+}
+
+/** The usual layout: outputs stand where they appeared. */
+async function inPlace(host: Host, ctx: ExtensionContext, system: number, sets: Sets): Promise<Look> {
+  const manager = host.manager()
+  const index = new Set(sets.session_index)
+  const active = new Set(sets.active_set)
+  const sums = new Map<Part, number>([['system prompt', system]])
+  const add = (part: Part, characters: number): void => void sums.set(part, (sums.get(part) ?? 0) + characters)
+  const calls = new Map<string, Record<string, unknown>>()
+  /** Names by short id, for calls that bring something back. */
+  const names = new Map<string, string>()
+  /** Call ids that occurred already: a provider may repeat them, and then only the header tells the object. */
+  const seen = new Set<string>()
+  const outputs: Output[] = []
+  for (const { messages, sourceEntry: source } of ctx.sessionManager.buildSessionProjection().entries) {
+    const stored = source.type === 'message' ? source.message : undefined
+    for (const message of messages) {
+      if (message.role === 'assistant') {
+        // As the model wrote them: arguments that have collapsed tell a person little.
+        const written = stored?.role === 'assistant' ? stored : message
+        for (const block of written.content) if (block.type === 'toolCall') calls.set(block.id, block.arguments)
+        for (const block of message.content) {
+          if (block.type === 'text') add('messages', block.text.length)
+          else if (block.type === 'thinking') add('messages', block.thinking.length)
+          else add('tool calls', block.name.length + JSON.stringify(block.arguments).length)
+        }
+      } else if (message.role === 'toolResult') {
+        const text = textOf(message.content)
+        const form = formOf(text, stored?.role === 'toolResult' ? textOf(stored.content) : text)
+        const images = message.content.filter((block) => block.type === 'image').length
+        const size = text.length + IMAGE_CHARACTERS * images
+        add(form === 'reference' ? 'references' : 'tool outputs', size)
+        const id =
+          (form === 'reference' ? /id=(\S+)/.exec(text)?.[1] : readHeader(text)?.id) ?? message.toolCallId
+        const known = index.has(message.toolCallId) && !seen.has(message.toolCallId)
+        const full = known ? message.toolCallId : ((await manager.get(id))?.['xt/id'] ?? id)
+        seen.add(message.toolCallId)
+        const name = nameOf(message.toolName, calls.get(message.toolCallId) ?? {}, ctx.cwd, names)
+        names.set(id, name)
+        const isPinned = sets.pinned.has(full)
+        const gains = size > `toolcall_ref id=${id} tool=${message.toolName} status=fail`.length
+        const stale = form !== 'reference' && !active.has(full) && !isPinned && gains
+        outputs.unshift({ id, tool: message.toolName, name, form, tokens: size / 4, stale, pinned: isPinned })
+      } else if (message.role !== 'system') add('messages', sizeOf(message))
+    }
+  }
+  return { shares: [...sums].map(([name, size]) => ({ name, tokens: size / 4 })), outputs }
+}
+
+/** The layout in sections: what is active stands in a section of its own. */
+function inSections(view: Assembled, system: number, pinned: ReadonlySet<string>): Look {
   const lines = new Map(view.metadataPool.split('\n').map((line) => [/^id=(\S+)/.exec(line)?.[1] ?? '', line]))
   const parts: [string, number][] = [
-    [KINDS[0], system],
+    ['system prompt', system],
     ['metadata pool', view.metadataPool.length],
-    ['conversation', JSON.stringify(view.chat).length],
-    ['active contents', view.activeContent.length],
+    ['messages', JSON.stringify(view.chat).length],
+    ['tool outputs', view.activeContent.length],
   ]
-  const visible = view.blocks.map(({ id, content }): Visible => {
+  const outputs = view.blocks.map(({ id, content }): Output => {
     const line = lines.get(id) ?? ''
     const tool = / type=toolcall tool=(\S+)/.exec(line)?.[1] ?? 'file'
-    const path = / path=(.*) file_type=/.exec(line)?.[1] ?? ''
-    return { id, tool, about: path, tokens: tokens(content.length), stale: false, pinned: pinned.has(id) }
+    const name = / path=(.*) file_type=/.exec(line)?.[1] ?? tool
+    return { id, tool, name, form: 'full', tokens: content.length / 4, stale: false, pinned: pinned.has(id) }
   })
-  return {
-    shares: parts.map(([name, size]) => ({ name, tokens: tokens(size) })).filter((share) => share.tokens > 0),
-    visible: visible.sort((left, right) => right.tokens - left.tokens),
-    collapsed: [],
-  }
+  return { shares: parts.map(([name, size]) => ({ name, tokens: size / 4 })), outputs: outputs.reverse() }
 }
 
-const KINDS = [
-  'system prompt and tools',
-  'your words',
-  "the model's words",
-  'tool calls',
-  'tool results',
-  'references',
-  'other',
-] as const
-type Kind = (typeof KINDS)[number]
-
-/** An output of so many characters is no longer than its reference, and never collapses. */
-const LONGEST_KEPT = 48
+type Part = 'system prompt' | 'messages' | 'tool calls' | 'tool outputs' | 'references'
 
 /** What Pi counts for an image. */
 const IMAGE_CHARACTERS = 4800
 
-function tokens(characters: number): number {
-  return Math.ceil(characters / 4)
+function formOf(shown: string, stored: string): Form {
+  if (isReference(shown)) return 'reference'
+  return shown.length < stored.length ? 'excerpt' : 'full'
 }
 
-/** As much of it as is shown. */
-const ABOUT_CHARACTERS = 80
+/** References go last and keep their order; the others are sorted by size. */
+function byForm(left: Output, right: Output): number {
+  const [first, second] = [left.form === 'reference', right.form === 'reference']
+  if (first !== second) return first ? 1 : -1
+  return first ? 0 : right.tokens - left.tokens
+}
 
-/** The argument by which a person knows a call. */
-function about(args: Record<string, unknown>): string {
-  for (const name of ['path', 'command', 'pattern', 'id', 'query']) {
-    const value = args[name]
-    if (typeof value === 'string') {
-      const line = value.replaceAll(/\s+/g, ' ')
-      return line.length > ABOUT_CHARACTERS ? `${line.slice(0, ABOUT_CHARACTERS - 1)}…` : line
-    }
-  }
-  return ''
+function textOf(content: readonly { type: string; text?: string }[]): string {
+  return content.map((block) => (block.type === 'text' ? block.text : '')).join('\n')
 }
 
 function sizeOf(message: PiMessage): number {

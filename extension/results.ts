@@ -1,4 +1,6 @@
-/** Tool results on their way into the transcript: the whole output is recorded, then the result gets its header. */
+/**
+ * Tool results on their way into the transcript: first the whole output is recorded, then the result gets its header.
+ */
 import { readFile, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, resolve } from 'node:path'
@@ -6,13 +8,13 @@ import type { ToolResultEvent } from '@earendil-works/pi-coding-agent'
 import type { Toolcall } from '../index.js'
 import { flattened } from './flat.ts'
 
-/** A larger output is recorded as Pi shows it: 16 MiB, as for files. */
+/** The largest output that is recorded whole: 16 MiB, as for files. Larger ones are recorded as Pi shows them. */
 export const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 
 /** The content blocks of a tool result. */
 export type ResultContent = ToolResultEvent['content']
 
-/** A tool result as the engine records it: with the complete output, from before Pi's own cut. */
+/** A tool result as the engine records it, with the complete output before Pi's own cut. */
 export async function toolcallOf(event: ToolResultEvent): Promise<Toolcall> {
   const shown = textOf(event.content)
   const cut = cutOutput(event, shown)
@@ -30,7 +32,7 @@ export function textOf(content: ResultContent): string {
   return content.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('\n')
 }
 
-/** A result with a line before its text; unchanged where it has no text. */
+/** A result with a line before its text; unchanged if it has no text. */
 export function withHeader(content: ResultContent, header: string): ResultContent {
   const first = content.findIndex((block) => block.type === 'text')
   return content.map((block, index) =>
@@ -38,14 +40,14 @@ export function withHeader(content: ResultContent, header: string): ResultConten
   )
 }
 
-/** An output that Pi has cut: where all of it is, and what Pi said after it. */
+/** An output that Pi has cut: where the whole output is, and what Pi said after it. */
 interface CutOutput {
   path: string
-  /** How the command ended, where it failed. */
+  /** How the command ended, if it failed. */
   status: string | undefined
 }
 
-/** Pi's last lines under an output that it has cut; a failed command has no details that name the file. */
+/** Pi's last lines under an output that it has cut. Only these lines name the file of a failed command. */
 const CUT_MARK = /\n\n\[Showing (?:last|lines) [^\n]* Full output: ([^\n]+)\](?:\n\n(Command [^\n]*))?$/
 
 /** The names of Pi's own files for complete outputs. */
@@ -57,7 +59,7 @@ function cutOutput(event: ToolResultEvent, shown: string): CutOutput | undefined
   if (typeof told === 'string') return { path: told, status: mark?.[2] }
   if (event.toolName !== 'bash' && event.toolName !== 'powershell') return undefined
   const path = mark?.[1]
-  // The mark is text, and a command can print anything: only a file of Pi's own is opened.
+  // The mark is text, and a command can print anything, so only Pi's own files are opened.
   if (path === undefined || !OUTPUT_FILE.test(basename(path))) return undefined
   return resolve(dirname(path)) === resolve(tmpdir()) ? { path, status: mark?.[2] } : undefined
 }
@@ -69,7 +71,7 @@ async function wholeOutput({ path, status }: CutOutput): Promise<string | undefi
     const text = await readFile(path, 'utf8')
     return status === undefined ? text : `${text}\n\n${status}`
   } catch {
-    // The file is temporary and not ours: where it is gone, what Pi shows is all there is.
+    // The file is temporary and not ours. If it is gone, all we have is what Pi shows.
     return undefined
   }
 }

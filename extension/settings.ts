@@ -10,39 +10,43 @@ export interface Settings {
   enabled: boolean
   /**
    * The store: a SQLite file, or an XTDB database (in the file also as the address of its node). Default: the file at
-   * `defaultStorePath()`. The variables CONTEXT_STORE and CONTEXT_STORE_PATH win over it.
+   * `defaultStorePath()`. The variables CONTEXT_STORE and CONTEXT_STORE_PATH take precedence.
    */
   store: string | XtdbPlace | undefined
   /**
-   * `override` (default): read, write and edit run through definitions that hand their bytes over. `observe`: no tool
-   * is replaced, for use beside other extensions that replace them. The flag `--context-tools` wins over it.
+   * `override` (default): read, write and edit are replaced by definitions that also hand us the bytes. `observe`: no
+   * tool is replaced, for use with other extensions that replace them. The flag `--context-tools` takes precedence.
    */
   tools: 'override' | 'observe'
   /**
    * What the model is sent. `anchored` (default): outputs stay where they appeared until a roll pays. `sections`: the
-   * metadata pool, the conversation with references in place of outputs, and the active contents, anew at each call.
+   * metadata pool, the conversation with references in place of outputs, and the active contents, rendered again for
+   * each call.
    */
   layout: 'anchored' | 'sections'
   /**
-   * When the model gets `activate`, `deactivate`, `pin`, `unpin` and `search_context`. `worth` (default): as soon as
-   * their place before the whole prompt costs at most a hundredth of what the session has cost. `start`: at once.
+   * When the model gets `activate`, `deactivate`, `pin`, `unpin` and `search_context`. `worth` (default): once adding
+   * them costs at most one percent of what the session has cost. `start`: from the first call on.
    */
   modelTools: 'worth' | 'start'
   /** How many tool outputs of one user turn stay active. Default 5. */
   perTurn: number
-  /** How many user turns back tool outputs stay active, the current one included. Default 3. */
+  /** For how many user turns tool outputs stay active, including the current one. Default 3. */
   turnsBack: number
   /** Whether files that were read are watched for changes from outside. Default true. */
   watch: boolean
-  /** Roll only where a user's turn starts, for models whose reasoning depends on an unchanged prefix. Default false. */
+  /**
+   * Roll only at the start of a user's turn, for models whose reasoning depends on an unchanged prefix. Default
+   * false.
+   */
   rollOnlyAtUserTurn: boolean
-  /** Seconds that a provider keeps a prompt prefix, where Pi's model catalogue does not say. Default 300. */
+  /** How many seconds the provider keeps a prompt, if Pi's model catalogue does not say. Default 300. */
   cacheLifetimeSeconds: number
   /** Whether Pi's footer shows the status line. Default true. */
   statusLine: boolean
 }
 
-/** What a file without fields means. */
+/** The settings of an empty file. */
 export const DEFAULTS: Settings = {
   enabled: true,
   store: undefined,
@@ -57,13 +61,13 @@ export const DEFAULTS: Settings = {
   statusLine: true,
 }
 
-/** The settings, and a sentence for each part of the file that could not be used. */
+/** The settings, and a message for each invalid part of the file. */
 export interface ReadSettings {
   settings: Settings
   problems: string[]
 }
 
-/** Reads the settings of a configuration folder. Never throws: what can't be used is told and left at its default. */
+/** Reads the settings in a configuration folder. Never throws: invalid values are reported and replaced by defaults. */
 export function readSettings(folder: string): ReadSettings {
   const path = join(folder, 'context-manager.json')
   let text: string

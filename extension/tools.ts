@@ -1,12 +1,12 @@
-/** The tools that the model controls its context with. Few words: each request carries them. */
+/** The tools with which the model controls its context. Their texts are short, because every request carries them. */
 import type { AgentToolResult, ExtensionAPI } from '@earendil-works/pi-coding-agent'
 import { Type } from 'typebox'
 import type { ContextManager, Part, SetChange } from '../index.js'
 
-/** Gives the open engine; throws a sentence for the model where there is none. */
+/** Returns the open engine. Throws a message for the model if there is none. */
 export type Engine = () => ContextManager
 
-/** The tool without which nothing collapses: the model could not bring it back. */
+/** The tool without which nothing collapses, because the model could not bring it back. */
 export const ACTIVATE = 'activate'
 
 /** Hits that a search shows. */
@@ -16,7 +16,10 @@ const ID = {
   id: Type.String({ description: 'as first lines, toolcall_ref lines and search_context show it' }),
 }
 
-/** They serve the model's own context, of which a program of it (codemode) sees nothing. Older versions of Pi ask not. */
+/**
+ * They control the model's own context, which its programs (codemode) don't see. Older versions of Pi ignore this
+ * field.
+ */
 const FOR_THE_MODEL = { exposure: 'model-only' } as const
 
 /** Their names. */
@@ -28,7 +31,7 @@ export function registerTools(pi: ExtensionAPI, engine: Engine, inSections: () =
     ...FOR_THE_MODEL,
     name: ACTIVATE,
     label: 'activate',
-    // All guidance is in the descriptions: words in the system prompt would change it when the tools come.
+    // All guidance is in the descriptions: words in the system prompt would change it when the tools are added.
     description:
       'Bring back a tool output or file by its id: all of it, some lines, or those that match. id@tx is an old version. ' +
       'Context is scarce, so old tool outputs collapse to a toolcall_ref line and large ones are shown as an excerpt; ' +
@@ -91,14 +94,14 @@ export function registerTools(pi: ExtensionAPI, engine: Engine, inSections: () =
     parameters: Type.Object({ query: Type.String() }),
     async execute(_id, { query }) {
       const manager = engine()
-      // The store holds other sessions too; their objects can't be activated here.
+      // The store also has other sessions, whose objects can't be activated here.
       const hits = await manager.search(query, { limit: MAX_HITS, sessionId: manager.sessionId })
       return answer(hits.length === 0 ? 'no match' : hits.map((hit) => hit.shown).join('\n'))
     },
   })
 }
 
-/** The part that the model asks for. Throws a sentence that says how to ask. */
+/** The part that the model asks for. Throws a message that says how to ask. */
 export function partOf(lines: string | undefined, grep: string | undefined): Part | undefined {
   if (lines !== undefined && lines !== '' && grep !== undefined && grep !== '') {
     throw new Error('give lines or grep, not both')
@@ -111,7 +114,7 @@ export function partOf(lines: string | undefined, grep: string | undefined): Par
   return { lines: [first, found[2] === undefined ? first : Number(found[2])] }
 }
 
-/** What an activation brings back: the text, unless it is in sight, and the arguments of the call where they are not. */
+/** What an activation brings back: the text and the arguments of the call, as far as they are not visible. */
 function whole(change: SetChange): string {
   const text = change.visible
     ? `${change.message}; its text is still above in this conversation`
@@ -121,12 +124,12 @@ function whole(change: SetChange): string {
     : `${text}\n\narguments of the call: ${JSON.stringify(change.arguments)}`
 }
 
-/** The same where active contents have a section of their own; an old version is in no set. */
+/** The same if active contents have their own section. An old version is in no set. */
 function below(change: SetChange): string {
   return change.message.endsWith(' is active') ? `${change.message}; its content is below, under its full id` : whole(change)
 }
 
-/** A refusal becomes a failed result with the engine's sentence. */
+/** Turns a refusal into a failed result with the engine's message. */
 function granted(change: SetChange): SetChange {
   if (!change.ok) throw new Error(change.message)
   return change

@@ -5,113 +5,106 @@ import type { Host } from './host.ts'
 import { longWait } from './place.ts'
 import { lastAnswer, physicalModel } from './provider.ts'
 import type { Report } from './report.ts'
-
-/** Cells of the longest bar. */
-const BAR_CELLS = 24
+import { percentParts, short, shortParts } from './shares.ts'
 
 /** Largest outputs in the report. */
 const LARGEST = 8
 
-/** Writes the status line, as `ctx 41k/200k · 12 active · saved $0.84`. Never rejects. */
+/**
+ * Writes the status line, as dim as Pi's own footer: `context: saved $0.84`. Clears it if there is nothing to say.
+ * Never rejects.
+ */
 export async function showStatus(host: Host, ctx: ExtensionContext): Promise<void> {
   if (!ctx.hasUI || host.settings?.statusLine === false) return
   const { boundary } = host
   if (boundary === undefined) return
   try {
-    const { figures, manager, off } = boundary
-    const [{ active_set: active }, state] = await Promise.all([manager.sessionSets(), manager.storeState()])
-    const window = ctx.model?.contextWindow ?? 0
-    const parts = [
-      `ctx ${short(figures.contextTokens)}${window > 0 ? `/${short(window)}` : ''}`,
-      `${active.length} active`,
-    ]
-    const model = physicalModel(ctx, lastAnswer(ctx.sessionManager))
-    const saved = savings(figures.saved, model?.cost.input ?? 0)
+    const state = await boundary.manager.storeState()
+    const parts: string[] = []
+    const saved = savings(ctx, boundary.figures.saved)
     if (saved !== undefined) parts.push(`saved ${saved}`)
-    if (off) parts.push('off')
+    if (boundary.off) parts.push('off')
     const wait = longWait(state, Date.now())
     if (wait !== undefined) parts.push(wait)
-    ctx.ui.setStatus('context', parts.join(' · '))
+    const text = parts.length === 0 ? undefined : ctx.ui.theme.fg('dim', `context: ${parts.join(' · ')}`)
+    ctx.ui.setStatus('context', text)
   } catch {
-    // A status line that is missing once is no failure of the session; the next call tells what is wrong.
+    // A missing status line is not a failure of the session; the next call reports what is wrong.
   }
 }
 
-/** The report for places where no component can be drawn. */
+/** The report as plain lines, for modes without a screen. */
 export function reportLines(report: Report): string[] {
-  const { contextTokens, contextWindow, staleTokens } = report
-  const of =
-    contextWindow > 0 ? ` of ${short(contextWindow)} (${percent(contextTokens / contextWindow)})` : ''
-  const lines = [`Context: ${short(contextTokens)}${of} tokens${report.off ? ', rolls are off' : ''}`]
-  lines.push(...shareLines(report).map((line) => `  ${line}`))
-  const { active, objects, visible, collapsed } = report
-  lines.push(
-    `Objects: ${objects} known, ${active} active, ${visible.length} outputs in sight, ${collapsed.length} collapsed`,
-  )
-  for (const one of visible.slice(0, LARGEST)) {
-    const marks = [one.pinned ? 'pinned' : '', one.stale ? 'stale' : ''].filter((mark) => mark !== '')
-    const mark = marks.length > 0 ? ` [${marks.join(', ')}]` : ''
-    lines.push(`  ${short(one.tokens).padStart(5)}  ${one.id}  ${one.tool} ${one.about}${mark}`)
+  const { contextTokens, contextWindow, staleTokens, shares, outputs } = report
+  const used = contextWindow > 0 ? Math.round((100 * contextTokens) / contextWindow) : 100
+  const of = contextWindow > 0 ? ` of ${short(contextWindow)} tokens (${used} %)` : ' tokens'
+  const lines = [`Context: ${short(contextTokens)}${of}${report.off ? ', off: nothing collapses' : ''}`]
+  const tokens = shares.map((share) => share.tokens)
+  const sizes = shortParts(tokens, contextTokens)
+  const percents = percentParts(tokens, used)
+  const width = Math.max(0, ...shares.map((share) => share.name.length))
+  for (const [index, { name }] of shares.entries()) {
+    lines.push(`  ${name.padEnd(width)} ${sizes[index]?.padStart(6)} ${percents[index]?.padStart(5)}`)
   }
-  if (staleTokens > 0)
-    lines.push(
-      `Stale: ${short(staleTokens)} tokens wait until collapsing them pays (/context roll does it now)`,
-    )
-  lines.push(...costLines(report))
-  for (const receipt of report.receipts) lines.push(`  ${receiptLine(receipt)}`)
+  lines.push(savedLine(report))
+  const cost = costLine(report)
+  if (cost !== undefined) lines.push(cost)
+  for (const receipt of report.receipts) lines.push(`  Roll: ${receiptLine(receipt)}`)
+  const seen = outputs.filter((one) => one.form !== 'reference')
+  lines.push(`Outputs: ${seen.length} in the window, ${outputs.length - seen.length} collapsed to references`)
+  for (const one of seen.slice(0, LARGEST)) {
+    const marks = [one.form, one.pinned ? 'pinned' : '', one.stale ? 'stale' : ''].filter((mark) => mark !== '')
+    const tool = one.tool === one.name ? '' : `, ${one.tool}`
+    lines.push(`  ${one.name}  ${marks.join(', ')}, ${short(one.tokens)} tokens${tool}, id=${one.id}`)
+  }
+  if (staleTokens > 0) lines.push(`Stale: ${short(staleTokens)} tokens; /context roll collapses them now`)
   lines.push(`Store: ${report.store}`)
   return lines
 }
 
-/** One line for each kind of content, with a bar. */
-export function shareLines({ shares }: Report): string[] {
-  const most = Math.max(1, ...shares.map((share) => share.tokens))
-  const width = Math.max(0, ...shares.map((share) => share.name.length))
-  return shares.map(({ name, tokens }) => {
-    const bar = '█'.repeat(Math.max(1, Math.round((BAR_CELLS * tokens) / most)))
-    return `${name.padEnd(width)} ${short(tokens).padStart(6)}  ${bar}`
-  })
+/** What the context manager has saved so far, against what plain Pi would have cost. */
+export function savedLine({ saved, savedTokens, cost }: Report): string {
+  if (Math.round(savedTokens) === 0) return 'Nothing saved yet: nothing has been worth collapsing.'
+  if (saved === undefined) return `Saved ${short(savedTokens)} input tokens against plain Pi`
+  return `Saved ${moneyAndShare(saved, cost)} against plain Pi`
 }
 
-/** What the session has cost, and what was saved. */
-export function costLines(report: Report): string[] {
+/** What the session has cost, and what the last call found in the cache; undefined before the first answer. */
+export function costLine({ cachedShare, cost, isBilled }: Report): string | undefined {
   const parts: string[] = []
-  if (report.cachedShare !== undefined) parts.push(`last call ${percent(report.cachedShare)} cached`)
-  if (report.cost > 0) parts.push(`${report.isBilled ? 'billed' : 'cost'} so far ${money(report.cost)}`)
-  const lines = parts.length > 0 ? [`Cost: ${parts.join(', ')}`] : []
-  const rolls = report.receipts.length
-  const saved = report.saved === undefined ? `${short(report.savedTokens)} input tokens` : money(report.saved)
-  if (rolls > 0 || Math.round(report.savedTokens) !== 0) {
-    const by = rolls === 0 ? 'excerpts and answered reads' : `${rolls} ${rolls === 1 ? 'roll' : 'rolls'}, excerpts, answered reads`
-    lines.push(`Saved against plain Pi: ${saved} (${by})`)
+  if (cost > 0) parts.push(`${isBilled ? 'Billed' : 'Cost'} so far ${money(cost)}`)
+  if (cachedShare !== undefined) {
+    const why = cachedShare < LOW_SHARE ? ' (/context why)' : ''
+    parts.push(`${parts.length === 0 ? 'Last' : 'last'} call ${percent(cachedShare)} from the cache${why}`)
   }
-  return lines
+  return parts.length === 0 ? undefined : parts.join(' · ')
 }
+
+/** If the last call read less than this from the cache, the user will want to know why. */
+const LOW_SHARE = 0.5
 
 /** A roll's receipt as a sentence. */
 export function receiptLine(receipt: RollReceipt): string {
   const { items, removedTokens, cost, paysBackAfterCalls: calls } = receipt
-  const what = `${items} ${items === 1 ? 'item' : 'items'}, -${short(removedTokens)} tokens`
+  const what = `${items} ${items === 1 ? 'item' : 'items'}, ${short(removedTokens)} tokens removed`
   if (cost <= 0) return `${what}, free`
-  const back =
-    calls === undefined ? 'does not pay back' : `pays back in ${calls} ${calls === 1 ? 'call' : 'calls'}`
+  const back = calls === undefined ? 'never pays back' : `pays back in ${calls} ${calls === 1 ? 'call' : 'calls'}`
   return `${what}, cost ${short(cost)} input tokens, ${back}`
 }
 
-/** A number of tokens as `950`, `41k`, `1.2M`. */
-export function short(count: number): string {
-  const size = Math.abs(count)
-  if (size < 999.5) return String(Math.round(count))
-  if (size < 9_950) return `${(count / 1000).toFixed(1)}k`
-  if (size < 999_500) return `${Math.round(count / 1000)}k`
-  return `${(count / 1e6).toFixed(1)}M`
+/** What was saved, in dollars if there are prices; undefined if it is not worth mentioning. */
+function savings(ctx: ExtensionContext, savedTokens: number): string | undefined {
+  const model = physicalModel(ctx, lastAnswer(ctx.sessionManager))
+  const price = model?.cost.input ?? 0
+  if (price <= 0) return savedTokens >= 1000 ? `${short(savedTokens)} tokens` : undefined
+  const dollars = (savedTokens * price) / 1e6
+  return dollars >= 0.005 ? money(dollars) : undefined
 }
 
-/** What was saved, in dollars where there are prices; undefined where it is not worth a word. */
-function savings(savedTokens: number, inputPrice: number): string | undefined {
-  if (inputPrice <= 0) return savedTokens >= 1000 ? `${short(savedTokens)} tokens` : undefined
-  const dollars = (savedTokens * inputPrice) / 1e6
-  return dollars >= 0.005 ? money(dollars) : undefined
+/** The money saved, and its share of what plain Pi would have cost. */
+function moneyAndShare(saved: number, cost: number): string {
+  const share = saved + cost > 0 ? saved / (saved + cost) : undefined
+  return share === undefined ? money(saved) : `${money(saved)}, ${percent(share)}`
 }
 
 function money(dollars: number): string {

@@ -1,7 +1,7 @@
 /**
- * Finds and loads the native addon, or says in one sentence why it can't. The generated `index.js` resolves the platform
- * package by name, which fails inside a compiled host, and blames npm when the package is missing. This file looks for
- * the addon by absolute path, starting from where it is installed itself.
+ * Finds and loads the native addon, or says in one message why it can't. The generated `index.js` resolves the
+ * platform package by name, which fails inside a compiled host, and blames npm if the package is missing. This file
+ * looks for the addon by absolute path, starting from its own place.
  */
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -31,7 +31,7 @@ const BINARIES: Record<string, readonly string[]> = {
   'darwin-arm64': ['darwin-arm64'],
 }
 
-/** The addon is missing or does not fit this machine. The message is one sentence that says what to do. */
+/** The addon is missing or does not fit this machine. The message says what to do. */
 export class AddonError extends Error {
   readonly code = 'IO'
 
@@ -88,7 +88,7 @@ const KEY = Symbol.for('pi-context-manager.native')
 
 /**
  * The addon that this process uses, loaded once. Two copies of the package in one process would open the same SQLite
- * file with two copies of SQLite, and closing one drops the other's POSIX locks; so the first copy serves all.
+ * file with two copies of SQLite, and closing one would drop the other's POSIX locks. So the first copy serves all.
  *
  * Throws {@link AddonError}.
  */
@@ -98,7 +98,7 @@ export function sharedAddon(): Addon {
   return (shared[KEY] ??= named === undefined ? loadAddon() : namedAddon(named))
 }
 
-/** The addon that the user names, as napi's own loaders take it from the environment. */
+/** The addon named by the user in the environment, as for napi's own loaders. */
 function namedAddon(path: string): Addon {
   try {
     return createRequire(import.meta.url)(path) as Addon
@@ -112,7 +112,7 @@ function packageRoot(): string {
   return dirname(dirname(fileURLToPath(import.meta.url)))
 }
 
-/** Where a binary may be: in a checkout itself, or in its own package beside or above this one. */
+/** Where a binary may be: in the checkout, or in its own package next to or above this one. */
 function* places(root: string, name: string): Generator<{ path: string; version?: string | undefined }> {
   const file = `${NAME}.${name}.node`
   yield { path: join(root, file) }
@@ -141,7 +141,7 @@ function versionIn(folder: string): string | undefined {
   }
 }
 
-/** Why a binary that is there does not load. */
+/** Why an existing binary does not load. */
 function unfit(path: string, key: string, message: string): string {
   const glibc = /GLIBC_([\d.]+)' not found/.exec(message)?.[1]
   if (glibc !== undefined) {

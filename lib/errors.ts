@@ -1,6 +1,6 @@
 /**
- * Errors of wrong use. What the engine refuses comes with its code; what does not even reach it, because an argument
- * has the wrong type, is thrown by the binding with codes of its own. Here both become one kind.
+ * Errors of wrong use. Refusals of the engine carry its codes. If an argument has the wrong type and never reaches
+ * the engine, the binding throws with its own codes. Here both become one kind.
  *
  * @module
  */
@@ -19,9 +19,10 @@ const CODES: ReadonlySet<string> = new Set<ErrorCode>([
   'STORE_FULL',
   'IO',
   'CLOSED',
+  'INTERNAL',
 ])
 
-/** `INVALID_ARGUMENT` with a sentence. */
+/** `INVALID_ARGUMENT` with a message. */
 export function invalid(message: string, cause?: unknown): Error & { code: ErrorCode } {
   return Object.assign(new TypeError(message, { cause }), { code: 'INVALID_ARGUMENT' as const })
 }
@@ -32,7 +33,10 @@ export function coded(error: unknown): Error {
   return invalid(error instanceof Error ? error.message : String(error), error)
 }
 
-/** Makes a class's methods reject where they would throw because of an argument's type. Getters stay as they are. */
+/**
+ * Makes the methods of a class reject instead of throwing if an argument has the wrong type. Getters stay as they
+ * are.
+ */
 export function coding(prototype: object): void {
   for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
     if (typeof value !== 'function' || name === 'constructor') continue

@@ -1,8 +1,9 @@
 /**
  * The context manager for TypeScript harnesses.
  *
- * `ContextManager` is the native class, made comfortable: `open` has a default store, takes an `AbortSignal`,
- * `await using` closes it, and a listener of `watch` or `watchTouches` that throws can't end the process.
+ * `ContextManager` is the native class with some conveniences: `open` has a default store and accepts an
+ * `AbortSignal`, `await using` closes the instance, and a listener of `watch` or `watchTouches` that throws can't end
+ * the process.
  *
  * @module
  */
@@ -28,6 +29,7 @@ export type {
   Edit,
   ErrorCode,
   FilesystemSource,
+  HistoryPart,
   IncomingMessage,
   IndexResult,
   IndexedFiles,
@@ -59,42 +61,43 @@ export type {
 export interface OpenOptions extends NativeOptions {
   /** How {@link ContextManager.transformContext} renders. Default `anchored`. */
   layout?: 'anchored' | 'sections'
-  /** The model that {@link ContextManager.transformContext} renders for; a function where it may change. */
+  /** The model that {@link ContextManager.transformContext} renders for; a function if it may change. */
   model?: ProjectedModel | (() => ProjectedModel)
-  /** The shape of {@link ContextManager.transformContext}'s messages. Default: what the messages themselves say. */
+  /** The shape of {@link ContextManager.transformContext}'s messages. Default: detected from the messages. */
   shape?: ShapeName
 }
 
-/** A client's hold on one session. Also an async disposable: `await using manager = await ContextManager.open(…)`. */
+/** One open session. Also an async disposable: `await using manager = await ContextManager.open(…)`. */
 export interface ContextManager extends Native, AsyncDisposable {
   /**
-   * What to send to the provider in place of a harness's messages, in their own shape: pi-ai's, Anthropic's, OpenAI's
-   * (chat completions and responses) or the AI SDK's. New messages are recorded on the way, and its cost follows what
-   * is new. The harness keeps its own messages as they are, and hands over all of them at each call.
+   * Returns the messages to send to the provider instead of the harness's own, in the same shape: pi-ai's,
+   * Anthropic's, OpenAI's (chat completions and responses) or the AI SDK's. New messages are recorded on the way. The
+   * cost depends on what is new. The harness keeps its own messages unchanged and passes all of them at each call.
    *
-   * The model needs a way to bring back what has collapsed: give it a tool that calls `activate`, or use the
-   * entries for single hosts. See {@link Projection} for more options.
+   * The model needs a way to bring back what has collapsed: give it a tool that calls `activate`, or use the entry
+   * point for your framework. See {@link Projection} for more options.
    *
-   * Rejects with `INVALID_ARGUMENT` for messages of an unknown shape, and with what the store reports. After a rejection
-   * the messages can be sent as they are; the next call records what is missing.
+   * Rejects with `INVALID_ARGUMENT` for messages of an unknown shape, and with the errors of the store. After a
+   * rejection you can send your messages as they are; the next call records what is missing.
    */
   transformContext<T>(messages: T[]): Promise<T[]>
 }
 
-/** How `ContextManager` instances come to be. */
+/** Creates `ContextManager` instances. */
 export interface ContextManagerClass {
   /**
-   * Opens the store, and starts the session or, where the store knows it, resumes it.
+   * Opens the store and starts the session, or resumes it if the store has it.
    *
-   * Without `options.store` the store is the SQLite file at {@link defaultStorePath}; without `options.home`
-   * paths that begin with `~` lead to the user's home directory. Aborting rejects with the signal's reason.
+   * Without `options.store`, the store is the SQLite file at {@link defaultStorePath}. Without `options.home`, paths
+   * that start with `~` refer to the user's home directory. Aborting rejects with the signal's reason.
    */
   open(options: OpenOptions, control?: { signal?: AbortSignal }): Promise<ContextManager>
   /**
-   * Imports an exported session and opens it. Under another `sessionId` than the file's it becomes a copy with that
-   * ID, which shares the file objects and goes its own way from there.
+   * Imports an exported session and opens it. If `sessionId` differs from the file's, the session becomes a copy with
+   * that ID: it shares the file objects and then develops independently.
    *
-   * Rejects with `INVALID_ARGUMENT` for a file that is no whole export of one session, `CONFLICT`, `IO`, and as `open`.
+   * Rejects with `INVALID_ARGUMENT` if the file is not a complete export of one session, `CONFLICT`, `IO`, and like
+   * `open`.
    */
   importSession(path: string, options: OpenOptions): Promise<ContextManager>
   readonly prototype: ContextManager
@@ -104,7 +107,7 @@ export interface ContextManagerClass {
 export const ContextManager: ContextManagerClass = comfortable()
 
 /**
- * The embedded store's default place: `pi-context-manager/context.db` in the user's data directory
+ * The default path of the embedded store: `pi-context-manager/context.db` in the user's data directory
  * (`$XDG_DATA_HOME`, on macOS `~/Library/Application Support`, else `~/.local/share`).
  */
 export function defaultStorePath(): string {
@@ -118,11 +121,11 @@ export function defaultStorePath(): string {
   return join(base, 'pi-context-manager', 'context.db')
 }
 
-/** The store with the places on this machine that its user left open. */
+/** The store, with defaults for the paths that the user left open. */
 function withPlaces(store: StoreOptions | undefined): StoreOptions {
   if (store === undefined) return { kind: 'sqlite', path: defaultStorePath() }
   if (store.kind !== 'xtdb' || store.journal !== undefined) return store
-  // One journal for each database: it holds what that database does not have yet. Nodes for fail-over come and go.
+  // One journal per database: it has what that database does not have yet. Failover nodes come and go.
   const name = createHash('sha256').update(store.url).digest('hex').slice(0, 12)
   return { ...store, journal: join(dirname(defaultStorePath()), `xtdb-${name}.db`) }
 }
@@ -132,7 +135,7 @@ const projections = new WeakMap<Native, Projection>()
 function comfortable(): ContextManagerClass {
   const nativeClass = native.ContextManager
   const prototype = nativeClass.prototype as ContextManager
-  // A second copy of this file finds the first one's work done.
+  // A second copy of this file finds the work of the first one done.
   if (prototype[Symbol.asyncDispose] === undefined) {
     const { watch, watchTouches } = prototype
     for (const name of ['receive', 'recordToolcall'] as const) noting(prototype, name)
@@ -175,7 +178,7 @@ function comfortable(): ContextManagerClass {
   }
 }
 
-/** Remembers which calls were recorded by the harness itself; the projection has to know. */
+/** Remembers which calls the harness recorded itself, because the projection has to know. */
 function noting(prototype: Native, name: 'receive' | 'recordToolcall'): void {
   const method = prototype[name] as (call: Toolcall) => Promise<unknown>
   Object.defineProperty(prototype, name, {
@@ -197,7 +200,7 @@ async function withCodes<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The native class's options: what it does not know goes, and what the user left open gets its place. */
+/** The options of the native class: options that it does not know are removed, and open paths get defaults. */
 function nativeOptions(options: OpenOptions): NativeOptions {
   if (typeof options !== 'object' || options === null) throw invalid('the options are an object with sessionId and cwd')
   if (![undefined, 'anchored', 'sections'].includes(options.layout)) throw invalid("layout is 'anchored' or 'sections'")
@@ -235,7 +238,7 @@ async function abortable(opening: Promise<ContextManager>, signal: AbortSignal):
   try {
     return await Promise.race([opening, aborted])
   } catch (error) {
-    // What was opened too late is closed again; its own failure is of no interest any more.
+    // An instance opened too late is closed again; its own failure no longer matters.
     opening.then((manager) => manager.close()).catch(() => {})
     throw error
   } finally {

@@ -19,11 +19,11 @@ export interface ObjectDocument {
   source: FilesystemSource | { type: string; [field: string]: unknown } | null
   /** SHA-256 of the canonical `{type, source}`; the ID of a sourced object. */
   identity_hash: string
-  /** The text; null for what is deleted, not text, unreadable, too large or only discovered. */
+  /** The text; null for files that are deleted, not text, unreadable, too large or only discovered. */
   content?: string | null
-  /** SHA-256 of all payload fields but `source_hash` and itself. */
+  /** SHA-256 of all payload fields except `source_hash` and itself. */
   content_hash: string
-  /** SHA-256 of the source's raw bytes; null where they are not known. */
+  /** SHA-256 of the source's raw bytes; null if they are not known. */
   source_hash?: string | null
   [field: string]: unknown
 }
@@ -42,6 +42,7 @@ export type ErrorCode =
   | 'STORE_FULL'
   | 'IO'
   | 'CLOSED'
+  | 'INTERNAL'
 
 /** A file's content: text, or its bytes. */
 export type Content = string | Uint8Array

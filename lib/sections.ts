@@ -1,10 +1,10 @@
 /** The SSOT's four sections as messages: for models without a prefix cache, and for harnesses that want them. */
 import type { Assembled } from '../index.js'
 
-/** About how many tokens of pool lines a request shows, beside those of active objects. */
+/** About how many tokens of pool lines a request shows besides those of active objects. */
 export const POOL_TOKENS = 2000
 
-/** A message as pi-ai shapes it, as far as this file looks at it. */
+/** A message in the shape of pi-ai, as far as this file uses it. */
 export interface Message {
   role: string
   content?: unknown
@@ -14,10 +14,10 @@ export interface Message {
 
 /**
  * The messages of a request in the order of SSOT 4.1: the metadata pool, the conversation with a `toolcall_ref` line
- * in place of each output, the active content. The system prompt goes its own way in most harnesses; where it is the
- * first message it stays that.
+ * in place of each output, the active content. Most harnesses pass the system prompt separately; if it is the first
+ * message, it stays there.
  *
- * Results that the view does not know stay as they are.
+ * Results unknown to the view stay as they are. Images stay with their results: the view has only texts.
  */
 export function sections(messages: readonly Message[], view: Assembled): Message[] {
   const references = new Map<string, unknown[]>()
@@ -27,7 +27,7 @@ export function sections(messages: readonly Message[], view: Assembled): Message
     if (queue === undefined) references.set(message.toolCallId, [message.content])
     else queue.push(message.content)
   }
-  // A result that was reworded has two objects, and one that was taken out still has its own: the latest ones count.
+  // A reworded result has two objects, and a removed one still has its own: the latest ones count.
   const wanted = new Map<string, number>()
   for (const { role, toolCallId } of messages) {
     if (role === 'toolResult' && toolCallId !== undefined) wanted.set(toolCallId, (wanted.get(toolCallId) ?? 0) + 1)
@@ -35,16 +35,21 @@ export function sections(messages: readonly Message[], view: Assembled): Message
   for (const [id, count] of wanted) references.get(id)?.splice(0, Math.max(0, (references.get(id)?.length ?? 0) - count))
   const chat = messages.map((message) => {
     const content = message.toolCallId === undefined ? undefined : references.get(message.toolCallId)?.shift()
-    return content === undefined ? message : { ...message, content }
+    return content === undefined ? message : { ...message, content: [content, unread(message.content)].flat() }
   })
   const first = chat.findIndex((message) => message.role !== 'system')
   const head = first < 0 ? chat.length : first
   return [...chat.slice(0, head), ...section(poolOf(view)), ...chat.slice(head), ...section(view.activeContent)]
 }
 
+/** The parts of a result that are no text. */
+function unread(content: unknown): unknown[] {
+  return Array.isArray(content) ? content.filter((block: { type?: unknown } | null) => block?.type !== 'text') : []
+}
+
 /**
- * The pool within its budget, in its own order: the lines of active objects, and the newest of the others. What the
- * rest is, `search_context` finds.
+ * The pool within its budget, in its own order: the lines of active objects, and the newest of the others.
+ * `search_context` finds the rest.
  */
 function poolOf({ metadataPool, blocks }: Assembled): string {
   const lines = metadataPool.split('\n')

@@ -29,7 +29,7 @@ export type {
   StoredContext,
 } from './storage/types.ts'
 
-/** What a pointer is made of: a stored context without its result. */
+/** The data of a pointer: a stored context without its result. */
 type Metadata = Pick<StoredContext, 'toolName' | 'toolDescription' | 'args'> & {
   taskId?: number | undefined
   queryId?: string | undefined
@@ -37,15 +37,15 @@ type Metadata = Pick<StoredContext, 'toolName' | 'toolDescription' | 'args'> & {
 
 const DEFAULT_THRESHOLD = 32 * 1024
 const DEFAULT_RANKER_TIMEOUT = 10_000
-/** Descriptions that cross to the native half in one text. */
+/** How many descriptions are passed to the native half in one text. */
 const FOREIGN_BLOCK = 1024
 
 /**
- * The tool outputs of one directory. Several instances and processes may share a directory: files are whole or
- * absent, and no two saves take one name. An instance's pointers are its own.
+ * The tool outputs of one directory. Several instances and processes may share a directory: files are complete or
+ * absent, and no two saves use the same name. Each instance has its own pointers.
  *
- * Rejections are errors with a `code`: `INVALID_ARGUMENT`, `STORE_FULL` (no room on the device), `IO` (all else
- * that the system refuses) and `CLOSED`.
+ * Rejections are errors with a `code`: `INVALID_ARGUMENT`, `STORE_FULL` (no room on the device), `IO` (any other
+ * refusal of the system) and `CLOSED`.
  */
 export class ContextManager {
   readonly #directory: string
@@ -57,18 +57,18 @@ export class ContextManager {
   readonly #index = new RelevanceIndex()
   /** Each pointer's place in the index. */
   #places = new WeakMap<ContextPointer, number>()
-  /** In the order in which their saves began, which `#order` numbers. */
+  /** In the order in which their saves began, as numbered by `#order`. */
   #pointers: ContextPointer[] = []
   #order: number[] = []
   #begun = 0
   #saves = 0
-  /** Names of the files this instance has saved, where it removes them at its end. */
+  /** Names of the files that this instance has saved, if it removes them when it ends. */
   #own: string[] = []
   #forgetExit: (() => unknown) | undefined
   #closed = false
 
   /**
-   * Reads and creates nothing: the directory comes with the first save.
+   * Reads and creates nothing; the first save creates the directory.
    * @throws StorageError `INVALID_ARGUMENT` for an option of the wrong type.
    */
   constructor(options: StorageOptions = {}) {
@@ -84,8 +84,8 @@ export class ContextManager {
   }
 
   /**
-   * Saves a tool's output to a file of its own and resolves with the file's path, once the file is durable.
-   * Arguments and result are taken as they are at the call. The pointer is there when the promise resolves.
+   * Saves a tool's output to its own file and resolves with the file's path once the file is durable. Arguments and
+   * result are captured at the time of the call. The pointer exists when the promise resolves.
    * @param taskId Groups outputs for {@link getPointersForTask}.
    * @param queryId Groups outputs for {@link getPointersForQuery}; see {@link hashQuery}.
    */
@@ -119,7 +119,7 @@ export class ContextManager {
     })
   }
 
-  /** All pointers, in the order in which their saves began. The array is the caller's. */
+  /** All pointers, in the order in which their saves began. The array is a copy. */
   getAllPointers(): ContextPointer[] {
     return [...this.#pointers]
   }
@@ -135,8 +135,8 @@ export class ContextManager {
   }
 
   /**
-   * Reads outputs, in the order of the paths given. What is missing, damaged or outside the directory is left
-   * out with a debug message. Each call gives objects of its own.
+   * Reads outputs, in the order of the given paths. Files that are missing, damaged or outside the directory are left
+   * out with a debug message. Each call returns new objects.
    */
   async loadContexts(filepaths: string[]): Promise<StoredContext[]> {
     this.#checkOpen()
@@ -162,8 +162,8 @@ export class ContextManager {
   }
 
   /**
-   * The paths of the pointers whose description shares keywords with the query: the most shared ones first, in
-   * the given order where they are equal. If none does, the paths of all pointers, in the given order.
+   * The paths of the pointers whose description shares keywords with the query, those with the most first, ties in
+   * the given order. If none does, the paths of all pointers in the given order.
    *
    * A keyword is a word of more than two characters; a word is a run of letters, marks and digits of any script,
    * compared without regard to case and after Unicode normalisation (NFKC).
@@ -177,8 +177,8 @@ export class ContextManager {
   }
 
   /**
-   * The same by the option `ranker`. The keyword rule answers where there is no ranker, where it throws or
-   * rejects, takes longer than `rankerTimeoutMs`, or names none of the pointers.
+   * The same, using the option `ranker`. The keyword rule is used if there is no ranker, or if it throws, rejects,
+   * takes longer than `rankerTimeoutMs`, or names none of the pointers.
    */
   async selectRelevantContextsAsync(query: string, pointers: ContextPointer[]): Promise<string[]> {
     const { ranker, rankerTimeoutMs } = this.#options
@@ -198,8 +198,8 @@ export class ContextManager {
   }
 
   /**
-   * Adds pointers to the files of the directory that this instance has none to, oldest first, and resolves with
-   * their number. Results are not read. Damaged files are left out with a debug message.
+   * Adds pointers for those files of the directory that this instance has no pointer for, oldest first, and resolves
+   * with their number. Results are not read. Damaged files are left out with a debug message.
    */
   async restorePointers(): Promise<number> {
     this.#checkOpen()
@@ -223,7 +223,7 @@ export class ContextManager {
     })
   }
 
-  /** Forgets all pointers. Files stay; a save that is under way adds its pointer when it is done. */
+  /** Forgets all pointers. Files stay. A save in progress adds its pointer when it is done. */
   clearPointers(): void {
     this.#pointers = []
     this.#order = []
@@ -232,9 +232,8 @@ export class ContextManager {
   }
 
   /**
-   * Removes the output files of the directory, whichever instance wrote them, and what interrupted saves have
-   * left. All other files stay, the directory too, and so do the pointers. Saves that began earlier are waited
-   * for.
+   * Removes the output files of the directory, whichever instance wrote them, and the remains of interrupted saves.
+   * All other files, the directory and the pointers stay. Waits for saves that began earlier.
    */
   async clearContextDir(): Promise<void> {
     this.#checkOpen()
@@ -251,8 +250,8 @@ export class ContextManager {
   }
 
   /**
-   * Ends the session: waits for saves and, with `autoCleanup`, removes the files that this instance has saved
-   * and forgets its pointers. Later asynchronous calls reject with `CLOSED`; closing again does nothing.
+   * Waits for saves and, with `autoCleanup`, removes the files that this instance has saved and forgets its pointers.
+   * Later asynchronous calls reject with `CLOSED`; closing again does nothing.
    */
   async close(): Promise<void> {
     this.#closed = true
@@ -318,7 +317,7 @@ export class ContextManager {
     this.#debug('cleared the context directory', { directory: this.#directory, removed })
   }
 
-  /** The name of a file in the directory; undefined for a path that leads elsewhere. */
+  /** The name of a file in the directory; undefined for a path outside it. */
   #nameOf(filepath: unknown): string | undefined {
     if (typeof filepath !== 'string') return undefined
     const path = resolve(filepath)
@@ -342,7 +341,7 @@ export class ContextManager {
     try {
       this.#options.onDebug?.(message, data)
     } catch {
-      // Documented: what a listener throws is its own affair.
+      // As documented, exceptions of a listener are ignored.
     }
   }
 
@@ -351,7 +350,7 @@ export class ContextManager {
   }
 }
 
-/** Pointers of another instance, of an earlier time, or made by hand: no index knows them. */
+/** Pointers of another instance, from earlier, or made by hand, which no index has. */
 function rankForeign(query: string, pointers: ContextPointer[]): Uint32Array | null {
   const ranking = new RelevanceRanking(query)
   for (let at = 0; at < pointers.length; at += FOREIGN_BLOCK) {
@@ -370,7 +369,7 @@ function absolute(directory = join('~', '.agent', 'context')): string {
   return resolve(home.test(directory) ? directory.replace(home, () => homedir()) : directory)
 }
 
-/** JSON text; what JSON has no form for (`undefined`, a function) is null. */
+/** JSON text; values that JSON can't represent (`undefined`, a function) become null. */
 function json(value: unknown, what: string): string {
   try {
     return JSON.stringify(value) ?? 'null'

@@ -2,7 +2,7 @@
  * The replay's gate: no figure may be worse than its baseline, neither what a session costs nor what is hidden from the
  * model. Replays the sessions in fixtures/sessions and, where they are present, the larger ones directly in
  * ../shared/sessions, which are not part of this repository. Needs the build.
- * With `--save` it writes the baselines instead.
+ * With `--save` it writes the baselines instead, and the figures in README.md that come from them.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
@@ -26,3 +26,5 @@ for (const { sessions, baseline } of sets) {
   const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
   if (status !== 0) process.exitCode = status ?? 1
 }
+
+if (save) await import('./readme-figures.mjs')

@@ -5,13 +5,13 @@ use context_engine::{
 };
 use context_model::collapse::Window;
 use context_model::id::ObjectId;
-use context_model::object::{Document, ObjectType, Status};
+use context_model::object::{ObjectType, Status};
 use context_model::time::TxId;
-use context_store::{AsOf, Known, Version};
+use context_store::{AsOf, Known};
 use napi::bindgen_prelude::Either;
-use serde_json::Value;
 
 use crate::error::Coded;
+use crate::json::Json;
 use crate::types as js;
 
 /// `Number.MAX_SAFE_INTEGER`.
@@ -21,19 +21,6 @@ pub fn bytes(content: js::Content) -> Vec<u8> {
     match content {
         Either::A(text) => text.into_bytes(),
         Either::B(bytes) => bytes.to_vec(),
-    }
-}
-
-pub fn document(document: &Document) -> Value {
-    Value::Object(document.to_json())
-}
-
-pub fn version(version: &Version) -> js::Version {
-    js::Version {
-        document: document(&version.document),
-        tx_id: number(version.tx_id),
-        tx_time: version.tx_time.to_string(),
-        valid_time: version.valid_time.to_string(),
     }
 }
 
@@ -57,16 +44,16 @@ pub fn indexed_files(indexed: Indexed) -> js::IndexedFiles {
     }
 }
 
-pub fn set_change(change: SetChange) -> js::SetChange {
-    js::SetChange {
+pub fn set_change(change: SetChange) -> Result<js::SetChange, Coded> {
+    Ok(js::SetChange {
         ok: change.ok,
         id: change.id.to_string(),
         message: change.message,
         code: change.code.map(|code| code.as_str().to_owned()),
         content: change.content,
-        arguments: change.arguments.map(Value::Object),
+        arguments: change.arguments.as_ref().map(Json::of).transpose()?,
         visible: change.visible,
-    }
+    })
 }
 
 pub fn session_sets(sets: SessionSets) -> js::SessionSets {
@@ -79,16 +66,16 @@ pub fn session_sets(sets: SessionSets) -> js::SessionSets {
     }
 }
 
-pub fn assembled(view: &Assembled) -> js::Assembled {
+pub fn assembled(view: &Assembled) -> Result<js::Assembled, Coded> {
     let block = |b: Block<'_>| js::Block { id: b.id.to_string(), content: b.content.to_owned() };
-    js::Assembled {
+    Ok(js::Assembled {
         system_prompt: view.system_prompt().to_owned(),
         metadata_pool: view.metadata_pool().to_owned(),
-        chat: view.chat().cloned().collect(),
+        chat: Json::of(&view.chat().collect::<Vec<_>>())?,
         active_content: view.active_content().to_owned(),
         blocks: view.blocks().map(block).collect(),
         text: view.text().to_owned(),
-    }
+    })
 }
 
 pub fn wanted(text: String, options: Option<js::SearchOptions>) -> Result<Wanted, Coded> {
@@ -132,7 +119,7 @@ pub fn toolcall(call: js::Toolcall) -> Result<ToolcallInput, Coded> {
     Ok(ToolcallInput {
         call_id: call.id,
         tool: call.tool,
-        args: js::object(call.args).ok_or_else(|| Coded::invalid("args is an object"))?,
+        args: call.args.object("args")?,
         args_display: call.args_display,
         content: call.content,
         status,
@@ -167,6 +154,12 @@ pub fn as_of(at: Either<String, js::AsOf>) -> Result<AsOf, Coded> {
         (Some(_), Some(_)) => return Err(Coded::invalid("give either txId or txTime, not both")),
     };
     Ok(AsOf { valid_time, known })
+}
+
+/// After which transaction a part of a history begins, and how many versions it has at most.
+pub fn history_part(part: Option<js::HistoryPart>) -> Result<(TxId, usize), Coded> {
+    let Some(js::HistoryPart { after, limit }) = part else { return Ok((TxId(0), usize::MAX)) };
+    Ok((after.map_or(Ok(TxId(0)), tx)?, limit.map_or(Ok(usize::MAX), |n| whole(n, "limit"))?))
 }
 
 pub fn object_type(name: Option<String>) -> Result<Option<ObjectType>, Coded> {

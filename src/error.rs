@@ -24,9 +24,9 @@ impl Coded {
         Self { code: "INVALID_ARGUMENT", message: message.into() }
     }
 
-    /// `IO`: work of ours that ended before it was done.
+    /// `INTERNAL`: work of ours that ended before it was done.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self { code: "IO", message: message.into() }
+        Self { code: "INTERNAL", message: message.into() }
     }
 
     /// `UNKNOWN_OBJECT`.

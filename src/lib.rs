@@ -7,6 +7,7 @@ mod callback;
 mod convert;
 mod error;
 mod import;
+mod json;
 mod manager;
 mod outputs;
 mod portable;

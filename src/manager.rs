@@ -8,14 +8,17 @@ use context_model::mounts::MountMapping;
 use context_store::Store;
 use napi::bindgen_prelude::{Either, Env, Function, PromiseRaw};
 use napi_derive::napi;
-use serde_json::Value;
 
 use crate::callback;
 use crate::convert;
 use crate::error::{Coded, promise};
 use crate::import;
+use crate::json::{History, Json};
 use crate::store::{self, Opened};
 use crate::types as js;
+
+/// So many versions of an object are in memory at a time, on their way to JavaScript.
+const HISTORY_PAGE: usize = 256;
 
 /// What an open instance holds. `None` in its place means closed.
 #[derive(Clone)]
@@ -31,8 +34,8 @@ impl Open {
     }
 }
 
-/// A client's hold on one session: it indexes files, records tool calls and turns, keeps the session's sets,
-/// renders the context, and answers questions about every version of every object.
+/// One open session: it indexes files, records tool calls and turns, keeps the session's sets, renders the context,
+/// and gives access to every version of every object.
 ///
 /// Every method but `watch` and `watchTouches` returns a promise; a rejection is an `Error` with a `code`
 /// of `ErrorCode`. After `close()` every method rejects with `CLOSED`.
@@ -44,8 +47,8 @@ pub struct ContextManager {
 
 #[napi]
 impl ContextManager {
-    /// Opens the store, and starts the session or, where the store knows it, resumes it: files that changed
-    /// meanwhile get a new version, and what can't be reached keeps its last one.
+    /// Opens the store and starts the session, or resumes it if the store has it. On a resume, files that have
+    /// changed get a new version, and unreachable files keep their last one.
     ///
     /// Rejects with `INVALID_ARGUMENT`, `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `STORE_NEWER` or `STORE_FULL`.
     #[napi(js_name = "open", ts_return_type = "Promise<ContextManager>")]
@@ -53,11 +56,11 @@ impl ContextManager {
         Self::opening(env, options, None)
     }
 
-    /// Imports an exported session and opens it. Under another `sessionId` than the file's it becomes a copy with
-    /// that ID, which shares the objects and goes its own way from there.
+    /// Imports an exported session and opens it. If `sessionId` differs from the file's, the session becomes a copy
+    /// with that ID: it shares the objects and then develops independently.
     ///
-    /// Rejects with `INVALID_ARGUMENT` for a file that is no whole export of one session (nothing was written),
-    /// `CONFLICT` where the store has the session with another history, `IO`, and as `open`.
+    /// Rejects with `INVALID_ARGUMENT` if the file is not a complete export of one session (nothing was written),
+    /// `CONFLICT` if the store has the session with a different history, `IO`, and like `open`.
     #[napi(ts_return_type = "Promise<ContextManager>")]
     pub fn import_session(
         env: &Env,
@@ -67,19 +70,18 @@ impl ContextManager {
         Self::opening(env, options, Some(path))
     }
 
-    /// The session that this instance is bound to.
+    /// The ID of the open session.
     #[napi(getter)]
     pub fn session_id(&self) -> String {
         self.session_id.clone()
     }
 
-    /// Indexes a file that the agent has read: it enters the metadata pool and the active set.
+    /// Indexes a file that the agent has read. The file enters the metadata pool and the active set.
     ///
-    /// `content` is the whole file as the tool read it; without it the file is read from disk. Text is hashed
-    /// as its UTF-8 bytes, so callers that have the bytes hand over bytes. A file that is not text is indexed
-    /// with null content and a `reason`.
+    /// `content` is the whole file as the tool read it; if it is absent, the file is read from disk. Text is hashed
+    /// as UTF-8, so pass bytes if you have them. A file that is not text is indexed with null content and a `reason`.
     ///
-    /// Rejects with `IO` when there is no readable regular file, `INVALID_ARGUMENT` for an impossible path.
+    /// Rejects with `IO` if there is no readable regular file, and `INVALID_ARGUMENT` for an impossible path.
     #[napi]
     pub fn index_file<'env>(
         &self,
@@ -95,9 +97,9 @@ impl ContextManager {
         )
     }
 
-    /// Indexes a file that the agent has written: it enters the metadata pool and is not activated by that.
+    /// Indexes a file that the agent has written. The file enters the metadata pool but is not activated.
     ///
-    /// Rejects as `indexFile`.
+    /// Rejects like `indexFile`.
     #[napi]
     pub fn index_written<'env>(
         &self,
@@ -113,11 +115,11 @@ impl ContextManager {
         )
     }
 
-    /// Indexes many files, for instance all of a project, so that they can be searched and are known to the model: they
-    /// enter the metadata pool, and the active set stays as it is. Several threads read while another one writes.
+    /// Indexes many files, for instance a whole project, so that the model knows them and they can be searched. They
+    /// enter the metadata pool; the active set does not change. Several threads read while another writes.
     ///
-    /// A file that can't be read is in `refused` and stops no other. Rejects with what the store reports; what was written
-    /// before that stays, and a repetition goes on from there.
+    /// Unreadable files are listed in `refused` and don't stop the others. Rejects if the store fails; files written
+    /// before that stay, and a repeated call continues from there.
     #[napi]
     pub fn index_files<'env>(
         &self,
@@ -131,7 +133,7 @@ impl ContextManager {
         )
     }
 
-    /// Records that a file is confirmed to be deleted: a version with null content. The history stays.
+    /// Records that a file has been deleted, as a version with null content. The history stays.
     #[napi]
     pub fn index_file_deletion<'env>(
         &self,
@@ -145,7 +147,8 @@ impl ContextManager {
         )
     }
 
-    /// Takes in paths that were only seen (ls, find, grep): metadata without content. Never overwrites.
+    /// Records paths that were only seen (by ls, find or grep) as metadata without content. Never overwrites
+    /// anything.
     #[napi]
     pub fn discover<'env>(
         &self,
@@ -156,8 +159,8 @@ impl ContextManager {
         self.call(env, work, |results| results.into_iter().map(convert::index_result).collect())
     }
 
-    /// Records a tool call of the current turn: a `toolcall` object that is active until the window lets it
-    /// go. Files that it read, wrote or named are indexed. Resolves with the object's ID.
+    /// Records a tool call of the current turn as a `toolcall` object, which is active until it leaves the window.
+    /// Files that it read, wrote or named are indexed. Resolves with the object's ID.
     #[napi]
     pub fn record_toolcall<'env>(
         &self,
@@ -169,19 +172,19 @@ impl ContextManager {
         self.call(env, work, |id| id.to_string())
     }
 
-    /// Starts a turn with the user's message, or adds the assistant's answer to the current one. A message is
-    /// `{ role, content, … }` as pi-ai shapes it; an answer's other fields are kept as its metadata.
+    /// Starts a turn with the user's message, or adds the assistant's answer to the current one. A message is `{
+    /// role, content, … }` in the shape of pi-ai; other fields of an answer are kept as its metadata.
     #[napi(ts_args_type = "message: object", ts_return_type = "Promise<{ turnCount: number }>")]
     pub fn append_turn<'env>(
         &self,
         env: &'env Env,
-        message: Value,
+        message: Json,
     ) -> napi::Result<PromiseRaw<'env, js::TurnCount>> {
-        let work = |open: Open| async move { Ok(open.engine.append_turn(message).await?) };
+        let work = |open: Open| async move { Ok(open.engine.append_turn(message.value()?).await?) };
         self.call(env, work, |count| js::TurnCount { turn_count: u32::try_from(count).unwrap_or(u32::MAX) })
     }
 
-    /// Records the system prompt; the same text again writes nothing.
+    /// Records the system prompt. Writes nothing if the text has not changed.
     #[napi]
     pub fn set_system_prompt<'env>(
         &self,
@@ -191,8 +194,8 @@ impl ContextManager {
         self.call(env, |open| async move { Ok(open.engine.set_system_prompt(&text).await?) }, |()| ())
     }
 
-    /// Puts an object into the active set and gives its content. `id` is a full ID, a handle, or either with
-    /// `@txId` for a historical version, which leaves the sets as they are.
+    /// Adds an object to the active set and returns its content. `id` is a full ID, a handle, or either with `@txId`
+    /// for an old version, which does not change the sets.
     #[napi]
     pub fn activate<'env>(
         &self,
@@ -200,42 +203,41 @@ impl ContextManager {
         id: String,
         part: Option<js::Part>,
     ) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
-        let work = |open: Open| async move { Ok(open.engine.activate(&id, convert::part(part)?).await?) };
-        self.call(env, work, convert::set_change)
+        self.change(env, |open| async move { Ok(open.engine.activate(&id, convert::part(part)?).await?) })
     }
 
-    /// Takes an object out of the active set; its metadata stays.
+    /// Removes an object from the active set; its metadata stays in the pool.
     #[napi]
     pub fn deactivate<'env>(
         &self,
         env: &'env Env,
         id: String,
     ) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
-        self.call(env, |open| async move { Ok(open.engine.deactivate(&id).await?) }, convert::set_change)
+        self.change(env, |open| async move { Ok(open.engine.deactivate(&id).await?) })
     }
 
-    /// Exempts an object from auto-collapse.
+    /// Keeps an object from collapsing automatically.
     #[napi]
     pub fn pin<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
-        self.call(env, |open| async move { Ok(open.engine.pin(&id).await?) }, convert::set_change)
+        self.change(env, |open| async move { Ok(open.engine.pin(&id).await?) })
     }
 
-    /// Takes back a pin.
+    /// Removes a pin.
     #[napi]
     pub fn unpin<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
-        self.call(env, |open| async move { Ok(open.engine.unpin(&id).await?) }, convert::set_change)
+        self.change(env, |open| async move { Ok(open.engine.unpin(&id).await?) })
     }
 
-    /// Puts an object of the session index into the metadata pool.
+    /// Adds an object of the session index to the metadata pool.
     #[napi]
     pub fn promote<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
-        self.call(env, |open| async move { Ok(open.engine.promote(&id).await?) }, convert::set_change)
+        self.change(env, |open| async move { Ok(open.engine.promote(&id).await?) })
     }
 
-    /// Takes an object out of the metadata pool and the active set; the session index keeps it.
+    /// Removes an object from the metadata pool and the active set; it stays in the session index.
     #[napi]
     pub fn demote<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, js::SetChange>> {
-        self.call(env, |open| async move { Ok(open.engine.demote(&id).await?) }, convert::set_change)
+        self.change(env, |open| async move { Ok(open.engine.demote(&id).await?) })
     }
 
     /// The session's four sets.
@@ -244,47 +246,63 @@ impl ContextManager {
         self.call(env, |open| async move { Ok(open.engine.session_sets().await?) }, convert::session_sets)
     }
 
-    /// The canonical view: system prompt, metadata pool, chat, active content, byte for byte the same for the
-    /// same state. Its cost follows the length of the conversation.
+    /// The canonical view: system prompt, metadata pool, chat and active content. The same state gives the same
+    /// bytes. The cost grows with the length of the conversation.
     #[napi]
     pub fn assemble<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::Assembled>> {
         // Copied here and not where JavaScript waits.
-        let work = |open: Open| async move { Ok(convert::assembled(&open.engine.assemble().await?)) };
+        let work = |open: Open| async move { convert::assembled(&open.engine.assemble().await?) };
         self.call(env, work, |view| view)
     }
 
     /// The latest version of an object, or null.
     #[napi(ts_return_type = "Promise<ObjectDocument | null>")]
-    pub fn get<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, Option<Value>>> {
-        let work = |open: Open| async move { Ok(open.engine.get(&id).await?) };
-        self.call(env, work, |found| found.as_ref().map(convert::document))
+    pub fn get<'env>(&self, env: &'env Env, id: String) -> napi::Result<PromiseRaw<'env, Option<Json>>> {
+        let work = |open: Open| async move { open.engine.get(&id).await?.as_ref().map(Json::of).transpose() };
+        self.call(env, work, |found| found)
     }
 
-    /// The version of an object at a point of the two times, or null. A text is a valid time.
+    /// The version of an object at a point in the two times, or null. A string is a valid time.
     #[napi(ts_return_type = "Promise<ObjectDocument | null>")]
     pub fn get_as_of<'env>(
         &self,
         env: &'env Env,
         id: String,
         at: Either<String, js::AsOf>,
-    ) -> napi::Result<PromiseRaw<'env, Option<Value>>> {
-        let work = |open: Open| async move { Ok(open.engine.get_as_of(&id, convert::as_of(at)?).await?) };
-        self.call(env, work, |found| found.as_ref().map(convert::document))
+    ) -> napi::Result<PromiseRaw<'env, Option<Json>>> {
+        let work = |open: Open| async move {
+            open.engine.get_as_of(&id, convert::as_of(at)?).await?.as_ref().map(Json::of).transpose()
+        };
+        self.call(env, work, |found| found)
     }
 
-    /// All versions of an object, oldest first; none for an unknown one.
-    #[napi]
+    /// The versions of an object, oldest first; empty for an unknown object. All of them, or a part: with `limit` and
+    /// `after` a long history is read piece by piece, and only what is asked for is held in memory.
+    ///
+    /// The documents share what they have in common, such as the turns of a chat, so treat them as read-only.
+    #[napi(ts_return_type = "Promise<Version[]>")]
     pub fn history<'env>(
         &self,
         env: &'env Env,
         id: String,
-    ) -> napi::Result<PromiseRaw<'env, Vec<js::Version>>> {
-        let work = |open: Open| async move { Ok(open.engine.history(&id).await?) };
-        self.call(env, work, |versions| versions.iter().map(convert::version).collect())
+        part: Option<js::HistoryPart>,
+    ) -> napi::Result<PromiseRaw<'env, History>> {
+        let work = |open: Open| async move {
+            let (mut after, mut left) = convert::history_part(part)?;
+            let mut history = History::default();
+            while left > 0 {
+                let page = open.engine.history_page(&id, after, left.min(HISTORY_PAGE)).await?;
+                let Some(last) = page.last() else { break };
+                (after, left) = (last.tx_id, left.saturating_sub(page.len()));
+                history.add(page)?;
+            }
+            Ok(history)
+        };
+        self.call(env, work, |history| history)
     }
 
-    /// The difference of two versions' contents as a unified diff; empty where they are equal. A version is named
-    /// by the `txId` that `history` gives for it.
+    /// The difference between the contents of two versions as a unified diff; empty if they are equal. `fromTx` and
+    /// `toTx` are `txId`s from `history`.
     #[napi]
     pub fn diff<'env>(
         &self,
@@ -300,13 +318,13 @@ impl ContextManager {
         self.call(env, work, |text| text)
     }
 
-    /// The objects that fit a filter, in the order in which they were first written.
+    /// The objects that match a filter, in the order in which they were first written.
     #[napi(ts_return_type = "Promise<ObjectDocument[]>")]
     pub fn query<'env>(
         &self,
         env: &'env Env,
         filter: js::QueryFilter,
-    ) -> napi::Result<PromiseRaw<'env, Vec<Value>>> {
+    ) -> napi::Result<PromiseRaw<'env, Json>> {
         let work = |open: Open| async move {
             let query = Query {
                 object_type: convert::object_type(filter.r#type)?,
@@ -314,12 +332,12 @@ impl ContextManager {
                 path_prefix: filter.path_prefix,
                 since: filter.since.map(|t| t.parse()).transpose()?,
             };
-            Ok(open.engine.query(&query).await?)
+            Json::of(&open.engine.query(&query).await?)
         };
-        self.call(env, work, |documents| documents.iter().map(convert::document).collect())
+        self.call(env, work, |documents| documents)
     }
 
-    /// Full-text search over the contents of all versions, best match first.
+    /// Searches the contents of all versions, best match first.
     #[napi]
     pub fn search<'env>(
         &self,
@@ -334,20 +352,20 @@ impl ContextManager {
         self.call(env, work, |hits| hits.into_iter().map(convert::hit).collect())
     }
 
-    /// Figures of the session.
+    /// Statistics of the session.
     #[napi]
     pub fn stats<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::Stats>> {
         self.call(env, |open| async move { Ok(open.engine.stats().await?) }, convert::stats)
     }
 
-    /// How the session's store stands: its kind, and for XTDB what waits to be sent.
+    /// The state of the session's store: its kind, and for XTDB what is waiting to be sent.
     #[napi]
     pub fn store_state<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::StoreState>> {
         self.call(env, |open| async move { Ok(open.opened.state()) }, |state| state)
     }
 
-    /// Calls a listener when a tracked file changes outside the agent's own calls. Returns the function that
-    /// ends it. Watching does not keep the process alive. Throws `CLOSED`.
+    /// Calls a listener when a tracked file changes outside the agent's own calls. Returns a function that stops it.
+    /// Watching does not keep the process alive. Throws `CLOSED`.
     #[napi(
         ts_args_type = "listener: (event: WatchEvent) => void",
         ts_return_type = "() => void",
@@ -362,9 +380,9 @@ impl ContextManager {
         callback::subscribe(env, open.engine, listener)
     }
 
-    /// Calls a listener as soon as a tracked file is touched, before it is read: for what need not know more, such as a
-    /// mark in an editor. The action is `touched`; a version that comes of it is told to the listeners of `watch` once
-    /// it is stored. Returns the function that ends it. Throws `CLOSED`.
+    /// Calls a listener as soon as a tracked file is touched, before it is read, for instance to mark it in an
+    /// editor. The action is `touched`. If the file has changed, the listeners of `watch` hear of the new version
+    /// once it is stored. Returns a function that stops it. Throws `CLOSED`.
     #[napi(
         ts_args_type = "listener: (event: WatchEvent) => void",
         ts_return_type = "() => void",
@@ -379,23 +397,23 @@ impl ContextManager {
         callback::subscribe_touches(env, open.engine, listener)
     }
 
-    /// Compares every file of the session with the disk, and indexes what has changed: for sessions that do not watch.
-    /// Returns what was written. A file is only read where its size, times or inode number differ from what an earlier
-    /// comparison saw.
+    /// Compares every file of the session with the disk and indexes those that have changed, for sessions that don't
+    /// watch. Returns what was written. A file is read only if its size, times or inode number have changed since an
+    /// earlier comparison.
     #[napi]
     pub fn reconcile<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<js::IndexResult>>> {
         let work = |open: Open| async move { Ok(open.engine.reconcile().await?) };
         self.call(env, work, |results| results.into_iter().map(convert::index_result).collect())
     }
 
-    /// Waits until what was written to disk before the call has been seen by the trackers and indexed.
+    /// Waits until the trackers have seen and indexed everything written to disk before the call.
     #[napi]
     pub fn flush<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
         self.call(env, |open| async move { Ok(open.engine.flush().await?) }, |()| ())
     }
 
-    /// Ends the trackers. The session's state is in the store at any time, so this is all that a pause takes;
-    /// `open` with the same session ID resumes it, here or elsewhere.
+    /// Stops the trackers. The store always has the session's state, so nothing else is needed for a pause; `open`
+    /// with the same session ID resumes it, here or elsewhere.
     #[napi]
     pub fn pause<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
         self.call(env, |open| async move { Ok(open.engine.pause().await?) }, |()| ())
@@ -439,6 +457,18 @@ impl ContextManager {
     {
         let open = self.current();
         promise(env, async move { work(open?).await }, convert)
+    }
+
+    /// A call that changes the session's sets.
+    fn change<'env, F>(
+        &self,
+        env: &'env Env,
+        work: impl FnOnce(Open) -> F + Send + 'static,
+    ) -> napi::Result<PromiseRaw<'env, js::SetChange>>
+    where
+        F: Future<Output = Result<context_engine::SetChange, Coded>> + Send + 'static,
+    {
+        self.call(env, |open| async move { convert::set_change(work(open).await?) }, |change| change)
     }
 
     pub(crate) fn current(&self) -> Result<Open, Coded> {

@@ -20,7 +20,7 @@ use crate::error::{Coded, promise};
 /// each takes a thread.
 const SAVES_AT_ONCE: usize = 8;
 
-/// What became of one file that was asked for: its text, or why there is none.
+/// The result for one requested file: its text, or why there is none.
 #[napi(object)]
 pub struct OutputText {
     /// The file's text (for metadata: a JSON object of the fields without the result).
@@ -38,7 +38,8 @@ pub struct OutputDirectory {
 
 #[napi]
 impl OutputDirectory {
-    /// `path` is absolute. `durable`: a finished save survives a power failure, not only the end of the process.
+    /// `path` is absolute. If `durable` is true, a finished save survives a power failure and not only the end of the
+    /// process.
     #[napi(constructor)]
     pub fn new(path: String, durable: bool) -> Self {
         let durability = if durable { Durability::Power } else { Durability::Process };
@@ -67,7 +68,7 @@ impl OutputDirectory {
         })
     }
 
-    /// Reads whole files by name, in the order given.
+    /// Reads whole files by name, in the given order.
     #[napi]
     pub fn load<'env>(
         &self,
@@ -77,7 +78,7 @@ impl OutputDirectory {
         self.blocking(env, None, move |directory| Ok(outcomes(directory.load(&names))))
     }
 
-    /// Reads the metadata of files by name, in the order given.
+    /// Reads the metadata of files by name, in the given order.
     #[napi]
     pub fn metadata<'env>(
         &self,
@@ -93,7 +94,7 @@ impl OutputDirectory {
         self.blocking(env, None, |directory| directory.names())
     }
 
-    /// Removes all output files and leftovers, and resolves with their number. Rejects with `IO`.
+    /// Removes all output files and leftovers. Resolves with their number. Rejects with `IO`.
     #[napi]
     pub fn clear<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, u32>> {
         self.blocking(env, None, |directory| directory.clear().map(count))
@@ -105,7 +106,7 @@ impl OutputDirectory {
         self.blocking(env, None, move |directory| directory.remove(&names).map(count))
     }
 
-    /// The same before it returns: for a process that is about to exit. Throws `IO`.
+    /// The same, synchronously, for a process that is about to exit. Throws `IO`.
     #[napi(catch_unwind)]
     pub fn remove_now(&self, names: Vec<String>) -> napi::Result<u32, String> {
         self.inner.remove(&names).map(count).map_err(|e| Error::new(e.code().to_owned(), e.to_string()))
@@ -134,7 +135,7 @@ impl OutputDirectory {
     }
 }
 
-/// The keyword rule over the descriptions that were added.
+/// Ranks the descriptions added to it by the keyword rule.
 #[napi]
 #[derive(Default)]
 pub struct RelevanceIndex {
@@ -155,7 +156,7 @@ impl RelevanceIndex {
         count(self.inner.add(&description))
     }
 
-    /// Positions in `places` of what matches, best first; null where nothing does.
+    /// Positions in `places` of the matches, best first; null if nothing matches.
     #[napi(catch_unwind)]
     pub fn rank(&self, query: String, places: Uint32Array) -> Option<Uint32Array> {
         self.inner.rank(&query, &places).map(Uint32Array::from)
@@ -168,7 +169,7 @@ impl RelevanceIndex {
     }
 }
 
-/// The keyword rule over descriptions that are in no index, block by block.
+/// Ranks descriptions that are in no index by the keyword rule, block by block.
 #[napi]
 pub struct RelevanceRanking {
     inner: relevance::Ranking,
@@ -176,7 +177,7 @@ pub struct RelevanceRanking {
 
 #[napi]
 impl RelevanceRanking {
-    /// A ranking of nothing as yet.
+    /// An empty ranking.
     #[napi(constructor)]
     pub fn new(query: String) -> Self {
         Self { inner: relevance::Ranking::new(&query) }
@@ -188,14 +189,14 @@ impl RelevanceRanking {
         self.inner.add(joined, &lengths);
     }
 
-    /// Positions of what matches, best first, counted over all blocks; null where nothing does.
+    /// Positions of the matches, best first, counted over all blocks; null if nothing matches.
     #[napi(catch_unwind)]
     pub fn order(&self) -> Option<Uint32Array> {
         self.inner.order().map(Uint32Array::from)
     }
 }
 
-/// Texts by name, bounded by bytes; what was used least recently goes first.
+/// A cache of texts by name with a limit in bytes; the least recently used text leaves first.
 #[napi]
 pub struct OutputCache {
     inner: Mutex<context_outputs::OutputCache>,
@@ -210,7 +211,7 @@ impl OutputCache {
         Self { inner: Mutex::new(context_outputs::OutputCache::new(size(capacity), size(threshold))) }
     }
 
-    /// Keeps a text and says whether it fits.
+    /// Stores a text. Returns whether it fits.
     #[napi(catch_unwind)]
     pub fn put(&self, name: String, text: String) -> bool {
         self.cache().put(&name, &text)
@@ -257,13 +258,13 @@ pub fn output_file_name(
     Ok(name::file_name(&tool, &hash, whole(timestamp), whole(counter), &name::random_suffix()))
 }
 
-/// The name that an output's file has until it is whole.
+/// The name of an output's file until it is complete.
 #[napi(catch_unwind)]
 pub fn output_temporary_name(file_name: String) -> String {
     name::temporary(&file_name)
 }
 
-/// The output names among some file names, oldest first; with `temporary`, the leftovers' names instead.
+/// Those of some file names that are outputs, oldest first; with `temporary`, the leftovers instead.
 #[napi(catch_unwind)]
 pub fn output_names(names: Vec<String>, temporary: bool) -> Vec<String> {
     let ours = |name: &String| if temporary { name::is_temporary(name) } else { name::order(name).is_some() };

@@ -18,10 +18,10 @@ use crate::types as js;
 
 #[napi]
 impl ContextManager {
-    /// Writes this session with the whole history of everything it has encountered as JSON Lines, readable by its
-    /// owner only. A file that is there already is replaced when the new one is whole.
+    /// Writes this session, with the whole history of everything it has encountered, as JSON Lines, readable only by
+    /// the owner. An existing file is replaced once the new one is complete.
     ///
-    /// Rejects with `IO`, and what the store reports.
+    /// Rejects with `IO`, and with the errors of the store.
     #[napi]
     pub fn export_session<'env>(
         &self,
@@ -40,7 +40,7 @@ impl ContextManager {
 
 /// Writes the histories of a store, or of one of its sessions, as JSON Lines.
 ///
-/// Rejects with `UNKNOWN_OBJECT` for a session that the store does not have, `IO`, and what the store reports.
+/// Rejects with `UNKNOWN_OBJECT` if the store does not have the session, `IO`, and with the errors of the store.
 #[napi]
 pub fn export_store(
     env: &Env,
@@ -71,11 +71,12 @@ pub fn export_store(
     promise(env, work, summary)
 }
 
-/// Writes the versions of an export that a store does not have yet: same IDs, hashes, order and valid times. An
-/// interrupted import can be repeated.
+/// Writes those versions of an export that a store does not have yet, with the same IDs, hashes, order and valid
+/// times. An interrupted import can be repeated.
 ///
-/// Rejects with `INVALID_ARGUMENT` for a file that is damaged, cut or no export (nothing was written), `CONFLICT`
-/// where the store has an object of the same ID with another history, `IO`, and what the store reports.
+/// Rejects with `INVALID_ARGUMENT` if the file is damaged, incomplete or not an export (nothing was written),
+/// `CONFLICT` if the store has an object with the same ID and a different history, `IO`, and with the errors of the
+/// store.
 #[napi]
 pub fn import_store(
     env: &Env,
@@ -94,7 +95,8 @@ pub fn import_store(
     promise(env, work, summary)
 }
 
-/// Reads all of a store and names each version whose stored hash does not fit. Empty means intact.
+/// Reads a whole store and lists each version that does not match its stored hash. An empty list means an intact
+/// store.
 #[napi]
 pub fn verify_store(env: &Env, store: js::StoreOptions) -> napi::Result<PromiseRaw<'_, Vec<js::Damage>>> {
     let work = async move {

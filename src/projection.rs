@@ -6,19 +6,19 @@ use context_model::pricing::{Prices, Receipt, RollReason};
 use context_model::time::Timestamp;
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
-use serde_json::Value;
 
 use crate::convert;
 use crate::error::{Coded, prompt_promise};
+use crate::json::Json;
 use crate::manager::{ContextManager, Open};
 use crate::types as js;
 
-/// What a tool result shall show when it enters the transcript.
+/// What to show when a tool result enters the transcript.
 #[napi(object)]
 pub struct ReceivedResult {
     /// The object's ID.
     pub id: String,
-    /// Its short name, which the projection uses.
+    /// Its short name, used in the projection.
     pub handle: String,
     /// The line to put before the output; absent where a reference would not be shorter than the output.
     pub header: Option<String>,
@@ -27,11 +27,11 @@ pub struct ReceivedResult {
 /// A message of the harness that the engine has not seen yet.
 #[napi(object)]
 pub struct IncomingMessage {
-    /// The harness's own name for the message; it comes back in the plan.
+    /// The harness's own name for the message, used again in the plan.
     pub key: String,
-    /// The message as pi-ai shapes it: `{ role, content, … }`.
+    /// The message in the shape of pi-ai: `{ role, content, … }`.
     #[napi(ts_type = "object")]
-    pub message: Value,
+    pub message: Json,
 }
 
 /// Prices per million tokens, as a model catalogue lists them; only their ratios matter. Zero means unknown.
@@ -47,14 +47,14 @@ pub struct ModelPrices {
     pub caches: Option<bool>,
 }
 
-/// The circumstances of the model call that comes next.
+/// The circumstances of the next model call.
 #[napi(object)]
 pub struct ModelCall {
-    /// The model's name; another one than before has a cold cache.
+    /// The model's name. A change of model means a cold cache.
     pub model: String,
     /// The model's prices.
     pub prices: ModelPrices,
-    /// How many content blocks back the provider looks for a cached prefix: 20 for Anthropic's API, absent for
+    /// How many content blocks the provider looks back for a cached prefix: 20 for Anthropic's API; absent for
     /// providers that reuse any common prefix.
     pub lookback_blocks: Option<u32>,
     /// The context window in tokens; 0 when unknown.
@@ -63,13 +63,13 @@ pub struct ModelCall {
     pub cache_ttl_ms: f64,
     /// The harness's clock, in milliseconds since the epoch.
     pub now_ms: f64,
-    /// Estimated tokens of system prompt and tool declarations.
+    /// Estimated tokens of the system prompt and the tool declarations.
     pub system_tokens: f64,
-    /// Roll only where a user's turn starts, for models whose reasoning depends on an unchanged prefix.
+    /// Roll only at the start of a user's turn, for models whose reasoning depends on an unchanged prefix.
     pub only_at_user_turn: bool,
-    /// Whether the next call begins a user's turn.
+    /// Whether the next call starts a user's turn.
     pub at_user_turn: bool,
-    /// Whether rolls may happen at all now.
+    /// Whether a roll may happen now.
     pub rolls: bool,
 }
 
@@ -87,30 +87,30 @@ pub struct Plan {
     pub context_tokens: f64,
     /// Estimated tokens of what could be rolled.
     pub stale_tokens: f64,
-    /// What it would cost to change the next request at its very start, in fresh input tokens: the part of it
-    /// that is cached, written again. 0 on a dead cache. Only `advance` says it, as `spent`.
+    /// The cost of changing the very start of the next request, in fresh input tokens: its cached part, written
+    /// again. 0 if the cache is cold. Set only by `advance`, like `spent`.
     pub rewrite_cost: f64,
     /// What this process's model calls have cost so far, in fresh input tokens, without the answers.
     pub spent: f64,
-    /// What `point` says now; of `advance` only.
+    /// The current result of `point`; set only by `advance`.
     pub point: Option<i64>,
-    /// What `pointTimes` says now; of `advance` only.
+    /// The current result of `pointTimes`; set only by `advance`.
     #[napi(ts_type = "[string, string]")]
     pub point_times: Option<Vec<String>>,
 }
 
-/// What a roll removed, what it cost, and when it has paid for itself. Made for people, never for the chat.
+/// What a roll removed, what it cost, and when it pays for itself. For people; it never enters the chat.
 #[napi(object)]
 pub struct RollReceipt {
     /// How many items were replaced by references.
     pub items: u32,
-    /// Tokens that left the request.
+    /// Tokens removed from the request.
     pub removed_tokens: f64,
     /// What it cost once, in fresh input tokens.
     pub cost: f64,
     /// What each later call saves, in fresh input tokens.
     pub gain: f64,
-    /// Model calls until it has paid for itself; absent when it never does.
+    /// Model calls until it has paid for itself; absent if it never does.
     pub pays_back_after_calls: Option<u32>,
     /// Why it happened.
     #[napi(ts_type = "'free' | 'pays' | 'pressure' | 'hard' | 'asked'")]
@@ -119,9 +119,9 @@ pub struct RollReceipt {
 
 #[napi]
 impl ContextManager {
-    /// Records a tool result before the harness stores it, and says what to put before it. `content` is the
-    /// complete output, before any truncation. It survives the end of the process then, and a loss of power after
-    /// `settle`.
+    /// Records a tool result before the harness stores it, and returns the line to put before it. `content` is the
+    /// complete output, before any truncation. When the promise resolves, the record survives the end of the process;
+    /// after `settle` it also survives a power failure.
     #[napi]
     pub fn receive<'env>(
         &self,
@@ -136,9 +136,9 @@ impl ContextManager {
         })
     }
 
-    /// Takes in the messages that are new since the last call, records what is not recorded yet, and decides
-    /// what the next model call shall see. Between two rolls no message that was sent before is replaced. What it
-    /// records survives the end of the process then, and a loss of power after `settle`.
+    /// Takes the messages that are new since the last call, records those not recorded yet, and decides what the next
+    /// model call will see. Between two rolls, no message that was already sent is replaced. When the promise
+    /// resolves, the record survives the end of the process; after `settle` it also survives a power failure.
     #[napi]
     pub fn advance<'env>(
         &self,
@@ -147,20 +147,20 @@ impl ContextManager {
         call: ModelCall,
     ) -> napi::Result<PromiseRaw<'env, Plan>> {
         let work = |open: Open| async move {
-            Ok(open.engine.advance(incoming(messages), &circumstances(call)).await?)
+            Ok(open.engine.advance(incoming(messages)?, &circumstances(call)).await?)
         };
-        self.call(env, work, plan)
+        self.plan(env, work)
     }
 
-    /// Waits until what `receive`, `advance` and `resync` have recorded survives a loss of power too, as all else does
-    /// once its promise is fulfilled. Meanwhile the harness can go on.
+    /// Waits until everything that `receive`, `advance` and `resync` recorded also survives a power failure. Other
+    /// writes do so as soon as their promise resolves. The harness can continue meanwhile.
     #[napi]
     pub fn settle<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
         self.call(env, |open| async move { Ok(open.engine.settle().await?) }, |()| ())
     }
 
-    /// Rebuilds what is visible from the messages of the branch that the harness is on now, with earlier edits
-    /// already in them. The first `recorded` messages are in the store already.
+    /// Rebuilds the visible state from the messages of the harness's current branch, with earlier edits already
+    /// applied. The first `recorded` messages are already in the store.
     #[napi]
     pub fn resync<'env>(
         &self,
@@ -171,14 +171,14 @@ impl ContextManager {
     ) -> napi::Result<PromiseRaw<'env, Plan>> {
         let work = move |open: Open| async move {
             let call = circumstances(call);
-            Ok(open.engine.resync(incoming(messages), recorded as usize, &call).await?)
+            Ok(open.engine.resync(incoming(messages)?, recorded as usize, &call).await?)
         };
-        self.call(env, work, plan)
+        self.plan(env, work)
     }
 
-    /// What to answer to a read of a file, just indexed, whose lines are still visible in the model's request:
-    /// where they are, or what has changed in them since. Null: show the lines. `offset` is the first line,
-    /// counted from 1, and `limit` the number of lines.
+    /// The answer to a read of a file, just indexed, whose lines are still visible in the model's request: where they
+    /// are, or what has changed in them since. Null means: show the lines. `offset` is the first line, counted from
+    /// 1, and `limit` the number of lines.
     #[napi]
     pub fn answer_read<'env>(
         &self,
@@ -194,8 +194,8 @@ impl ContextManager {
         self.call(env, work, |answer| answer.map(|answer| answer.text))
     }
 
-    /// Checks an edit of a file: if it has changed since the model last saw or wrote it, the
-    /// refusal with the difference, after which the model knows the change. Null: go on.
+    /// Checks an edit of a file. If the file has changed since the model last saw or wrote it, returns a refusal with
+    /// the difference; after that, the model counts as knowing the change. Null means: go ahead.
     #[napi]
     pub fn check_edit<'env>(
         &self,
@@ -205,52 +205,52 @@ impl ContextManager {
         self.call(env, |open| async move { Ok(open.engine.check_edit(&path).await?) }, |refusal| refusal)
     }
 
-    /// Checks a call's arguments: where a whole one is a marker that stands for collapsed text, the sentence to
-    /// refuse the call with. Null: go on.
+    /// Checks the arguments of a call. If one of them is nothing but a marker for collapsed text, returns the message
+    /// to refuse the call with. Null means: go ahead.
     #[napi(ts_args_type = "args: object")]
     pub fn check_arguments<'env>(
         &self,
         env: &'env Env,
-        args: Value,
+        args: Json,
     ) -> napi::Result<PromiseRaw<'env, Option<String>>> {
-        let args = js::object(args).unwrap_or_default();
+        let args = args.object("args").unwrap_or_default();
         let open = self.current();
         let work = async move { Ok(open?.engine.check_arguments(&args).await?) };
         prompt_promise(env, work, |refusal| refusal)
     }
 
-    /// Lines for the model about files that it knows in another version than they are in now, each version
-    /// once. `advance` gives the same in its plan; this is for the moment between a prompt and its first call.
+    /// Notices for the model about files that have changed since the version it knows, once for each version.
+    /// `advance` returns the same in its plan; call this between a prompt and its first model call.
     #[napi]
     pub fn stale_notices<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<String>>> {
         self.call(env, |open| async move { Ok(open.engine.stale_notices().await?) }, |lines| lines)
     }
 
-    /// Rolls everything that is stale now, because a person asked for it.
+    /// Rolls everything stale now, at the user's request.
     #[napi]
     pub fn roll_now<'env>(&self, env: &'env Env, call: ModelCall) -> napi::Result<PromiseRaw<'env, Plan>> {
-        self.call(env, |open| async move { Ok(open.engine.roll_now(&circumstances(call)).await?) }, plan)
+        self.plan(env, |open| async move { Ok(open.engine.roll_now(&circumstances(call)).await?) })
     }
 
-    /// Takes back the latest roll of this process: its messages are to be shown in full again.
+    /// Undoes the latest roll of this process: its messages are shown in full again.
     #[napi]
     pub fn undo_roll<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Plan>> {
-        self.call(env, |open| async move { Ok(open.engine.undo_roll().await?) }, plan)
+        self.plan(env, |open| async move { Ok(open.engine.undo_roll().await?) })
     }
 
-    /// The receipts of this process's rolls, oldest first.
+    /// The receipts of the rolls in effect, oldest first.
     #[napi]
     pub fn receipts<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<RollReceipt>>> {
         let work = |open: Open| async move { Ok(open.engine.receipts().await?) };
         self.call(env, work, |receipts| receipts.into_iter().map(receipt).collect())
     }
 
-    /// Takes over pool, active and pinned sets and the chat as they were after a transaction of a session:
-    /// this one (a step to another branch) or the one that it was forked from. The index becomes the union.
-    /// Transaction 0 is before any other: nothing has been encountered, and nothing said.
+    /// Restores the pool, the active and pinned sets, and the chat to their state after a transaction of a session:
+    /// this one (when moving to another branch) or the one it was forked from. The index becomes the union of both.
+    /// Transaction 0 comes before all others: nothing encountered, nothing said.
     ///
-    /// `times`, as `pointTimes` gave them, find the point also in a store that the session was moved to, where the
-    /// transactions have other numbers. Rejects with `UNKNOWN_OBJECT` where the store does not have the point.
+    /// Pass the result of `pointTimes` as `times` to find the point even in a store that the session was moved to,
+    /// where transactions have different numbers. Rejects with `UNKNOWN_OBJECT` if the store does not have the point.
     #[napi]
     pub fn restore<'env>(
         &self,
@@ -272,11 +272,24 @@ impl ContextManager {
         self.call(env, |open| async move { Ok(open.engine.point().await?) }, convert::number)
     }
 
-    /// The valid times that the session's document and its chat have at that point, in any store; RFC 3339.
+    /// The valid times of the session's document and its chat at that point, the same in every store; RFC 3339.
     #[napi(ts_return_type = "Promise<[string, string]>")]
     pub fn point_times<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<String>>> {
         let work = |open: Open| async move { Ok(open.engine.point_times().await?) };
         self.call(env, work, |times| times.iter().map(ToString::to_string).collect())
+    }
+}
+
+impl ContextManager {
+    fn plan<'env, F>(
+        &self,
+        env: &'env Env,
+        work: impl FnOnce(Open) -> F + Send + 'static,
+    ) -> napi::Result<PromiseRaw<'env, Plan>>
+    where
+        F: Future<Output = Result<context_engine::Plan, Coded>> + Send + 'static,
+    {
+        self.call(env, |open| async move { plan(work(open).await?) }, |plan| plan)
     }
 }
 
@@ -287,8 +300,8 @@ fn point_times(times: Vec<String>) -> Result<[Timestamp; 2], Coded> {
     Ok([session.parse()?, chat.parse()?])
 }
 
-fn incoming(messages: Vec<IncomingMessage>) -> Vec<Incoming> {
-    messages.into_iter().map(|m| Incoming { key: m.key, message: m.message }).collect()
+fn incoming(messages: Vec<IncomingMessage>) -> Result<Vec<Incoming>, Coded> {
+    messages.into_iter().map(|m| Ok(Incoming { key: m.key, message: m.message.value()? })).collect()
 }
 
 fn circumstances(call: ModelCall) -> Call {
@@ -312,9 +325,9 @@ fn whole(number: f64) -> u64 {
     number.max(0.0) as u64
 }
 
-fn plan(plan: context_engine::Plan) -> Plan {
-    Plan {
-        edits: plan.edits.into_iter().map(edit).collect(),
+fn plan(plan: context_engine::Plan) -> Result<Plan, Coded> {
+    Ok(Plan {
+        edits: plan.edits.into_iter().map(edit).collect::<Result<_, _>>()?,
         notices: plan.notices,
         receipt: plan.receipt.map(receipt),
         context_tokens: plan.context_tokens as f64,
@@ -323,24 +336,24 @@ fn plan(plan: context_engine::Plan) -> Plan {
         spent: plan.spent,
         point: plan.point.map(|(tx, _)| convert::number(tx)),
         point_times: plan.point.map(|(_, times)| times.iter().map(ToString::to_string).collect()),
-    }
+    })
 }
 
-fn edit(edit: Edit) -> js::Edit {
-    match edit {
+fn edit(edit: Edit) -> Result<js::Edit, Coded> {
+    Ok(match edit {
         Edit::Result { key, object, text } => js::Edit::Result { key, object: object.to_string(), text },
         Edit::Arguments { key, calls } => {
-            js::Edit::Arguments { key, calls: calls.into_iter().map(collapsed).collect() }
+            js::Edit::Arguments { key, calls: calls.into_iter().map(collapsed).collect::<Result<_, _>>()? }
         }
-    }
+    })
 }
 
-fn collapsed(call: CollapsedCall) -> js::CollapsedCall {
-    js::CollapsedCall {
+fn collapsed(call: CollapsedCall) -> Result<js::CollapsedCall, Coded> {
+    Ok(js::CollapsedCall {
         call_id: call.call_id,
         position: u32::try_from(call.position).unwrap_or(u32::MAX),
-        args: Value::Object(call.args),
-    }
+        args: Json::of(&call.args)?,
+    })
 }
 
 fn receipt(receipt: Receipt) -> RollReceipt {

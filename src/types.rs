@@ -2,7 +2,8 @@
 
 use napi::bindgen_prelude::{Either, Uint8Array};
 use napi_derive::napi;
-use serde_json::{Map, Value};
+
+use crate::json::Json;
 
 /// Where objects are stored.
 #[derive(Clone)]
@@ -12,7 +13,7 @@ pub enum StoreOptions {
     Memory {},
     /// One SQLite file, shared by any number of processes on one machine.
     Sqlite {
-        /// The database file. It and its folder are created, readable by their owner only.
+        /// The database file. The file and its folder are created if needed, readable only by their owner.
         path: String,
         /// `power` (default): a commit survives a power failure. `process`: it survives the end of the
         /// process, and is faster.
@@ -27,14 +28,14 @@ pub enum StoreOptions {
         urls: Option<Vec<String>>,
         /// The time limit of one request in milliseconds. Default 10,000.
         timeout_ms: Option<u32>,
-        /// A file on this machine that takes every write at once and sends it on in order, so that nobody waits
-        /// for a node and nothing is lost while it is away. Default: chosen by the main entry; without one (native
-        /// class) every call waits for the node.
+        /// A file on this machine that takes every write immediately and sends it on in order, so that no call waits
+        /// for a node and nothing is lost while the node is down. Default: chosen by the main entry point. Without a
+        /// journal (native class), every call waits for the node.
         journal: Option<String>,
     },
 }
 
-/// A rule that translates a prefix of the agent's paths to the filesystem that the client sees.
+/// A rule that maps a prefix of the agent's paths to the filesystem that the client sees.
 #[napi(object)]
 pub struct MountMapping {
     /// The prefix as the agent sees it, absolute, for instance `/workspace`.
@@ -50,14 +51,14 @@ pub struct MountMapping {
 pub struct WindowOptions {
     /// How many of the most recent tool outputs of one turn stay active. Default 5.
     pub per_turn: Option<f64>,
-    /// How many turns back tool outputs stay active, the current one included. Default 3.
+    /// For how many turns tool outputs stay active, including the current one. Default 3.
     pub turns_back: Option<f64>,
 }
 
 /// How a session is opened.
 #[napi(object)]
 pub struct OpenOptions {
-    /// The session, as the harness names it. One that the store knows is resumed.
+    /// The harness's ID of the session. A session that the store already has is resumed.
     pub session_id: String,
     /// The agent's working directory, absolute, as the agent sees it.
     pub cwd: String,
@@ -69,7 +70,7 @@ pub struct OpenOptions {
     pub system_prompt: Option<String>,
     /// The filesystem namespace of paths that no mount covers.
     pub filesystem_id: Option<String>,
-    /// How the agent's paths translate to paths that the client can read.
+    /// How the agent's paths map to paths that the client can read.
     pub mounts: Option<Vec<MountMapping>>,
     /// The auto-collapse window.
     pub window: Option<WindowOptions>,
@@ -77,7 +78,7 @@ pub struct OpenOptions {
     pub watch: Option<bool>,
     /// Whether paths that no mount covers are the client's own. Default: true without mounts, else false.
     pub watch_unmapped: Option<bool>,
-    /// Tell filesystems apart by device number where no mount says. Default false.
+    /// Tell filesystems apart by device number where no mount applies. Default false.
     pub detect_devices: Option<bool>,
 }
 
@@ -89,23 +90,23 @@ pub struct IndexResult {
     /// What happened to it.
     #[napi(ts_type = "'created' | 'updated' | 'unchanged' | 'deleted'")]
     pub action: String,
-    /// Why the object has no text, as the end of a sentence "the file …".
+    /// Why the object has no text, as the end of a sentence that begins "the file …".
     pub reason: Option<String>,
 }
 
 /// What indexing many files did.
 #[napi(object)]
 pub struct IndexedFiles {
-    /// What happened to each file that could be indexed, in the order of their paths.
+    /// What happened to each indexed file, in the order of the given paths.
     pub indexed: Vec<IndexResult>,
-    /// The paths without a readable regular file, in their order.
+    /// The paths without a readable regular file, in the given order.
     pub refused: Vec<RefusedFile>,
 }
 
 /// A path that could not be indexed.
 #[napi(object)]
 pub struct RefusedFile {
-    /// The path as it was given.
+    /// The given path.
     pub path: String,
     /// `IO` or `INVALID_ARGUMENT`.
     #[napi(ts_type = "ErrorCode")]
@@ -123,7 +124,7 @@ pub struct Toolcall {
     pub tool: String,
     /// The arguments as the model gave them.
     #[napi(ts_type = "object")]
-    pub args: Value,
+    pub args: Json,
     /// A short form of the arguments for people.
     pub args_display: Option<String>,
     /// The complete output text.
@@ -131,14 +132,15 @@ pub struct Toolcall {
     /// Whether the tool succeeded.
     #[napi(ts_type = "'ok' | 'fail'")]
     pub status: String,
-    /// IDs of file objects that the call concerns; those that the engine finds itself are added.
+    /// IDs of file objects that the call concerns. Files that the engine finds itself are added.
     pub file_refs: Option<Vec<String>>,
-    /// The ID of the call whose program made this one. Such a call's output goes to the program and not to the model: it is
-    /// recorded and found by search, and takes no place in pool, window and chat.
+    /// The ID of the call whose program made this one. The output of such a call goes to the program and not to the
+    /// model. It is recorded and can be searched, but does not appear in pool, window or chat.
     pub parent: Option<String>,
 }
 
-/// The answer to a change of the session's sets. A refusal is an answer, not an error: it is made for the model.
+/// The answer to a change of the session's sets. A refusal is an answer and not an error, because it is meant for the
+/// model.
 #[napi(object)]
 pub struct SetChange {
     /// Whether it was done.
@@ -150,26 +152,27 @@ pub struct SetChange {
     /// Why not: `UNKNOWN_OBJECT`, `NOT_CONTENT`, `NULL_CONTENT`, `NOT_ACTIVE` or `INVALID_ARGUMENT`.
     #[napi(ts_type = "ErrorCode")]
     pub code: Option<String>,
-    /// The content or the part of it, after an activation.
+    /// After an activation: the content, or the requested part of it.
     pub content: Option<String>,
-    /// After an activation of a tool call whose arguments are collapsed in what was projected last: the full ones.
+    /// After the activation of a tool call whose arguments have collapsed in the last projection: the full arguments.
     #[napi(ts_type = "object")]
-    pub arguments: Option<Value>,
-    /// After an activation: whether the whole content is still visible in what was projected last.
+    pub arguments: Option<Json>,
+    /// After an activation: whether the whole content is still visible in the last projection.
     pub visible: bool,
 }
 
-/// Which part of a content to give.
+/// Which part of a content to return.
 #[napi(object)]
 pub struct Part {
     /// First and last line, counted from 1.
     #[napi(ts_type = "[number, number]")]
     pub lines: Option<Vec<f64>>,
-    /// Only lines that match this regular expression; ASCII letters in both cases, unless it has a capital one.
+    /// Only lines that match this regular expression. It ignores the case of ASCII letters unless it contains a
+    /// capital one.
     pub grep: Option<String>,
 }
 
-/// The four sets of a session: object IDs in the order in which they entered.
+/// The four sets of a session, as object IDs in the order in which they entered.
 #[napi(object, use_nullable = false)]
 pub struct SessionSets {
     /// Every content object that the session has encountered; never shrinks.
@@ -195,7 +198,7 @@ pub struct Block {
     pub content: String,
 }
 
-/// The canonical view of a session: four sections in their order; the same state gives the same bytes.
+/// The canonical view of a session: four sections in order. The same state gives the same bytes.
 #[napi(object)]
 pub struct Assembled {
     /// The system prompt.
@@ -204,30 +207,41 @@ pub struct Assembled {
     pub metadata_pool: String,
     /// The conversation, with `toolcall_ref` lines in place of outputs.
     #[napi(ts_type = "unknown[]")]
-    pub chat: Vec<Value>,
+    pub chat: Json,
     /// One block for each object of the active set.
     pub active_content: String,
     /// All four as one text.
     pub text: String,
-    /// The blocks of `activeContent`, for callers who must not parse.
+    /// The blocks of `activeContent`, so that callers need not parse it.
     pub blocks: Vec<Block>,
 }
 
 /// One version of an object.
+#[expect(dead_code, reason = "the shape of what `history` reads from a text")]
 #[napi(object)]
 pub struct Version {
     /// The whole document.
     #[napi(ts_type = "ObjectDocument")]
-    pub document: Value,
-    /// The transaction that wrote it; rises strictly within a store.
+    pub document: Json,
+    /// The transaction that wrote it; strictly increasing within a store.
     pub tx_id: i64,
     /// When the store learned of it, RFC 3339.
     pub tx_time: String,
-    /// From when on it holds, RFC 3339.
+    /// The time from which it holds, RFC 3339.
     pub valid_time: String,
 }
 
-/// A point of the two times.
+/// Which part of a history to return.
+#[napi(object)]
+pub struct HistoryPart {
+    /// Only versions of later transactions than this one: the `txId` of the last version of the previous part.
+    pub after: Option<f64>,
+    /// At most this many versions, the oldest ones. The versions of one transaction are not divided, so there may be a
+    /// few more.
+    pub limit: Option<f64>,
+}
+
+/// A point in the two times.
 #[napi(object)]
 pub struct AsOf {
     /// What held at this time, RFC 3339.
@@ -238,13 +252,13 @@ pub struct AsOf {
     pub tx_id: Option<f64>,
 }
 
-/// Which objects a query wants; absent fields do not restrict.
+/// Which objects a query returns. Absent fields do not restrict it.
 #[napi(object)]
 pub struct QueryFilter {
     /// Only objects of this type.
     #[napi(ts_type = "ObjectType")]
     pub r#type: Option<String>,
-    /// Only objects of this session: its infrastructure, and what its index holds.
+    /// Only objects of this session: its infrastructure and the objects in its index.
     pub session_id: Option<String>,
     /// Only files at or below this path, as the agent writes it.
     pub path_prefix: Option<String>,
@@ -264,12 +278,12 @@ pub struct SearchOptions {
     pub session_id: Option<String>,
 }
 
-/// A place where a search found its words.
+/// One hit of a search.
 #[napi(object)]
 pub struct SearchHit {
     /// The object's ID.
     pub id: String,
-    /// The object's short name in this session; absent where the session has not encountered it.
+    /// The object's short name in this session; absent if the session has not encountered it.
     pub handle: Option<String>,
     /// The object's type.
     #[napi(ts_type = "ObjectType")]
@@ -288,7 +302,7 @@ pub struct SearchHit {
     pub snippet: String,
     /// Higher is better; comparable within one answer only.
     pub score: f64,
-    /// All of it as a line for the model, which begins with the name to activate it by.
+    /// The whole hit as a line for the model; it starts with the name to activate.
     pub shown: String,
 }
 
@@ -305,26 +319,26 @@ pub struct Stats {
     pub rolls: u32,
 }
 
-/// How a store stands. For XTDB behind a journal: what waits there until the node takes it.
+/// The state of a store. For XTDB behind a journal, what is waiting there for the node.
 #[napi(object)]
 pub struct StoreState {
     /// The kind of the store.
     #[napi(ts_type = "'memory' | 'sqlite' | 'xtdb'")]
     pub kind: String,
-    /// The XTDB node that answers, or the first that is tried; without user name and password.
+    /// The XTDB node that answers, or the first one tried; without user name and password.
     pub url: Option<String>,
     /// Whether XTDB answered the last request; absent without a journal.
     pub connected: Option<bool>,
     /// How many transactions of the journal XTDB does not have yet.
     pub queued: f64,
-    /// Since when the oldest of them waits, RFC 3339; absent where none does.
+    /// Since when the oldest of them has been waiting, RFC 3339; absent if none is.
     pub waiting_since: Option<String>,
-    /// Whether this process is the one that sends for the journal; absent without a journal.
+    /// Whether this process sends the journal's transactions; absent without a journal.
     pub sender: Option<bool>,
-    /// How many objects that others changed are still to be fetched from XTDB, as far as known; 0 where the journal is up
+    /// How many objects changed by others still have to be fetched from XTDB, as far as known; 0 if the journal is up
     /// to date, absent without one.
     pub behind: Option<f64>,
-    /// What went wrong last, and has not gone well since.
+    /// The last error, until the operation succeeds again.
     pub last_error: Option<String>,
 }
 
@@ -381,14 +395,14 @@ pub struct Damage {
     pub id: Option<String>,
     /// The version's transaction.
     pub tx_id: Option<i64>,
-    /// What does not fit, in words.
+    /// What is wrong, in words.
     pub what: String,
 }
 
 /// The number of turns of a chat.
 #[napi(object)]
 pub struct TurnCount {
-    /// Turns, the current one included.
+    /// Turns, including the current one.
     pub turn_count: u32,
 }
 
@@ -401,19 +415,19 @@ pub enum Edit {
         key: String,
         /// The object behind it.
         object: String,
-        /// Its new text; absent: put back the message as the harness has it.
+        /// Its new text; if absent, restore the message as the harness has it.
         text: Option<String>,
     },
     /// The arguments of an answer's calls.
     Arguments {
         /// The message.
         key: String,
-        /// The calls whose arguments to replace; none: put back the message as the harness has it.
+        /// The calls whose arguments to replace; if empty, restore the message as the harness has it.
         calls: Vec<CollapsedCall>,
     },
 }
 
-/// Arguments that stand in place of a call's full ones.
+/// Arguments that replace the full ones of a call.
 #[napi(object)]
 pub struct CollapsedCall {
     /// The harness's call ID.
@@ -422,16 +436,8 @@ pub struct CollapsedCall {
     pub position: u32,
     /// The arguments to show.
     #[napi(ts_type = "object")]
-    pub args: Value,
+    pub args: Json,
 }
 
 /// Bytes or text, as JavaScript hands them over.
 pub type Content = Either<String, Uint8Array>;
-
-/// A JSON object, or nothing where it is another value.
-pub fn object(value: Value) -> Option<Map<String, Value>> {
-    match value {
-        Value::Object(map) => Some(map),
-        _ => None,
-    }
-}

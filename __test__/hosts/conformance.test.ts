@@ -1,6 +1,5 @@
 /** What every host must do with us, with its real package, against a scripted model. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { ContextManager } from '../../lib/index.ts'
 import type { HostOptions } from '../../lib/hosts/context.ts'
 import { folder, FILESYSTEM, sqlite, write } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
@@ -133,33 +132,6 @@ describe.each(Object.keys(drivers))('%s', (name) => {
     expect((await b.history(id)).length).toBe(2)
   })
 
-  test('a session that ends without a word loses nothing, wherever it ends', async () => {
-    const [store, cwd] = [sqlite(), folder()]
-    const expected: string[] = []
-    let history: any[] = []
-    // One server: answers and calls have IDs that are never repeated.
-    const url = (await startModelServer(obedient)).baseUrl('openai-completions')
-    for (let n = 0; n < 6; n += 1) {
-      // Nothing is closed: whatever the last process has not written is gone.
-      const { driver, warnings } = await started(name, { store, cwd }, { url })
-      driver.history.splice(0, driver.history.length, ...history)
-      await driver.prompt(`show r${n} s${n}+t${n}`)
-      history = driver.history.slice(0, n % 2 === 0 ? undefined : -1)
-      expected.push(...[`r${n}`, `s${n}`, `t${n}`].map(output))
-      expect(warnings).toEqual([])
-    }
-    const { driver } = await started(name, { store, cwd }, { url })
-    driver.history.splice(0, driver.history.length, ...history)
-    await driver.prompt('say end')
-    const manager = await ContextManager.open({ sessionId: 's', cwd, store, filesystemId: FILESYSTEM, watch: false })
-    onCleanUp(() => manager.close())
-    const chat = (await manager.get('chat:s'))!['turns'] as { user: unknown; toolcall_ids: string[] }[]
-    const said = chat.map(({ user }) => (typeof user === 'string' ? user : (user as { text: string }[]).map((one) => one.text).join('')))
-    expect(said).toEqual([...Array.from({ length: 6 }, (_, n) => `show r${n} s${n}+t${n}`), 'say end'])
-    const texts = await Promise.all(chat.flatMap((turn) => turn.toolcall_ids).map(async (id) => (await manager.get(id))!.content))
-    expect(texts).toEqual(expected)
-  })
-
   test('where the model has no way to bring anything back, nothing collapses, and one warning says so', async () => {
     const { server, driver, rolls, warnings } = await started(name, {}, { withoutRecall: true })
     await prompts(driver, rounds(14, (n) => `show n${n} m${n}`))
@@ -174,29 +146,5 @@ describe.each(Object.keys(drivers))('%s', (name) => {
     server.check()
     expect(results(server).map(({ text }) => text)).toEqual(rounds(4).map((_, n) => output(`n${n}`)))
     expect(warnings).toEqual([expect.stringMatching(/the agent works without it: .*\((STORE_UNAVAILABLE|IO)\)/)])
-  })
-})
-
-describe('what it costs', () => {
-  /** The cost of what was sent, in fresh input tokens: cached ones 0.1, others 1.25. */
-  const costOf = (server: ModelServer) => server.requests.reduce((sum, { usage }) => sum + usage!.input * 1.25 + usage!.cacheRead * 0.1, 0)
-
-  test('every host saves what the same session saves through Pi’s agent, within 2 %', async () => {
-    // Hosts write the same messages in more or fewer bytes, so each is measured against itself without us.
-    const shares: Record<string, number> = {}
-    const texts = rounds(16, (n) => `show n${n} m${n}+k${n}`)
-    for (const name of Object.keys(drivers)) {
-      const { server, driver } = await started(name)
-      await prompts(driver, texts)
-      const plain = await startModelServer(obedient)
-      const alone = await drivers[name]!({ url: plain.baseUrl('openai-completions'), show: output })
-      await prompts(alone, texts)
-      expect(server.requests).toHaveLength(plain.requests.length)
-      shares[name] = costOf(server) / costOf(plain)
-    }
-    process.stderr.write(`cost of what it is without us: ${JSON.stringify(shares)}\n`)
-    for (const [name, share] of Object.entries(shares)) {
-      expect(Math.abs(share / shares['pi-agent-core']! - 1), name).toBeLessThan(0.02)
-    }
   })
 })

@@ -18,14 +18,18 @@ export type Step = { user: string } | { reasoning?: string; text?: string; calls
 
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-/** A conversation of a seed: prompts, reasoning, parallel calls, images, errors, long arguments and long outputs. */
-export function conversation(seed: number, steps: number): Step[] {
+/**
+ * A conversation of a seed: prompts, reasoning, parallel calls, images, errors, long arguments and long outputs. `long`:
+ * what is said and thought is long, too.
+ */
+export function conversation(seed: number, steps: number, long = false): Step[] {
   const { next } = random(seed)
+  const said = (text: string, count: number): string => (long ? `${text} ${`${text}, at length. `.repeat(count)}` : text)
   const words = (count: number, name: string) => Array.from({ length: count }, (_, n) => `${name} line ${n} ${'lorem ipsum '.repeat(3)}`).join('\n')
   const result: Step[] = [{ user: 'begin' }]
   for (let step = 1; step < steps; step += 1) {
     if (next() < 0.25) {
-      result.push({ user: `prompt ${step}` })
+      result.push({ user: said(`prompt ${step}`, 90) })
       continue
     }
     const calls = Array.from({ length: Math.floor(next() * 4) }, (_, n): Call => {
@@ -42,8 +46,8 @@ export function conversation(seed: number, steps: number): Step[] {
     })
     result.push({
       calls,
-      ...(next() < 0.4 ? { reasoning: `thought ${step}` } : {}),
-      ...(next() < 0.5 || calls.length === 0 ? { text: `answer ${step}` } : {}),
+      ...(next() < 0.4 ? { reasoning: said(`thought ${step}`, 40) } : {}),
+      ...(next() < 0.5 || calls.length === 0 ? { text: said(`answer ${step}`, 40) } : {}),
     })
   }
   return result

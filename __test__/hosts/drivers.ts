@@ -1,21 +1,9 @@
-/** Each host with its real package, driven alike: one tool, one conversation, a scripted model over HTTP. */
-import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import { Agent as PiAgent } from '@earendil-works/pi-agent-core'
+/** Each host with its real package, driven alike: one tool, one conversation, a scripted model over HTTP. A package is loaded where its host is. */
 import type { AgentTool } from '@earendil-works/pi-agent-core'
-import { streamSimple } from '@earendil-works/pi-ai/api/openai-completions'
-import { ChatOpenAICompletions } from '@langchain/openai'
-import { Agent, OpenAIChatCompletionsModel, run, setTracingDisabled, tool as agentsTool } from '@openai/agents'
 import type { AgentInputItem } from '@openai/agents'
-import { isStepCount, jsonSchema, streamText, tool as aiTool } from 'ai'
 import type { ModelMessage } from 'ai'
-import { createAgent, tool as langTool } from 'langchain'
 import { readFileSync } from 'node:fs'
-import { OpenAI } from 'openai'
-import { contextFor as aiSdk } from '../../lib/hosts/ai-sdk.ts'
 import type { HostContext, HostOptions } from '../../lib/hosts/context.ts'
-import { contextMiddleware } from '../../lib/hosts/langchain.ts'
-import { contextFor as openaiAgents } from '../../lib/hosts/openai-agents.ts'
-import { contextFor as piAgent } from '../../lib/hosts/pi-agent-core.ts'
 
 /** A running host. */
 export interface Driver {
@@ -37,24 +25,20 @@ export interface Start {
   /** The model has no tool to bring anything back. */
   withoutRecall?: boolean
   /** The tool `show`. */
-  show: (name: string) => string
+  show: (name: string) => string | Promise<string>
 }
 
 const read = (path: string) => readFileSync(path, 'utf8')
 const PATH = { type: 'object' as const, properties: { path: { type: 'string' as const } }, required: ['path'], additionalProperties: false }
 const SYSTEM = 'You help.'
-/** LangChain counts tokens of streams itself, with tables from the network: here nobody asks for them. */
-class LocalChat extends ChatOpenAICompletions {
-  override async getNumTokens(): Promise<number> {
-    return 0
-  }
-}
-
 const PARAMETERS = { type: 'object' as const, properties: { name: { type: 'string' as const } }, required: ['name'], additionalProperties: false }
 const STEPS = 200
 
 export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
   async 'ai-sdk'({ url, context: options, withoutRecall, show }) {
+    const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
+    const { isStepCount, jsonSchema, streamText, tool: aiTool } = await import('ai')
+    const { contextFor: aiSdk } = await import('../../lib/hosts/ai-sdk.ts')
     const context = options === undefined ? undefined : aiSdk(options)
     const model = createOpenAICompatible({ name: 'scripted', baseURL: url, apiKey: 'none', includeUsage: true })('scripted')
     const history: ModelMessage[] = []
@@ -88,13 +72,16 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
   },
 
   async 'pi-agent-core'({ url, context: options, withoutRecall, show }) {
+    const { Agent: PiAgent } = await import('@earendil-works/pi-agent-core')
+    const { streamSimple } = await import('@earendil-works/pi-ai/api/openai-completions')
+    const { contextFor: piAgent } = await import('../../lib/hosts/pi-agent-core.ts')
     const context = options === undefined ? undefined : piAgent(options)
     const shower: AgentTool = {
       name: 'show',
       label: 'show',
       description: 'Shows a text',
       parameters: PARAMETERS as never,
-      execute: async (_id, input) => ({ content: [{ type: 'text', text: show((input as { name: string }).name) }], details: undefined }),
+      execute: async (_id, input) => ({ content: [{ type: 'text', text: await show((input as { name: string }).name) }], details: undefined }),
     }
     const reader: AgentTool = {
       ...shower,
@@ -140,6 +127,9 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
   },
 
   async 'openai-agents'({ url, context: options, withoutRecall, show }) {
+    const { Agent, OpenAIChatCompletionsModel, run, setTracingDisabled, tool: agentsTool } = await import('@openai/agents')
+    const { OpenAI } = await import('openai')
+    const { contextFor: openaiAgents } = await import('../../lib/hosts/openai-agents.ts')
     setTracingDisabled(true)
     const context = options === undefined ? undefined : openaiAgents(options)
     const shower = agentsTool({ name: 'show', description: 'Shows a text', parameters: { ...PARAMETERS, additionalProperties: false as const }, strict: true, execute: (input: any) => show(input.name) })
@@ -169,6 +159,15 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
   },
 
   async langchain({ url, context: options, withoutRecall, show }) {
+    const { ChatOpenAICompletions } = await import('@langchain/openai')
+    const { createAgent, tool: langTool } = await import('langchain')
+    const { contextMiddleware } = await import('../../lib/hosts/langchain.ts')
+    /** LangChain counts tokens of streams itself, with tables from the network: here nobody asks for them. */
+    class LocalChat extends ChatOpenAICompletions {
+      override async getNumTokens(): Promise<number> {
+        return 0
+      }
+    }
     const middleware = options === undefined ? undefined : contextMiddleware(options)
     const shower = langTool(({ name }: any) => show(name), { name: 'show', description: 'Shows a text', schema: PARAMETERS })
     const reader = langTool(({ path }: any) => read(path), { name: 'read', description: 'Reads a file', schema: PATH })

@@ -1,5 +1,6 @@
 /** OpenCode's real binary as a server, in isolation, with our plugin or without it. */
 import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -22,11 +23,19 @@ export const binary = ((): string | undefined => {
 /** The plugin as it is published. */
 export const PLUGIN = pathToFileURL(fileURLToPath(new URL('../../dist/hosts/opencode.js', import.meta.url))).href
 
+/** A message as OpenCode's server gives it. */
+export interface StoredMessage {
+  info: { id: string; role: 'user' | 'assistant' }
+  parts: { id: string; type: string; [field: string]: any }[]
+}
+
 /** A running OpenCode with one session. */
 export class OpenCode {
   readonly cwd: string
   readonly home: string
   #url = ''
+  #child: ChildProcess | undefined
+  #ended: Promise<void> = Promise.resolve()
   #session = ''
   output = ''
 
@@ -36,8 +45,12 @@ export class OpenCode {
     mkdirSync(this.cwd)
   }
 
-  /** Starts the server and a session. `plugin` is what its configuration names. */
-  async start(server: ModelServer, plugin: unknown[], env: Record<string, string> = {}): Promise<this> {
+  /**
+   * Starts the server, and a session the first time. `plugin` is what its configuration names, `more` are other fields of
+   * it.
+   */
+  async start(server: ModelServer, plugin: unknown[], env: Record<string, string> = {}, more: object = {}): Promise<this> {
+    this.output = ''
     const config = {
       autoupdate: false,
       share: 'disabled',
@@ -60,6 +73,7 @@ export class OpenCode {
           },
         },
       },
+      ...more,
     }
     writeFileSync(join(this.cwd, 'opencode.json'), JSON.stringify(config))
     const child = spawn(binary!, ['serve', '--port', '0', '--hostname', '127.0.0.1', '--print-logs'], {
@@ -81,11 +95,9 @@ export class OpenCode {
         ...env,
       },
     })
-    const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-    onCleanUp(async () => {
-      child.kill('SIGKILL')
-      await ended
-    })
+    this.#child = child
+    this.#ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+    onCleanUp(() => this.kill9())
     const listening = new Promise<string>((resolve, reject) => {
       const read = (data: Buffer) => {
         this.output += data.toString()
@@ -97,8 +109,14 @@ export class OpenCode {
       child.once('exit', (code) => reject(new Error(`opencode ended with ${code}: ${this.output.slice(-2000)}`)))
     })
     this.#url = await deadline(listening, 60_000, () => `opencode does not listen: ${this.output.slice(-2000)}`)
-    this.#session = ((await this.#post('/session', {})) as { id: string }).id
+    if (this.#session === '') this.#session = ((await this.#ask('POST', '/session', {})) as { id: string }).id
     return this
+  }
+
+  /** SIGKILL: no handler of the process runs. */
+  async kill9(): Promise<void> {
+    this.#child?.kill('SIGKILL')
+    await this.#ended
   }
 
   get sessionId(): string {
@@ -108,11 +126,27 @@ export class OpenCode {
   /** One prompt, until the model has nothing more to call. */
   async prompt(text: string): Promise<void> {
     const parts = [{ type: 'text', text }]
-    await this.#post(`/session/${this.#session}/message`, { model: { providerID: 'scripted', modelID: 'scripted' }, parts })
+    await this.#ask('POST', `/session/${this.#session}/message`, { model: { providerID: 'scripted', modelID: 'scripted' }, parts })
   }
 
-  async #post(path: string, body: object): Promise<unknown> {
-    const sent = fetch(`${this.#url}${path}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+  /** The session's messages, as OpenCode keeps them. */
+  async messages(): Promise<StoredMessage[]> {
+    return (await this.#ask('GET', `/session/${this.#session}/message`)) as StoredMessage[]
+  }
+
+  /** Puts a part of a message in the place of the one that it was. */
+  async replace(message: StoredMessage, part: StoredMessage['parts'][number]): Promise<void> {
+    await this.#ask('PATCH', `/session/${this.#session}/message/${message.info.id}/part/${part.id}`, part)
+  }
+
+  /** Takes a message out of the session. */
+  async remove({ info }: StoredMessage): Promise<void> {
+    await this.#ask('DELETE', `/session/${this.#session}/message/${info.id}`)
+  }
+
+  async #ask(method: string, path: string, body?: object): Promise<unknown> {
+    const content = body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+    const sent = fetch(`${this.#url}${path}`, { method, ...content })
     const response = await deadline(sent, 120_000, () => `no answer to ${path}: ${this.output.slice(-3000)}`)
     const text = await response.text()
     if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`)

@@ -203,7 +203,7 @@ describe('the store and the addon', () => {
     expect(await command(rpc, '/context on')).toEqual([expect.stringContaining('is on')])
     await rpc.prompt('two')
     const [report] = await command(rpc, '/context')
-    expect(report).toContain('bash cat a.txt')
+    expect(report).toContain('cat a.txt  ')
     expect(await rpc.close()).toEqual({ code: 0, signal: null })
     server.check()
     expect(resultsById(server.requests[2]!).get('call_a')).toBe(lines('a', 40))
@@ -297,7 +297,7 @@ describe('handlers that fail on purpose leave a working Pi and one notice', () =
       expect.stringMatching(/receive fails on purpose \(INVALID_ARGUMENT\)/),
     ])
     const [report] = await command(rpc, '/context')
-    expect(report).toContain('bash cat a.txt')
+    expect(report).toContain('cat a.txt  ')
     await rpc.close()
     server.check()
     expect(resultsById(server.requests[1]!).get('call_a')).toBe(lines('a', 40))

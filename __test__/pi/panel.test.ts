@@ -1,38 +1,73 @@
-/** `/context` in a terminal: what its keys do. */
+/** `/context` in a terminal: what its keys do, and that it says what is true. */
 import { afterEach, expect, test } from 'vitest'
 import { cleanUp } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
 import { KEYS, startTerminal } from '../rig/terminal.ts'
-import { handle, lines, put, reference, setUp, TOOLS_AT_ONCE } from './support.ts'
+import type { PiTerminal } from '../rig/terminal.ts'
+import { lines, put, reference, setUp, TOOLS_AT_ONCE } from './support.ts'
+import type { Setting } from './support.ts'
 
 afterEach(cleanUp)
 
-test('an output that is brought back several times is sent once', async () => {
-  const { server, home, load } = await setUp(
-    (_request, n) => (n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a']) : `answer ${n}.`),
+/** Pi in a terminal after four prompts: `a.txt` was read in the first and is stale by now. */
+async function afterFour(columns = 100, rows = 30): Promise<{ setting: Setting; terminal: PiTerminal }> {
+  const setting = await setUp(
+    (_request, n) =>
+      n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a'], ['bash', { command: 'cat b.txt' }, 'call_b']) : `answer ${n}.`,
     { context: TOOLS_AT_ONCE },
   )
-  const text = lines('a', 60)
-  put(home, 'a.txt', text)
-  const terminal = await startTerminal(load)
+  put(setting.home, 'a.txt', lines('a', 60))
+  put(setting.home, 'b.txt', lines('b', 30))
+  const terminal = await startTerminal({ ...setting.load, columns, rows })
   for (const [index, prompt] of ['one', 'two', 'three', 'four'].entries()) {
     await terminal.press(`${prompt}${KEYS.enter}`, new RegExp(`answer ${index + 1}\\.`))
   }
-  await terminal.press(`/context roll${KEYS.enter}${KEYS.enter}`, /Rolled: 1 item/)
+  return { setting, terminal }
+}
+
+test('an output that is brought back several times is sent once', async () => {
+  const { setting, terminal } = await afterFour()
+  await terminal.press(`/context roll${KEYS.enter}`, /Rolled: 2 items/)
   await terminal.press(`/context${KEYS.enter}`, /bring back/)
-  await terminal.press('b', new RegExp(`${handle('call_a')} goes to the model with your next message\\.`))
-  await terminal.press('b', /with your next message already/)
-  await terminal.press('b', /with your next message already/)
+  await terminal.press('/a.txt', /\/a\.txt/)
+  await terminal.redraws(KEYS.enter)
+  await terminal.press('b', /a\.txt goes to the model with your next message\./)
+  await terminal.press('b', /already goes to the model with your next message/)
+  await terminal.press('d', /goes to the model with your next message all the same/)
+  // The other output is in the list again.
+  await terminal.press(KEYS.escape, /cat b\.txt/)
   await terminal.redraws('q')
   await terminal.press(`five${KEYS.enter}`, /answer 5\./)
   // It is in the conversation now, and does not come a second time.
   await terminal.press(`/context${KEYS.enter}`, /bring back/)
-  await terminal.press('b', /was brought back already/)
+  await terminal.press('/a.txt', /\/a\.txt/)
+  await terminal.redraws(KEYS.enter)
+  await terminal.press('b', /has been brought back already/)
+  // The other output is in the list again.
+  await terminal.press(KEYS.escape, /cat b\.txt/)
   await terminal.redraws('q')
   await terminal.press(`six${KEYS.enter}`, /answer 6\./)
   expect(await terminal.close()).toEqual({ code: 0, signal: null })
-  server.check()
-  const last = server.requests.at(-1)!
+  setting.server.check()
+  const last = setting.server.requests.at(-1)!
   expect(last.messages.filter((message) => message.text.includes('a line 30:'))).toHaveLength(1)
   expect(JSON.stringify(last.messages.map((message) => message.text))).toContain(reference('call_a', 'read'))
+})
+
+test('keys roll, undo and switch, and never contradict what the screen says', async () => {
+  const { setting, terminal } = await afterFour(60, 16)
+  const opened = await terminal.press(`/context${KEYS.enter}`, /esc close/)
+  expect(opened).toMatch(/Context [\d.]+k of 200k tokens \(\d %\)/)
+  expect(opened).toMatch(/ a\.txt +(full|excerpt)/)
+  expect(opened).toMatch(/ cat b\.txt +(full|excerpt)/)
+  expect(opened).toMatch(/r roll [\d.]+k?/)
+  await terminal.press('r', /Rolled: 2 items/)
+  await terminal.press('r', /Nothing is stale\./)
+  await terminal.press('p', /Pinned\. .*goes to the model with your next message\./)
+  await terminal.press('u', /Undone: 2 messages are shown in full again\./)
+  await terminal.press('o', /collapsing is off/)
+  await terminal.press('o', /collapsing is on/)
+  await terminal.redraws('q')
+  expect(await terminal.close()).toEqual({ code: 0, signal: null })
+  setting.server.check()
 })

@@ -11,14 +11,15 @@ import type { Branch } from '../../extension/messages.ts'
 import { longWait, placeOf, storeLine } from '../../extension/place.ts'
 import type { XtdbPlace } from '../../extension/place.ts'
 import { POINT, points } from '../../extension/point.ts'
-import { cutInside } from '../../extension/panel.ts'
 import { billOf, lastAnswer, physicalModel } from '../../extension/provider.ts'
 import { appendsTools, objectIn, Recall } from '../../extension/recall.ts'
 import { isReference, readHeader } from '../../extension/reference.ts'
+import type { Report } from '../../extension/report.ts'
 import { MAX_OUTPUT_BYTES, toolcallOf, withHeader } from '../../extension/results.ts'
 import { checkSettings, DEFAULTS, readSettings } from '../../extension/settings.ts'
 import { partOf, registerTools, TOOLS_TOKENS } from '../../extension/tools.ts'
-import { receiptLine, reportLines, short } from '../../extension/ui.ts'
+import { short } from '../../extension/shares.ts'
+import { costLine, receiptLine, reportLines, savedLine } from '../../extension/ui.ts'
 import { cleanUp, onCleanUp, temporaryFolder } from '../rig/pi.ts'
 import { rmSync } from 'node:fs'
 
@@ -499,56 +500,66 @@ describe('texts for the person', () => {
   }
 
   test('receipts', () => {
-    expect(receiptLine(receipt)).toBe('12 items, -61k tokens, cost 9.0k input tokens, pays back in 2 calls')
-    expect(receiptLine({ ...receipt, items: 1, cost: 0 })).toBe('1 item, -61k tokens, free')
+    expect(receiptLine(receipt)).toBe('12 items, 61k tokens removed, cost 9.0k input tokens, pays back in 2 calls')
+    expect(receiptLine({ ...receipt, items: 1, cost: 0 })).toBe('1 item, 61k tokens removed, free')
     const { paysBackAfterCalls: _, ...never } = receipt
-    expect(receiptLine(never)).toContain('does not pay back')
+    expect(receiptLine(never)).toContain('never pays back')
   })
 
+  const output = { id: 'ab', tool: 'read', name: 'a.ts', form: 'full' as const, tokens: 2400, stale: false, pinned: true }
+  const report: Report = {
+    shares: [
+      { name: 'tool outputs', tokens: 30_960 },
+      { name: 'messages', tokens: 10_000 },
+      { name: 'references', tokens: 40 },
+    ],
+    outputs: [
+      output,
+      { ...output, id: 'ef', form: 'excerpt', pinned: false, stale: true },
+      { ...output, id: 'cd', name: 'bash', tool: 'bash', form: 'reference', pinned: false },
+    ],
+    contextTokens: 41_000,
+    staleTokens: 2000,
+    contextWindow: 200_000,
+    active: 3,
+    objects: 20,
+    cachedShare: 0.943,
+    cost: 1.16,
+    isBilled: false,
+    saved: 0.84,
+    savedTokens: 280_000,
+    receipts: [receipt],
+    off: true,
+    store: '/data/context.db',
+  }
+
   test('the report', () => {
-    const visible = { id: 'ab', tool: 'read', about: 'a.ts', tokens: 2400, stale: false, pinned: true }
-    const lines = reportLines({
-      shares: [
-        { name: 'tool results', tokens: 30_000 },
-        { name: 'references', tokens: 10 },
-      ],
-      visible: [visible, { ...visible, id: 'ef', pinned: false, stale: true }],
-      collapsed: [{ id: 'cd', tool: 'bash', about: '' }],
-      contextTokens: 41_000,
-      staleTokens: 2000,
-      contextWindow: 200_000,
-      active: 3,
-      objects: 20,
-      cachedShare: 0.943,
-      cost: 1.234,
-      isBilled: false,
-      saved: 0.84,
-      savedTokens: 280_000,
-      receipts: [receipt],
-      off: true,
-      store: '/data/context.db',
-    })
-    expect(lines).toEqual([
-      'Context: 41k of 200k (21 %) tokens, rolls are off',
-      '  tool results    30k  ████████████████████████',
-      '  references       10  █',
-      'Objects: 20 known, 3 active, 2 outputs in sight, 1 collapsed',
-      '   2.4k  ab  read a.ts [pinned]',
-      '   2.4k  ef  read a.ts [stale]',
-      'Stale: 2.0k tokens wait until collapsing them pays (/context roll does it now)',
-      'Cost: last call 94 % cached, cost so far $1.23',
-      'Saved against plain Pi: $0.84 (1 roll, excerpts, answered reads)',
-      '  12 items, -61k tokens, cost 9.0k input tokens, pays back in 2 calls',
+    expect(reportLines(report)).toEqual([
+      'Context: 41k of 200k tokens (21 %), off: nothing collapses',
+      '  tool outputs    31k  16 %',
+      '  messages        10k   5 %',
+      '  references      <1k  <1 %',
+      'Saved $0.84, 42 % against plain Pi',
+      'Cost so far $1.16 · last call 94 % from the cache',
+      '  Roll: 12 items, 61k tokens removed, cost 9.0k input tokens, pays back in 2 calls',
+      'Outputs: 2 in the window, 1 collapsed to references',
+      '  a.ts  full, pinned, 2.4k tokens, read, id=ab',
+      '  a.ts  excerpt, stale, 2.4k tokens, read, id=ef',
+      'Stale: 2.0k tokens; /context roll collapses them now',
       'Store: /data/context.db',
     ])
   })
-})
 
-describe('the panel', () => {
-  test.each([
-    ['short enough', 'src/a.ts', 20, 'src/a.ts'],
-    ['a path, of which both ends tell', 'src/some/long/folder/file-17.txt', 20, 'src/some/…ile-17.txt'],
-    ['wide letters', '日本語日本語日本語日本語', 13, '日本語…日本語'],
-    ['no room', 'src/some/long/folder/file-17.txt', 5, 'src/some/long/folder/file-17.txt'],
-  ])('cuts inside: %s', (_name, text, width, cut) => expect(cutInside(text, width)).toBe(cut))
+  test.each<[string, Partial<Report>, string]>([
+    ['nothing yet', { savedTokens: 0, saved: 0 }, 'Nothing saved yet: nothing has been worth collapsing.'],
+    ['a model without prices', { saved: undefined }, 'Saved 280k input tokens against plain Pi'],
+    ['a roll that has not paid back', { saved: -0.02, cost: 0.42 }, 'Saved -$0.02, -5 % against plain Pi'],
+  ])('savings: %s', (_name, some, line) => {
+    expect(savedLine({ ...report, ...some })).toBe(line)
+  })
+
+  test('a low share from the cache points to the explanation', () => {
+    expect(costLine({ ...report, cachedShare: 0.2 })).toBe('Cost so far $1.16 · last call 20 % from the cache (/context why)')
+    expect(costLine({ ...report, cost: 0, cachedShare: undefined })).toBeUndefined()
+  })
 })

@@ -87,7 +87,7 @@ describe('a new process', () => {
       active_set: expect.arrayContaining(['call_c', 'call_a']),
     })
     const [report] = await command(after, '/context')
-    expect(report).toContain('rolls are off')
+    expect(report).toContain('off: nothing collapses')
     await after.close()
     server.check()
     checkAllToolPairs(server.requests)

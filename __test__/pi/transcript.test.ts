@@ -1,6 +1,7 @@
 /** What the model is sent: headers, excerpts, references, and contents that come back byte for byte. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 import { checkAllToolPairs, checkAppendOnly, checkUserMessages } from '../rig/checks.ts'
 import { cleanUp, messagesOf, readSession, runPrint, startRpc } from '../rig/pi.ts'
@@ -172,11 +173,11 @@ describe('RPC mode', () => {
     const rpc = await startRpc(load)
     for (const prompt of ['look', 'two', 'three', 'four']) await rpc.prompt(prompt)
     expect(await command(rpc, '/context roll')).toEqual([
-      expect.stringMatching(/^Rolled: 2 items, -[\d.]+k tokens/),
+      expect.stringMatching(/^Rolled: 2 items, [\d.]+k tokens removed/),
     ])
     await rpc.prompt('five')
     await rpc.prompt('go back')
-    expect(await command(rpc, '/context undo')).toEqual(['Shown in full again: 2 messages.'])
+    expect(await command(rpc, '/context undo')).toEqual(['Undone: 2 messages are shown in full again.'])
     await rpc.prompt('six')
     expect(await rpc.close()).toEqual({ code: 0, signal: null })
     server.check()
@@ -254,15 +255,20 @@ describe('RPC mode', () => {
     const rpc = await startRpc(load)
     await rpc.prompt('look')
     const [report] = await command(rpc, '/context')
-    expect(report).toMatch(/^Context: [\d.]+k of 200k \(\d+ %\) tokens\n/)
-    expect(report).toMatch(/tool results +[\d.]+k? {2}█/)
-    expect(report).toContain('read a.txt')
+    expect(report).toMatch(/^Context: [\d.]+k of 200k tokens \(\d+ %\)\n/)
+    expect(report).toMatch(/tool outputs +<?[\d.]+k? +<?\d %\n/)
+    expect(report).toMatch(/\n {2}a\.txt {2}full, [\d.]+k? tokens, read, id=/)
     expect(report).toContain(place)
     expect(await command(rpc, '/context of')).toEqual([
-      '/context takes on, off, roll, undo, or nothing; not "of".',
+      '/context takes on, off, roll, undo, why, or nothing; not "of".',
     ])
-    const status = rpc.events.filter((event) => event['method'] === 'setStatus').at(-1)!
-    expect(status['statusText']).toMatch(/^ctx [\d.]+k\/200k · 2 active$/)
+    // There is nothing to say yet, so the footer stays as Pi has it.
+    const status = (): unknown => rpc.events.filter((event) => event['method'] === 'setStatus').at(-1)!['statusText']
+    expect(status()).toBeUndefined()
+    await command(rpc, '/context off')
+    expect(stripVTControlCharacters(status() as string)).toBe('context: off')
+    await command(rpc, '/context on')
+    expect(status()).toBeUndefined()
     await rpc.close()
   })
 })

@@ -36,7 +36,7 @@ describe('help and wrong use', () => {
     [['replay', '--nonsense', 'x'], '--nonsense'],
     [['replay', '--policies', 'pi,magic', 'x'], 'no policy "magic"'],
     [['replay', '--cache', 'huge', 'x'], 'no cache rules "huge"'],
-    [['replay', '--window', 'wide', 'x'], '--window takes a number'],
+    [['replay', '--window', 'wide', 'x'], '--window needs a number'],
     [['replay', '--check', '/nonexistent.json', 'x'], '/nonexistent.json'],
   ])('%j', async (args, sentence) => {
     const { code, stdout, stderr } = await cli(args)

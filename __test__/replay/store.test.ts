@@ -91,13 +91,13 @@ describe('export, import, doctor', () => {
   })
 
   test.each([
-    [['export'], 'needs the name of one file'],
-    [['import', 'a', 'b'], 'needs the name of one file'],
+    [['export'], 'needs exactly one file'],
+    [['import', 'a', 'b'], 'needs exactly one file'],
     [['import', '/nonexistent/file'], 'there is no file'],
     [['doctor', '--store', '/nonexistent/store.db'], 'there is no store at'],
     [['inspect', '--store', '/nonexistent/store.db'], 'there is no store at'],
     [['inspect', '--call', '3'], '--call needs'],
-    [['doctor', '--top', 'x'], '--top takes a number'],
+    [['doctor', '--top', 'x'], '--top needs a number'],
   ])('%j is wrong use', async (args, sentence) => {
     const { code, stderr } = await cli(args)
     expect(code).toBe(2)

@@ -98,7 +98,7 @@ describe('the list of sessions', () => {
 })
 
 test('a mark is explained where it stands', () => {
-  expect(legend({ pi: figures(1, 1, { overWindow: 2 }) }).join(' ')).toContain('!: longer than the context window')
+  expect(legend({ pi: figures(1, 1, { overWindow: 2 }) }).join(' ')).toContain('!: larger than the context window')
   expect(legend({ pi: figures(1, 1) }).join(' ')).not.toContain('!:')
 })
 

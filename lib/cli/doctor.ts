@@ -10,16 +10,16 @@ import { numberOf, out, plain } from './terminal.ts'
 
 export const DOCTOR_HELP = `pi-context-manager doctor [options]
 
-Checks a store: reads every version and compares it with the hash that it was stored with, says how large
-the store is and what uses the space, and names objects that no session knows. Changes nothing.
+Checks a store: compares every version with the hash it was stored with, shows how large the store is and
+what takes up the space, and lists objects that no session uses. Changes nothing.
 
 ${STORE_HELP}
-  --top N               how many of the largest objects are named (default 10)
+  --top N               how many of the largest objects to list (default 10)
   --json                the findings as JSON
 
 Exit code: 0 for an intact store, 1 for a damaged one.`
 
-/** What the command finds. */
+/** The findings of the command. */
 interface Findings {
   store: string
   /** Bytes of the database's files; empty for a node. */
@@ -42,7 +42,7 @@ export async function doctor(args: string[]): Promise<number> {
   const top = numberOf('top', values.top, 10, 0, 100_000)
   const { options, name } = storeOf(values.store)
   const damages = await native.verifyStore(options)
-  // A damaged store can't be exported whole; what it holds is then left open.
+  // A damaged store can't be exported completely, so its contents are left out.
   const contents =
     damages.length > 0
       ? NOTHING
@@ -97,26 +97,26 @@ function byType(objects: readonly ObjectSummary[]): Findings['byType'] {
 function print({ store, files, damages, sessions, byType: types, orphans, largest }: Findings): void {
   out(plain(`store      ${store}`))
   for (const [file, bytes] of Object.entries(files)) out(plain(`           ${size(bytes).padStart(9)}  ${file}`))
-  if (damages.length === 0) out('integrity  every version has the hash that it was stored with')
+  if (damages.length === 0) out('integrity  every version matches the hash it was stored with')
   else {
     out(`integrity  ${damages.length} damaged:`)
     for (const { id, txId, what } of damages)
-      out(plain(`           ${id ?? 'outside of any version'}${txId === undefined ? '' : ` @${txId}`}: ${what}`))
+      out(plain(`           ${id ?? 'outside any version'}${txId === undefined ? '' : ` @${txId}`}: ${what}`))
     out('           Undamaged objects can still be read. Restore the file from a backup, or export single')
     out('           sessions with "export --session ID" and import them into a new store.')
     return
   }
-  out(`holds      ${sessions} sessions`)
+  out(`contents   ${sessions} ${sessions === 1 ? 'session' : 'sessions'}`)
   for (const [type, sum] of Object.entries(types).sort()) {
     out(`           ${size(sum.bytes).padStart(9)}  ${sum.objects} ${type} in ${sum.versions} versions`)
   }
-  if (orphans.length === 0) out('orphans    none: each file and tool call is in a session')
+  if (orphans.length === 0) out('orphans    none: every file and tool call belongs to a session')
   else {
-    out(`orphans    ${orphans.length} objects are in no session's index (left by a tracker, or by an import):`)
+    out(`orphans    ${orphans.length} objects belong to no session (left by a tracker or an import):`)
     for (const { name, bytes } of orphans.slice(0, largest.length))
       out(plain(`           ${size(bytes).padStart(9)}  ${name}`))
   }
-  out('largest    (text of all versions, before the store shares equal contents)')
+  out('largest    (text of all versions; the store keeps equal contents only once)')
   for (const { name, versions, bytes } of largest)
     out(plain(`           ${size(bytes).padStart(9)}  ${name}, ${versions} version${versions === 1 ? '' : 's'}`))
 }

@@ -15,9 +15,8 @@ import { numberOf, out, plain, tell, UsageError } from './terminal.ts'
 
 export const INSPECT_HELP = `pi-context-manager inspect [options]
 
-Lists the sessions of a store. With --html it writes a page with their turns and rolls, and each object
-with all its versions, their differences and their newest text. The store is read and not changed; it may
-be in use.
+Lists the sessions of a store. With --html it writes a page with their turns and rolls, and with each
+object's versions, their differences and the newest text. The store is not changed and may be in use.
 
 ${STORE_HELP}
   --session ID          only this session
@@ -25,9 +24,9 @@ ${STORE_HELP}
   --json                the list as JSON
 
 What the model was sent
-  --call N              what call N of a session was sent, rebuilt byte for byte from Pi's session file,
-                        as JSON (N counts from 0). Needs --session or --pi-session.
-  --pi-session FILE     Pi's session file (default: that of --session in Pi's own folder)`
+  --call N              show what model call N was sent (counted from 0), rebuilt byte for byte from Pi's
+                        session file, as JSON. Needs --session or --pi-session.
+  --pi-session FILE     Pi's session file (default: the one of --session in Pi's own folder)`
 
 /** Runs the command; resolves with the exit code. */
 export async function inspect(args: string[]): Promise<number> {
@@ -73,7 +72,7 @@ export async function inspect(args: string[]): Promise<number> {
   })
 }
 
-/** A copy of a session in memory, so that looking at it changes nothing; files are not looked for. */
+/** An in-memory copy of a session, so that looking at it changes nothing. Files are not accessed. */
 function copyOf(file: string, sessionId: string): Promise<ContextManager> {
   return ContextManager.importSession(file, {
     sessionId,
@@ -87,7 +86,7 @@ function copyOf(file: string, sessionId: string): Promise<ContextManager> {
 
 function list(sessions: readonly SessionSummary[], store: string): void {
   if (sessions.length === 0) {
-    out(plain(`${store} holds no session`))
+    out(plain(`${store} has no sessions`))
     return
   }
   for (const { id, turns, objects, lastWritten } of sessions) {
@@ -100,12 +99,12 @@ async function showCall(call: number, session: string | undefined, given: string
   if (!existsSync(file)) throw new UsageError(`there is no file ${file}`)
   const { calls, request } = await rebuild(file, call)
   if (request === undefined)
-    throw new UsageError(`${file} has ${calls} calls, counted from 0; there is no call ${call}`)
+    throw new UsageError(`${file} has ${calls} calls, counted from 0, so there is no call ${call}`)
   out(JSON.stringify(request, null, 2))
   return 0
 }
 
-/** Pi names a session's file by its time and its ID. */
+/** Pi names a session file after its time and ID. */
 async function piFileOf(session: string | undefined): Promise<string> {
   if (session === undefined) throw new UsageError('--call needs --session or --pi-session')
   const folder = piSessionFolder()

@@ -25,13 +25,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
 
 const HELP = `pi-context-manager COMMAND [options]
 
-  replay     what the context manager would have saved on your recorded sessions
-  inspect    what is in a store: sessions, objects, versions, and what a call was sent
-  export     a store or a session as a file
-  import     what was exported, into a store
-  doctor     integrity, sizes, orphans, and what uses space
+  replay     show what the context manager would have saved on your recorded sessions
+  inspect    list a store's sessions, objects and versions, or show what a call was sent
+  export     write a store or a session to a file
+  import     read an exported file into a store
+  doctor     check a store's integrity and show what takes up space
   forget     erase a text, an object, a file or a session for good
-  mcp        sessions of a store for any MCP client, to be read only
+  mcp        serve sessions of a store to MCP clients, read-only
 
 pi-context-manager COMMAND --help explains a command.`
 
@@ -57,7 +57,7 @@ async function main([name, ...args]: string[]): Promise<number> {
   }
 }
 
-// Whoever reads the output may stop reading, as `head` does.
+// The reader of the output may stop reading, as `head` does.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   throw error

@@ -7,12 +7,12 @@ import { UsageError } from './terminal.ts'
 
 export const MCP_HELP = `pi-context-manager mcp --session ID [options]
 
-Serves sessions of a store to any MCP client over standard input and output, to be read only: the tools
+Serves sessions of a store to any MCP client over standard input and output, read-only, with the tools
 sessions, search, show and log. Needs the package @modelcontextprotocol/sdk.
 
 ${STORE_HELP}
-  --session ID          a session to show: its turns and tool outputs; may be repeated
-  --folder DIR          also show the sessions' files below this folder; may be repeated`
+  --session ID          a session whose turns and tool outputs to show; can be repeated
+  --folder DIR          also show the sessions' files in this folder; can be repeated`
 
 /** Runs the command until the client hangs up; resolves with the exit code. */
 export async function mcp(args: string[]): Promise<number> {
@@ -21,7 +21,7 @@ export async function mcp(args: string[]): Promise<number> {
     options: { store: { type: 'string' }, session: { type: 'string', multiple: true }, folder: { type: 'string', multiple: true } },
   })
   const { session: sessions = [], folder: folders = [] } = values
-  if (sessions.length === 0) throw new UsageError('mcp shows only what it is told to: name a session with --session')
+  if (sessions.length === 0) throw new UsageError('mcp shows only the sessions that you name; add --session ID')
   const { options } = storeOf(values.store)
   const { StdioServerTransport } = await sdk(() => import('@modelcontextprotocol/sdk/server/stdio.js'))
   const { serverOf } = await sdk(() => import('../mcp/server.ts'))

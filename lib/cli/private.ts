@@ -1,12 +1,12 @@
-/** Files that a command writes: for their owner alone, and whole or not at all. */
+/** Files written by a command: readable only by their owner, and complete or absent. */
 import { closeSync, fsyncSync, lstatSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { randomBytes } from 'node:crypto'
 import { basename, dirname, join } from 'node:path'
 import { UsageError } from './terminal.ts'
 
 /**
- * Writes a file with mode 0600 under a fresh name and puts it in its place when it is whole, so that nothing that somebody
- * put there is written through. Throws a {@link UsageError} where something else than a regular file is at the path.
+ * Writes a file with mode 0600 under a new name and renames it when it is complete, so that a link planted at the
+ * path is never followed. Throws a {@link UsageError} if anything but a regular file is at the path.
  */
 export async function writePrivately(path: string, work: (write: (text: string) => void) => Promise<void>): Promise<void> {
   refuse(path)
@@ -28,5 +28,5 @@ export async function writePrivately(path: string, work: (write: (text: string) 
 }
 
 function refuse(path: string): void {
-  if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) throw new UsageError(`${path} is no regular file`)
+  if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) throw new UsageError(`${path} is not a regular file`)
 }

@@ -26,8 +26,8 @@ export const REPLAY_HELP = `pi-context-manager replay [options] FILE|FOLDER...
 
 Shows what the context manager would have sent, cost and saved on recorded sessions, next to other
 policies. Reads session files of Pi (versions 1 to 3), transcripts of Claude Code, rollouts of Codex
-and exports of OpenCode, also gzipped; a folder stands for all of them below it. Nothing is sent
-anywhere, no model is called, no file is changed.
+and exports of OpenCode, also gzipped; a folder stands for all session files in it. No model is called,
+nothing is sent anywhere, and no file is changed.
 
 What to read
   FILE|FOLDER...        session files, or folders of them
@@ -35,8 +35,8 @@ What to read
 
 What to compare
   --policies NAMES      of append,pi,mask,clear,sections,anchored,bound, or all (default: pi,anchored).
-                        "anchored" is this context manager, "pi" is Pi alone, "bound" the lowest cost
-                        that a policy can reach. "sections" is slow on long sessions.
+                        "anchored" is this context manager, "pi" is plain Pi, "bound" is the lowest cost
+                        any policy can reach. "sections" is slow on long sessions.
 
 What to show
   --json                the report as JSON on standard output, instead of tables
@@ -47,27 +47,27 @@ What to show
 How the provider caches and charges
   --cache RULES         plain (any common prefix, default), anthropic (Pi's breakpoints, 20 blocks
                         back, 1,024 tokens at least), openai (steps of 128, 1,024 at least)
-  --lookback N          blocks before a breakpoint that are looked at
-  --minimum N           tokens below which nothing is cached
-  --granularity N       tokens in whose steps a prefix is cached
-  --lifetime SECONDS    how long a prefix is kept (default 300)
-  --read R --write W    prices of a cached and of a written token relative to a fresh one; without
-                        them the prices of the model that was used
+  --lookback N          how many blocks before a breakpoint the cache looks at
+  --minimum N           the shortest prefix that is cached, in tokens
+  --granularity N       the steps in which a prefix is cached, in tokens
+  --lifetime SECONDS    how long a prefix stays cached (default 300)
+  --read R --write W    prices of a cached and of a written token, relative to a fresh one
+                        (default: the prices of the model that was used)
   --window N            the model's context window in tokens (default 200000)
-  --chars-per-token N   instead of what the session's own usage tells
-  --system-tokens N     tokens of the system part, instead of what its usage tells (Claude Code's is
-                        ten times that of Pi)
+  --chars-per-token N   characters per token (default: from the session's own usage)
+  --system-tokens N     tokens of the system prompt and tools (default: from the session's own usage;
+                        Claude Code's are ten times those of Pi)
 
 The context manager's own settings
-  --per-turn N          tool results of a turn that stay active (default 5)
-  --turns-back N        turns whose results stay active (default 3)
-  --only-at-user-turn   collapse only where a user's turn starts
+  --per-turn N          how many tool results of a turn stay active (default 5)
+  --turns-back N        for how many turns results stay active (default 3)
+  --only-at-user-turn   collapse only at the start of a user's turn
 
 As a check
-  --save-baseline FILE  write the figures of "anchored"
-  --check FILE          fail when a figure is worse than in FILE
+  --save-baseline FILE  save the figures of "anchored"
+  --check FILE          fail if a figure is worse than in FILE
 
-Exit code: 0, or 1 when a file could not be read in full or a check failed, or 2 for wrong use.`
+Exit code: 0; 1 if a file could not be read completely or a check failed; 2 for wrong usage.`
 
 const OPTIONS = {
   all: { type: 'boolean' },

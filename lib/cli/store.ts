@@ -1,4 +1,4 @@
-/** Which store a command means. */
+/** Which store a command uses. */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -6,12 +6,12 @@ import type { StoreOptions } from '../../index.js'
 import { defaultStorePath } from '../index.ts'
 import { UsageError } from './terminal.ts'
 
-/** The option's line in a command's help. */
+/** The help lines of the option. */
 export const STORE_HELP = `  --store STORE         the database file, or the http address of an XTDB node
                         (default: CONTEXT_XTDB_URL with CONTEXT_STORE=xtdb,
                         else the file that the Pi extension uses)`
 
-/** The store that an option names. Throws a {@link UsageError} for a file that does not exist, unless it may be new. */
+/** The store named by the option. Throws a {@link UsageError} if the file does not exist, unless it may be new. */
 export function storeOf(text: string | undefined, mayBeNew = false): { options: StoreOptions; name: string } {
   const node = text ?? (process.env['CONTEXT_STORE'] === 'xtdb' ? process.env['CONTEXT_XTDB_URL'] : undefined)
   if (node !== undefined && /^https?:\/\//.test(node)) {
@@ -20,13 +20,13 @@ export function storeOf(text: string | undefined, mayBeNew = false): { options: 
   }
   const path = resolve(text ?? process.env['CONTEXT_STORE_PATH'] ?? defaultStorePath())
   if (!mayBeNew && !existsSync(path)) {
-    const hint = text === undefined ? '; the Pi extension makes it in its first session' : ''
+    const hint = text === undefined ? '; the Pi extension creates it in its first session' : ''
     throw new UsageError(`there is no store at ${path}${hint}`)
   }
   return { options: { kind: 'sqlite', path }, name: path }
 }
 
-/** Lends a folder that only the user can read, and removes it. */
+/** Lends a folder that only the user can read, and removes it afterwards. */
 export async function withFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'pi-context-'))
   try {

@@ -1,6 +1,6 @@
-/** What the program says: results on standard output, everything else on standard error. */
+/** The program's output: results on standard output, everything else on standard error. */
 
-/** A failure whose message is for the user: one line, and lines of help behind it. */
+/** A failure whose message is for the user: one line, optionally followed by help. */
 export class UsageError extends Error {
   constructor(message: string, help?: string) {
     super(help === undefined ? plain(message) : `${plain(message)}\n\n${help}`)
@@ -12,20 +12,20 @@ export function out(line: string): void {
   process.stdout.write(`${shown(line)}\n`)
 }
 
-/** Tells the user something that is no result. */
+/** Tells the user something that is not a result. */
 export function tell(line: string): void {
   process.stderr.write(`${shown(line)}\n`)
 }
 
 /**
- * A text with what steers a terminal as `\\u` escapes, as JSON has them: control characters but the line feed (ESC, OSC
- * and their kin), and what turns the direction of writing or is not seen.
+ * A text with everything that controls a terminal replaced by `\\u` escapes, as in JSON: control characters except
+ * the line feed (ESC, OSC and the like), and characters that are invisible or change the writing direction.
  */
 export function shown(text: string): string {
   return text.replace(STEERING, escaped)
 }
 
-/** The same for one line: a stored name can't begin another one. */
+/** The same for one line: a stored name can't start another line. */
 export function plain(text: string): string {
   return shown(text).replaceAll('\n', escaped)
 }
@@ -41,16 +41,19 @@ export function showsColours(stream: { isTTY?: boolean }): boolean {
   return stream.isTTY === true && (process.env['NO_COLOR'] ?? '') === '' && process.env['TERM'] !== 'dumb'
 }
 
-/** Before so many milliseconds nothing is known about the time that is left. */
+/** Before this many milliseconds, the remaining time can't be estimated. */
 const LEARNING_MS = 2000
 
-/** A bar on the last line of a terminal, with the time that is left; nothing where standard error is none. */
+/**
+ * A progress bar on the last line of the terminal, with the remaining time; nothing if standard error is not a
+ * terminal.
+ */
 export class Progress {
   readonly #live = process.stderr.isTTY === true
   readonly #started = Date.now()
   #drawn = 0
 
-  /** Shows which part of all the work is done, from 0 to 1, and what is being worked on. */
+  /** Shows the finished part of the work, from 0 to 1, and the current item. */
   show(part: number, text: string): void {
     const now = Date.now()
     if (!this.#live || now - this.#drawn < 80) return
@@ -64,20 +67,20 @@ export class Progress {
     process.stderr.write(`\r\x1b[K[${'#'.repeat(full)}${'-'.repeat(width - full)}] ${words} ${cut}`)
   }
 
-  /** Takes the bar away, so that other lines may follow. */
+  /** Removes the bar, so that other lines can follow. */
   clear(): void {
     if (this.#live && this.#drawn > 0) process.stderr.write('\r\x1b[K')
   }
 }
 
-/** The time that is left, as `, 1:20 left`, where it can be told. */
+/** The remaining time, as `, 1:20 left`; empty if it can't be estimated. */
 export function timeLeft(elapsedMs: number, part: number): string {
   if (elapsedMs < LEARNING_MS || part <= 0 || part >= 1) return ''
   const seconds = Math.ceil((elapsedMs * (1 - part)) / part / 1000)
   return `, ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')} left`
 }
 
-/** A number of an option, within bounds. Throws a {@link UsageError}. */
+/** The number given for an option. Throws a {@link UsageError} if it is out of bounds. */
 export function numberOf(
   name: string,
   text: string | undefined,
@@ -88,7 +91,7 @@ export function numberOf(
   if (text === undefined) return fallback
   const value = Number(text)
   if (text.trim() === '' || !Number.isFinite(value) || value < min || value > max) {
-    throw new UsageError(`--${name} takes a number from ${min} to ${max}, not "${text}"`)
+    throw new UsageError(`--${name} needs a number from ${min} to ${max}, not "${text}"`)
   }
   return value
 }

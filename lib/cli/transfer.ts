@@ -9,23 +9,24 @@ import { out, plain, UsageError } from './terminal.ts'
 
 export const EXPORT_HELP = `pi-context-manager export [options] FILE
 
-Writes a store, or one session of it, to FILE as JSON Lines: every version of every object, with its
-hashes and times. The file is readable by its owner only and ends with its own checksum. The store stays
-as it is, and may be in use. FILE is a regular file, or "-" for standard output.
+Writes a store, or one of its sessions, to FILE as JSON Lines: every version of every object, with hashes
+and times. The file is readable only by its owner and ends with its own checksum. The store is not changed
+and may be in use. FILE is a regular file, or "-" for standard output.
 
 ${STORE_HELP}
-  --session ID          only this session and what it has encountered
+  --session ID          only this session and everything it has encountered
   --force               replace FILE if it exists`
 
 export const IMPORT_HELP = `pi-context-manager import [options] FILE
 
-Takes what "export" has written into a store. The file is checked as a whole before anything is written,
-against its checksum, the rules of what a store holds, and the store; what the store has already is left alone, so an import that was interrupted can be repeated.
+Reads a file written by "export" into a store. Before anything is written, the whole file is checked
+against its checksum, the rules for stored documents, and the contents of the store. What the store already
+has is left alone, so an interrupted import can be repeated.
 
 ${STORE_HELP}
-                        A database file that does not exist is made.`
+                        A missing database file is created.`
 
-/** The name that stands for standard output. */
+/** The name for standard output. */
 const STANDARD_OUTPUT = '-'
 
 /** Runs `export`; resolves with the exit code. */
@@ -35,7 +36,7 @@ export async function exportCommand(args: string[]): Promise<number> {
     options: { store: { type: 'string' }, session: { type: 'string' }, force: { type: 'boolean' } },
     allowPositionals: true,
   })
-  const file = only(positionals, 'export needs the name of one file to write')
+  const file = only(positionals, 'export needs exactly one file to write')
   const { options, name } = storeOf(values.store)
   if (file === STANDARD_OUTPUT) {
     await withFolder(async (folder) => {
@@ -45,7 +46,7 @@ export async function exportCommand(args: string[]): Promise<number> {
     })
     return 0
   }
-  if (existsSync(file) && values.force !== true) throw new UsageError(`${file} exists; --force replaces it`)
+  if (existsSync(file) && values.force !== true) throw new UsageError(`${file} already exists; use --force to replace it`)
   const { objects, versions } = await native.exportStore(options, file, values.session)
   out(plain(`${file}: ${objects} objects in ${versions} versions of ${name}`))
   return 0
@@ -54,7 +55,7 @@ export async function exportCommand(args: string[]): Promise<number> {
 /** Runs `import`; resolves with the exit code. */
 export async function importCommand(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({ args, options: { store: { type: 'string' } }, allowPositionals: true })
-  const file = only(positionals, 'import needs the name of one file to read')
+  const file = only(positionals, 'import needs exactly one file to read')
   if (!existsSync(file)) throw new UsageError(`there is no file ${file}`)
   const { options, name } = storeOf(values.store, true)
   const { objects, versions, written } = await native.importStore(options, file)

@@ -1,7 +1,6 @@
 /**
- * What a message is: its whole content. A copy of its structure is kept and compared at each call; texts are shared with
- * the host and compared by reference first, so that the comparison costs next to nothing where nothing has changed, and
- * still notices an object that was changed in place.
+ * What a message is: its whole content. A copy of its structure is kept; texts are shared with the host. Whether anything
+ * has changed at all, ledger.ts sees; here is what tells how.
  */
 import { createHash } from 'node:crypto'
 import { invalid } from '../errors.ts'
@@ -14,29 +13,14 @@ const MARKERS: ReadonlySet<string> = new Set(['cache_control', 'cacheControl', '
 
 type Node = Record<string, unknown>
 
-/** What is kept of a content: a copy of its structure, and the same as one list, which is compared more quickly. */
-export interface Kept {
-  readonly content: unknown
-  readonly list: readonly unknown[]
-}
-
-/** Keeps what a content is now. Throws `INVALID_ARGUMENT` for one that contains itself. */
-export function keep(value: unknown): Kept {
-  return guarded(() => {
-    const list: unknown[] = []
-    flatten(value, list)
-    return { content: copy(value), list }
-  })
+/** A copy of a content's structure. Throws `INVALID_ARGUMENT` for one that contains itself. */
+export function keep(value: unknown): unknown {
+  return guarded(() => copy(value))
 }
 
 /** Compares what was kept with what is there now. */
-export function likeness(kept: Kept, now: unknown): Likeness {
-  try {
-    if (follow(now, kept.list, 0) === kept.list.length) return 'same'
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error
-  }
-  return guarded(() => compare(kept.content, now))
+export function likeness(kept: unknown, now: unknown): Likeness {
+  return guarded(() => compare(kept, now))
 }
 
 /** The hash of a whole content, without cache markers and independent of the order of fields. */
@@ -51,7 +35,8 @@ export function isEqual(left: unknown, right: unknown): boolean {
   return guarded(() => compare(left, right)) !== 'different'
 }
 
-function guarded<T>(work: () => T): T {
+/** Runs a walk over a content; one that never ends becomes `INVALID_ARGUMENT`. */
+export function guarded<T>(work: () => T): T {
   try {
     return work()
   } catch (error) {
@@ -60,71 +45,24 @@ function guarded<T>(work: () => T): T {
   }
 }
 
-/** Bytes, dates, addresses: objects whose content is not in their fields. */
-function opaque(value: object): string | Uint8Array | undefined {
+/** Bytes, dates, addresses: objects whose content is not in their fields; undefined for all others. */
+export function opaque(value: object): string | Uint8Array | undefined {
   if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
   if (value instanceof ArrayBuffer) return new Uint8Array(value)
-  return value instanceof Date || value instanceof URL ? String(value) : undefined
+  if (value instanceof Date) return `date ${value.getTime()}`
+  return value instanceof URL ? value.href : undefined
 }
 
 function copy(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(copy)
   const bytes = opaque(value)
-  if (bytes !== undefined) return typeof bytes === 'string' ? value : bytes.slice()
+  if (value instanceof Date) return new Date(value)
+  if (value instanceof URL) return new URL(value)
+  if (bytes instanceof Uint8Array) return bytes.slice()
   const kept: Node = {}
   for (const name in value) kept[name] = copy((value as Node)[name])
   return kept
-}
-
-/** Where an array begins, and an object begins and ends in the list: no content is equal to them. */
-const ARRAY = Symbol('array')
-const BEGIN = Symbol('begin')
-const END = Symbol('end')
-
-/** Writes a value as a list: an array as its length and its elements, an object as names and values. */
-function flatten(value: unknown, list: unknown[]): void {
-  if (typeof value !== 'object' || value === null) list.push(value)
-  else if (Array.isArray(value)) {
-    list.push(ARRAY, value.length)
-    for (const one of value) flatten(one, list)
-  } else if (Object.getPrototypeOf(value) !== Object.prototype && opaque(value) !== undefined) {
-    // Bytes and dates always take the longer way: the list ends here for them.
-    list.push(undefined, END)
-  } else {
-    list.push(BEGIN)
-    for (const name in value) {
-      list.push(name)
-      flatten((value as Node)[name], list)
-    }
-    list.push(END)
-  }
-}
-
-/** Walks a value along its list. Returns the place behind it, or a negative number where something differs. */
-function follow(value: unknown, list: readonly unknown[], at: number): number {
-  if (typeof value !== 'object' || value === null) return list[at] === value ? at + 1 : -1
-  if (Array.isArray(value)) {
-    if (list[at] !== ARRAY || list[at + 1] !== value.length) return -1
-    at += 2
-    for (let index = 0; index < value.length && at > 0; index += 1) at = follow(value[index], list, at)
-    return at
-  }
-  if (list[at] !== BEGIN) return -1
-  at += 1
-  for (const name in value) {
-    if (list[at] !== name) return -1
-    const one = (value as Node)[name]
-    if (typeof one !== 'object') {
-      if (list[at + 1] !== one) return -1
-      at += 2
-    } else {
-      at = follow(one, list, at + 1)
-      if (at < 0) return at
-    }
-  }
-  // Dates and bytes have no fields of their own, or numbered ones.
-  return list[at] === END ? at + 1 : -1
 }
 
 function compare(kept: unknown, now: unknown): Likeness {

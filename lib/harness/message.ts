@@ -7,7 +7,8 @@ export type Fields = Record<string, unknown>
 /** A block of text, an image, or a tool call. Other blocks are carried along and counted as nothing. */
 export type Block =
   | { type: 'text'; text: string }
-  | { type: 'thinking'; thinking: string }
+  /** Its signature is what a provider has signed or encrypted it with: whether it may leave depends on the provider. */
+  | { type: 'thinking'; thinking: string; thinkingSignature?: string }
   | { type: 'image' }
   | { type: 'toolCall'; id: string; name: string; arguments: object; thoughtSignature?: string }
   | { type: string }
@@ -18,6 +19,8 @@ export interface EngineMessage {
   content: string | readonly Block[]
   /** When it was made, in milliseconds since the epoch. */
   timestamp?: number
+  /** Of an answer: the provider's interface, by pi-ai's name, where it decides what of the answer may leave. */
+  api?: string
   /** Of a tool result. */
   toolCallId?: string
   /** Of a tool result; found by its call where the host's message does not say it. */

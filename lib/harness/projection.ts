@@ -48,11 +48,20 @@ export interface ProjectionOptions {
    * Default true: the harness gives the model `activate` as a tool.
    */
   canRecall?: boolean | (() => boolean)
+  /**
+   * Whether old reasoning may leave, prose and long texts of users may be shortened, and old calls may become one line
+   * each, besides outputs and arguments. Not for a harness that stores what it is given in place of its own messages and
+   * hands that over to a later process: there it would be taken for what was said. Default false.
+   */
+  shortens?: boolean
   /** Told of each roll. */
   onRoll?: (receipt: RollReceipt) => void
   /** Milliseconds since the epoch; for tests and replays. Default `Date.now`. */
   now?: () => number
 }
+
+/** The ID of something that was said. */
+const SAID = /^[0-9a-f]{11}$/
 
 const UNKNOWN_MODEL: ProjectedModel = { contextWindow: 0, input: 0, cacheRead: 0, cacheWrite: 0 }
 
@@ -72,6 +81,8 @@ export class Projection {
   readonly #calls = new Map<string, { name: string; arguments: object }>()
   /** Results that the harness has cut after it had recorded all of them: call ID and text. */
   readonly #cut = new Set<string>()
+  /** Calls whose results had left when a host that carries forward what was sent made the table be built anew. */
+  readonly #left = new Set<string>()
   /** Objects that another session has handed over. */
   readonly #allowed = new Set<string>()
   #keys = 0
@@ -104,8 +115,11 @@ export class Projection {
    */
   async permits(name: string): Promise<boolean> {
     const document = await this.#manager.get(name.replace(/@\d+$/, ''))
+    // Hosts take things out of the middle; the record has what was said until it is written anew.
+    if (document === null && SAID.test(name)) return this.#table.says(name)
     if (document?.type !== 'toolcall' || this.#allowed.has(document['xt/id'])) return true
     for (const callId of callsOf(document['xt/id'])) {
+      if (this.#left.has(callId)) return true
       for (const text of this.#table.results(callId)) {
         if (this.#cut.has(`${callId} ${text}`) || (await standsFor(this.#manager, text, document))) return true
       }
@@ -193,7 +207,7 @@ export class Projection {
     this.#unsaid = last === undefined ? [...this.#unsaid, ...lines] : []
     if (text === '' || last === undefined) return
     const notice = shape === undefined ? { role: 'user', content: text } : shape.notice(text, this.#now())
-    last.notices.push({ text, message: notice })
+    table.say(text, notice)
     this.#notices.set(fingerprint(contentOf(shape ?? UNDECIDED, notice)), text)
   }
 
@@ -203,6 +217,7 @@ export class Projection {
     const wasCertain = this.#isCertain
     const old = this.#table
     const { units, seen } = this.#recognize(messages, shape)
+    if (old.isCarried) for (const callId of old.left()) this.#left.add(callId)
     this.#isCertain = false
     const boundary = (wasCertain ? undisturbed(old, units, seen) : undefined) ?? (await this.#boundary(units, seen))
     const reworded = await this.#reworded(units, seen)
@@ -364,6 +379,7 @@ export class Projection {
       systemTokens,
       onlyAtUserTurn: false,
       atUserTurn: units.some((unit) => unit.parts.some((part) => part.message.role === 'user')),
+      ...(this.#options.shortens === true ? { shortens: true } : {}),
       rolls: isLast && this.#options.layout !== 'sections' && (typeof canRecall === 'function' ? canRecall() : canRecall),
     }
   }

@@ -70,13 +70,15 @@ function isSaid(one: Said | undefined, other: Said | undefined): boolean {
   return isEqual(comparable(one?.content), comparable(other?.content))
 }
 
-/** Texts and calls by name and ID: a host may hand over arguments that we have shortened ourselves. */
+/** Texts, reasoning without its signature, and calls by name and ID: their arguments may be those that we have shortened. */
 function comparable(content: unknown): unknown {
   if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]
   if (!Array.isArray(content)) return []
   return content.flatMap((block: unknown) => {
     if (!isFields(block)) return [block]
-    return block['type'] === 'toolCall' ? [{ id: block['id'], name: block['name'] }] : [wellFormed(block)]
+    if (block['type'] === 'toolCall') return [{ id: block['id'], name: block['name'] }]
+    if (block['type'] === 'thinking') return [{ thinking: block['thinking'] }]
+    return [wellFormed(block)]
   })
 }
 

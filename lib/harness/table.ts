@@ -2,13 +2,22 @@
  * The table from message identity to the edit in force. It holds the host's conversation as it was last handed over, what
  * each message was to the engine, and what is sent in its place. It changes only when a call has succeeded.
  */
-import type { Edit } from '../../index.js'
+import { createHash } from 'node:crypto'
+import type { Edit as Now } from '../../index.js'
 import { fingerprint, isEqual, keep, likeness } from './identity.ts'
-import type { Kept } from './identity.ts'
+import type { Likeness } from './identity.ts'
+import { Ledger } from './ledger.ts'
 import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
 import { saidBy } from './recorded.ts'
-import type { PartEdit, Shape } from './shape.ts'
+import type { CallEdit, PartEdit, Shape, TextEdit } from './shape.ts'
+
+/** An edit of a plan, of every kind that engines have given. */
+type Edit =
+  | Now
+  | { kind: 'arguments'; key: string; calls: readonly CallEdit[] }
+  | { kind: 'message'; key: string; calls: readonly CallEdit[]; texts: readonly TextEdit[] }
+  | { kind: 'gone'; key: string }
 
 /** A part of a message: what the engine knows by a key of its own. */
 export interface Part {
@@ -22,8 +31,8 @@ export interface Unit {
   shape: Shape
   /** The host's messages in their own words, as they were handed over last. */
   raw: object[]
-  /** What their content was. */
-  kept: readonly Kept[]
+  /** A copy of what their content was. */
+  kept: readonly unknown[]
   parts: readonly Part[]
   /** What was sent in their place, the latest last: a host that carries it forward hands it over the next time. */
   forms: (readonly unknown[])[]
@@ -46,8 +55,21 @@ export interface Match {
 /** One conversation. */
 export class Table {
   readonly units: Unit[]
-  readonly #parts = new Map<string, { unit: Unit; part: Part }>()
+  readonly #parts = new Map<string, { unit: number; part: Part }>()
   readonly #results = new Map<string, Set<string>>()
+  /** What the host handed over last, for as many units as have been compared. */
+  readonly #ledger = new Ledger()
+  /** The first message of each unit in the ledger. */
+  readonly #firsts: number[] = []
+  /** What is sent for the first units, and where each of them begins there. */
+  readonly #sent: object[] = []
+  readonly #places: number[] = []
+  #isCarried = false
+
+  /** Whether the host hands over what was sent, and not its own words: then what has left is missing in it. */
+  get isCarried(): boolean {
+    return this.#isCarried
+  }
 
   constructor(units: readonly Unit[] = []) {
     this.units = []
@@ -57,15 +79,17 @@ export class Table {
   /** Takes units over at the end. */
   add(units: readonly Unit[]): void {
     for (const unit of units) {
-      this.units.push(unit)
+      const number = this.units.push(unit) - 1
       for (const part of unit.parts) {
-        this.#parts.set(part.key, { unit, part })
+        this.#parts.set(part.key, { unit: number, part })
         const { role, toolCallId = '' } = part.message
         if (role !== 'toolResult') continue
         const texts = this.#results.get(toolCallId)
         if (texts === undefined) this.#results.set(toolCallId, new Set([resultText(part.message)]))
         else texts.add(resultText(part.message))
       }
+      // Its copy is noted: the host may have changed its own meanwhile.
+      if (this.#firsts.length === number && unit.notices.length === 0) this.#note(number, unit.raw, unit.kept)
     }
   }
 
@@ -76,38 +100,76 @@ export class Table {
 
   /** Compares a conversation with the one held, and takes over its objects, which may have other cache markers. */
   follow(messages: readonly object[]): Match {
-    let next = 0
-    for (let number = 0; number < this.units.length; number += 1) {
+    const ledger = this.#ledger
+    const content = this.units[0]?.shape.content
+    let next = ledger.follow(messages, content, (at, before) => this.#replace(at, before, messages[at] as object))
+    let number = this.#firsts.length
+    if (next < ledger.length) {
+      number = ledger.unitAt(next)
+      next = ledger.cut(number)
+      this.#firsts.length = number
+    }
+    for (; number < this.units.length; number += 1) {
       const unit = this.units[number] as Unit
-      if (!isSame(unit, messages, next)) return { units: number, next }
-      next += unit.raw.length
-      if (unit.notices.length === 0) continue
+      const size = this.#match(number, messages, next)
+      if (size === undefined) return { units: number, next }
+      const first = next
+      next += size
       for (const notice of unit.notices) {
         if (next < messages.length && isEqual(notice.message, messages[next])) next += 1
       }
+      const given = messages.slice(first, next)
+      this.#note(number, given, given.map((message) => contentOf(unit.shape, message)))
     }
-    return { units: this.units.length, next }
+    return { units: number, next }
   }
 
-  /** Puts a plan's edits in force. */
+  /**
+   * Puts a plan's edits in force. An answer whose calls shall leave stays together with their results where something of
+   * it is not the engine's to judge: an image, or what only its provider understands.
+   */
   apply(edits: readonly Edit[]): void {
+    const staying = this.#staying(edits)
     for (const edit of edits) {
       const found = this.#parts.get(edit.key)
-      if (found === undefined) continue
+      if (found === undefined || (edit.kind === 'gone' && staying.has(edit.key))) continue
       found.part.edit = partEdit(edit)
-      found.unit.written = undefined
+      const unit = this.units[found.unit] as Unit
+      unit.written = undefined
+      this.#unsend(found.unit)
     }
   }
 
-  /** What to send. */
+  /** The calls whose results have left what is sent, as a line elsewhere says. */
+  left(): string[] {
+    const parts = this.units.flatMap((unit) => unit.parts)
+    return parts.flatMap(({ edit, message }) => (edit?.kind === 'gone' && message.role === 'toolResult' ? [message.toolCallId ?? ''] : []))
+  }
+
+  /** The text that was said with this ID, as the engine names what it shortens. */
+  says(id: string): boolean {
+    return this.units.some(({ parts }) => parts.some(({ message }) => textsOf(message).some((text) => saidId(text) === id)))
+  }
+
+  /** Puts words of ours behind the last unit. A host that carries them forward hands them over the next time. */
+  say(text: string, message: object): void {
+    const last = this.units.length - 1
+    this.units[last]?.notices.push({ text, message })
+    this.#unsend(last)
+    this.#ledger.cut(last)
+    this.#firsts.length = Math.min(this.#firsts.length, last)
+  }
+
+  /** What to send. Only what has changed since the last time is put together anew. */
   output(): object[] {
-    const out: object[] = []
-    for (const unit of this.units) {
-      if (unit.parts.every((part) => part.edit === undefined)) out.push(...unit.raw)
-      else out.push(...(unit.written ?? write(unit)))
-      for (const { message } of unit.notices) out.push(message)
+    const [sent, places] = [this.#sent, this.#places]
+    for (let number = places.length; number < this.units.length; number += 1) {
+      const unit = this.units[number] as Unit
+      places.push(sent.length)
+      sent.push(...(isEdited(unit) ? (unit.written ?? write(unit)) : unit.raw))
+      for (const { message } of unit.notices) sent.push(message)
     }
-    return out
+    return sent.slice()
   }
 
   /** Units under the hash of each of their wordings, in their order. */
@@ -122,6 +184,77 @@ export class Table {
       }
     }
     return found
+  }
+
+  /** How many messages a unit has at a place of a conversation, in the host's words or in those that were sent. */
+  #match(number: number, messages: readonly object[], at: number): number | undefined {
+    const unit = this.units[number] as Unit
+    const like = likenessOf(unit, messages, at)
+    if (like === 'different') {
+      const size = formAt(unit, messages, at, this.#isCarried)
+      if (size !== undefined && size > 0) this.#isCarried = true
+      return size
+    }
+    if (unit.forms.length > 0) this.#isCarried = false
+    const { raw, shape } = unit
+    for (let index = 0; index < raw.length; index += 1) this.#take(number, index, messages[at + index] as object)
+    if (like === 'marked') {
+      unit.kept = raw.map((message) => keep(contentOf(shape, message)))
+      unit.written = undefined
+      this.#unsend(number)
+    }
+    return raw.length
+  }
+
+  /** The keys of answers and results that stay although the engine has them leave. */
+  #staying(edits: readonly Edit[]): Set<string> {
+    const staying = new Set<string>()
+    let step: string[] = []
+    let stays = false
+    const close = (): void => {
+      if (stays) for (const key of step) staying.add(key)
+      ;[step, stays] = [[], false]
+    }
+    const leaving = edits.flatMap(({ kind, key }) => (kind === 'gone' ? [{ key, at: this.#parts.get(key) }] : []))
+    leaving.sort((one, other) => (one.at?.unit ?? 0) - (other.at?.unit ?? 0))
+    for (const { key, at } of leaving) {
+      if (at?.part.message.role === 'assistant') close()
+      step.push(key)
+      stays ||= at === undefined || !mayLeave(at.part.message)
+    }
+    close()
+    return staying
+  }
+
+  /** Notes what the host has handed over for a unit. */
+  #note(number: number, messages: readonly object[], contents: readonly unknown[]): void {
+    this.#firsts[number] = this.#ledger.length
+    for (const [index, message] of messages.entries()) this.#ledger.add(message, contents[index], number)
+  }
+
+  /** A message with the same content is another object now. */
+  #replace(at: number, before: object, message: object): void {
+    const number = this.#ledger.unitAt(at)
+    const index = at - (this.#firsts[number] as number)
+    // What the host carries forward of ours does not take the place of its own words.
+    if ((this.units[number] as Unit).raw[index] === before) this.#take(number, index, message)
+  }
+
+  /** Takes over an object of the host's for a message of a unit. */
+  #take(number: number, index: number, message: object): void {
+    const unit = this.units[number] as Unit
+    if (unit.raw[index] === message) return
+    unit.raw[index] = message
+    const place = this.#places[number]
+    if (place !== undefined && !isEdited(unit)) this.#sent[place + index] = message
+  }
+
+  /** What is sent from this unit on is put together anew. */
+  #unsend(number: number): void {
+    const place = this.#places[number]
+    if (place === undefined) return
+    this.#sent.length = place
+    this.#places.length = number
   }
 }
 
@@ -155,7 +288,7 @@ export function read(
 
 /** A unit as it stands in a conversation that is read anew: nothing is in force yet, and no words of ours follow it. */
 export function renewed(unit: Unit, raw: object[]): Unit {
-  const isRaw = raw.every((message, index) => isEqual(unit.kept[index]?.content, contentOf(unit.shape, message)))
+  const isRaw = raw.every((message, index) => isEqual(unit.kept[index], contentOf(unit.shape, message)))
   const parts = unit.parts.map(({ key, message }) => ({ key, message, edit: undefined }))
   return { ...unit, parts, raw: isRaw ? raw : unit.raw, written: undefined, notices: [], forms: [...unit.forms] }
 }
@@ -184,7 +317,7 @@ export function undisturbed(old: Table, units: readonly Unit[], seen: ReadonlyMa
 
 /** The content that a unit's messages had. */
 export function wordsOf({ kept }: Unit): unknown[] {
-  return kept.map((one) => one.content)
+  return [...kept]
 }
 
 /** What identity is made of. */
@@ -192,44 +325,72 @@ export function contentOf(shape: Shape, message: object): unknown {
   return shape.content?.(message) ?? message
 }
 
-function isSame(unit: Unit, messages: readonly object[], at: number): boolean {
-  const { raw, kept, shape } = unit
-  if (at + raw.length > messages.length) return false
-  let isMarked = false
-  for (let index = 0; index < raw.length; index += 1) {
-    const message = messages[at + index] as object
-    const like = likeness(kept[index] as Kept, contentOf(shape, message))
-    if (like === 'different') return index === 0 && unit.forms.length > 0 && isForm(unit, messages, at)
-    if (like === 'marked') isMarked = true
-  }
-  for (let index = 0; index < raw.length; index += 1) {
-    const message = messages[at + index] as object
-    if (raw[index] !== message) raw[index] = message
-  }
-  if (isMarked) {
-    unit.kept = raw.map((message) => keep(contentOf(shape, message)))
-    unit.written = undefined
-  }
-  return true
+function isEdited(unit: Unit): boolean {
+  return unit.parts.some((part) => part.edit !== undefined)
 }
 
-function isForm(unit: Unit, messages: readonly object[], at: number): boolean {
-  return unit.forms.some((form) =>
-    form.every((one, index) => isEqual(one, contentOf(unit.shape, messages[at + index] as object))),
-  )
+function likenessOf({ raw, kept, shape }: Unit, messages: readonly object[], at: number): Likeness {
+  if (at + raw.length > messages.length) return 'different'
+  let result: Likeness = 'same'
+  for (let index = 0; index < raw.length; index += 1) {
+    const like = likeness(kept[index], contentOf(shape, messages[at + index] as object))
+    if (like === 'different') return like
+    if (like === 'marked') result = like
+  }
+  return result
 }
+
+/** How many messages of a conversation are what was sent in place of a unit, the latest first. */
+function formAt({ forms, shape }: Unit, messages: readonly object[], at: number, isCarried: boolean): number | undefined {
+  const form = forms.findLast(
+    (one) =>
+      (one.length > 0 ? at + one.length <= messages.length : isCarried) &&
+      one.every((part, index) => isEqual(part, contentOf(shape, messages[at + index] as object))),
+  )
+  return form?.length
+}
+
+/** Blocks of an answer that may leave together with it: its provider needs none of them for the rest. */
+const LEAVING: ReadonlySet<string> = new Set(['text', 'thinking', 'toolCall', 'redacted_thinking', 'reasoning', 'step-start', 'step-finish', 'snapshot', 'patch'])
+
+function mayLeave({ role, content }: EngineMessage): boolean {
+  if (typeof content === 'string') return true
+  return content.every(({ type }) => (role === 'assistant' ? LEAVING.has(type) : type === 'text'))
+}
+
+function textsOf({ role, content }: EngineMessage): string[] {
+  if (role !== 'assistant' && role !== 'user') return []
+  if (typeof content === 'string') return [content]
+  return (content ?? []).flatMap((block) => ('text' in block ? [block.text] : 'thinking' in block ? [block.thinking] : []))
+}
+
+/** The engine's own: the beginning of the hash of a text as it is stored. */
+function saidId(text: string): string {
+  return createHash('sha256').update(text, 'utf8').digest('hex').slice(0, SAID_DIGITS)
+}
+
+/** Hexadecimal digits of the ID of what was said. */
+const SAID_DIGITS = 11
 
 function write(unit: Unit): readonly object[] {
   const edits = new Map<number, PartEdit>()
   for (const [number, { edit }] of unit.parts.entries()) if (edit !== undefined) edits.set(number, edit)
   const written = unit.shape.write(unit.raw, edits)
-  const form = written.map((message) => keep(contentOf(unit.shape, message)).content)
+  const form = written.map((message) => keep(contentOf(unit.shape, message)))
   if (!unit.forms.some((one) => isEqual(one, form))) unit.forms.push(form)
   unit.written = written
   return written
 }
 
 function partEdit(edit: Edit): PartEdit | undefined {
-  if (edit.kind === 'result') return edit.text === undefined ? undefined : { kind: 'result', text: edit.text }
-  return edit.calls.length === 0 ? undefined : { kind: 'arguments', calls: edit.calls }
+  switch (edit.kind) {
+    case 'result':
+      return edit.text === undefined ? undefined : { kind: 'result', text: edit.text }
+    case 'gone':
+      return { kind: 'gone' }
+    case 'message':
+      return edit.calls.length === 0 && edit.texts.length === 0 ? undefined : { kind: 'message', calls: edit.calls, texts: edit.texts }
+    case 'arguments':
+      return edit.calls.length === 0 ? undefined : { kind: 'message', calls: edit.calls, texts: [] }
+  }
 }

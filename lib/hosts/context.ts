@@ -19,6 +19,11 @@ export interface HostOptions extends Omit<OpenOptions, 'layout' | 'model' | 'sha
   model?: ProjectionOptions['model']
   /** Estimated tokens of system prompt and tool declarations, where the host does not show them to us. */
   systemTokens?: number
+  /**
+   * Whether prose, reasoning and old calls may be shortened, too, and not only outputs and arguments. Default true; false
+   * in the OpenAI Agents SDK, whose sessions store what the model was sent.
+   */
+  shortens?: boolean
   /** Told of each roll. */
   onRoll?: ProjectionOptions['onRoll']
   /** Told once what went wrong, and that the host goes on without us. Default: a warning of the process. */
@@ -41,6 +46,7 @@ interface Opened {
 export class HostContext {
   readonly #options: HostOptions
   readonly #shape: ShapeName | Shape
+  readonly #keepsOwn: boolean
   #opened: Promise<Opened | undefined> | undefined
   readonly #told = new Set<string>()
   #canRecall = false
@@ -48,9 +54,11 @@ export class HostContext {
   readonly #adopted = new Set<string>()
   #isClosed = false
 
-  constructor(options: HostOptions, shape: ShapeName | Shape) {
+  /** `keepsOwn`: the host never takes what it is sent for its own words in a later process. */
+  constructor(options: HostOptions, shape: ShapeName | Shape, keepsOwn = true) {
     this.#options = options
     this.#shape = shape
+    this.#keepsOwn = keepsOwn
   }
 
   /** The session; undefined where it can't be opened, which was told then. */
@@ -89,6 +97,17 @@ export class HostContext {
     }
   }
 
+  /** Records a file as it is now, which a tool of the host's has shown or written. What fails here leaves it unrecorded. */
+  async met(path: string, isWritten: boolean): Promise<void> {
+    try {
+      const opened = await bounded(this.#open())
+      if (isWritten) await opened?.manager.indexWritten(path)
+      else await opened?.manager.indexFile(path)
+    } catch (error) {
+      this.#tell('file', `${path} is not recorded: ${sentence(error)}`)
+    }
+  }
+
   /** Closes the session; what was recorded is in the store at any time. */
   async close(): Promise<void> {
     this.#isClosed = true
@@ -114,7 +133,7 @@ export class HostContext {
   }
 
   async #start(): Promise<Opened | undefined> {
-    const { model, systemTokens, onRoll, onWarning: _w, parent: _p, now, cwd = process.cwd(), ...options } = this.#options
+    const { model, systemTokens, shortens = this.#keepsOwn, onRoll, onWarning: _w, parent: _p, now, cwd = process.cwd(), ...options } = this.#options
     try {
       // Loaded here, not above: without the addon this rejects, and the host goes on.
       const { ContextManager } = await import('../index.ts')
@@ -122,6 +141,7 @@ export class HostContext {
       const projection = new Projection(manager, {
         shape: this.#shape,
         canRecall: () => this.#canRecall,
+        shortens,
         ...(model === undefined ? {} : { model }),
         ...(systemTokens === undefined ? {} : { systemTokens }),
         ...(onRoll === undefined ? {} : { onRoll }),

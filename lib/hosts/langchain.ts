@@ -10,6 +10,7 @@ import type { EngineMessage, Fields } from '../harness/message.ts'
 import { isFields, textOf } from '../harness/message.ts'
 import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
+import { argumentsBy, messageEdit, shortened, shortenedText } from '../harness/shape.ts'
 import type { PartEdit, Shape } from '../harness/shape.ts'
 import { HostContext } from './context.ts'
 import type { HostOptions } from './context.ts'
@@ -39,7 +40,7 @@ export function contextMiddleware(options: HostOptions): ContextMiddleware {
 }
 
 /** LangChain's messages are instances of classes; what they say is the same in every provider's. */
-const langchain: Shape = {
+export const langchain: Shape = {
   name: 'langchain',
 
   judge(message) {
@@ -52,6 +53,7 @@ const langchain: Shape = {
 
   write([message], edits) {
     const edit = edits.get(0)
+    if (edit?.kind === 'gone') return []
     return [edit === undefined ? (message as object) : edited(message as BaseMessage, edit)]
   },
 
@@ -92,12 +94,15 @@ function partOf(message: BaseMessage): EngineMessage {
 
 function blocksOf(content: unknown): { type: string; text?: string }[] {
   if (!Array.isArray(content)) return content === '' ? [] : [{ type: 'text', text: textOf(content) }]
-  return (content as Fields[]).flatMap((block) => {
+  return (content as Fields[]).filter((block) => !isCall(block)).map((block) => {
     const type = textOf(block['type'])
-    if (type === 'text') return [{ type, text: textOf(block['text']) }]
-    // Calls stand in `tool_calls`, too.
-    return type === 'tool_use' || type === 'tool_call' ? [] : [{ type: /image|file|audio|video/.test(type) ? 'image' : type }]
+    return type === 'text' ? { type, text: textOf(block['text']) } : { type: /image|file|audio|video/.test(type) ? 'image' : type }
   })
+}
+
+/** Calls stand in `tool_calls`, too. */
+function isCall({ type }: Fields): boolean {
+  return type === 'tool_use' || type === 'tool_call'
 }
 
 /** The same message, of the same class, with other words. */
@@ -106,19 +111,21 @@ function edited(message: BaseMessage, edit: PartEdit): BaseMessage {
     const { content } = message
     const others = Array.isArray(content) ? (content as Fields[]).filter((block) => block['type'] !== 'text') : []
     const blocks = Array.isArray(content) ? [{ type: 'text', text: edit.text }, ...others] : edit.text
-    return new ToolMessage({ ...(message as ToolMessage), content: blocks as string })
+    return new ToolMessage({ ...fieldsOf(message), tool_call_id: (message as ToolMessage).tool_call_id, content: blocks as string })
   }
+  const words = withTexts(message.content, edit)
+  if (message.getType() !== 'ai') return new HumanMessage({ ...fieldsOf(message), content: words as string })
   const answer = message as AIMessage
-  const collapsed = new Map(edit.calls.map((call) => [call.position, call.args]))
+  const collapsed = argumentsBy(edit)
   const calls = (answer.tool_calls ?? []).map((call, position) => ({ ...call, args: (collapsed.get(position) ?? call.args) as typeof call.args }))
   const byId = new Map(calls.map((call, position) => [call.id, collapsed.has(position) ? call.args : undefined]))
   // Anthropic's calls stand in the content as well, OpenAI's raw ones among the other fields.
-  const content = Array.isArray(answer.content)
-    ? (answer.content as Fields[]).map((block) => {
+  const content = Array.isArray(words)
+    ? (words as Fields[]).map((block) => {
         const args = block['type'] === 'tool_use' ? byId.get(textOf(block['id'])) : undefined
         return args === undefined ? block : { ...block, input: args }
       })
-    : answer.content
+    : words
   const { tool_calls: raw, ...kwargs } = answer.additional_kwargs as Fields
   const rawCalls = Array.isArray(raw)
     ? (raw as Fields[]).map((call) => {
@@ -127,9 +134,23 @@ function edited(message: BaseMessage, edit: PartEdit): BaseMessage {
       })
     : undefined
   return new AIMessage({
-    ...answer,
+    ...fieldsOf(answer),
     content: content as string,
     tool_calls: calls,
     additional_kwargs: rawCalls === undefined ? kwargs : { ...kwargs, tool_calls: rawCalls },
   } as unknown as AIMessageFields)
+}
+
+/** What a message is made of, without what its class adds. */
+function fieldsOf(message: BaseMessage): Fields {
+  const { lc_kwargs: _k, lc_namespace: _n, lc_serializable: _s, type: _t, ...fields } = message as unknown as Fields
+  return fields
+}
+
+/** A content with its texts as an edit has them; calls have no number among its blocks. */
+function withTexts(content: unknown, edit: PartEdit): unknown {
+  if ((messageEdit(edit)?.texts.length ?? 0) === 0) return content
+  if (!Array.isArray(content)) return shortenedText(textOf(content), edit)
+  const numbers = new Map((content as Fields[]).filter((block) => !isCall(block)).map((block, number) => [block, number]))
+  return shortened(content as Fields[], edit, undefined, (block) => numbers.get(block))
 }

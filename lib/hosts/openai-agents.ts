@@ -28,7 +28,8 @@ export interface AgentsContext extends AsyncDisposable {
 
 /** Opens a context at the first call. It never fails: if something goes wrong, the agent goes on without it. */
 export function contextFor(options: HostOptions): AgentsContext {
-  const context = new HostContext(options, 'openai-responses')
+  // Its sessions store what it is sent: words that were shortened there would be taken for what was said.
+  const context = new HostContext(options, 'openai-responses', false)
   const activate = tool({
     name: RECALL,
     description: RECALL_DESCRIPTION,

@@ -1,16 +1,16 @@
-/** What is in a store, from its export: sizes by object, sessions, and objects that no session knows. */
+/** The contents of a store, from its export: sizes by object, sessions, and objects that no session has. */
 import { jsonLines } from '../replay/lines.ts'
 
 /** One object. */
 export interface ObjectSummary {
   id: string
   type: string
-  /** What people call it: a path, a tool. */
+  /** Its name for people: a path, a tool. */
   name: string
   versions: number
-  /** The transactions that wrote the versions, with their times; a copy of the store numbers its own. */
+  /** The transactions that wrote the versions, with their times; a copy of the store has its own numbers. */
   written: { tx: number; time: string }[]
-  /** Bytes of all versions' lines in the export: what they take without compression or sharing. */
+  /** Bytes of all versions' lines in the export, without compression or sharing. */
   bytes: number
 }
 
@@ -28,7 +28,7 @@ export interface SessionSummary {
 export interface Contents {
   objects: ObjectSummary[]
   sessions: SessionSummary[]
-  /** Content objects that are in no session's index. */
+  /** Content objects in no session's index. */
   orphans: ObjectSummary[]
 }
 
@@ -75,7 +75,7 @@ function sessionOf(sessions: Map<string, SessionSummary>, id: string): SessionSu
   return session
 }
 
-/** A session's index never shrinks, so it is what was put in at any time. */
+/** A session's index never shrinks, so it is everything ever added. */
 function follow(
   sessions: Map<string, SessionSummary>,
   indexes: Map<string, Set<string>>,

@@ -3,7 +3,10 @@
 /** Lines shown around a change. */
 const CONTEXT = 2
 
-/** Middles whose lines multiplied are more than that are shown as replaced, or the table for them would be too large. */
+/**
+ * If the product of the line counts is larger than this, the middle is shown as replaced: the table would get too
+ * large.
+ */
 const MAX_CELLS = 4_000_000
 
 /** A difference as lines with `+`, `-` or a space before them, and `…` for what is left out; empty for equal texts. */

@@ -2,6 +2,7 @@
 import type { ContextManager, ObjectDocument, SessionSets, Version } from '../index.ts'
 import { escape } from '../replay/page/chart.ts'
 import { STYLE } from '../replay/page/style.ts'
+import { tokens } from '../replay/tokens.ts'
 import type { ObjectSummary, SessionSummary } from './contents.ts'
 import { difference } from './difference.ts'
 
@@ -36,21 +37,29 @@ export async function* sessionParts(
   const session = manager.sessionId
   const sets = await manager.sessionSets()
   const chat = await manager.get(`chat:${session}`)
-  yield `<h2 id="${escape(session)}">Session ${escape(session)}</h2>${setsTable(sets)}<h3>Turns and rolls</h3>${turns(chat)}<h3>Objects, in the order in which the session met them</h3>`
+  yield `<h2 id="${escape(session)}">Session ${escape(session)}</h2>${setsTable(sets)}<h3>Turns and rolls</h3>${turns(chat)}<h3>Objects, in the order in which the session encountered them</h3>`
   const active = new Set(sets.active_set)
   const pinned = new Set(sets.pinned_set)
+  const seen: string[] = []
   for (const id of sets.session_index) {
     const history = await manager.history(id)
     const last = history.at(-1)
     if (last === undefined) continue
+    if (last.document.type === 'file' && history.every((version) => contentOf(version) === '')) {
+      seen.push(title(last.document))
+      continue
+    }
     const marks = [active.has(id) ? 'active' : '', pinned.has(id) ? 'pinned' : ''].filter((mark) => mark !== '')
     yield `<details><summary>${escape(title(last.document))} <span class="dim">${history.length} version${history.length === 1 ? '' : 's'}${marks.map((mark) => `, ${mark}`).join('')}</span></summary>${facts(last.document)}${versions(history, summaries.get(id)?.written ?? [])}</details>\n`
   }
+  if (seen.length === 0) return
+  const files = `${seen.length} ${seen.length === 1 ? 'file' : 'files'}`
+  yield `<details><summary>${files} without content, known by their paths</summary><pre>${escape(cut(seen.join('\n')))}</pre></details>`
 }
 
 function setsTable(sets: SessionSets): string {
-  const row = Object.entries(sets).map(([name, ids]: [string, string[]]) => `${ids.length} in ${name}`)
-  return `<p class="dim">${escape(row.join(', '))}</p>`
+  const { session_index: index, metadata_pool: pool, active_set: active, pinned_set: pinned } = sets
+  return `<p class="dim">${index.length} objects encountered, ${pool.length} in the metadata pool, ${active.length} active, ${pinned.length} pinned</p>`
 }
 
 function turns(chat: ObjectDocument | null): string {
@@ -66,9 +75,19 @@ function turns(chat: ObjectDocument | null): string {
 }
 
 function rollText(roll: Record<string, unknown>): string {
-  if (roll['undone'] === true) return 'taken back'
+  if (roll['undone'] === true) return 'undone'
   const { items, removedTokens: removed, reason } = (roll['receipt'] ?? {}) as Record<string, unknown>
-  return `${items ?? '?'} items, ${removed ?? '?'} tokens, ${reason ?? ''}`
+  const size = typeof removed === 'number' ? tokens(removed) : '?'
+  return `${items ?? '?'} items, ${size} tokens removed, ${REASONS[String(reason)] ?? String(reason)}`
+}
+
+/** Why a roll happened, in words. */
+const REASONS: Readonly<Record<string, string>> = {
+  free: 'free',
+  pays: 'it paid',
+  pressure: 'the window was filling up',
+  hard: 'the window was full',
+  asked: 'on request',
 }
 
 function versions(history: readonly Version[], written: ObjectSummary['written']): string {
@@ -103,9 +122,16 @@ function facts(document: ObjectDocument): string {
 
 function title(document: ObjectDocument): string {
   if (document.type === 'toolcall')
-    return `${String(document['tool'])} ${document['xt/id']} (${String(document['status'])})`
+    return `${String(document['tool'])} ${subject(document['args'])} (${document['xt/id']}, ${String(document['status'])})`
   const path = (document.source as { path?: unknown } | null)?.path
   return typeof path === 'string' ? path : document['xt/id']
+}
+
+/** What a call was about: its command, its pattern, its path, or else its first text. */
+function subject(args: unknown): string {
+  const { command, pattern, path, ...others } = (args ?? {}) as Record<string, unknown>
+  const text = [command, pattern, path, ...Object.values(others)].find((value) => typeof value === 'string') ?? ''
+  return short(text.replaceAll(/\s+/g, ' '))
 }
 
 function textIn(content: unknown): string {

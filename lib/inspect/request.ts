@@ -1,7 +1,7 @@
 /**
- * What a model call of a Pi session was sent, rebuilt from Pi's own file: the branch up to the call, from its newest
- * compaction on, with the replacements that were in force. Pi builds requests in the same way, and the extension's
- * rolls are such replacements, so the result has the bytes that were sent.
+ * Rebuilds the request of a model call from Pi's own session file: the branch up to the call, from its newest
+ * compaction on, with the replacements in force. Pi builds requests the same way, and the extension's rolls are such
+ * replacements, so the result has exactly the bytes that were sent.
  */
 import { jsonLines } from '../replay/lines.ts'
 import { isCall, isSent } from '../replay/recording.ts'
@@ -9,7 +9,7 @@ import type { Message } from '../replay/recording.ts'
 
 /** A request and its place. */
 export interface Rebuilt {
-  /** Counted from 0 over all branches, in the order of time. */
+  /** Counted from 0 over all branches, in order of time. */
   call: number
   model: string
   /** The messages as Pi turned them into the provider's format; system messages first, as they were stored. */
@@ -18,7 +18,7 @@ export interface Rebuilt {
 
 type Line = Record<string, unknown>
 
-/** The number of calls in a session file, and the call with a number. Undefined where there is no such call. */
+/** The number of calls in a session file, and the call with a given number; undefined if there is no such call. */
 export async function rebuild(file: string, call: number): Promise<{ calls: number; request: Rebuilt | undefined }> {
   const lines: Line[] = []
   for await (const { value } of jsonLines(file)) lines.push(value)

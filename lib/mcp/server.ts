@@ -6,10 +6,10 @@ import type { ContextManager, ObjectDocument } from '../../index.js'
 import { invalid } from '../errors.ts'
 import type { LimitedStore } from './store.ts'
 
-/** Hits that a search shows unless asked for another number, and at most. */
+/** How many hits a search shows by default, and at most. */
 const HITS = { usual: 20, most: 100 }
 
-/** The most of a text that one answer brings, in UTF-16 units. */
+/** The longest text in one answer, in UTF-16 units. */
 const MAX_TEXT = 64 * 1024
 
 const SESSION = { session: { type: 'string', description: 'only this session' } }
@@ -150,7 +150,7 @@ async function turnsOf(copies: readonly ContextManager[]): Promise<string> {
   return cut(lines(found, 'no turn yet'))
 }
 
-/** The object of an ID or handle, where it may be shown. Any other one does not exist here. */
+/** The object with an ID or handle, if it may be shown. Any other object does not exist here. */
 async function find(store: LimitedStore, copies: readonly ContextManager[], id: string): Promise<{ document: ObjectDocument; copy: ContextManager }> {
   for (const copy of copies) {
     const document = await copy.get(id)
@@ -164,7 +164,7 @@ function promptOf(content: unknown): string {
   return Array.isArray(content) ? content.map((block: { text?: unknown }) => (typeof block?.text === 'string' ? block.text : '')).join(' ') : ''
 }
 
-/** Text from outside can't forge a line of ours. */
+/** Text from outside can't forge one of our lines. */
 function oneLine(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f\u0085\u2028\u2029]+/g, ' ')
 }

@@ -1,4 +1,7 @@
-/** A store as the MCP server sees it: copies in memory of the sessions that it may show, so that nothing can be written. */
+/**
+ * A store as the MCP server sees it: in-memory copies of the sessions that it may show, so that nothing can be
+ * written.
+ */
 import { realpathSync, statSync } from 'node:fs'
 import { join, resolve, sep } from 'node:path'
 import type { ObjectDocument, StoreOptions } from '../../index.js'
@@ -15,7 +18,7 @@ export interface Limits {
   folders: readonly string[]
 }
 
-/** A store that can't tell whether it has changed is read again after so many milliseconds. */
+/** A store that can't tell whether it has changed is read again after this many milliseconds. */
 const REMOTE_AGE_MS = 10_000
 
 /** Reads a store within limits. */
@@ -31,7 +34,7 @@ export class LimitedStore {
     this.#limits = { sessions: limits.sessions, folders: limits.folders.map((folder) => canonical(resolve(folder))) }
   }
 
-  /** Lends the copies of the sessions, as the store has them now. `session` asks for one of them. */
+  /** Lends copies of the sessions as the store has them now; only one of them if `session` is given. */
   read<T>(session: string | undefined, work: (copies: readonly ContextManager[]) => Promise<T>): Promise<T> {
     const result = this.#queue.then(async () => {
       await this.#refresh()
@@ -67,7 +70,7 @@ export class LimitedStore {
         try {
           await native.exportStore(this.#options, file, session)
         } catch (error) {
-          // A session that is named may begin later.
+          // A named session may start later.
           if ((error as { code?: string }).code === 'UNKNOWN_OBJECT') continue
           throw error
         }
@@ -107,7 +110,7 @@ function canonical(path: string): string {
   try {
     return realpathSync(path)
   } catch {
-    // The folder of a deleted project: its files are named as they were.
+    // The folder of a deleted project, whose files keep their names.
     return path
   }
 }

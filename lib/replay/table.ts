@@ -120,12 +120,12 @@ const HEADINGS = [
 export function legend(policies: Partial<Record<PolicyName, Figures>>): string[] {
   const all = Object.values(policies)
   return [
-    'cost: of the prompts; the recorded answers cost the same under every policy and are left out. answered: reads',
-    'answered by what is in sight. missed: per 100 answers, uses of tool text that was no longer shown; strong: those',
-    'beyond doubt; own words: of the model’s and the user’s text; at once: by the very next answer; if fetched: cost',
-    'over Pi’s with the text of each strong miss fetched.',
+    'cost: the prompts only; the recorded answers cost the same under every policy. answered: reads answered with',
+    'where the text still stands. missed: uses of tool text that was no longer shown, per 100 answers; strong: the clear',
+    'cases; own words: the same for text of the model and the user; at once: by the very next answer; if fetched: cost',
+    'relative to Pi if every strong miss is fetched.',
     ...(all.some(({ overWindow }) => overWindow > 0)
-      ? ['!: longer than the context window; in reality those calls would have failed.']
+      ? ['!: larger than the context window; these calls would have failed.']
       : []),
   ]
 }

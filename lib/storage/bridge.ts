@@ -5,7 +5,7 @@ import { outputNames } from './native.ts'
 import { storedContext } from './stored.ts'
 import type { IFileSystem } from './types.ts'
 
-/** What the bridge needs of the main entry's `ContextManager`, which has it all. */
+/** The part of the main entry point's `ContextManager` that the bridge needs. */
 export interface ToolcallStore {
   /** Records a toolcall and resolves with the object's ID: the one given, unless another object has it. */
   recordToolcall(call: {
@@ -19,25 +19,25 @@ export interface ToolcallStore {
   get(id: string): Promise<{ content?: string | null } | null>
   /** All current objects of a type. */
   query(filter: { type: 'toolcall' }): Promise<readonly { 'xt/id': string; [field: string]: unknown }[]>
-  /** The session's sets; of them, the session index is used. */
+  /** The session's sets, of which only the session index is used. */
   sessionSets(): Promise<{ session_index: readonly string[] }>
-  /** Takes an object out of the active set; a refusal says that it is not there. */
+  /** Removes an object from the active set; refuses if it is not there. */
   deactivate(id: string): Promise<unknown>
-  /** Takes an object out of the metadata pool; a refusal says that it is not there. */
+  /** Removes an object from the metadata pool; refuses if it is not there. */
   demote(id: string): Promise<unknown>
 }
 
 /** What {@link indexContextDir} did. */
 export interface IndexedDirectory {
-  /** Each file that became a toolcall object of the session by this call, oldest first. */
+  /** Each file that this call turned into a toolcall object of the session, oldest first. */
   indexed: { filepath: string; id: string }[]
   /** Each file that did not, and why. */
   skipped: { filepath: string; reason: string }[]
 }
 
-/** Files whose texts are in memory at once. */
+/** How many files' texts are in memory at a time. */
 const FILES_AT_ONCE = 64
-/** The tool of the objects that say that a file was removed. */
+/** The tool of the objects that record the removal of a file. */
 const UNLINK = 'unlink'
 
 /**
@@ -81,10 +81,10 @@ export async function indexContextDir(manager: ToolcallStore, dir: string): Prom
  * main `ContextManager`, so that one store serves both. The object's ID is the file's path, its content the
  * file's text, and its tool and arguments are those of the call.
  *
- * The store's history is append-only, so that a removed file is not erased: a second object, of the tool
- * `unlink`, hides it, also from later processes. For the same reason a file can't be replaced (`EEXIST`).
- * Temporary files are held in memory until they are renamed; directories exist as soon as they are named.
- * Outputs are in the session's metadata pool, not in its active set; removed ones are in neither.
+ * The store's history is append-only, so a removed file is not erased: a second object, with the tool `unlink`, hides
+ * it, also from later processes. For the same reason a file can't be replaced (`EEXIST`). Temporary files stay in
+ * memory until they are renamed; a directory exists as soon as it is named. Outputs are in the session's metadata
+ * pool but not in its active set; removed ones are in neither.
  */
 export function storeFileSystem(manager: ToolcallStore): IFileSystem {
   const held = new Map<string, string>()

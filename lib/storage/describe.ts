@@ -2,9 +2,9 @@
 const ARGUMENT_LENGTH = 200
 
 /**
- * The default description of a call: the tool's name split into lower-case words (at case changes and at all
- * that is neither letter nor digit), then its top-level string arguments in their order, each cut to 200
- * UTF-16 units. `readFile({ path: 'src/a.ts' })` is described as `read file src/a.ts`.
+ * The default description of a call: the tool's name split into lower-case words (at case changes and at anything
+ * that is neither a letter nor a digit), then its top-level string arguments in their order, each cut to 200 UTF-16
+ * units. `readFile({ path: 'src/a.ts' })` is described as `read file src/a.ts`.
  */
 export function describeCall(toolName: string, args: Record<string, unknown>): string {
   const words = toolName

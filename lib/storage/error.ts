@@ -1,7 +1,7 @@
 /** The codes of {@link StorageError}. */
 export type StorageErrorCode = 'INVALID_ARGUMENT' | 'IO' | 'STORE_FULL' | 'CLOSED'
 
-/** What this entry throws and rejects with. The native half rejects with errors of the same codes. */
+/** The error that this entry point throws and rejects with. The native half uses the same codes. */
 export class StorageError extends Error {
   /** Stable; the message may change. */
   readonly code: StorageErrorCode
@@ -18,7 +18,7 @@ export function expect(holds: boolean, message: string): asserts holds {
   if (!holds) throw new StorageError('INVALID_ARGUMENT', message)
 }
 
-/** What a rejection says, whatever was thrown. */
+/** The message of a rejection, whatever was thrown. */
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

@@ -2,7 +2,7 @@
 const pending = new Set<() => void>()
 let listening = false
 
-/** Runs `work` when the process exits normally. Returns how to forget it. */
+/** Runs `work` when the process exits normally. Returns a function that cancels it. */
 export function atExit(work: () => void): () => void {
   if (!listening) process.on('exit', () => pending.forEach((each) => each()))
   listening = true

@@ -6,7 +6,7 @@ import { OutputDirectory, outputFileName, outputNames, outputTemporaryName } fro
 import { storedContext } from './stored.ts'
 import type { IFileSystem } from './types.ts'
 
-/** One file that was asked for: its text, or why there is none. */
+/** The result for one requested file: its text, or why there is none. */
 export interface OutputText {
   text?: string
   reason?: string
@@ -16,25 +16,25 @@ export interface OutputText {
 export interface OutputFiles {
   /** Writes a whole new file and resolves with its name. */
   save(tool: string, args: string, text: string, timestamp: number, counter: number): Promise<string>
-  /** Reads whole files by name, in the order given. */
+  /** Reads whole files by name, in the given order. */
   load(names: string[]): Promise<OutputText[]>
-  /** Reads files by name without their results, in the order given. */
+  /** Reads files by name without their results, in the given order. */
   metadata(names: string[]): Promise<OutputText[]>
   /** The names of all output files, oldest first. */
   names(): Promise<string[]>
-  /** Removes all output files and what interrupted saves have left. */
+  /** Removes all output files and the remains of interrupted saves. */
   clear(): Promise<number>
-  /** Removes some files; those that do not exist are passed over. */
+  /** Removes some files; missing ones are skipped. */
   remove(names: string[]): Promise<number>
 }
 
-/** The files of a directory of the machine's own file system, which can be removed at the process's end, too. */
+/** The files of a directory in the local file system, which can also be removed when the process exits. */
 export interface OwnFiles extends OutputFiles {
-  /** Removes some files before it returns, and gives the number of those that existed. */
+  /** Removes some files synchronously and returns the number of those that existed. */
   removeNow(names: string[]): number
 }
 
-/** A directory of the machine's own file system, by the native class where there is one. */
+/** A directory in the local file system, through the native class if there is one. */
 export function ownDirectory(path: string, durable: boolean): OwnFiles {
   if (OutputDirectory !== undefined) return new OutputDirectory(path, durable)
   const files = new FileSystemDirectory(nodeFileSystem as IFileSystem, path, durable)
@@ -53,14 +53,14 @@ function unlinkNow(path: string): boolean {
   }
 }
 
-/** As many attempts as the native class makes. */
+/** The same number of attempts as the native class. */
 const SAVE_ATTEMPTS = 16
-/** Files read at once, so that a long list does not run out of descriptors. */
+/** How many files are read at once, so that a long list does not exhaust the file descriptors. */
 const READS_AT_ONCE = 32
 
 /**
- * The same as the native directory, over a caller's file system: temporary file, flush, rename. What can't be
- * asked of an {@link IFileSystem} is the flush of the directory itself.
+ * The same as the native directory, over a caller's file system: temporary file, flush, rename. An {@link
+ * IFileSystem} can't flush the directory itself.
  */
 export class FileSystemDirectory implements OutputFiles {
   readonly #fs: IFileSystem
@@ -84,7 +84,7 @@ export class FileSystemDirectory implements OutputFiles {
         this.#created = true
         await this.#fs.writeFile(temporary, text, { encoding: 'utf8', flag: 'wx', mode: 0o600, flush: this.#durable })
       } catch (error) {
-        // A name that is being written by another process belongs to it.
+        // If another process is writing this name, the name belongs to it.
         if (codeOf(error) === 'EEXIST') continue
         if (codeOf(error) === 'ENOENT' && this.#created) {
           this.#created = false
@@ -101,7 +101,7 @@ export class FileSystemDirectory implements OutputFiles {
         await this.#fs.rename(temporary, target)
         return name
       } catch (error) {
-        // Another process cleared the directory, this file in it: start again.
+        // Another process cleared the directory including this file, so start again.
         if (codeOf(error) === 'ENOENT') continue
         await this.#discard(temporary)
         throw failure('write', target, error)
@@ -191,7 +191,7 @@ export class FileSystemDirectory implements OutputFiles {
     }
   }
 
-  /** Removes a file of which nobody has heard yet; if that is refused too, `clear` removes it later. */
+  /** Removes a file that nobody knows of yet; if that fails too, `clear` removes it later. */
   async #discard(path: string): Promise<void> {
     await this.#fs.unlink(path).catch(() => undefined)
   }

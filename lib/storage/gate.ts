@@ -1,9 +1,9 @@
-/** Lets many works pass at once, or one work alone. */
+/** Lets many tasks run at once, or one alone. */
 export class Gate {
   #closed: Promise<void> | undefined
   readonly #passing = new Set<Promise<unknown>>()
 
-  /** Runs beside others, but not while {@link Gate.alone} has the gate closed. */
+  /** Runs alongside others, but not while {@link Gate.alone} keeps the gate closed. */
   async pass<T>(work: () => Promise<T>): Promise<T> {
     while (this.#closed !== undefined) await this.#closed
     const passing = work()
@@ -15,7 +15,7 @@ export class Gate {
     }
   }
 
-  /** Runs alone: after all that has begun before the call, and before all that is asked for after it. */
+  /** Runs alone: after everything that began before the call, and before everything requested after it. */
   alone<T>(work: () => Promise<T>): Promise<T> {
     const before = this.#closed
     const turn = (async () => {

@@ -1,4 +1,7 @@
-/** The classes and functions behind this entry: the native ones, and without the native part those of `plain.ts`. */
+/**
+ * The classes and functions behind this entry point: the native ones, or those of `plain.ts` if the native part is
+ * missing.
+ */
 import type * as addon from '../../index.js'
 import { sharedAddon } from '../addon.ts'
 import type { Addon } from '../addon.ts'
@@ -19,7 +22,7 @@ function found(): Addon | undefined {
   try {
     return sharedAddon()
   } catch {
-    // The main entry, which can't do without it, says what is missing.
+    // The main entry point, which needs it, says what is missing.
     return undefined
   }
 }

@@ -1,7 +1,7 @@
 /**
- * What the native half does besides file access, in JavaScript: names of files, the keyword rule and the cache, with the
- * same results. Used where the native part can't be loaded; slower, and otherwise the same. The rules are explained where
- * they are decided, in `crates/outputs`.
+ * The native half except for file access, in JavaScript: file names, the keyword rule and the cache, with the same
+ * results. Used if the native part can't be loaded; slower, but otherwise the same. The rules are explained in
+ * `crates/outputs`.
  */
 import { createHash, randomInt } from 'node:crypto'
 import { StorageError } from './error.ts'
@@ -20,12 +20,12 @@ export function outputFileName(tool: string, args: string, timestamp: number, co
   return `${toolSegment(tool)}_${hash}_${Math.trunc(timestamp)}_${Math.trunc(counter)}_${random}.json`
 }
 
-/** The name that an output's file has until it is whole. */
+/** The name of an output's file until it is complete. */
 export function outputTemporaryName(name: string): string {
   return `.${name}.tmp`
 }
 
-/** The output names among some file names, oldest first; with `temporary`, the leftovers' names instead. */
+/** Those of some file names that are outputs, oldest first; with `temporary`, the leftovers instead. */
 export function outputNames(names: string[], temporary: boolean): string[] {
   const keyed = names.flatMap((name) => {
     const inner = !temporary ? name : name.startsWith('.') && name.endsWith('.tmp') ? name.slice(1, -4) : ''
@@ -44,7 +44,7 @@ export function outputQueryHash(query: string): string {
   return sha256(query).slice(0, 12)
 }
 
-/** The keyword rule over the descriptions that were added. */
+/** Ranks the descriptions added to it by the keyword rule. */
 export class RelevanceIndex {
   #keywords: Set<string>[] = []
 
@@ -53,7 +53,7 @@ export class RelevanceIndex {
     return this.#keywords.push(keywordsOf(description)) - 1
   }
 
-  /** Positions in `places` of what matches, best first; null where nothing does. */
+  /** Positions in `places` of the matches, best first; null if nothing matches. */
   rank(query: string, places: Uint32Array): Uint32Array | null {
     const wanted = keywordsOf(query)
     return ranked(Array.from(places, (place) => shared(wanted, this.#keywords[place])))
@@ -65,7 +65,7 @@ export class RelevanceIndex {
   }
 }
 
-/** The keyword rule over descriptions that are in no index, block by block. */
+/** Ranks descriptions that are in no index by the keyword rule, block by block. */
 export class RelevanceRanking {
   readonly #wanted: Set<string>
   readonly #scores: number[] = []
@@ -83,13 +83,13 @@ export class RelevanceRanking {
     }
   }
 
-  /** Positions of what matches, best first, counted over all blocks; null where nothing does. */
+  /** Positions of the matches, best first, counted over all blocks; null if nothing matches. */
   order(): Uint32Array | null {
     return ranked(this.#scores)
   }
 }
 
-/** Texts by name, bounded by bytes; what was used least recently goes first. */
+/** A cache of texts by name with a limit in bytes; the least recently used text leaves first. */
 export class OutputCache {
   readonly #capacity: number
   readonly #threshold: number
@@ -103,7 +103,7 @@ export class OutputCache {
     this.#threshold = threshold
   }
 
-  /** Keeps a text and says whether it fits. */
+  /** Stores a text. Returns whether it fits. */
   put(name: string, text: string): boolean {
     this.remove(name)
     const size = sizeOf(name, text)
@@ -173,7 +173,7 @@ function canonical(value: unknown, depth: number): string {
   return `{${fields.map(([name, one]) => `${JSON.stringify(name)}:${canonical(one, depth + 1)}`).join(',')}}`
 }
 
-/** Half of a pair of surrogates alone is no character, and can't be encoded. */
+/** Half of a surrogate pair is not a character and can't be encoded. */
 function wellFormed(text: string): string {
   return text.replaceAll(/\p{Surrogate}/gu, '\uFFFD')
 }

@@ -5,9 +5,8 @@ import type { ContextPointer, Ranker } from './types.ts'
 export type Ranking = { filepaths: string[] } | { reason: string }
 
 /**
- * Asks a ranker, for at most `timeoutMs` milliseconds. Paths that are not among the pointers, and repeated
- * ones, are left out of its answer; an answer of nothing but unknown paths is none. An empty answer stands:
- * nothing is relevant.
+ * Asks a ranker, for at most `timeoutMs` milliseconds. Unknown and repeated paths are dropped from its answer; an
+ * answer with only unknown paths counts as none. An empty answer means that nothing is relevant.
  */
 export async function askRanker(
   ranker: Ranker,
@@ -30,7 +29,7 @@ export async function askRanker(
     return { reason: reasonOf(error) }
   } finally {
     clearTimeout(timer)
-    // What it still says after its time must not end the process.
+    // A rejection after the timeout must not end the process.
     asked.catch(() => undefined)
   }
 }

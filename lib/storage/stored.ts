@@ -2,7 +2,7 @@ import type { StoredContext } from './types.ts'
 
 /**
  * Reads a file's text.
- * @throws Error with what is wrong with it: no JSON (half a file, for one), or no stored context.
+ * @throws Error that says what is wrong: not JSON (for instance half a file), or not a stored context.
  */
 export function storedContext(text: string): StoredContext {
   const value: unknown = JSON.parse(text)
@@ -14,7 +14,7 @@ export function storedContext(text: string): StoredContext {
 
 /**
  * Checks the fields other than the result.
- * @throws Error that names the field which is missing or of the wrong type.
+ * @throws Error that names the missing or mistyped field.
  */
 export function checkMetadata(value: unknown): asserts value is Omit<StoredContext, 'result'> {
   if (!isRecord(value)) throw new Error('it is no JSON object')

@@ -1,8 +1,8 @@
 /** A tool output as its file holds it, in JSON. */
 export interface StoredContext {
-  /** The tool that gave the result. */
+  /** The tool that returned the result. */
   toolName: string
-  /** What the tool was asked to do, in words; what relevance is decided by. */
+  /** What the tool was asked to do, in words. Relevance is decided by this text. */
   toolDescription: string
   /** The tool's arguments, as JSON keeps them. */
   args: Record<string, unknown>
@@ -10,13 +10,13 @@ export interface StoredContext {
   timestamp: string
   /** The task it belongs to. */
   taskId?: number
-  /** The query it belongs to, as {@link ContextManager.hashQuery} gives it. */
+  /** The query it belongs to, from {@link ContextManager.hashQuery}. */
   queryId?: string
   /** The result, as JSON keeps it. `undefined` and functions are kept as `null`. */
   result: unknown
 }
 
-/** What stays in memory of a saved output. Pointers are frozen. */
+/** The part of a saved output that stays in memory. Pointers are frozen. */
 export interface ContextPointer {
   /** The file's absolute path. */
   readonly filepath: string
@@ -26,7 +26,7 @@ export interface ContextPointer {
   readonly toolName: string
   /** As in {@link StoredContext}. */
   readonly toolDescription: string
-  /** As in {@link StoredContext}: a copy, which later changes of the caller's object do not reach. */
+  /** As in {@link StoredContext}; a copy, so later changes to the caller's object don't affect it. */
   readonly args: Record<string, unknown>
   /** As in {@link StoredContext}. */
   readonly taskId?: number
@@ -35,8 +35,8 @@ export interface ContextPointer {
 }
 
 /**
- * The part of `node:fs/promises` that this package needs; that module is one. Rejections carry Node's codes:
- * `ENOENT` for what does not exist, `EEXIST` for an exclusive write to what does.
+ * The part of `node:fs/promises` that this package needs; that module fits. Rejections carry Node's codes: `ENOENT`
+ * if something does not exist, `EEXIST` if an exclusive write hits an existing file.
  */
 export interface IFileSystem {
   /** Creates a directory with its missing parents. */
@@ -55,13 +55,13 @@ export interface IFileSystem {
   rename(from: string, to: string): Promise<unknown>
   /** Removes a file. */
   unlink(path: string): Promise<unknown>
-  /** Says whether a path is a regular file; rejects where there is nothing. */
+  /** Says whether a path is a regular file; rejects if nothing is there. */
   stat(path: string): Promise<{ isFile(): boolean }>
 }
 
 /**
- * Orders pointers by relevance, best first: returns the `filepath`s of those that matter. It should give up
- * when `signal` is aborted; its answer is no longer waited for then.
+ * Orders pointers by relevance, best first: returns the `filepath`s of those that matter. It should give up when
+ * `signal` is aborted, because its answer is then ignored.
  */
 export type Ranker = (
   query: string,
@@ -73,22 +73,25 @@ export type Ranker = (
 export interface StorageOptions {
   /** Where the files are: absolute, relative to the working directory, or starting with `~/`. Default `~/.agent/context`. */
   contextDir?: string
-  /** Outputs of fewer bytes than this are cached where `cacheBytes` allows; all go to disk. Default 32,768. */
+  /** Outputs smaller than this many bytes are cached as far as `cacheBytes` allows; all go to disk. Default 32,768. */
   persistThreshold?: number
-  /** Used in place of the native file access, with the same guarantees as far as it keeps its own. */
+  /** Used instead of the native file access, with the same guarantees as far as it keeps its own. */
   fileSystem?: IFileSystem
-  /** Told of what is skipped, and of what is done. What it throws is ignored: a logger can't fail a save. */
+  /**
+   * Called with debug messages about what is skipped and done. Exceptions are ignored, so a logger can't make a save
+   * fail.
+   */
   onDebug?: (message: string, data?: unknown) => void
   /** Describes a call in words; default: the tool's name in words, and its string arguments. */
   describe?: (toolName: string, args: Record<string, unknown>) => string
-  /** Bytes of saved outputs that also stay in memory, least recently used out first. Default 0: none. */
+  /** How many bytes of saved outputs also stay in memory; the least recently used leave first. Default 0: none. */
   cacheBytes?: number
-  /** What a finished save survives: a power failure (default), or the end of the process only. */
+  /** What a finished save survives: a power failure (default), or only the end of the process. */
   durability?: 'power' | 'process'
-  /** Used by {@link ContextManager.selectRelevantContextsAsync} in place of the keyword rule. */
+  /** Used by {@link ContextManager.selectRelevantContextsAsync} instead of the keyword rule. */
   ranker?: Ranker
-  /** How long `ranker` may take, in milliseconds, before the keyword rule answers. Default 10,000. */
+  /** How long `ranker` may take, in milliseconds, before the keyword rule is used. Default 10,000. */
   rankerTimeoutMs?: number
-  /** Remove what this instance has saved when it is closed, or when the process exits. Default false. */
+  /** Remove the files that this instance has saved when it is closed or the process exits. Default false. */
   autoCleanup?: boolean
 }

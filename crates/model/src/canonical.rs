@@ -1,13 +1,13 @@
 //! Canonical JSON by RFC 8785 (JCS): the byte form that every hash is taken of.
 //!
-//! For values that JavaScript can hold it equals a `JSON.stringify` with sorted keys; the golden vectors in
+//! For values that JavaScript can represent, it equals `JSON.stringify` with sorted keys; the golden vectors in
 //! `fixtures/golden/canonical.json` are read by the tests of both languages.
 
 use std::io::Write;
 
 use serde_json::Value;
 
-/// How deep values from outside may be nested. What is stored must be readable again, and readers of JSON bound
+/// How deeply values from outside may be nested. What is stored must be readable again, and readers of JSON bound
 /// their depth (`serde_json` at 128), of which a document uses up some levels itself.
 pub const MAX_DEPTH: usize = 100;
 
@@ -21,7 +21,8 @@ pub fn is_deeper_than(value: &Value, limit: usize) -> bool {
     }
 }
 
-/// The value, with what is nested deeper than `limit` replaced by its JSON text: nothing is lost, and it can be stored.
+/// The value, with everything nested deeper than `limit` replaced by its JSON text. Nothing is lost, and it can be
+/// stored.
 #[must_use]
 pub fn flattened(value: &Value, limit: usize) -> Value {
     match value {
@@ -34,7 +35,7 @@ pub fn flattened(value: &Value, limit: usize) -> Value {
     }
 }
 
-/// So many bytes of a string are made ready before the writer gets them.
+/// How many bytes of a string are prepared before they go to the writer.
 const PIECE: usize = 512;
 
 /// The longest escape: `\u001f`.
@@ -42,11 +43,11 @@ const LONGEST: usize = 6;
 
 /// Writes the canonical form of a value.
 ///
-/// Each string goes to the writer as it is: the texts of files and outputs are nearly all of what is hashed, and a
+/// Each string goes to the writer unchanged: the texts of files and outputs are nearly all of what is hashed, and a
 /// canonicaliser for any serialisable type has to gather each object before it can sort it.
 ///
 /// # Errors
-/// Only what the writer itself reports: every `serde_json::Value` has a canonical form.
+/// Only errors of the writer: every `serde_json::Value` has a canonical form.
 pub fn write(value: &Value, out: &mut impl Write) -> std::io::Result<()> {
     match value {
         // The one form in which JCS differs from serde_json.

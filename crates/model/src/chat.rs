@@ -15,8 +15,8 @@
 //! ```
 //!
 //! [`ChatPatch`] collects what is added as a patch of that payload. [`Chat`] and [`Turn`] read it, and take a field
-//! that is missing or of another type for an empty one: a damaged document is read as far as it goes. Fields that
-//! are not known here stay as they are, because nothing but patches that add changes a chat.
+//! that is missing or of another type for an empty one: a damaged document is read as far as it goes. Fields that are
+//! unknown here stay unchanged, because a chat changes only by patches that add.
 
 use std::collections::{HashMap, HashSet};
 
@@ -40,7 +40,7 @@ const ACTIVATED_IDS: &str = "activated_ids";
 const ROLLS: &str = "rolls";
 const NOTICES: &str = "notices";
 
-/// What is added to a chat: a patch of its document in the making.
+/// Additions to a chat: a patch of its document, under construction.
 ///
 /// A patch names turns by their number, so it fits only the version of the chat that it was begun for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -51,7 +51,7 @@ pub struct ChatPatch {
 }
 
 impl ChatPatch {
-    /// A patch that changes nothing yet, of a chat with so many turns.
+    /// An empty patch of a chat with this many turns.
     #[must_use]
     pub fn new(turns: usize) -> Self {
         Self { turns, ..Self::default() }
@@ -83,15 +83,15 @@ impl ChatPatch {
         Ok(())
     }
 
-    /// Adds a recorded tool call to the current turn, which is begun where there is none.
+    /// Adds a recorded tool call to the current turn, and starts a turn if there is none.
     pub fn toolcall(&mut self, id: &ObjectId) {
         self.begin();
         self.append(TOOLCALL_IDS, json!(id));
         self.patch.append(&[TOOLCALL_REFS], json!(id));
     }
 
-    /// Notes that the current turn activated an older tool call, which renews the call's stay in the window
-    /// (SSOT 4.3). Returns whether there is a turn to note it with; nothing is added otherwise.
+    /// Notes that the current turn activated an older tool call, which renews the call's stay in the window (SSOT
+    /// 4.3). Returns whether there is a turn to add it to; otherwise nothing is added.
     pub fn activation(&mut self, id: &ObjectId) -> bool {
         let has_turn = self.turns > 0;
         if has_turn {
@@ -100,8 +100,7 @@ impl ChatPatch {
         has_turn
     }
 
-    /// Notes a roll with the current turn. Returns whether there is a turn to note it with; nothing is added
-    /// otherwise.
+    /// Records a roll in the current turn. Returns whether there is a turn to add it to; otherwise nothing is added.
     pub fn roll(&mut self, roll: &RollEntry) -> bool {
         let has_turn = self.turns > 0;
         if has_turn {
@@ -110,9 +109,9 @@ impl ChatPatch {
         has_turn
     }
 
-    /// Notes with the current turn that the model is told of versions of files, each by its `source_hash`; `None` for a
-    /// file that is gone. It stands among the rolls, which are what else has changed in the model's sight. Returns
-    /// whether there is a turn to note it with; nothing is added otherwise.
+    /// Records in the current turn which versions of files the model is told about, each by its `source_hash`; `None`
+    /// for a file that is gone. It stands among the rolls, which are what else has changed in the model's sight.
+    /// Returns whether there is a turn to add it to; otherwise nothing is added.
     pub fn notices(&mut self, told: &[(ObjectId, Option<Digest>)]) -> bool {
         let has_turn = self.turns > 0;
         if has_turn {
@@ -128,13 +127,13 @@ impl ChatPatch {
         self.turns
     }
 
-    /// The number of the current turn with these changes, counted from 0; 0 also where there is none yet.
+    /// The number of the current turn with these changes, counted from 0; also 0 if there is none yet.
     #[must_use]
     pub fn current_turn(&self) -> usize {
         self.turns.saturating_sub(1)
     }
 
-    /// The number of the first turn that is changed or added, counted from 0; `None` where nothing is.
+    /// The number of the first turn that is changed or added, counted from 0; `None` if none is.
     #[must_use]
     pub fn first_changed_turn(&self) -> Option<usize> {
         self.first_changed
@@ -184,7 +183,7 @@ impl ChatPatch {
     }
 }
 
-/// A roll as the turn in which it happened records it, so that a resumed session shows what it showed before.
+/// A roll as recorded in its turn, so that a resumed session shows what it showed before.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RollEntry {
     /// Calls whose results became references.
@@ -193,9 +192,9 @@ pub struct RollEntry {
     pub excerpts: Vec<ObjectId>,
     /// Calls whose arguments were collapsed.
     pub arguments: Vec<ObjectId>,
-    /// What the roll removed and cost; `None` where it only takes another one back.
+    /// What the roll removed and cost; `None` if it only undoes another one.
     pub receipt: Option<Receipt>,
-    /// Whether this takes the latest roll back: what is listed is shown in full again.
+    /// Whether this undoes the latest roll, so that everything listed is shown in full again.
     pub undone: bool,
 }
 
@@ -288,12 +287,12 @@ impl<'a> Chat<'a> {
     }
 }
 
-/// One turn of a chat: a user's message and what came of it.
+/// One turn of a chat: a user's message and everything that followed from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Turn<'a>(&'a Value);
 
 impl<'a> Turn<'a> {
-    /// The content of the user's message; `None` where the conversation began with an answer or a call.
+    /// The content of the user's message; `None` if the conversation started with an answer or a call.
     #[must_use]
     pub fn user(self) -> Option<&'a Value> {
         self.0.get(USER).filter(|content| !content.is_null())
@@ -327,8 +326,8 @@ impl<'a> Turn<'a> {
         })
     }
 
-    /// What was said, in the order of a conversation: the user's message, each answer and after it one reference
-    /// for each of its calls that was recorded; last those calls that no answer made.
+    /// The conversation in order: the user's message, each answer, and after it one reference for each of its calls
+    /// that was recorded; last those calls that no answer made.
     #[must_use]
     pub fn conversation(self) -> Vec<Said<'a>> {
         let mut said: Vec<Said<'a>> = self.user().map(Said::User).into_iter().collect();
@@ -376,13 +375,13 @@ pub enum Said<'a> {
 pub struct Answer<'a>(&'a Value);
 
 impl<'a> Answer<'a> {
-    /// The content as the harness gave it; null where it gave none.
+    /// The content from the harness; null if there is none.
     #[must_use]
     pub fn content(self) -> &'a Value {
         self.0.get("content").unwrap_or(&Value::Null)
     }
 
-    /// What else the harness said of it: provider, model, usage, stop reason.
+    /// The harness's other fields: provider, model, usage, stop reason.
     #[must_use]
     pub fn meta(self) -> Option<&'a Map<String, Value>> {
         self.0.get("meta").and_then(Value::as_object)
@@ -398,14 +397,14 @@ impl<'a> Answer<'a> {
 /// A chat document of another session as one of this session: a fork continues the conversation as its own.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` where the document can't be a chat.
+/// `INVALID_ARGUMENT` if the document can't be a chat.
 pub fn adopt(session: &SessionId, chat: &Document) -> Result<Document, ModelError> {
     let (_, object_type, source, mut payload) = chat.clone().into_parts();
     payload.insert("session_ref".into(), json!(ObjectId::session(session)));
     Document::new(ObjectId::chat(session), object_type, source, payload)
 }
 
-/// Everything that the harness says of an answer besides its role and content.
+/// Everything that the harness says about an answer besides its role and content.
 fn meta(message: &Value) -> Map<String, Value> {
     let fields = message.as_object().into_iter().flatten();
     let kept = fields.filter(|(name, _)| !matches!(name.as_str(), "role" | "content"));

@@ -35,7 +35,7 @@ pub struct Stay {
     pub turn: usize,
 }
 
-/// The tool calls that leave the active set now, in the order given.
+/// The tool calls that leave the active set now, in the given order.
 ///
 /// `active` is in order of creation or last activation, oldest first. Pinned ones are exempt and do not use
 /// up the per-turn limit. Files are never passed in: they are not auto-collapsed.

@@ -32,11 +32,13 @@ pub enum ErrorCode {
     Io,
     /// The instance was closed.
     Closed,
+    /// A defect of this library ended the call. What was acknowledged is stored.
+    Internal,
 }
 
 impl ErrorCode {
     /// Every code, in the order of the documentation.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::InvalidArgument,
         Self::UnknownObject,
         Self::NotContent,
@@ -49,6 +51,7 @@ impl ErrorCode {
         Self::StoreFull,
         Self::Io,
         Self::Closed,
+        Self::Internal,
     ];
 
     /// The code's text, for instance `UNKNOWN_OBJECT`.
@@ -67,6 +70,7 @@ impl ErrorCode {
             Self::StoreFull => "STORE_FULL",
             Self::Io => "IO",
             Self::Closed => "CLOSED",
+            Self::Internal => "INTERNAL",
         }
     }
 }
@@ -83,7 +87,7 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// What the rules refuse: values that are not of the shape the specification gives them.
+/// What the rules refuse: values without the shape that the specification requires.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// A document, source binding, mount mapping or time that does not have the required form.

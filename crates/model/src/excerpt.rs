@@ -1,11 +1,11 @@
 //! The birth gate: a large tool output enters the context as an excerpt, never as its whole self.
 //!
-//! At birth is the one moment where text can be made smaller for nothing: no request has carried it, so no
-//! cached prefix changes. What is left out must be easy to miss nothing by, so an excerpt shows the head, the
-//! tail and **every line that reports a failure** up to a budget; it says with line numbers what it leaves out,
-//! and [`part`] brings any of that.
+//! At birth is the one moment where text can be made smaller for nothing: no request has carried it, so no cached
+//! prefix changes. Nothing important may be missed because of it, so an excerpt shows the head, the tail and **every
+//! line that reports a failure** up to a budget. It names the line numbers that it leaves out, and [`part`] brings
+//! any of that.
 //!
-//! Only where text enters is it gated: what was asked for by name (a `read`, a part brought back) is shown as
+//! Text is gated only when it enters: whatever was requested by name (a `read`, a part brought back) is shown as
 //! asked, or it would be gated again for ever.
 //!
 //! "Chars" are UTF-16 units, as everywhere in this crate. Equal text, equal excerpt.
@@ -21,7 +21,7 @@ use lines::{Class, Lines};
 /// How much of a large output is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gate {
-    /// Outputs up to so many tokens (estimated) are not gated.
+    /// Outputs up to this many estimated tokens are not gated.
     pub threshold_tokens: usize,
     /// First lines shown.
     pub head_lines: usize,
@@ -43,8 +43,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// The gate of a tool, by the name that the harness gives it; `None` where the output is what was asked
-    /// for and stays whole.
+    /// The gate of a tool, by the name that the harness gives it; `None` if the output is what was asked for and
+    /// stays whole.
     ///
     /// Searches and listings report no failures; a line with the word "error" there is a hit like any other.
     pub fn for_tool(tool: &str) -> Option<Self> {
@@ -95,7 +95,7 @@ impl Default for Gate {
     }
 }
 
-/// What is shown of a large output.
+/// The excerpt rules for a large output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
     /// The lines shown, in their order, with a mark for each gap. No line break at the end.
@@ -106,8 +106,8 @@ pub struct Excerpt {
     pub hidden_error_lines: usize,
 }
 
-/// The excerpt of an output, or `None` where the output is small enough to be shown whole or the excerpt
-/// would save less than a quarter of it.
+/// The excerpt of an output, or `None` if the output is small enough to show whole or the excerpt would save less
+/// than a quarter of it.
 pub fn excerpt(text: &str, gate: &Gate) -> Option<Excerpt> {
     let chars = tokens::utf16_len(text);
     if tokens::of_chars(chars) <= gate.threshold_tokens {

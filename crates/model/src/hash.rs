@@ -23,7 +23,7 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// A digest of 32 raw bytes; `None` where they are more or fewer.
+    /// A digest of 32 raw bytes; `None` if there are more or fewer.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
@@ -169,7 +169,7 @@ pub fn content_hash(payload: &Map<String, Value>) -> Digest {
 }
 
 fn hash_object<'a>(members: impl Iterator<Item = (&'a String, &'a Value)>) -> Digest {
-    // What is written comes in pieces of a few bytes; a buffer keeps the hasher on whole blocks.
+    // Writes come in pieces of a few bytes; a buffer gives the hasher whole blocks.
     let mut out = std::io::BufWriter::with_capacity(16 * 1024, Hasher::default());
     canonical::write_object(members, &mut out).unwrap_or_else(|e| unreachable!("hashing does no I/O: {e}"));
     out.into_inner().unwrap_or_else(|e| unreachable!("hashing does no I/O: {e}")).finish()

@@ -65,7 +65,7 @@ impl ObjectId {
         }
     }
 
-    /// The ID of a tool call whose call ID already names another call. `call` is the digest of what the call is.
+    /// The ID of a tool call whose call ID already names another call. `call` is the digest of the call.
     ///
     /// Providers repeat call IDs (`call_0`), where SSOT 2.4 takes them for unique (design change). The mark follows from
     /// the call alone, so that equal calls are one object in every session, and finding it takes one look however often

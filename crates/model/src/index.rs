@@ -56,7 +56,7 @@ impl Action {
     }
 }
 
-/// What is known of an object's current version: enough to decide without its content.
+/// What is known about an object's current version, which is enough to decide without its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Current {
     /// The stored `source_hash`; `None` for a path that was only discovered, and after a deletion.

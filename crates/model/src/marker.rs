@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::{render, tokens};
 
-/// Strings up to so many chars (UTF-16 units) stay: paths, names, numbers, one-line edits.
+/// Strings up to this many UTF-16 units stay: paths, names, numbers, one-line edits.
 pub const KEPT_CHARS: usize = 120;
 
 /// How much of a shell command's first line its marker repeats.
@@ -33,9 +33,9 @@ pub struct Collapsed {
     pub saved_tokens: usize,
 }
 
-/// The arguments of a tool call with each string longer than [`KEPT_CHARS`] replaced by a marker, wherever it
-/// stands (as `content`, or as `edits[3].newText`), and the `path` of a file tool relative to `cwd`, the agent's
-/// working directory, where it is below it; `None` where nothing is gained by it.
+/// The arguments of a tool call with each string longer than [`KEPT_CHARS`] replaced by a marker, wherever it stands
+/// (as `content`, or as `edits[3].newText`), and the `path` of a file tool relative to `cwd`, the agent's working
+/// directory, where it is below it; `None` if nothing is gained by it.
 ///
 /// `tag` is the name by which the full call can be activated. Equal arguments, equal markers; the answer is
 /// never longer than the arguments; doing it twice changes nothing more.
@@ -100,8 +100,8 @@ pub fn tags_in(args: &Map<String, Value>) -> Vec<String> {
     tags
 }
 
-/// A sentence for the model where a string among the arguments, whole, is a marker whose tag `was_issued` in
-/// this branch; `None` where the call may run.
+/// A sentence for the model where a string among the arguments, whole, is a marker whose tag `was_issued` in this
+/// branch; `None` if the call may run.
 #[must_use]
 pub fn imitation(args: &Map<String, Value>, was_issued: impl Fn(&str) -> bool) -> Option<String> {
     let place = args
@@ -114,7 +114,7 @@ pub fn imitation(args: &Map<String, Value>, was_issued: impl Fn(&str) -> bool) -
     ))
 }
 
-/// What is left of a path below a directory.
+/// The rest of a path below a directory.
 fn below<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
     let rest = path.strip_prefix(directory.trim_end_matches('/'))?.strip_prefix('/')?;
     // A name that a tool would take for something else when it stands alone.
@@ -125,7 +125,7 @@ fn below<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
 fn marker(text: &str, chars: usize, tag: &str, is_command: bool) -> String {
     let tag: String =
         tag.chars().map(|c| if c.is_ascii() && is_tag_byte(c as u8) { c } else { '_' }).collect();
-    // A session shows hundreds of these, so each says no more than whether it is worth activating.
+    // A session shows hundreds of these, so each says only enough to decide whether to activate it.
     if is_command {
         return format!("{OPEN}{tag}: {chars} chars, begins {}]", begin(text));
     }
@@ -141,7 +141,7 @@ fn begin(text: &str) -> String {
             start.push_str("...");
             break;
         }
-        // Spaces stay as they are; whatever could break the line does not.
+        // Spaces stay; anything that could break the line is escaped.
         if c == ' ' { start.push(c) } else { start.push_str(&render::word(c.encode_utf8(&mut [0; 4]))) }
     }
     format!("\"{start}\"")

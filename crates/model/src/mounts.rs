@@ -30,7 +30,7 @@ pub struct Mounts {
 pub struct Resolved {
     /// The filesystem namespace and the canonical path, links not yet followed.
     pub source: FilesystemSource,
-    /// The canonical prefix of the mapping that covered the path; `None` where none did.
+    /// The canonical prefix of the mapping that covered the path; `None` if none did.
     pub mount: Option<String>,
 }
 
@@ -117,9 +117,9 @@ impl Mounts {
 
     /// Reverse translation: the agent's path for a canonical one, of which the filesystem must agree too.
     ///
-    /// Of several that fit, the one with the longest canonical prefix whose forward translation leads back is
-    /// taken, so that a path hidden by another mount is never shown. `None` where no mapping fits: the
-    /// canonical path is displayed then (SSOT 5.3).
+    /// Of several that fit, the one with the longest canonical prefix whose forward translation leads back is taken,
+    /// so that a path hidden by another mount is never shown. `None` if no mapping fits: the canonical path is
+    /// displayed then (SSOT 5.3).
     #[must_use]
     pub fn reverse(&self, source: &FilesystemSource) -> Option<String> {
         self.mappings

@@ -12,8 +12,8 @@ use crate::tokens::utf16_len;
 
 /// One version of an object as it stands in the store.
 ///
-/// The envelope (`xt/id`, `type`, `source`, `identity_hash`) never changes; everything else is payload and is
-/// covered by `content_hash`, which is kept in the payload beside `source_hash`.
+/// The envelope (`xt/id`, `type`, `source`, `identity_hash`) never changes; everything else is payload and is covered
+/// by `content_hash`, which is in the payload next to `source_hash`.
 #[derive(Clone, Debug)]
 pub struct Document {
     id: ObjectId,
@@ -21,7 +21,7 @@ pub struct Document {
     source: Option<Source>,
     identity_hash: Digest,
     payload: Map<String, Value>,
-    /// SHA-256 of the content, where it was known already.
+    /// SHA-256 of the content, if already known.
     text_hash: Option<Digest>,
 }
 
@@ -219,7 +219,7 @@ impl Document {
         self.text("content")
     }
 
-    /// The hash of the source's raw bytes, where they are known.
+    /// The hash of the source's raw bytes, if they are known.
     #[must_use]
     pub fn source_hash(&self) -> Option<Digest> {
         self.text("source_hash").and_then(|t| t.parse().ok())
@@ -231,7 +231,7 @@ impl Document {
         self.text("content_hash").and_then(|t| t.parse().ok()).unwrap_or_else(|| content_hash(&self.payload))
     }
 
-    /// SHA-256 of the content, where it has one. Of a [`Document::text_file`] it is known, of others it is computed.
+    /// SHA-256 of the content, if there is one: known for a [`Document::text_file`], otherwise computed.
     #[must_use]
     pub fn text_hash(&self) -> Option<Digest> {
         self.text_hash.or_else(|| self.content().map(|text| Digest::of(text.as_bytes())))
@@ -265,7 +265,7 @@ impl<'de> Deserialize<'de> for Document {
     }
 }
 
-/// What a tool execution leaves behind; the fields of a `toolcall` object (SSOT 2.5).
+/// The record of a tool execution: the fields of a `toolcall` object (SSOT 2.5).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Toolcall {
     /// The tool's name.
@@ -282,7 +282,7 @@ pub struct Toolcall {
     pub chat_ref: ObjectId,
     /// The file objects that the call read, wrote or named.
     pub file_refs: Vec<ObjectId>,
-    /// The call that made this one, where a program did and not the model (field `parent_ref`).
+    /// The call that made this one, if a program and not the model made it (field `parent_ref`).
     pub parent: Option<ObjectId>,
 }
 
@@ -307,7 +307,7 @@ impl Status {
     }
 }
 
-/// The `file_type` of a path: its last extension in lower case without the dot; `text` where there is none.
+/// The `file_type` of a path: its last extension in lower case without the dot; `text` if there is none.
 #[must_use]
 pub fn file_type(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);

@@ -70,7 +70,7 @@ pub fn line(raw: &str) -> String {
     out
 }
 
-/// Reads back what [`text`] or [`word`] wrote; `None` where it was not written by them.
+/// Reads back what [`text`] or [`word`] wrote; `None` if they did not write it.
 #[must_use]
 pub fn unescape(shown: &str) -> Option<String> {
     let mut out = String::with_capacity(shown.len());

@@ -204,3 +204,12 @@ fn a_marker_says_how_long_the_text_was() {
     assert_eq!(tag_in("[collapsed #ab12cd34:  chars]"), None);
     assert_eq!(tag_in("[collapsed #: 500 chars]"), None);
 }
+
+/// Quotes are two characters each in JSON, so a mark that is no shorter to read would be shorter to send.
+#[test]
+fn a_mark_is_shorter_than_its_text_in_any_count() {
+    let text = "\"".repeat(KEPT_CHARS + 1);
+    let input = args(json!({ "path": "a", "content": text }));
+    assert!(collapse_args("write", &input, "t", CWD).is_some());
+    assert_eq!(collapse_args("write", &input, &"t".repeat(KEPT_CHARS), CWD), None);
+}

@@ -1,4 +1,4 @@
-//! A cache of texts by name, bounded by bytes: what was used least recently goes first.
+//! A cache of texts by name with a limit in bytes; the least recently used text leaves first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -30,9 +30,9 @@ impl OutputCache {
         Self { capacity, threshold, bytes: 0, clock: 0, entries, by_use }
     }
 
-    /// Keeps a text, replacing the one of that name, and drops what was used least recently until all fits.
-    /// Returns whether it was kept: a text of `threshold` bytes or more, or one larger than the whole cache,
-    /// is not (and drops nothing but an older text of its name).
+    /// Stores a text, replacing the one of that name, and drops the least recently used texts until everything fits.
+    /// Returns whether it was kept: a text of `threshold` bytes or more, or one larger than the whole cache, is not
+    /// (and drops nothing but an older text of its name).
     pub fn put(&mut self, name: &str, text: &str) -> bool {
         self.remove(name);
         let size = name.len() + text.len();
@@ -61,7 +61,7 @@ impl OutputCache {
         Some(&entry.text)
     }
 
-    /// Drops one text; nothing happens where there is none of that name.
+    /// Drops one text, if there is one of that name.
     pub fn remove(&mut self, name: &str) {
         if let Some(used) = self.entries.get(name).map(|e| e.used) {
             self.by_use.remove(&used);

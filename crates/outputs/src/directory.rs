@@ -11,7 +11,7 @@ use crate::name;
 
 /// How often a save looks for a free name, or starts again because another process cleared the directory.
 const SAVE_ATTEMPTS: usize = 16;
-/// Threads that read files, where there are enough of them.
+/// How many threads read files, if there are enough files.
 const READERS: usize = 4;
 /// Files below which further threads cost more than they save.
 const FILES_PER_READER: usize = 32;
@@ -21,7 +21,7 @@ const FILES_PER_READER: usize = 32;
 pub enum Durability {
     /// A power failure: file and directory are flushed to the device.
     Power,
-    /// The end of the process, however it ends: nothing is flushed.
+    /// The end of the process, however it ends. Nothing is flushed.
     Process,
 }
 
@@ -48,10 +48,10 @@ impl OutputDirectory {
 
     /// Writes a new file, readable by the owner only, and returns its name.
     ///
-    /// The text goes to a temporary file that is created exclusively, is flushed and then takes its name, and
-    /// the directory is flushed: whoever reads the directory sees the whole file or none. `next_name` gives a
-    /// name for each attempt; names that exist, or that another process is writing, are passed over: who owns
-    /// the temporary file owns the name, so that two processes never take the same one.
+    /// The text goes to a temporary file that is created exclusively, is flushed and then takes its name, and the
+    /// directory is flushed: readers of the directory see the complete file or none. `next_name` gives a name for
+    /// each attempt; names that exist, or that another process is writing, are skipped: the owner of the temporary
+    /// file owns the name, so that two processes never take the same one.
     ///
     /// # Errors
     /// `STORE_FULL`, or `IO` for whatever else the operating system refuses; no file is left behind then.
@@ -91,7 +91,7 @@ impl OutputDirectory {
         Err(OutputError::io("create a file in", &self.path, reason))
     }
 
-    /// Reads whole files by name, in the order given. What can't be read is a sentence that says why.
+    /// Reads whole files by name, in the given order. An unreadable file gives a message that says why.
     #[must_use]
     pub fn load(&self, names: &[String]) -> Vec<Result<String, String>> {
         self.read_each(names, |mut file, length| {
@@ -101,7 +101,7 @@ impl OutputDirectory {
         })
     }
 
-    /// Reads the metadata of files by name, each as a JSON object, in the order given.
+    /// Reads the metadata of files by name, each as a JSON object, in the given order.
     #[must_use]
     pub fn metadata(&self, names: &[String]) -> Vec<Result<String, String>> {
         self.read_each(names, |file, _| metadata::read(BufReader::with_capacity(4096, file)))
@@ -110,7 +110,7 @@ impl OutputDirectory {
     /// The names of all output files, oldest first. A directory that does not exist has none.
     ///
     /// # Errors
-    /// `IO` where the directory can't be read.
+    /// `IO` if the directory can't be read.
     pub fn names(&self) -> Result<Vec<String>, OutputError> {
         let mut names = self.entries(|name| name::order(name).is_some())?;
         names.sort_by(|a, b| name::order(a).cmp(&name::order(b)));

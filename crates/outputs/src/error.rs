@@ -12,21 +12,21 @@ pub enum OutputError {
     /// The device or the user's quota has no room left (`STORE_FULL`).
     #[error("no room left to {action} {}: free some space and save again", path.display())]
     Full {
-        /// What was tried, as a verb.
+        /// The attempted operation, as a verb.
         action: &'static str,
         /// The file or directory concerned.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The operating system refused (`IO`).
     #[error("can't {action} {}: {source}; check that the directory exists and may be written", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The attempted operation, as a verb.
         action: &'static str,
         /// The file or directory concerned.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

@@ -6,8 +6,8 @@
 //! cache bounded by bytes ([`cache`]). What a stored context contains, and when each part is used, is decided
 //! by the caller.
 //!
-//! Architecture invariant: nothing here knows of JavaScript, and nothing is read outside the directory that
-//! the caller names.
+//! Architecture invariant: nothing here knows about JavaScript, and nothing is read outside the directory that the
+//! caller names.
 
 pub mod cache;
 pub mod directory;

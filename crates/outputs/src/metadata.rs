@@ -14,7 +14,7 @@ const OPTIONAL: [&str; 2] = ["taskId", "queryId"];
 /// precede it (as they do in what this package writes), so that the size of the result does not matter.
 ///
 /// # Errors
-/// A sentence that says what is wrong with the file: it is no JSON, or lacks a field.
+/// A message that says what is wrong with the file: it is not JSON, or lacks a field.
 pub fn read(reader: impl Read) -> Result<String, String> {
     let mut metadata = Metadata::default();
     let mut document = serde_json::Deserializer::from_reader(reader);

@@ -33,7 +33,7 @@ pub fn file_name(tool: &str, args_hash: &str, timestamp: u64, counter: u64, rand
     format!("{}_{args_hash}_{timestamp}_{counter}_{random}{SUFFIX}", tool_segment(tool))
 }
 
-/// The part of a tool's name that may stand in a file name; `tool` where nothing of it may.
+/// The part of a tool's name that may appear in a file name; `tool` if no part may.
 #[must_use]
 pub fn tool_segment(tool: &str) -> String {
     let mut segment = String::with_capacity(tool.len().min(TOOL_SEGMENT_MAX));
@@ -116,7 +116,7 @@ pub fn query_hash(query: &str) -> String {
 /// the string itself were encoded in UTF-8.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` where the text is not JSON or is nested deeper than 127 levels.
+/// `INVALID_ARGUMENT` if the text is not JSON or is nested deeper than 127 levels.
 pub fn args_hash(args: &str) -> Result<String, OutputError> {
     let value: serde_json::Value = serde_json::from_str(args)
         .or_else(|_| serde_json::from_str(&replace_lone_surrogates(args)))
@@ -151,7 +151,7 @@ fn replace_lone_surrogates(json: &str) -> String {
                 copied = escape + 6;
                 copied
             }
-            // A backslash is followed by at least one ASCII character in valid JSON; where it isn't, stop.
+            // In valid JSON, a backslash is followed by at least one ASCII character; otherwise stop.
             _ => match json.get(escape + 2..) {
                 Some(_) => escape + 2,
                 None => break,

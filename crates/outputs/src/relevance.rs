@@ -2,9 +2,9 @@
 //!
 //! A *word* is a maximal run of letters, marks and digits of any script, compared after compatibility
 //! normalisation (NFKC) and without regard to case; a *keyword* is a word of more than two characters. The
-//! *score* of a description is the number of distinct keywords that it shares with the query. Descriptions with
-//! a score above 0 are returned, highest score first and in the order given where scores are equal; if there
-//! are none, all are.
+//! *score* of a description is the number of distinct keywords that it shares with the query. Descriptions with a
+//! score above 0 are returned, highest score first and in the given order where scores are equal; if there are none,
+//! all are.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -69,8 +69,8 @@ impl RelevanceIndex {
         *self = Self::default();
     }
 
-    /// Ranks the descriptions at `places` and returns indices into `places`, best first; `None` where nothing
-    /// matches, which means all of them in the order given. A place that does not exist never matches.
+    /// Ranks the descriptions at `places` and returns indices into `places`, best first; `None` if nothing matches,
+    /// which means all of them in the given order. A place that does not exist never matches.
     #[must_use]
     pub fn rank(&self, query: &str, places: &[u32]) -> Option<Vec<u32>> {
         let query = Query::new(&fold(query));
@@ -125,15 +125,14 @@ impl Ranking {
         }
     }
 
-    /// The positions of the descriptions that match, best first, counted over all blocks; `None` where none
-    /// does.
+    /// The positions of the descriptions that match, best first, counted over all blocks; `None` if none does.
     #[must_use]
     pub fn order(&self) -> Option<Vec<u32>> {
         ranked(self.scores.iter().copied())
     }
 }
 
-/// The number of bytes that hold the first `units` UTF-16 units of a text.
+/// The number of bytes of the first `units` UTF-16 units of a text.
 fn bytes_of(text: &str, units: usize) -> usize {
     let mut seen = 0;
     let end = text.char_indices().find(|(_, c)| {

@@ -25,6 +25,7 @@ mod heads;
 pub mod memory;
 mod shape;
 pub mod sqlite;
+mod top;
 pub mod transfer;
 mod words;
 #[cfg(feature = "xtdb")]

@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::clock::{self, Clock};
 use crate::heads::{self, Heads};
 use crate::shape::{Fit, Shape, misfit};
+use crate::top::Top;
 use crate::words::{self, Part};
 use crate::{
     AsOf, Change, Damage, Entry, Filter, Hit, Known, Outline, Receipt, Result, Search, Store, StoreError,
@@ -44,7 +45,12 @@ struct State {
     /// The shapes of latest versions that were written as patches, by their row.
     shapes: HashMap<ObjectId, (usize, Shape)>,
     heads: Heads,
+    /// What outlines of versions that were written as patches are made of, by their row.
+    tops: HashMap<ObjectId, (usize, Top)>,
     local: HashMap<String, String>,
+    /// How many documents were put together from patches.
+    #[cfg(test)]
+    applied: std::cell::Cell<usize>,
 }
 
 struct Row {
@@ -110,7 +116,7 @@ impl Store for MemoryStore {
     }
 
     async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
-        let state = self.state()?;
+        let mut state = self.state()?;
         ids.iter()
             .map(|id| state.locate(id, AsOf::default()).map(|row| state.outline(row)).transpose())
             .collect()
@@ -290,6 +296,8 @@ impl State {
             match &self.rows[row].written {
                 Written::Document(document) if patches.is_empty() => return Ok(document.clone()),
                 Written::Document(document) => {
+                    #[cfg(test)]
+                    self.applied.set(self.applied.get() + 1);
                     return Ok(patch::apply(document.clone(), patches.into_iter().rev())?);
                 }
                 Written::Patch(_, patch, before) => {
@@ -311,15 +319,40 @@ impl State {
         })
     }
 
-    fn outline(&self, row: usize) -> Result<Outline> {
-        let (id, object_type, source, mut payload) = self.document(row)?.into_parts();
-        let is_null = !payload.get("content").is_some_and(Value::is_string);
-        payload.remove("content");
-        if matches!(self.rows[row].written, Written::Patch(..)) {
-            payload.retain(|name, value| name != "content_hash" && !value.is_array() && !value.is_object());
-        }
+    fn outline(&mut self, row: usize) -> Result<Outline> {
+        let id = self.id(row).clone();
+        let top = match &self.rows[row].written {
+            Written::Document(document) => Top::of(document.clone()),
+            Written::Patch(..) => {
+                let top = match self.patches_since(&id, row) {
+                    Some((mut top, patches)) => {
+                        for operations in patches {
+                            top.change(&operations);
+                        }
+                        top
+                    }
+                    None => Top::of(self.document(row)?).of_patch(),
+                };
+                self.tops.insert(id.clone(), (row, top.clone()));
+                top
+            }
+        };
         let Row { tx_id, valid_time, .. } = self.rows[row];
-        Ok(Outline { id, object_type, source, payload, is_null, tx_id, valid_time })
+        let Top { object_type, source, fields, is_null } = top;
+        Ok(Outline { id, object_type, source, payload: fields, is_null, tx_id, valid_time })
+    }
+
+    /// The top of an earlier version of this chain, and the operations of the patches from there to this row.
+    fn patches_since(&mut self, id: &ObjectId, mut row: usize) -> Option<(Top, Vec<Value>)> {
+        let (from, top) = self.tops.remove(id)?;
+        let mut patches = Vec::new();
+        while row != from {
+            let Written::Patch(_, patch, before) = &self.rows[row].written else { return None };
+            patches.push(serde_json::to_value(patch).ok()?);
+            row = *before;
+        }
+        patches.reverse();
+        Some((top, patches))
     }
 
     /// In how many texts each word is.
@@ -419,6 +452,7 @@ impl State {
     fn take_back(&mut self, rows: usize, objects: usize) {
         self.txs.pop();
         self.heads.clear();
+        self.tops.clear();
         for row in rows..self.rows.len() {
             let id = self.id(row).clone();
             self.shapes.remove(&id);
@@ -478,4 +512,35 @@ pub(crate) fn matches(wanted: &[Part], text: &str, version: &Version) -> Option<
     let (line, snippet) = words::line_at(text, first);
     let score = count as f64 / (tokens.len() as f64 + 100.0);
     Some(Hit { id: version.document.id().clone(), tx_id: version.tx_id, line, snippet, score })
+}
+
+#[cfg(test)]
+mod tests {
+    use context_model::id::SessionId;
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_outline_of_a_growing_document_is_not_put_together_from_all_patches() {
+        let store = MemoryStore::new();
+        let session = SessionId::new("s").unwrap();
+        let id = ObjectId::chat(&session);
+        let write = async |write| {
+            store.transact(Transaction { writes: vec![write], expected: Vec::new() }).await.unwrap();
+        };
+        write(Write::put(Document::chat(&session))).await;
+        for turn in 1..=300 {
+            let mut patch = Patch::new();
+            patch.append(&["turns"], json!({ "user": turn }));
+            patch.set(&["turn_count"], json!(turn));
+            write(Write::patch(id.clone(), patch)).await;
+            if turn % 3 == 0 {
+                let outline = store.outlines(std::slice::from_ref(&id)).await.unwrap().remove(0).unwrap();
+                assert_eq!((&outline.payload["turn_count"], outline.is_null), (&json!(turn), false));
+                assert_eq!(outline.payload.keys().collect::<Vec<_>>(), ["session_ref", "turn_count"]);
+            }
+        }
+        assert_eq!(store.state().unwrap().applied.get(), 1);
+    }
 }

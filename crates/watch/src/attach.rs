@@ -93,7 +93,7 @@ impl Attachments {
         report
     }
 
-    /// Looks at directories again, and at what is below them where the cause asks for it.
+    /// Looks at directories again, and at what is below them if the cause requires it.
     pub fn look_at<'a>(&mut self, causes: impl Iterator<Item = (&'a Utf8Path, Cause)>, report: &mut Report) {
         let mut covered: Option<(&Utf8Path, Cause)> = None;
         for (directory, cause) in causes {
@@ -124,7 +124,7 @@ impl Attachments {
         !self.polls.is_empty()
     }
 
-    /// Checks what is polled, and tries to watch it instead.
+    /// Checks polled paths, and tries to watch them instead.
     pub fn poll(&mut self, report: &mut Report) {
         let polled = self.listener.plan().polled();
         for directory in polled {

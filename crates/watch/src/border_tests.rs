@@ -96,7 +96,7 @@ impl Stage {
         while !self.events.recv_timeout(GENEROUS).unwrap_or_else(|_| panic!("no {what}")).contains(what) {}
     }
 
-    /// What is delivered up to the end of a flush.
+    /// Everything delivered up to the end of a flush.
     fn flushed(&self) -> Vec<String> {
         self.tracker.flush().wait_timeout(GENEROUS).expect("an answer").expect("an open tracker");
         self.events.try_iter().filter(|event| !event.starts_with("Flush")).collect()
@@ -173,7 +173,7 @@ fn a_directory_of_everybody_is_watched_only_while_something_in_it_is_missing() {
     let path = directory.join("f");
     assert_eq!(stage.tracker.track(&path).unwrap(), Tracked::Watched);
     let watched = |path: &Utf8Path| stage.watches.lock().unwrap().iter().any(|watched| watched == path);
-    // To watch it and let go of it again would be as dear: the system looks at all that is in it.
+    // Watching and unwatching it would cost as much, because the system scans everything in it.
     assert!(watched(&directory) && !watched(&shared) && !watched(Utf8Path::new("/")));
     fs::remove_dir(&directory).unwrap();
     stage.flushed();

@@ -19,7 +19,7 @@ pub enum WatchError {
     /// The tracker's thread can't be started. Code `IO`.
     #[error("the tracker's thread can't be started ({reason}): free threads or memory and open it again")]
     Thread {
-        /// What the operating system said.
+        /// The error of the operating system.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The two ends of a flush: who asks waits on [`Flush`], the sink answers with [`Acknowledge`].
+//! The two ends of a flush: the caller waits on [`Flush`], the sink answers with [`Acknowledge`].
 
 use std::future::Future;
 use std::pin::Pin;

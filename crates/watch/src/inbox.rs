@@ -18,7 +18,7 @@ pub(crate) enum Urgency {
     Settle,
 }
 
-/// What is suspected about a directory. A stronger cause includes the weaker ones.
+/// What may have happened to a directory. A stronger cause includes the weaker ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Cause {
     /// Nothing in particular.
@@ -29,7 +29,7 @@ pub(crate) enum Cause {
     Lost,
 }
 
-/// What is due at one time.
+/// Everything due at one time.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub changed: HashSet<Utf8PathBuf>,
@@ -103,7 +103,7 @@ impl Inbox {
         !was_settling
     }
 
-    /// A tracked path was renamed; both paths are reported by [`Inbox::changed`] besides.
+    /// A tracked path was renamed; both paths are also reported by [`Inbox::changed`].
     pub fn moved(&self, from: &Utf8Path, to: &Utf8Path) {
         let mut state = self.lock();
         if state.due.moves.len() < MOVES {
@@ -241,7 +241,7 @@ impl Inbox {
         self.lock().rescans += 1;
     }
 
-    /// Whether the taker will wake by itself.
+    /// Whether the taker will wake up on its own.
     #[cfg(test)]
     pub fn has_timer(&self) -> bool {
         let state = self.lock();

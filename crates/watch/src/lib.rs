@@ -11,7 +11,7 @@
 //! 3. [`Tracker::flush`] answers when all that was on disk before the call has gone through the sink.
 //! 4. [`Tracker::close`], or drop. No event is delivered afterwards.
 //!
-//! # What is seen, and when
+//! # What is noticed, and when
 //! A write is delivered as soon as the writer closes the file or renames it into place. A file that is still
 //! open for writing, a removal and a change of metadata wait up to [`Options::settle`] for what usually
 //! follows, so that a save by truncate-and-write or unlink-and-create is not seen half done.
@@ -59,15 +59,15 @@ pub trait Tracker: Send + Sync {
     /// [`WatchError::Closed`] after [`Tracker::close`]. Nothing is tracked then.
     fn track(&self, path: &Utf8Path) -> Result<Tracked, WatchError>;
 
-    /// Detaches a path. An event of it that is already on its way may still be delivered. Unknown paths and a
-    /// closed tracker are no error: the path is not tracked afterwards.
+    /// Detaches a path. An event that is already on its way may still be delivered. Unknown paths and a closed
+    /// tracker are no error: the path is not tracked afterwards.
     fn untrack(&self, path: &Utf8Path);
 
     /// Answers when everything that was written to disk before this call has been delivered to the sink and
     /// the sink has acknowledged it ([`Event::Flush`]). No pause and no timer is involved.
     fn flush(&self) -> Flush;
 
-    /// What is tracked, and how.
+    /// The tracked paths, and how they are tracked.
     fn status(&self) -> Status;
 
     /// Stops watching and ends the tracker's threads. Waits for a delivery in progress unless called from

@@ -36,7 +36,7 @@ impl Listener {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something happened to what a path names. `cause` is what that says about the path where it is a directory.
+    /// Something happened at a path. `cause` is what that means if the path is a directory.
     pub fn hear(&self, path: &Utf8Path, urgency: Urgency, cause: Option<Cause>) {
         let meaning = self.plan().meaning(path);
         if meaning.tracked && self.inbox.changed(path, urgency) {

@@ -14,7 +14,7 @@ pub(crate) use inotify::Watcher;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use notify::Watcher;
 
-/// Watches directories, each by itself and not what is below.
+/// Watches directories without their subdirectories.
 pub(crate) trait Native: Send {
     /// Starts to watch a directory. What happens after this returns is heard.
     fn watch(&mut self, path: &Utf8Path) -> Result<(), Refusal>;

@@ -11,7 +11,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::Identity;
 
-/// What is known about a directory of the plan.
+/// The known state of a directory in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// Not there, not a directory, or it can't be entered.
@@ -56,7 +56,7 @@ pub struct Added {
 /// What became of [`Plan::untrack`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Removed {
-    /// Directories that left the plan, with what was known of each; descendants first.
+    /// Directories that left the plan, with their known states; descendants first.
     pub directories: Vec<(Utf8PathBuf, Presence)>,
     /// The lowest directory that stays in the plan; what it needs may have changed.
     pub remaining: Option<Utf8PathBuf>,
@@ -145,7 +145,7 @@ impl Plan {
         Meaning { tracked, directory: self.directories.contains_key(path.as_str()) }
     }
 
-    /// Notes what was found at a directory, and gives what was known before; `None` if it is not in the plan.
+    /// Records what was found at a directory, and returns what was known before; `None` if it is not in the plan.
     pub fn set_presence(&mut self, path: &Utf8Path, presence: Presence) -> Option<Presence> {
         let directory = self.directories.get_mut(path.as_str())?;
         let before = std::mem::replace(&mut directory.presence, presence);
@@ -175,7 +175,7 @@ impl Plan {
         })
     }
 
-    /// The absent directories for which alone a quiet directory would be watched; empty where there are other reasons.
+    /// The absent directories that are the only reason to watch a quiet directory; empty if there are other reasons.
     #[must_use]
     pub fn awaited(&self, path: &Utf8Path) -> Vec<Utf8PathBuf> {
         let quiet =

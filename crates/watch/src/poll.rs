@@ -6,13 +6,13 @@ use std::time::{Duration, SystemTime};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-/// What was last seen of the tracked files of polled directories.
+/// The last known state of the tracked files in polled directories.
 #[derive(Debug, Default)]
 pub(crate) struct Polls {
     directories: HashMap<Utf8PathBuf, HashMap<Box<str>, Sight>>,
 }
 
-/// What is seen of a file without reading it.
+/// The state of a file that is visible without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sight {
     Found(Stamp),
@@ -68,7 +68,7 @@ impl Polls {
         }
     }
 
-    /// Looks at a directory's files again and gives those that may have changed.
+    /// Looks at a directory's files again and returns those that may have changed.
     pub fn changed(&mut self, directory: &Utf8Path) -> Vec<Utf8PathBuf> {
         let Some(seen) = self.directories.get_mut(directory) else { return Vec::new() };
         let mut changed = Vec::new();
@@ -85,7 +85,7 @@ impl Polls {
 }
 
 fn look(path: &Utf8Path) -> Sight {
-    // The clock first: what is written after the look must not seem older than the look.
+    // Read the clock first: anything written after the look must not seem older than it.
     let now = SystemTime::now();
     match std::fs::metadata(path) {
         Ok(metadata) => Sight::Found(stamp(&metadata, now)),

@@ -131,7 +131,7 @@ impl Tracker for NotifyTracker {
         if inbox.is_closed() || self.shared.mark(number) {
             return flush;
         }
-        // What is polled is checked before any flush is answered; only watches leave something in a queue.
+        // Polled paths are checked before any flush is answered; only watches leave events in a queue.
         let (watched, ..) = self.shared.listener.plan().counts();
         inbox.answer(number, watched > 0);
         flush
@@ -190,7 +190,7 @@ impl Shared {
         }
     }
 
-    /// Follows directories, polls what is due, and adds to the batch what that brings to light.
+    /// Follows directories, polls whatever is due, and adds the findings to the batch.
     fn prepare(&self, batch: &mut Batch) {
         let mut report = Report::default();
         let mut attachments = self.attachments();
@@ -321,7 +321,7 @@ struct Outlet<S> {
 impl<S: Sink> Outlet<S> {
     fn deliver(&mut self, event: Event) {
         self.try_deliver(event);
-        // What the sink was doing is unknown. Once only: it may panic at that again.
+        // The state of the sink is unknown. Try only once, because it may panic again.
         if std::mem::take(&mut self.failed) {
             self.try_deliver(Event::Rescan);
             self.failed = false;

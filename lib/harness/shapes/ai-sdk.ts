@@ -1,6 +1,7 @@
 /** The AI SDK's `ModelMessage`: results are parts of a message with the role `tool`, several for parallel calls. */
 import type { Block, EngineMessage, Fields } from '../message.ts'
 import { isFields, textOf } from '../message.ts'
+import { argumentsBy, shortened, shortenedText } from '../shape.ts'
 import type { PartEdit, Shape } from '../shape.ts'
 
 const OWN: ReadonlySet<string> = new Set([
@@ -25,7 +26,7 @@ export const modelMessages: Shape = {
     const { role, content } = message
     if (!Array.isArray(content)) return { size: 1, parts: [{ role: String(role), content: textOf(content) }] }
     const list = content as Fields[]
-    if (role !== 'tool') return { size: 1, parts: [{ role: String(role), content: list.map(blockOf) }] }
+    if (role !== 'tool') return { size: 1, parts: [{ role: String(role), content: list.map(blockOf), ...apiOf(list) }] }
     const parts = list.filter(isResult).map(result)
     // A message with nothing but approvals is said by nobody that the record knows.
     return { size: 1, parts: parts.length > 0 ? parts : [{ role: 'approval', content: '' }] }
@@ -33,22 +34,22 @@ export const modelMessages: Shape = {
 
   write([message], edits) {
     const { role, content } = message as Fields
-    if (edits.size === 0 || !Array.isArray(content)) return [message as object]
-    const list = content as Fields[]
-    const [first] = edits.values()
-    if (role !== 'tool') return [first?.kind === 'arguments' ? { ...message, content: withArguments(list, first) } : (message as object)]
+    if (edits.size === 0) return [message as object]
+    if (role !== 'tool' || !Array.isArray(content)) {
+      const edit = edits.get(0)
+      if (edit?.kind === 'gone') return []
+      if (!Array.isArray(content)) return [{ ...message, content: shortenedText(textOf(content), edit) }]
+      return [{ ...message, content: shortened(withArguments(content as Fields[], edit), edit) }]
+    }
     let number = -1
-    return [
-      {
-        ...message,
-        content: list.map((part) => {
-          if (!isResult(part)) return part
-          number += 1
-          const edit = edits.get(number)
-          return edit?.kind === 'result' ? { ...part, output: withText(part['output'] as Fields, edit.text) } : part
-        }),
-      },
-    ]
+    const left = (content as Fields[]).flatMap((part) => {
+      if (!isResult(part)) return [part]
+      number += 1
+      const edit = edits.get(number)
+      if (edit?.kind === 'gone') return []
+      return edit?.kind === 'result' ? [{ ...part, output: withText(part['output'] as Fields, edit.text) }] : [part]
+    })
+    return left.length === 0 ? [] : [{ ...message, content: left }]
   },
 
   notice(text) {
@@ -78,7 +79,7 @@ function blockOf(part: Fields): Block {
     case 'text':
       return { type: 'text', text: textOf(part['text']) }
     case 'reasoning':
-      return { type: 'thinking', thinking: textOf(part['text']) }
+      return { type: 'thinking', thinking: textOf(part['text']), ...(isFields(part['providerOptions']) ? { thinkingSignature: 'signed' } : {}) }
     case 'image':
     case 'file':
       return { type: 'image' }
@@ -90,6 +91,15 @@ function blockOf(part: Fields): Block {
     default:
       return { type: String(part['type']) }
   }
+}
+
+/** The interface by which an answer's reasoning may leave or not; that of unsigned reasoning is the most careful one. */
+function apiOf(parts: readonly Fields[]): { api?: string } {
+  const reasoning = parts.filter(({ type }) => type === 'reasoning')
+  if (reasoning.length === 0) return {}
+  const signed = reasoning.flatMap(({ providerOptions }) => (isFields(providerOptions) ? [providerOptions] : []))
+  if (signed.length === 0) return { api: 'openai-completions' }
+  return { api: signed.every((one) => isFields(one['anthropic'])) ? 'anthropic-messages' : 'openai-responses' }
 }
 
 /** Whether a provider has signed the call, as Gemini does, or has executed it by itself. */
@@ -130,8 +140,8 @@ function withText(output: Fields, text: string): Fields {
   return { type: textOf(output['type']).startsWith('error') ? 'error-text' : 'text', value: text, ...options }
 }
 
-function withArguments(parts: readonly Fields[], edit: PartEdit & { kind: 'arguments' }): Fields[] {
-  const collapsed = new Map(edit.calls.map((call) => [call.position, call.args]))
+function withArguments(parts: readonly Fields[], edit: PartEdit | undefined): Fields[] {
+  const collapsed = argumentsBy(edit)
   let position = -1
   return parts.map((part) => {
     if (part['type'] !== 'tool-call') return part

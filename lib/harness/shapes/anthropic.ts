@@ -4,6 +4,7 @@
  */
 import type { Block, EngineMessage, Fields } from '../message.ts'
 import { isFields, textOf } from '../message.ts'
+import { argumentsBy, shortened, shortenedText } from '../shape.ts'
 import type { PartEdit, Shape } from '../shape.ts'
 
 /** Blocks that only this shape has. */
@@ -34,23 +35,19 @@ export const anthropic: Shape = {
   },
 
   write([message], edits) {
-    const { content } = message as Fields
-    if (edits.size === 0 || !Array.isArray(content)) return [message as object]
+    const { role, content } = message as Fields
+    if (edits.size === 0) return [message as object]
+    if (!Array.isArray(content)) {
+      const edit = edits.get(0)
+      return edit?.kind === 'gone' ? [] : [{ ...message, content: shortenedText(textOf(content), edit) }]
+    }
     const blocks = content as Fields[]
-    const [first] = edits.values()
-    if (first?.kind === 'arguments') return [{ ...message, content: withArguments(blocks, first) }]
-    let number = -1
-    return [
-      {
-        ...message,
-        content: blocks.map((block) => {
-          if (!isResult(block)) return block
-          number += 1
-          const edit = edits.get(number)
-          return edit?.kind === 'result' ? { ...block, content: withText(block['content'], edit.text) } : block
-        }),
-      },
-    ]
+    if (role === 'assistant') {
+      const edit = edits.get(0)
+      return edit?.kind === 'gone' ? [] : [{ ...message, content: shortened(withArguments(blocks, edit), edit) }]
+    }
+    const left = answered(blocks, edits)
+    return left.length === 0 ? [] : [{ ...message, content: left }]
   },
 
   notice(text) {
@@ -87,10 +84,12 @@ function answer(message: Fields, blocks: readonly Fields[]): EngineMessage {
       const args = isFields(block['input']) ? block['input'] : {}
       return { type: 'toolCall', id: textOf(block['id']), name: textOf(block['name']), arguments: args }
     }
-    if (block['type'] === 'thinking') return { type: 'thinking', thinking: textOf(block['thinking']) }
+    if (block['type'] === 'thinking') return { type: 'thinking', thinking: textOf(block['thinking']), thinkingSignature: textOf(block['signature']) }
     return blockOf(block)
   })
-  return { role: 'assistant', content, ...(message['model'] === undefined ? {} : { model: message['model'] }) }
+  // It takes an answer without its reasoning, but for the newest one.
+  const api = content.some(({ type }) => type === 'thinking') ? { api: 'anthropic-messages' } : {}
+  return { role: 'assistant', content, ...api, ...(message['model'] === undefined ? {} : { model: message['model'] }) }
 }
 
 function result(block: Fields): EngineMessage {
@@ -107,8 +106,23 @@ function withText(content: unknown, text: string): unknown {
   return [{ type: 'text', text, ...marker }, ...(content as Fields[]).filter((block) => block['type'] !== 'text')]
 }
 
-function withArguments(blocks: readonly Fields[], edit: PartEdit & { kind: 'arguments' }): Fields[] {
-  const collapsed = new Map(edit.calls.map((call) => [call.position, call.args]))
+/** A user's message: results, and behind them the part of what the user says. */
+function answered(blocks: readonly Fields[], edits: ReadonlyMap<number, PartEdit>): Fields[] {
+  const said = edits.get(blocks.filter(isResult).length)
+  const numbers = new Map(blocks.filter((block) => !isResult(block)).map((block, number) => [block, number]))
+  let number = -1
+  const whole = blocks.flatMap((block) => {
+    if (!isResult(block)) return [block]
+    number += 1
+    const edit = edits.get(number)
+    if (edit?.kind === 'gone') return []
+    return edit?.kind === 'result' ? [{ ...block, content: withText(block['content'], edit.text) }] : [block]
+  })
+  return shortened(whole, said, undefined, (block) => numbers.get(block))
+}
+
+function withArguments(blocks: readonly Fields[], edit: PartEdit | undefined): Fields[] {
+  const collapsed = argumentsBy(edit)
   let position = -1
   return blocks.map((block) => {
     if (block['type'] !== 'tool_use') return block

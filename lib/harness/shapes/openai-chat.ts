@@ -1,6 +1,7 @@
 /** OpenAI's chat completions messages, which many other providers take. */
 import type { Block, EngineMessage, Fields } from '../message.ts'
 import { argumentsOf, isFields, textOf } from '../message.ts'
+import { argumentsBy, messageEdit, shortened, shortenedText } from '../shape.ts'
 import type { PartEdit, Shape } from '../shape.ts'
 
 const PARTS: ReadonlySet<string> = new Set(['text', 'refusal', 'image_url', 'input_audio', 'file'])
@@ -41,6 +42,7 @@ export const chat: Shape = {
 
   write([message], edits) {
     const edit = edits.get(0)
+    if (edit?.kind === 'gone') return []
     return [edit === undefined ? (message as object) : edited(message as Fields, edit)]
   },
 
@@ -100,11 +102,19 @@ function edited(message: Fields, edit: PartEdit): object {
     const last = parts.findLast((part) => part['type'] === 'text')
     return { ...message, content: [{ ...last, type: 'text', text: edit.text }, ...parts.filter((part) => part['type'] !== 'text')] }
   }
-  const collapsed = new Map(edit.calls.map((call) => [call.position, call.args]))
-  const calls = (message['tool_calls'] as Fields[]).map((call, position) => {
+  const collapsed = argumentsBy(edit)
+  const calls = (message['tool_calls'] as Fields[] | undefined)?.map((call, position) => {
     const args = collapsed.get(position)
     if (args === undefined || !isFields(call['function'])) return call
     return { ...call, function: { ...call['function'], arguments: JSON.stringify(args) } }
   })
-  return { ...message, tool_calls: calls }
+  const content = (messageEdit(edit)?.texts.length ?? 0) === 0 ? {} : { content: withTexts(message['content'], edit) }
+  return { ...message, ...content, ...(calls === undefined ? {} : { tool_calls: calls }) }
+}
+
+/** A text that has left altogether is null, as an answer with nothing but calls has it. */
+function withTexts(content: unknown, edit: PartEdit): unknown {
+  if (!Array.isArray(content)) return shortenedText(textOf(content), edit) || null
+  const left = shortened(content as Fields[], edit, (part, text) => ({ ...part, [part['type'] === 'refusal' ? 'refusal' : 'text']: text }))
+  return left.length === 0 ? null : left
 }

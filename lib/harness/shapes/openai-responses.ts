@@ -4,6 +4,7 @@
  */
 import type { Block, EngineMessage, Fields } from '../message.ts'
 import { argumentsOf, isFields, textOf } from '../message.ts'
+import { argumentsBy, messageEdit, shortened, shortenedText } from '../shape.ts'
 import type { PartEdit, Shape } from '../shape.ts'
 
 const RESULTS: ReadonlySet<string> = new Set(['function_call_output', 'function_call_result', 'custom_tool_call_output'])
@@ -38,14 +39,16 @@ export const responses: Shape = {
     while (end < items.length && isAnswer(items[end] as Fields)) end += 1
     const answer = items.slice(at, end) as Fields[]
     if (end === at + 1 && typeof item['content'] === 'string') return { size: 1, parts: [{ role: 'assistant', content: item['content'] }] }
-    return { size: end - at, parts: [{ role: 'assistant', content: answer.flatMap(answered) }] }
+    const api = answer.some(({ type }) => type === 'reasoning') ? { api: 'openai-responses' } : {}
+    return { size: end - at, parts: [{ role: 'assistant', content: answer.flatMap(answered), ...api }] }
   },
 
   write(items, edits) {
     const edit = edits.get(0)
     if (edit === undefined) return [...items]
+    if (edit.kind === 'gone') return []
     if (edit.kind === 'result') return items.map((item) => ({ ...item, output: withText((item as Fields)['output'], edit.text) }))
-    return withArguments(items as Fields[], edit)
+    return withTexts(withArguments(items as Fields[], edit), edit)
   },
 
   notice(text) {
@@ -83,7 +86,8 @@ function answered(item: Fields): readonly Block[] {
   }
   if (type === 'reasoning') {
     const parts = [item['content'], item['summary']].flatMap((one) => (Array.isArray(one) ? (one as Fields[]) : []))
-    return [{ type: 'thinking', thinking: parts.map((part) => textOf(part['text'])).join('\n') }]
+    // OpenAI ties it to the call or the text after it.
+    return [{ type: 'thinking', thinking: parts.map((part) => textOf(part['text'])).join('\n'), thinkingSignature: 'tied to what follows' }]
   }
   const content = blocksOf(item['content'])
   return typeof content === 'string' ? (content === '' ? [] : [{ type: 'text', text: content }]) : content
@@ -113,13 +117,34 @@ function withText(output: unknown, text: string): unknown {
   return [{ ...last, type: last?.['type'] ?? 'input_text', text }, ...parts.filter((part) => typeof part['text'] !== 'string')]
 }
 
-function withArguments(items: readonly Fields[], edit: PartEdit & { kind: 'arguments' }): object[] {
-  const collapsed = new Map(edit.calls.map((call) => [call.position, call.args]))
+function withArguments(items: readonly Fields[], edit: PartEdit): Fields[] {
+  const collapsed = argumentsBy(edit)
   let position = -1
   return items.map((item) => {
     if (item['type'] !== 'function_call' && item['type'] !== 'custom_tool_call') return item
     position += 1
     const args = collapsed.get(position)
     return args === undefined || item['type'] !== 'function_call' ? item : { ...item, arguments: JSON.stringify(args) }
+  })
+}
+
+/** Texts of messages; an item of reasoning is never shortened. An item whose texts have all left goes with them. */
+function withTexts(items: readonly Fields[], edit: PartEdit): Fields[] {
+  if ((messageEdit(edit)?.texts.length ?? 0) === 0) return [...items]
+  let first = 0
+  return items.flatMap((item) => {
+    const { type, content } = item
+    const start = first
+    first += isAnswer(item) ? answered(item).length : blocksOf(content).length
+    if (type !== undefined && type !== 'message') return [item]
+    if (typeof content === 'string') {
+      const own = messageEdit(edit)?.texts.find(({ block }) => block === start)
+      const text = own === undefined ? content : shortenedText(content, { kind: 'message', calls: [], texts: [{ ...own, block: 0 }] })
+      return text === '' && own !== undefined ? [] : [{ ...item, content: text }]
+    }
+    if (!Array.isArray(content)) return [item]
+    const withText = (part: Fields, text: string): Fields => ({ ...part, [part['type'] === 'refusal' ? 'refusal' : 'text']: text })
+    const left = shortened(content as Fields[], edit, withText, (_, place) => start + place)
+    return left.length === 0 && content.length > 0 ? [] : [{ ...item, content: left }]
   })
 }

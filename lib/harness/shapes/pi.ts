@@ -1,6 +1,7 @@
 /** pi-ai's messages, which are the engine's own shape. */
 import type { Fields, EngineMessage } from '../message.ts'
 import { isFields } from '../message.ts'
+import { argumentsBy, shortened, shortenedText } from '../shape.ts'
 import type { PartEdit, Shape } from '../shape.ts'
 
 const BLOCKS: ReadonlySet<string> = new Set(['text', 'thinking', 'image', 'toolCall'])
@@ -30,6 +31,7 @@ export const pi: Shape = {
 
   write([message], edits) {
     const edit = edits.get(0)
+    if (edit?.kind === 'gone') return []
     return [edit === undefined ? (message as object) : edited(message as Fields, edit)]
   },
 
@@ -50,16 +52,14 @@ function edited(message: Fields, edit: PartEdit): object {
     const others = Array.isArray(content) ? content.filter((block) => (block as Fields)?.['type'] !== 'text') : []
     return { ...message, content: [{ type: 'text', text: edit.text }, ...others] }
   }
-  if (!Array.isArray(content)) return message
-  const collapsed = new Map(edit.calls.map((call) => [call.position, call.args]))
+  if (!Array.isArray(content)) return typeof content === 'string' ? { ...message, content: shortenedText(content, edit) } : message
+  const collapsed = argumentsBy(edit)
   let position = -1
-  return {
-    ...message,
-    content: content.map((block: Fields) => {
-      if (block?.['type'] !== 'toolCall') return block
-      position += 1
-      const args = collapsed.get(position)
-      return args === undefined ? block : { ...block, arguments: args }
-    }),
-  }
+  const blocks = (content as Fields[]).map((block) => {
+    if (block?.['type'] !== 'toolCall') return block
+    position += 1
+    const args = collapsed.get(position)
+    return args === undefined ? block : { ...block, arguments: args }
+  })
+  return { ...message, content: shortened(blocks, edit) }
 }

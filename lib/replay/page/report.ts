@@ -22,13 +22,13 @@ const MAX_SPANS = 120
 
 /** What the policies are, in a line each. */
 const MEANING: Readonly<Record<PolicyName, string>> = {
-  append: 'everything is sent as it came',
-  pi: 'Pi itself: as it came, and a summary when the window is full',
-  mask: 'all but the last ten tool results are masked',
-  clear: 'over 100k tokens all but the last three results are cleared',
-  sections: 'the canonical view, sent anew at each call',
+  append: 'nothing is ever removed',
+  pi: 'plain Pi: nothing is removed until a summary replaces old messages when the window is full',
+  mask: 'only the last ten tool results are shown',
+  clear: 'above 100k tokens, only the last three tool results are kept',
+  sections: 'the canonical view, rendered again for each call',
   anchored: 'this context manager',
-  bound: 'the lowest cost that a policy can reach: each token written once, only prose read again',
+  bound: 'the lowest cost any policy can reach: each token written once, only prose read again',
 }
 
 /** Writes the page; holds one session at a time. Sessions come before the summary; the style orders them. */
@@ -85,10 +85,10 @@ function overview(summary: Summary, single: boolean): string {
   const tiles: [string, string][] = []
   if (own !== undefined && pi !== undefined) {
     tiles.push([money(pi.cost - own.cost, unit), `saved: ${difference(own.costVsPi)} than Pi alone`])
-    tiles.push([`${(100 * own.cacheHit).toFixed(1)} %`, 'of the prompt from the cache'])
-    tiles.push([`${tokens(own.peakTokens)} / ${tokens(pi.peakTokens)}`, 'largest request, tokens (Pi)'])
-    tiles.push([`${own.compactions} / ${pi.compactions}`, 'lossy summaries (Pi)'])
-    tiles.push([own.missedStrong.toFixed(1), 'of 100 answers used text of tools that was hidden, beyond doubt'])
+    tiles.push([`${(100 * own.cacheHit).toFixed(1)} %`, 'of all prompt tokens came from the cache'])
+    tiles.push([tokens(own.peakTokens), `tokens in the largest request; Pi: ${tokens(pi.peakTokens)}`])
+    tiles.push([String(own.compactions), `lossy summaries; Pi: ${pi.compactions}`])
+    tiles.push([own.missedStrong.toFixed(1), 'of 100 answers clearly used tool text that was no longer shown'])
   }
   const sums = tiles
     .map(([figure, text]) => `<div><b>${escape(figure)}</b><span>${escape(text)}</span></div>`)
@@ -100,7 +100,7 @@ function overview(summary: Summary, single: boolean): string {
     )
     .join('')
   const explained = `<details><summary>What the policies are</summary><table>${meanings}</table></details>`
-  const totals = single ? '' : `${table(summary)}${missedUses(policies, summary.calls)}`
+  const totals = single ? '' : `${table(summary, true)}${missedUses(policies, summary.calls)}`
   const list = single || summary.sessions === 0 ? '' : '<h2>Sessions, by what they save</h2>'
   return `${head}<div class="big">${sums}</div>${totals}${explained}${list}`
 }
@@ -119,7 +119,7 @@ function titleOf({ file, cwd, from, policies, unit }: SessionReport): string {
     pi === undefined || anchored === undefined
       ? ''
       : `, ${money(anchored.cost, unit)} instead of ${money(pi.cost, unit)}, ${difference(anchored.costVsPi)}`
-  return `<b>${escape(parts.join(' '))}</b>${escape(saved)} <span class="dim">${escape(file)}</span>`
+  return `<b>${escape(parts.join(' '))}</b>${escape(saved)} <span class="dim" title="${escape(file)}">${escape(basename(file))}</span>`
 }
 
 function session(report: SessionReport, open: boolean): string {
@@ -147,10 +147,11 @@ function session(report: SessionReport, open: boolean): string {
     where(report),
     active(report),
   ]
-  return `<details class="session" style="order:${orderOf(report)}"${open ? ' open' : ''}><summary>${titleOf(report)}</summary><p class="dim">${escape(facts)}</p>${table(report)}${missedUses(policies, calls)}<div class="legend">${legend}</div><div class="charts">${figures.join('')}</div>${rolls(report)}</details>\n`
+  return `<details class="session" style="order:${orderOf(report)}"${open ? ' open' : ''}><summary>${titleOf(report)}</summary><p class="dim">${escape(facts)}</p>${table(report, open)}${missedUses(policies, calls)}<div class="legend">${legend}</div><div class="charts">${figures.join('')}</div>${rolls(report)}</details>\n`
 }
 
-function table({ policies, unit, calls }: Pick<SessionReport, 'policies' | 'unit' | 'calls'>): string {
+function table({ policies, unit, calls }: Pick<SessionReport, 'policies' | 'unit' | 'calls'>, explained: boolean): string {
+  const notes = explained ? `<p class="dim">${escape(legend(policies).join(' '))}</p>` : ''
   const heads = ['cost', 'vs Pi', 'cache hit', 'sent', 'peak', 'compactions', 'rolls', 're-reads', 'missed', 'strong']
   const more = ['own words', 'at once', 'if fetched']
   const rows = POLICY_NAMES.flatMap((name) => {
@@ -178,7 +179,7 @@ function table({ policies, unit, calls }: Pick<SessionReport, 'policies' | 'unit
       `<tr${name === 'anchored' ? ' class="own"' : ''}><td>${name}</td>${cells.map((cell) => `<td class="n">${escape(cell)}</td>`).join('')}</tr>`,
     ]
   })
-  return `<div class="scroll"><table><thead><tr><th>policy</th>${[...heads, ...more].map((head) => `<th class="n">${head}</th>`).join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div><p class="dim">${escape(legend(policies).join(' '))}</p>`
+  return `<div class="scroll"><table><thead><tr><th>policy</th>${[...heads, ...more].map((head) => `<th class="n">${head}</th>`).join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div>${notes}`
 }
 
 function where({ details }: SessionReport): string {
@@ -214,7 +215,7 @@ function active({ details, calls }: SessionReport): string {
           .replace(/find|ls/, 'grep')})"></i>${escape(tool)}</span>`,
     )
     .join('')
-  const caption = `What was in sight when: the ${spans.length} largest tool results, each from its first call to the roll that took it`
+  const caption = `When it was in the window: the ${spans.length} largest tool results, each from its first call to the roll that collapsed it`
   return `<figure><figcaption>${caption}</figcaption><div class="legend">${legend}</div>${timeline(caption, spans, calls)}</figure>`
 }
 

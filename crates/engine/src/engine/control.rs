@@ -263,16 +263,23 @@ impl Inner {
             Ok(id) => id,
             Err(refusal) => return Ok(refusal),
         };
-        let at = AsOf { known: Some(Known::Tx(tx)), valid_time: None };
         let label = format!("{}@{tx}", render::word(name));
+        let newest = self.store().latest_tx().await?;
+        if tx > newest {
+            let message = format!("{label} does not exist: the store's newest transaction is {newest}");
+            return Ok(refuse(id, ErrorCode::UnknownObject, message));
+        }
+        let at = AsOf { known: Some(Known::Tx(tx)), valid_time: None };
         let Some(version) = self.store().get(&id, at).await? else {
             let message = format!("{label} does not exist: the object's first version is newer");
             return Ok(refuse(id, ErrorCode::UnknownObject, message));
         };
         match content_part(&version, part) {
             Ok(content) => {
-                let message =
-                    format!("{label} is the version of transaction {}, not the latest one", version.tx_id);
+                let latest = self.store().outlines(std::slice::from_ref(&id)).await?;
+                let is_latest = latest.into_iter().flatten().any(|latest| latest.tx_id == version.tx_id);
+                let which = if is_latest { "the latest one" } else { "not the latest one" };
+                let message = format!("{label} is the version of transaction {}, {which}", version.tx_id);
                 Ok(SetChange {
                     ok: true,
                     id,

@@ -220,7 +220,7 @@ impl Inner {
                 let current = state.session.catalog.get(&id).and_then(Meta::current);
                 if current.is_some_and(|current| current.source_hash.is_some()) {
                     read.insert(id);
-                } else {
+                } else if !self.tracking.is_unread(&path) {
                     self.tracking.due().touch(&path, now);
                 }
             }

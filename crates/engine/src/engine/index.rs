@@ -11,6 +11,7 @@ use super::{Engine, Inner};
 use crate::files::index::{Entry, IndexResult, refusal};
 use crate::files::many::{Portion, Readers};
 use crate::files::reading::FileState;
+use crate::files::said::Content;
 use crate::files::seen::{Seen, file_id};
 use crate::ground::error::{EngineError, Result};
 use crate::ground::paths::Place;
@@ -45,11 +46,17 @@ impl Engine {
         }
         let Some(seen) = Seen::of(place, state, since) else { unreachable!("a file, or one that is gone") };
         let entry = if is_gone { Entry::Gone } else { Entry::Read };
-        if is_handed && let Some(hash) = seen.observation.source_hash() {
-            self.inner.handed().entry(seen.id.clone()).or_default().push_back(hash);
+        let handed = seen.observation.source_hash().filter(|_| is_handed);
+        let id = seen.id.clone();
+        let indexed = self.inner.index(vec![seen], entry).await;
+        if let Some(hash) = handed {
+            let content = match indexed {
+                Ok(_) => Content::stored(Some(hash), self.inner.ground.newest()),
+                Err(_) => Content::lost(hash),
+            };
+            self.inner.handed().entry(id).or_default().push_back(content);
         }
-        let mut results = self.inner.index(vec![seen], entry).await?;
-        Ok(results.remove(0))
+        Ok(indexed?.remove(0))
     }
 
     /// Indexes a file that the agent has written: the pool knows it, and it is not activated by that.
@@ -64,11 +71,17 @@ impl Engine {
             return Err(refusal(path, &state));
         }
         let Some(seen) = Seen::of(place, state, since) else { unreachable!("a file that was looked at") };
-        let result = self.inner.index(vec![seen], Entry::Written).await?.remove(0);
+        let (id, hash) = (seen.id.clone(), seen.observation.source_hash());
+        let indexed = self.inner.index(vec![seen], Entry::Written).await;
         let mut state = self.inner.lock().await?;
-        state.wrote(&result.id);
-        *state.written.entry(result.id.clone()).or_default() += 1;
-        Ok(result)
+        if let Some(hash) = hash {
+            // The model has written it, also where that could not be stored.
+            let latest = state.session.catalog.get(&id).filter(|_| state.session.hash_of(&id) == Some(hash));
+            let content = latest.map_or(Content::lost(hash), |meta| Content::stored(Some(hash), meta.tx));
+            state.known.wrote(&id, content);
+            state.written.entry(id).or_default().push_back(content);
+        }
+        Ok(indexed?.remove(0))
     }
 
     /// Records that a file is confirmed to be deleted: a version with null content (SSOT 5.9).

@@ -1,6 +1,6 @@
 //! What is recorded together: tool calls and files on their way into one transaction, and what becomes of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use context_model::canonical;
 use context_model::hash::Digest;
@@ -102,17 +102,17 @@ pub(crate) fn depend(jobs: &[Job], done: &[Done], work: &Work) -> bool {
                 .or_insert(number);
         }
     }
-    work.documents.iter().any(|document| touched.get(document.id()) == Some(&jobs.len()))
+    work.documents.ids().any(|id| touched.get(id) == Some(&jobs.len()))
 }
 
 /// Another client may have written the same in this very moment; then nothing was written here.
 pub(crate) fn correct(done: &mut [Done], written: &[(ObjectId, bool)]) {
-    for (id, _) in written.iter().filter(|(_, written)| !written) {
-        for one in done.iter_mut() {
-            let Done::Files(results) = one else { continue };
-            for result in results.iter_mut().filter(|result| result.id == *id) {
-                result.action = Action::Unchanged;
-            }
+    let known: HashSet<&ObjectId> =
+        written.iter().filter(|(_, written)| !written).map(|(id, _)| id).collect();
+    for one in done {
+        let Done::Files(results) = one else { continue };
+        for result in results.iter_mut().filter(|result| known.contains(&result.id)) {
+            result.action = Action::Unchanged;
         }
     }
 }

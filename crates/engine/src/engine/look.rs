@@ -113,7 +113,7 @@ impl Engine {
     /// # Errors
     /// `CLOSED`; what the store reports.
     pub async fn point_times(&self) -> Result<[Timestamp; 2]> {
-        drop(self.inner.lock().await?);
+        self.inner.check_open()?;
         self.inner.times().await
     }
 
@@ -130,7 +130,7 @@ impl Engine {
     /// # Errors
     /// What the store reports.
     pub async fn get_as_of(&self, name: &str, at: AsOf) -> Result<Option<Document>> {
-        let id = self.id_of(name).await?;
+        let id = self.id_of(name)?;
         Ok(self.inner.store().get(&id, at).await?.map(|version| version.document))
     }
 
@@ -139,8 +139,20 @@ impl Engine {
     /// # Errors
     /// What the store reports.
     pub async fn history(&self, name: &str) -> Result<Vec<Version>> {
-        let id = self.id_of(name).await?;
+        let id = self.id_of(name)?;
         Ok(self.inner.store().history(&id).await?)
+    }
+
+    /// A part of [`Engine::history`]: the versions that transactions after this one wrote, so many at most, and fewer where
+    /// they are large; none at the end. The versions of one transaction are never divided.
+    ///
+    /// Memory follows the part; that of a whole history of a growing document is the square of its length.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn history_page(&self, name: &str, after: TxId, most: usize) -> Result<Vec<Version>> {
+        let id = self.id_of(name)?;
+        Ok(self.inner.store().history_page(&id, after, most).await?)
     }
 
     /// The difference of two versions' contents as a unified diff; empty where they are equal.
@@ -151,7 +163,7 @@ impl Engine {
     /// # Errors
     /// `UNKNOWN_OBJECT` where one of the versions does not exist; what the store reports.
     pub async fn diff(&self, name: &str, from: TxId, to: TxId) -> Result<String> {
-        let id = self.id_of(name).await?;
+        let id = self.id_of(name)?;
         let mut texts = Vec::with_capacity(2);
         for tx in [from, to] {
             let at = AsOf { known: Some(Known::Tx(tx)), valid_time: None };
@@ -167,7 +179,7 @@ impl Engine {
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
     pub async fn query(&self, query: &Query) -> Result<Vec<Document>> {
-        drop(self.inner.lock().await?);
+        self.inner.check_open()?;
         let mut filter = Filter { object_type: query.object_type, since: query.since, ..Filter::default() };
         if let Some(prefix) = &query.path_prefix {
             let place = self.inner.ground.paths.resolve(prefix)?;
@@ -217,9 +229,10 @@ impl Engine {
             .collect())
     }
 
-    async fn id_of(&self, name: &str) -> Result<ObjectId> {
-        let state = self.inner.lock().await?;
-        Ok(state.session.catalog.find(name).unwrap_or_else(|| ObjectId::new(name)))
+    /// The object that a name means. Never waits for what others do with the session.
+    fn id_of(&self, name: &str) -> Result<ObjectId> {
+        self.inner.check_open()?;
+        Ok(self.inner.names.find(name).unwrap_or_else(|| ObjectId::new(name)))
     }
 
     async fn members(&self, session: &str) -> Result<HashSet<ObjectId>> {

@@ -3,10 +3,12 @@
 pub mod branch;
 pub mod control;
 pub mod events;
+pub mod evidence;
 pub mod index;
 pub mod job;
 pub mod look;
 pub mod open;
+pub mod passages;
 pub mod project;
 pub mod record;
 pub mod results;
@@ -16,13 +18,13 @@ pub mod truth;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_store::Store;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::files::index::Eye;
 use crate::files::known::Known;
+use crate::files::said::Content;
 use crate::files::stamps::StampNote;
 use crate::files::tracking::Tracking;
 use crate::ground::Ground;
@@ -30,6 +32,7 @@ use crate::ground::error::Result;
 use crate::session::Session;
 use crate::session::commit::{self, Intent, Work};
 use crate::session::heard::News;
+use crate::session::names::Names;
 use crate::session::news;
 use crate::session::queue::Queue;
 use crate::sight::Sight;
@@ -53,13 +56,15 @@ pub(crate) struct Inner {
     pub stamps: StampNote,
     /// What is recorded with the next write.
     pub queue: Queue<Job, Done>,
-    /// The versions of files that tools have read and whose text has not come as a result yet, oldest first.
+    /// What tools have read of files and has not come as a result yet, oldest first.
     handed: std::sync::Mutex<Handed>,
+    /// What the session's objects can be asked for by, also while somebody has the state.
+    pub names: Arc<Names>,
     state: Mutex<State>,
 }
 
-/// Versions by file, each as the hash of its bytes.
-pub(crate) type Handed = HashMap<ObjectId, VecDeque<Digest>>;
+/// What tools have read or written of files.
+pub(crate) type Handed = HashMap<ObjectId, VecDeque<Content>>;
 
 /// What changes while a session is open, room by room.
 #[derive(Default)]
@@ -75,8 +80,8 @@ pub(crate) struct State {
     pub taken: Vec<crate::sight::plan::Incoming>,
     /// Lines for the model that no plan has carried yet.
     pub unsaid: Vec<String>,
-    /// How often tools have written a file since a result of that came: what the model knows of it is noted already.
-    pub written: HashMap<ObjectId, usize>,
+    /// What tools have written and has not come as a result yet, oldest first: what the model knows of it is noted already.
+    pub written: Handed,
 }
 
 /// The four sets of a session, as lists of IDs in the order in which they entered.
@@ -201,7 +206,7 @@ impl Inner {
         self.state.try_lock().map_or(Ok(()), |state| state.session.open())
     }
 
-    /// The versions of files that tools have read and whose text has not come as a result yet; held for a moment only.
+    /// What tools have read of files and has not come as a result yet; held for a moment only.
     pub fn handed(&self) -> std::sync::MutexGuard<'_, Handed> {
         self.handed.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }

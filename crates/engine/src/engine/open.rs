@@ -28,13 +28,15 @@ impl Engine {
         options.store.pull().await?;
         let prompt = options.system_prompt.clone();
         let tracking = Arc::new(Tracking::new(options.watch, options.pace));
+        let state = State::default();
         let inner = Arc::new(Inner {
             ground: Arc::new(Ground::new(options).await?),
             tracking,
             stamps: StampNote::default(),
             queue: Queue::default(),
             handed: std::sync::Mutex::default(),
-            state: Mutex::new(State::default()),
+            names: state.session.catalog.names(),
+            state: Mutex::new(state),
         });
         inner.load_or_start().await?;
         inner.tracking.start(&inner.ground, Box::new(Receiver::new(&inner)));
@@ -64,7 +66,10 @@ impl Inner {
         let session = self.ground.session_id();
         let documents = [
             Document::chat(session),
-            Document::system_prompt(session, ""),
+            Document::system_prompt(
+                session,
+                self.ground.options.system_prompt.as_deref().unwrap_or_default(),
+            ),
             Sets::default().document(session),
         ];
         let transaction = Transaction {

@@ -6,6 +6,7 @@
 
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::id::ObjectId;
+use context_model::index::Observation;
 use context_model::object::{Document, Toolcall};
 use context_store::{AsOf, StoreError};
 use serde_json::Value;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use super::job::{Done, Job, ToolcallInput, correct, depend, fingerprint};
 use super::{Engine, Inner, State};
 use crate::files::index::{Entry, Eye, IndexResult, prepare};
+use crate::files::said::Content;
 use crate::files::seen::Seen;
 use crate::ground::Ground;
 use crate::ground::error::{EngineError, Result};
@@ -203,7 +205,11 @@ impl Inner {
         for job in &*jobs {
             for seen in job.seen() {
                 if let Disk::At(path) = &seen.place.disk {
-                    self.tracking.track(path, &seen.place.source);
+                    if seen.observation == Observation::Discovered {
+                        self.tracking.track_unread(path, &seen.place.source);
+                    } else {
+                        self.tracking.track(path, &seen.place.source);
+                    }
                     if !job.is_tracked() {
                         self.tracking.due().seen(path);
                     }
@@ -227,8 +233,8 @@ impl State {
     /// The model knows what it has written itself.
     pub fn wrote(&mut self, file: &ObjectId) {
         if let Some(meta) = self.session.catalog.get(file) {
-            let tx = meta.tx;
-            self.known.knows(file, self.session.hash_of(file), tx);
+            let content = Content::stored(self.session.hash_of(file), meta.tx);
+            self.known.wrote(file, content);
         }
     }
 }
@@ -305,7 +311,7 @@ fn add_toolcall(
         }
     }
     if is_new {
-        work.expected.push((id.clone(), None));
+        work.expected.entry(id.clone()).or_insert(None);
         let call = Toolcall {
             tool: input.tool.clone(),
             args: input.args.clone(),

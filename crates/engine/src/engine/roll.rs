@@ -1,15 +1,12 @@
 //! Rolls: executing them, and taking them back.
 
 use context_model::chat::RollEntry;
-use context_model::hash::Digest;
-use context_model::id::ObjectId;
 use context_model::pricing::{Receipt, Roll};
 
 use super::{Engine, Inner, State};
 use crate::ground::error::Result;
 use crate::session::Session;
 use crate::session::commit::Work;
-use crate::sight::piece::{Form, Piece, PieceKind};
 use crate::sight::plan::{Call, Edit, Plan};
 use crate::sight::rolls::{entry_of, replaced, restored};
 
@@ -45,6 +42,7 @@ impl Engine {
             sight.rolls.pop();
             sight.pieces.undo(&roll, self.inner.ground.options.window.turns_back, session);
             plan.edits = sight.pieces.pieces_of(&roll).filter_map(restored).collect();
+            state.known.looks_different();
         }
         state.sight.finish(&mut plan);
         Ok(plan)
@@ -70,20 +68,12 @@ impl Inner {
         let entry = RollEntry { receipt: Some(receipt.clone()), ..entry_of(pieces, |piece| piece.next) };
         self.note_roll(state, entry).await?;
         let rolled = state.sight.pieces.apply(roll);
-        let told: Vec<_> = rolled.iter().filter_map(|piece| tells(piece)).collect();
         let edits: Vec<Edit> = rolled.into_iter().filter_map(replaced).collect();
         state.sight.issue(&edits);
         plan.edits.extend(edits);
         plan.receipt = Some(receipt);
         state.sight.rolls.push(roll.clone());
-        for (file, hash) in told {
-            // What the model has written or read since does not depend on it.
-            let depends = state.known.get(&file).is_some_and(|known| !known.by_read && known.hash == hash);
-            let shown = state.sight.pieces.held(&file).max_by_key(|(_, tx)| *tx);
-            if let Some((shown, tx)) = shown.filter(|(shown, _)| depends && hash != Some(*shown)) {
-                state.known.saw(&file, Some(shown), tx);
-            }
-        }
+        state.known.looks_different();
         Ok(())
     }
 
@@ -103,13 +93,5 @@ impl Inner {
         self.commit(state, note).await?;
         state.sight.rolled.note(entry);
         Ok(())
-    }
-}
-
-/// The file of which a rolled piece told that it had changed, and the version that this led to.
-fn tells(piece: &Piece) -> Option<(ObjectId, Option<Digest>)> {
-    match &piece.kind {
-        PieceKind::Result(output) if piece.form != Form::Born => output.tells.clone(),
-        _ => None,
     }
 }

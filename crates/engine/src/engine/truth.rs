@@ -1,6 +1,7 @@
 //! What the model is told of files: a read that is answered by what is still visible, a notice that a file has
 //! changed, an edit that would go against an unseen change.
 
+use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 use context_model::{marker, render};
@@ -10,8 +11,8 @@ use serde_json::{Map, Value};
 use super::{Engine, Inner, State};
 use crate::files::difference::{counted, unified};
 use crate::files::index::{Entry, display_of};
-use crate::files::known::KnownVersion;
 use crate::files::reading::FileState;
+use crate::files::said::{Content, Passage, Says, Standing, Sum};
 use crate::files::seen::{Seen, file_id};
 use crate::ground::error::Result;
 use crate::ground::paths::{Disk, Place};
@@ -53,8 +54,7 @@ impl Engine {
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
         let Some(hash) = state.session.hash_of(&id) else { return Ok(None) };
-        if state.known.get(&id).is_some_and(|known| known.pointed) {
-            state.known.set_pointed(&id, false);
+        if state.known.has_pointed(&id) {
             return Ok(None);
         }
         let Some(text) = self.inner.text_at(&id, None).await? else { return Ok(None) };
@@ -83,16 +83,13 @@ impl Engine {
                 Ok(())
             };
             self.inner.commit(&mut state, renew).await?;
-            let knows_it = state.known.get(&id).is_some_and(|known| known.hash == Some(hash));
             if is_change {
                 state.wrote(&id);
             } else if first == 1 && last == total {
                 let tx = state.session.catalog.get(&id).map_or(tx, |meta| meta.tx);
-                state.known.saw(&id, Some(hash), tx);
-            } else if knows_it {
-                state.known.told(&id, Some(hash));
+                state.known.saw(&id, Content::stored(Some(hash), tx));
             }
-            state.known.set_pointed(&id, true);
+            state.known.points(&id);
         }
         Ok(answer)
     }
@@ -117,15 +114,17 @@ impl Engine {
         if known.hash == Some(hash) {
             return Ok(None);
         }
-        let old = self.inner.text_at(&id, Some(known.tx)).await?.unwrap_or_default();
+        let path = render::text(path);
+        let Some(tx) = known.tx else {
+            return Ok(Some(format!(
+                "{path}{EDIT_REFUSED}. What you saw was never stored, so the change can't be shown: read it again first."
+            )));
+        };
+        let old = self.inner.text_at(&id, Some(tx)).await?.unwrap_or_default();
         let new = self.inner.text_at(&id, None).await?.unwrap_or_default();
         state.wrote(&id);
         let diff = unified(&old, &new, "as you know it", "as it is now");
-        let path = render::text(path);
-        Ok(Some(format!(
-            "{path}{EDIT_REFUSED}. The change:\n{diff}\n\
-             Check that your edit still fits, and repeat it."
-        )))
+        Ok(Some(format!("{path}{EDIT_REFUSED}. The change:\n{diff}{REPEAT_EDIT}")))
     }
 
     /// Checks a call's arguments: where a whole one is a marker that stands for collapsed text, the sentence to
@@ -155,13 +154,23 @@ impl Engine {
 /// How the refusal of an edit goes on after the path.
 const EDIT_REFUSED: &str = " has changed since you last saw it, so it was not edited";
 
+/// How it ends.
+const REPEAT_EDIT: &str = "\nCheck that your edit still fits, and repeat it.";
+
 /// How the answer begins that points to where lines stand, and how it goes on after the path.
 const UNCHANGED: &str = "unchanged: lines ";
 const ABOVE: &str = " are above in this conversation, in the result id=";
 
-/// Whether an output only points to where the lines of a file stand.
-pub(crate) fn is_pointer(output: &str) -> bool {
-    output.starts_with(UNCHANGED) && output.contains(ABOVE)
+/// The name of the result to which an output points that only says where the lines of a file stand.
+pub(crate) fn pointed_handle(output: &str) -> Option<&str> {
+    let rest = output.strip_prefix(UNCHANGED)?;
+    let (_, handle) = rest.rsplit_once(ABOVE)?;
+    handle.split_whitespace().next()
+}
+
+/// Whether this may stand behind a difference in what the model is told.
+pub(crate) fn is_end_of_difference(rest: &str) -> bool {
+    rest.trim().is_empty() || rest == REPEAT_EDIT
 }
 
 /// How the difference in place of a read's lines goes on after the path.
@@ -175,15 +184,29 @@ pub(crate) fn told_path(output: &str) -> Option<String> {
 }
 
 impl State {
-    /// What the model knows of a file: what has left its sight counts no more, where lines of another version are there.
-    pub fn known_now(&self, file: &ObjectId) -> Option<KnownVersion> {
-        let known = self.known.get(file).copied()?;
-        let mut visible = self.sight.pieces.held(file);
-        if !known.by_read || known.hash.is_none() || visible.any(|(hash, _)| Some(hash) == known.hash) {
-            return Some(known);
+    /// What the model knows of a file: what has left its sight counts no more, where something else is there.
+    pub fn known_now(&self, file: &ObjectId) -> Option<Content> {
+        let known = self.known.get(file)?;
+        if !known.by_sight {
+            return Some(known.content);
         }
-        let newest = self.sight.pieces.held(file).max_by_key(|(_, tx)| *tx);
-        Some(newest.map_or(known, |(hash, tx)| KnownVersion { hash: Some(hash), tx, ..known }))
+        let sum = self.sum(file);
+        let is_there = sum.contents.contains(&known.content.hash);
+        Some(if is_there { known.content } else { sum.base.unwrap_or(known.content) })
+    }
+
+    /// A turn passes, and what tools have written has not come as their results: the model knows it all the same.
+    fn unclaimed(&mut self) {
+        for (file, contents) in std::mem::take(&mut self.written) {
+            for content in contents {
+                self.known.says(&file, None, Says::All(content));
+            }
+        }
+    }
+
+    /// What the request says of a file, as far as it is in sight.
+    fn sum(&self, file: &ObjectId) -> Sum {
+        self.known.sum(file, |call| self.sight.pieces.shows(call))
     }
 }
 
@@ -211,10 +234,10 @@ impl Inner {
     ) -> Result<Option<Answer>> {
         let whole = lines.first == 1 && lines.last == new.split('\n').count();
         let Some(known) = state.known_now(&lines.file).filter(|_| whole) else { return Ok(None) };
-        let Some(hash) = known.hash else { return Ok(None) };
-        let Some(old) = self.text_at(&lines.file, Some(known.tx)).await? else { return Ok(None) };
+        let Content { hash: Some(hash), tx: Some(tx) } = known else { return Ok(None) };
+        let Some(old) = self.text_at(&lines.file, Some(tx)).await? else { return Ok(None) };
         let last = old.split('\n').count();
-        let all = ShownLines { file: lines.file.clone(), hash, tx: known.tx, first: 1, last };
+        let all = ShownLines { file: lines.file.clone(), hash, tx, first: 1, last };
         let Some(object) = state.sight.pieces.showing(&all) else { return Ok(None) };
         let handle = state.session.handle(object);
         let diff = unified(&old, new, &format!("in the result id={handle}"), "now");
@@ -230,48 +253,95 @@ impl Inner {
     /// # Errors
     /// What the store reports; nothing counts as told then.
     pub async fn notices(&self, state: &mut State) -> Result<()> {
-        let mut told = Vec::new();
-        let mut lines = Vec::new();
-        for (id, known) in state.known.untold(&state.session) {
-            let now = state.session.hash_of(&id);
-            let is_there = state.session.catalog.get(&id).is_some();
-            if !is_there || state.sight.pieces.held(&id).next().is_none() {
-                continue;
+        state.unclaimed();
+        let open = state.known.open();
+        let (mut told, mut lines) = (Vec::new(), Vec::new());
+        for file in &open {
+            if let Some(base) = self.untold(state, file).await? {
+                lines.push(self.notice(&state.session, file, base).await?);
+                told.push((file.clone(), state.session.hash_of(file)));
             }
-            let known = state.known_now(&id).unwrap_or(known);
-            lines.push(self.notice(state, &id, &known).await?);
-            told.push((id, now));
         }
-        if told.is_empty() {
-            return Ok(());
+        if !told.is_empty() {
+            let note = |_: &mut Session, work: &mut Work| {
+                work.chat.notices(&told);
+                Ok(())
+            };
+            self.commit(state, note).await?;
         }
-        let note = |_: &mut Session, work: &mut Work| {
-            work.chat.notices(&told);
-            Ok(())
-        };
-        self.commit(state, note).await?;
-        for (id, hash) in told {
-            state.known.told(&id, hash);
-            state.known.note(id, hash);
+        for (file, hash) in told {
+            state.known.says(&file, None, Says::Other(hash));
+            state.known.note(file, hash);
         }
+        state.known.settle(&open);
         lines.sort();
         state.unsaid.append(&mut lines);
         Ok(())
     }
 
-    async fn notice(&self, state: &State, id: &ObjectId, known: &KnownVersion) -> Result<String> {
-        let session = &state.session;
-        let is_null = session.catalog.get(id).is_none_or(|meta| meta.is_null);
-        let what = if is_null {
+    /// The bytes that the model takes a file for, where it is others by now and nothing in sight says so.
+    async fn untold(&self, state: &State, file: &ObjectId) -> Result<Option<Content>> {
+        if state.session.catalog.get(file).is_none() {
+            return Ok(None);
+        }
+        let (sum, now) = (state.sum(file), state.session.hash_of(file));
+        let Some(base) = sum.base.filter(|_| sum.shows_lines) else { return Ok(None) };
+        if !sum.speaks_of(now) && base.hash != now {
+            return Ok(Some(base));
+        }
+        let outdated = self.outdated(file, now, &sum.standing).await?;
+        Ok(if sum.speaks_of(now) { outdated } else { outdated.or(Some(base)) })
+    }
+
+    /// The bytes to which the first of these lines belong that a file does not have any more.
+    async fn outdated(
+        &self,
+        file: &ObjectId,
+        now: Option<Digest>,
+        standing: &[Standing],
+    ) -> Result<Option<Content>> {
+        let mut newest = None;
+        for Standing { lines, later } in standing.iter().filter(|one| one.lines.content.hash != now) {
+            let content = lines.content;
+            if newest.is_none() {
+                newest = Some(self.text_at(file, None).await?);
+            }
+            let text = match content.tx {
+                Some(tx) => self.text_at(file, Some(tx)).await?,
+                None => None,
+            };
+            if let (Some(text), Some(Some(new))) = (&text, &newest)
+                && some_lines(text, lines).eq(some_lines(new, lines))
+            {
+                continue;
+            }
+            let mut is_told = false;
+            for part in later {
+                is_told = is_told || self.shows_all_new(file, &content, part).await?;
+            }
+            if !is_told {
+                return Ok(Some(content));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn notice(&self, session: &Session, id: &ObjectId, base: Content) -> Result<String> {
+        let now = session.hash_of(id);
+        let is_gone = now.is_none() && session.catalog.get(id).is_none_or(|meta| meta.is_null);
+        let what = if is_gone {
             "deleted".to_owned()
-        } else if session.hash_of(id) == known.hash {
+        } else if base.hash == now {
             "as you know it again".to_owned()
-        } else if known.hash.is_none() {
-            "changed".to_owned()
         } else {
-            let old = self.text_at(id, Some(known.tx)).await?.unwrap_or_default();
-            let new = self.text_at(id, None).await?.unwrap_or_default();
-            counted(&old, &new)
+            let old = match base.tx {
+                Some(tx) => self.text_at(id, Some(tx)).await?,
+                None => None,
+            };
+            match (old, self.text_at(id, None).await?) {
+                (Some(old), Some(new)) => counted(&old, &new),
+                _ => "changed".to_owned(),
+            }
         };
         let path = display_of(&self.ground, session, id);
         Ok(format!("stale id={} path={} {what}", session.handle(id), render::text(&path)))
@@ -283,4 +353,9 @@ impl Inner {
         let version = self.store().get(id, at).await?;
         Ok(version.and_then(|version| version.document.content().map(str::to_owned)))
     }
+}
+
+/// The lines of a text at the place of others.
+fn some_lines<'a>(text: &'a str, lines: &Passage) -> impl Iterator<Item = &'a str> {
+    text.split('\n').skip(lines.first - 1).take(lines.last + 1 - lines.first)
 }

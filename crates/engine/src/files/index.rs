@@ -99,7 +99,7 @@ impl Eye {
     /// newer one, and what was seen here would take its place for good.
     ///
     /// # Errors
-    /// `IO` where a look panicked.
+    /// `INTERNAL` where a look panicked.
     pub async fn look_anew<'a>(
         &self,
         session: &Session,
@@ -136,12 +136,10 @@ pub(crate) fn prepare(
         let document = one.version();
         let is_discovery = action == Action::Created && one.observation == Observation::Discovered;
         // A discovery must not overwrite what another client read in this very moment, nor an older look a newer one.
-        if (is_discovery || one.is_look()) && !work.expected.iter().any(|(expected, _)| *expected == id) {
-            work.expected.push((id.clone(), latest.map(|meta| meta.tx)));
+        if is_discovery || one.is_look() {
+            work.expected.entry(id.clone()).or_insert(latest.map(|meta| meta.tx));
         }
-        if !work.documents.contains(&document) {
-            work.documents.push(document);
-        }
+        work.documents.push_new(document);
     } else if current.is_none() {
         // Gone, and never known: there is no object to put into a set.
         return result;
@@ -174,7 +172,7 @@ pub(crate) fn refusal(path: &str, state: &FileState) -> EngineError {
 
 /// Keeps the agent's own path of a file with the session, where it is not the one that would be shown.
 fn note_display(ground: &Ground, session: &Session, id: &ObjectId, place: &Place, work: &mut Work) {
-    let new = work.displays.iter().rev().find(|(of, _)| of == id).map(|(_, path)| path.as_str());
+    let new = work.displays.get(id).map(String::as_str);
     let by_default = ground.paths.display(&place.source);
     if new.or(session.catalog.display(id)).unwrap_or(&by_default) != place.agent_path {
         work.show_as(session, id, &place.agent_path);

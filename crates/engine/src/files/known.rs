@@ -1,35 +1,32 @@
-//! Which version of a file the model knows, and what it has to be told.
+//! Which version of a file the model knows, and what its request says of it.
 
 use std::collections::{HashMap, HashSet};
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
-use context_model::time::TxId;
 
+use super::said::{Content, Passage, Says, Statement, Sum};
 use crate::session::Session;
 use crate::session::catalog::Kind;
 
-/// The version of a file that the model has last seen or written whole, as far as it has seen any of it.
+/// The version of a file that the model has last seen or written, as far as it has seen any of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KnownVersion {
-    /// The hash of its bytes; `None` for a file that is gone or was not read.
-    pub hash: Option<Digest>,
-    /// A transaction as of which the file is that version.
-    pub tx: TxId,
-    /// The model knows it from a read alone: once that has left its sight, lines of another version count.
-    pub by_read: bool,
-    /// The newest version that the model was told of; `None` where it knows of none that there is.
-    pub announced: Option<Option<Digest>>,
-    /// The last answer to a read was that its lines are visible above; the next one is served in full.
-    pub pointed: bool,
+    pub content: Content,
+    /// The model knows it from results alone: once they have left its sight, what they say of other versions counts.
+    pub by_sight: bool,
 }
 
 /// What the model knows of the session's files.
 #[derive(Default)]
 pub(crate) struct Known {
     versions: HashMap<ObjectId, KnownVersion>,
+    /// What the request has said of each file, in its order, also where it has left the model's sight.
+    said: HashMap<ObjectId, Vec<Statement>>,
     /// Files of which the model may have to be told.
     open: HashSet<ObjectId>,
+    /// The last answer to a read of these was that its lines are visible above; the next one is served in full.
+    pointed: HashSet<ObjectId>,
     /// By file, of which versions the chat says that the model was told, oldest first. Where messages have fewer notices,
     /// the later ones did not reach the model.
     noted: HashMap<ObjectId, Vec<Option<Digest>>>,
@@ -41,47 +38,82 @@ impl Known {
         self.versions.get(file)
     }
 
-    /// The model has written this version, or was told all that is new in it.
-    pub fn knows(&mut self, file: &ObjectId, hash: Option<Digest>, tx: TxId) {
-        let version = KnownVersion { hash, tx, by_read: false, announced: Some(hash), pointed: false };
-        self.versions.insert(file.clone(), version);
-        self.open.insert(file.clone());
+    /// The model has written this, or was told all that is new in it.
+    pub fn wrote(&mut self, file: &ObjectId, content: Content) {
+        self.set(file, KnownVersion { content, by_sight: false });
     }
 
-    /// The model has read this version, whole or as far as it was shown any of the file.
-    pub fn saw(&mut self, file: &ObjectId, hash: Option<Digest>, tx: TxId) {
-        self.knows(file, hash, tx);
+    /// The model has read this, whole or as far as it was shown any of the file.
+    pub fn saw(&mut self, file: &ObjectId, content: Content) {
+        self.set(file, KnownVersion { content, by_sight: true });
+    }
+
+    fn set(&mut self, file: &ObjectId, version: KnownVersion) {
+        self.versions.insert(file.clone(), version);
+        self.pointed.remove(file);
+    }
+
+    /// The result that told the model of a version is in the request: it counts as long as that is in sight.
+    pub fn rests_on_sight(&mut self, file: &ObjectId, content: Content) {
         if let Some(known) = self.versions.get_mut(file) {
-            known.by_read = true;
+            known.by_sight |= known.content.hash == content.hash;
         }
     }
 
-    /// The model was shown text of a file that is in no version of it, as far as anybody can tell.
-    pub fn saw_unknown(&mut self, file: &ObjectId, tx: TxId) {
-        let version = KnownVersion { hash: None, tx, by_read: true, announced: None, pointed: false };
-        self.versions.insert(file.clone(), version);
+    /// A message says something of a file: the result of this call, or a notice.
+    pub fn says(&mut self, file: &ObjectId, by: Option<&ObjectId>, says: Says) {
+        self.said.entry(file.clone()).or_default().push(Statement { by: by.cloned(), says });
         self.open.insert(file.clone());
     }
 
-    /// The model has seen lines of another version than the one it knows.
-    pub fn saw_some(&mut self, file: &ObjectId) {
-        if let Some(known) = self.versions.get_mut(file) {
-            known.pointed = false;
-        }
-        self.open.insert(file.clone());
+    /// The lines of a file that a call's result has shown.
+    pub fn shown_by(&self, file: &ObjectId, call: &ObjectId) -> Option<Passage> {
+        let mut said = self.said.get(file)?.iter().rev().filter(|one| one.by.as_ref() == Some(call));
+        said.find_map(|one| match one.says {
+            Says::Lines(lines) | Says::Again(lines) => Some(lines),
+            Says::All(_) | Says::Other(_) => None,
+        })
+    }
+
+    /// The bytes of which the request has spoken, the newest statement first.
+    pub fn contents(&self, file: &ObjectId) -> impl Iterator<Item = Content> {
+        let said = self.said.get(file).into_iter().flatten().rev();
+        said.filter_map(|one| match one.says {
+            Says::Lines(lines) | Says::Again(lines) => Some(lines.content),
+            Says::All(content) => Some(content),
+            Says::Other(_) => None,
+        })
+    }
+
+    /// What the statements about a file come to of which the calls are in sight.
+    pub fn sum(&self, file: &ObjectId, in_sight: impl Fn(&ObjectId) -> bool) -> Sum {
+        let said = self.said.get(file).into_iter().flatten();
+        Sum::of(said.filter(|one| one.by.as_ref().is_none_or(&in_sight)))
     }
 
     /// The catalog has another version of a file.
     pub fn changed(&mut self, file: ObjectId) {
-        if self.versions.contains_key(&file) {
+        if self.said.contains_key(&file) {
             self.open.insert(file);
         }
     }
 
-    /// The model was told of a version.
-    pub fn told(&mut self, file: &ObjectId, hash: Option<Digest>) {
-        if let Some(known) = self.versions.get_mut(file) {
-            known.announced = Some(hash);
+    /// Other results are in sight than before.
+    pub fn looks_different(&mut self) {
+        self.open.extend(self.said.keys().cloned());
+    }
+
+    /// The files of which the model may have to be told.
+    pub fn open(&self) -> Vec<ObjectId> {
+        let mut open: Vec<ObjectId> = self.open.iter().cloned().collect();
+        open.sort();
+        open
+    }
+
+    /// There is nothing to tell of these files before something changes.
+    pub fn settle(&mut self, files: &[ObjectId]) {
+        for file in files {
+            self.open.remove(file);
         }
     }
 
@@ -99,38 +131,26 @@ impl Known {
     /// Begins anew with what the model knows: its messages are read again.
     pub fn forget(&mut self) {
         self.versions.clear();
+        self.said.clear();
         self.open.clear();
+        self.pointed.clear();
     }
 
     /// While messages are read again: one of them is the notice of a file that comes after so many of it.
     pub fn heard_again(&mut self, file: &ObjectId, earlier: usize) {
         if let Some(hash) = self.noted.get(file).and_then(|noted| noted.get(earlier)).copied() {
-            self.told(file, hash);
+            self.says(file, None, Says::Other(hash));
         }
     }
 
-    /// What the model was told of a file has left its sight, while text of the version before has not.
-    pub fn untell(&mut self, file: &ObjectId, shown: Digest) {
-        if let Some(known) = self.versions.get_mut(file) {
-            known.announced = Some(Some(shown));
-            self.open.insert(file.clone());
-        }
+    /// A read was answered with where its lines stand.
+    pub fn points(&mut self, file: &ObjectId) {
+        self.pointed.insert(file.clone());
     }
 
-    /// A read was answered with where its lines stand, or not.
-    pub fn set_pointed(&mut self, file: &ObjectId, pointed: bool) {
-        if let Some(known) = self.versions.get_mut(file) {
-            known.pointed = pointed;
-        }
-    }
-
-    /// The files whose current version the model was not told of.
-    pub fn untold(&mut self, session: &Session) -> Vec<(ObjectId, KnownVersion)> {
-        let Self { versions, open, .. } = self;
-        open.retain(|id| versions.get(id).is_some_and(|known| Some(session.hash_of(id)) != known.announced));
-        let mut untold: Vec<_> = open.iter().map(|id| (id.clone(), versions[id])).collect();
-        untold.sort_by(|(a, _), (b, _)| a.cmp(b));
-        untold
+    /// Whether the last read was answered with where its lines stand; asking ends that.
+    pub fn has_pointed(&mut self, file: &ObjectId) -> bool {
+        self.pointed.remove(file)
     }
 }
 

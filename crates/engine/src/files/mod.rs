@@ -1,4 +1,4 @@
-//! Files: looking at them, deciding what a look means, tracking them, and knowing which version the model knows.
+//! Files: looking at them, deciding what a look means, tracking them, and knowing what the model was told of them.
 
 pub mod difference;
 pub mod due;
@@ -8,6 +8,8 @@ pub mod many;
 pub mod observed;
 pub mod reading;
 pub mod reconcile;
+pub mod said;
 pub mod seen;
 pub mod stamps;
 pub mod tracking;
+pub mod written;

@@ -86,8 +86,7 @@ impl Observed {
         let mut ids = Vec::with_capacity(self.files.len());
         for (seen, entry) in &self.files {
             let result = prepare(ground, session, seen, *entry, work);
-            let exists = session.catalog.get(&result.id).is_some()
-                || work.documents.iter().any(|document| *document.id() == result.id);
+            let exists = session.catalog.get(&result.id).is_some() || work.documents.has(&result.id);
             if exists && !ids.contains(&result.id) {
                 ids.push(result.id);
             }

@@ -13,6 +13,7 @@ use context_watch::{NotifyTracker, Sink, Touch, Tracker, WatchError};
 
 use super::due::Due;
 use super::seen::file_id;
+use super::stamps::Stamp;
 use crate::ground::Ground;
 use crate::ground::paths::Paths;
 
@@ -62,6 +63,8 @@ pub(crate) struct Tracking {
 #[derive(Default)]
 pub(crate) struct Attached {
     files: Mutex<HashMap<Utf8PathBuf, FilesystemSource>>,
+    /// Those of which only the path was seen so far, with their stamps then: nobody has looked at them.
+    only_seen: Mutex<HashMap<Utf8PathBuf, Option<Stamp>>>,
     pub listeners: Listeners,
 }
 
@@ -115,9 +118,27 @@ impl Tracking {
         })
     }
 
+    /// Attaches a file of which only the path was seen. It is read once it has changed, and not because events were lost.
+    pub fn track_unread(&self, path: &Utf8Path, source: &FilesystemSource) {
+        if self.source_at(path).is_none() && locked(&self.tracker).is_some() {
+            locked(&self.attached.only_seen).insert(path.to_owned(), Stamp::of(path));
+        }
+        self.attach(path, source);
+    }
+
+    /// Whether only the path of a tracked file was seen, and the file has not changed since.
+    pub fn is_unread(&self, path: &Utf8Path) -> bool {
+        locked(&self.attached.only_seen).get(path).is_some_and(|seen| *seen == Stamp::of(path))
+    }
+
     /// Attaches a file that somebody is about to look at. Must come before the look, so that no change in between is
     /// missed.
     pub fn track(&self, path: &Utf8Path, source: &FilesystemSource) {
+        locked(&self.attached.only_seen).remove(path);
+        self.attach(path, source);
+    }
+
+    fn attach(&self, path: &Utf8Path, source: &FilesystemSource) {
         let Some(tracker) = locked(&self.tracker).clone() else { return };
         if locked(&self.attached.files).insert(path.to_owned(), source.clone()).is_some() {
             return;

@@ -8,7 +8,8 @@ use super::error::{EngineError, Result};
 /// other tasks go on elsewhere: what the system has in memory is read before another thread would have woken up.
 ///
 /// # Errors
-/// `IO`, with `what` as the path, for work that panicked on another thread.
+/// `INTERNAL`, which names `what`, for work that panicked on another thread. What panicked is not repeated: it may hold a
+/// content.
 pub(crate) async fn blocking<T: Send + 'static>(
     what: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -17,5 +18,27 @@ pub(crate) async fn blocking<T: Send + 'static>(
         return Ok(tokio::task::block_in_place(work));
     }
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| EngineError::Io { path: what.to_owned(), reason: error.to_string() })
+    done.map_err(|_| EngineError::Internal(what.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use context_model::error::ErrorCode;
+
+    use super::*;
+
+    /// On one thread as on several the caller learns what its work gave.
+    #[tokio::test]
+    async fn a_panic_on_another_thread_is_a_defect_and_tells_no_content() {
+        assert_eq!(blocking("a", || 7).await, Ok(7));
+        let error = blocking::<()>("a file", || panic!("secret")).await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::Internal);
+        assert!(error.to_string().contains("a file") && !error.to_string().contains("secret"), "{error}");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn on_several_threads_the_work_is_done_on_the_callers() {
+        let here = std::thread::current().id();
+        assert_eq!(blocking("a", || std::thread::current().id()).await, Ok(here));
+    }
 }

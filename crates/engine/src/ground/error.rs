@@ -37,6 +37,9 @@ pub enum EngineError {
     /// `CLOSED`: the instance was closed.
     #[error("the context manager is closed")]
     Closed,
+    /// `INTERNAL`: a defect of this library ended the work.
+    #[error("a defect of pi-context-manager ended the work on {0}; what was acknowledged is stored")]
+    Internal(String),
 }
 
 impl EngineError {
@@ -50,6 +53,7 @@ impl EngineError {
             Self::Unknown(_) => ErrorCode::UnknownObject,
             Self::Io { .. } => ErrorCode::Io,
             Self::Closed => ErrorCode::Closed,
+            Self::Internal(_) => ErrorCode::Internal,
         }
     }
 }

@@ -2,6 +2,7 @@
 //! never the content (SSOT 3.1, 5.1).
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -12,6 +13,8 @@ use context_model::source::{FilesystemSource, Source};
 use context_model::time::TxId;
 use context_store::Outline;
 use serde_json::{Map, Value};
+
+use super::names::Names;
 
 /// How many hexadecimal digits a handle has at least.
 const HANDLE: usize = 8;
@@ -110,11 +113,11 @@ impl Meta {
 }
 
 /// The metadata cache of a session, and the short handles of its objects.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Catalog {
     metas: HashMap<ObjectId, Meta>,
-    by_handle: HashMap<String, ObjectId>,
     handles: HashMap<ObjectId, String>,
+    names: Arc<Names>,
     /// How a file is displayed where that differs from the reverse translation.
     displays: HashMap<ObjectId, String>,
     /// Rises with each change.
@@ -127,8 +130,10 @@ impl Catalog {
     pub fn put(&mut self, id: &ObjectId, meta: Meta) {
         if !self.handles.contains_key(id) {
             let handle = self.free_handle(id);
-            self.by_handle.insert(handle.clone(), id.clone());
+            self.names.put(id, Some(&handle));
             self.handles.insert(id.clone(), handle);
+        } else if !self.metas.contains_key(id) {
+            self.names.put(id, None);
         }
         if self.metas.get(id) != Some(&meta) {
             self.changes += 1;
@@ -163,21 +168,20 @@ impl Catalog {
     /// The object with this full ID or handle, or with this ID as a rendered line shows it.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<ObjectId> {
-        let id = ObjectId::new(name);
-        if self.metas.contains_key(&id) {
-            return Some(id);
-        }
-        if let Some(id) = self.by_handle.get(name) {
-            return Some(id.clone());
-        }
-        let shown = ObjectId::new(render::unescape(name)?);
-        self.metas.contains_key(&shown).then_some(shown)
+        self.names.find(name)
+    }
+
+    /// The names of all objects, for whoever can't wait for the session.
+    #[must_use]
+    pub(crate) fn names(&self) -> Arc<Names> {
+        Arc::clone(&self.names)
     }
 
     /// Forgets an object that has not come to be. Its handle stays reserved for it.
     pub fn forget(&mut self, id: &ObjectId) {
         self.changes += 1;
         self.metas.remove(id);
+        self.names.forget(id);
     }
 
     /// Remembers how the agent named a file.
@@ -220,7 +224,12 @@ impl Catalog {
         (HANDLE..=digest.len())
             .step_by(2)
             .map(|length| digest[..length].to_owned())
-            .find(|handle| !self.by_handle.contains_key(handle))
+            .find(|handle| !self.names.has_handle(handle))
             .unwrap_or(digest)
     }
+}
+
+/// Whether some session may have given this handle to this object: which of its lengths depends on the other objects.
+pub(crate) fn is_handle_of(handle: &str, id: &ObjectId) -> bool {
+    handle.len() >= HANDLE && Digest::of(id.as_str().as_bytes()).to_string().starts_with(handle)
 }

@@ -5,15 +5,17 @@ use std::convert::Infallible;
 
 use context_model::chat::ChatPatch;
 use context_model::id::ObjectId;
-use context_model::object::{Document, ObjectType};
+use context_model::object::ObjectType;
 use context_model::patch::Patch;
 use context_model::session::Change;
 use context_model::time::TxId;
 use context_store::{Receipt, StoreError, Transaction, Write};
+use indexmap::IndexMap;
 use serde_json::json;
 
 use super::Session;
 use super::catalog::Meta;
+use super::documents::Documents;
 use super::heard::{News, Written};
 use super::news;
 use crate::ground::Ground;
@@ -27,7 +29,7 @@ const MAX_ATTEMPTS: usize = 100;
 #[derive(Default)]
 pub(crate) struct Work {
     /// Documents to write whole.
-    pub documents: Vec<Document>,
+    pub documents: Documents,
     /// What is added to the chat.
     pub chat: ChatPatch,
     /// How the sets change.
@@ -35,11 +37,11 @@ pub(crate) struct Work {
     /// Fields of the session document beside the sets.
     pub session: Patch,
     /// What must hold in the store.
-    pub expected: Vec<(ObjectId, Option<TxId>)>,
+    pub expected: IndexMap<ObjectId, Option<TxId>>,
     /// How many turns the chat has afterwards, where it is written whole.
     pub turns: Option<usize>,
     /// How the agent named files.
-    pub displays: Vec<(ObjectId, String)>,
+    pub displays: IndexMap<ObjectId, String>,
     /// The stays that were changed, with what they were before.
     pub stays_before: Vec<(ObjectId, Option<usize>)>,
     /// Objects that nobody had activated before.
@@ -234,9 +236,9 @@ fn note_written(ground: &Ground, session: &mut Session, receipt: &Receipt, ids: 
 
 /// The transaction of a work; documents are given away and not copied, as their texts may be long.
 fn transaction(ground: &Ground, session: &Session, work: &mut Work) -> Transaction {
-    let changes_chat = !work.chat.is_empty() || work.documents.iter().any(|d| *d.id() == ground.chat_id);
-    let mut expected = std::mem::take(&mut work.expected);
-    let mut writes: Vec<Write> = work.documents.drain(..).map(Write::put).collect();
+    let changes_chat = !work.chat.is_empty() || work.documents.has(&ground.chat_id);
+    let mut expected: Vec<_> = std::mem::take(&mut work.expected).into_iter().collect();
+    let mut writes: Vec<Write> = work.documents.take().into_iter().map(Write::put).collect();
     if !work.chat.is_empty() {
         writes.push(Write::patch(ground.chat_id.clone(), work.chat.patch().clone()));
     }
@@ -286,6 +288,6 @@ impl Work {
             self.session.put(&["display_paths"], json!({}));
         }
         self.session.put(&["display_paths", id.as_str()], json!(path));
-        self.displays.push((id.clone(), path.to_owned()));
+        self.displays.insert(id.clone(), path.to_owned());
     }
 }

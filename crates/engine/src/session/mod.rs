@@ -7,7 +7,9 @@
 
 pub mod catalog;
 pub mod commit;
+pub mod documents;
 pub mod heard;
+pub mod names;
 pub mod news;
 pub mod queue;
 pub mod window;

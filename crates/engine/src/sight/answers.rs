@@ -103,6 +103,12 @@ impl Session {
     }
 }
 
+/// The handle that a header before this text names, and the text below it.
+pub(crate) fn handle_before(text: &str) -> Option<(&str, &str)> {
+    let (first, rest) = text.split_once('\n')?;
+    Some((first.strip_prefix("id=")?, rest))
+}
+
 /// What is shown of an output in place of all of it, without a header.
 pub(crate) fn excerpts(tool: &str, content: &str) -> Excerpts {
     let text = |gate: Gate| excerpt(content, &gate).map(|excerpt| excerpt.text);

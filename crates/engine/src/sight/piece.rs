@@ -65,8 +65,6 @@ pub(crate) struct Output {
     pub shown: Option<ShownLines>,
     /// The object that it brings back.
     pub carries: Option<Carried>,
-    /// The file of which it tells that it has changed since lines above were read, and the version that it leads to.
-    pub tells: Option<(ObjectId, Option<Digest>)>,
     pub excerpts: Excerpts,
     /// What a roll leaves in its place.
     pub reference: String,

@@ -243,6 +243,13 @@ impl Pieces {
         own || carried()
     }
 
+    /// Whether the result of a call is in the request as it came.
+    pub fn shows(&self, call: &ObjectId) -> bool {
+        let places = self.places.get(call).into_iter().flatten();
+        let mut born = places.filter(|place| self.pieces[**place].form == Form::Born);
+        born.any(|place| self.output_at(*place).is_some())
+    }
+
     /// Whether the arguments of an object's call are collapsed.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
         self.places.get(object).into_iter().flatten().any(|place| {

@@ -62,6 +62,8 @@ pub struct Belief {
     pub partly: Option<Arc<str>>,
     /// Texts to which a difference led, or that it wrote, also where something newer followed in the same answer.
     pub led_to: Vec<Arc<str>>,
+    /// All that it heard of that version is a part: of the rest it believes nothing.
+    pub told_of_a_part: bool,
     /// The last thing that it heard was an announcement.
     pub announced: bool,
     /// Lines that the request shows: of which text, and what came after them.
@@ -123,6 +125,7 @@ impl Belief {
             if whole {
                 self.partly = None;
                 self.announced = matches!(what, What::Announced { .. });
+                self.told_of_a_part = is_part && (self.told.is_none() || self.told_of_a_part);
                 self.told = Some(told.clone());
             }
         }
@@ -132,7 +135,7 @@ impl Belief {
                 // All that is new is in the later lines.
                 What::Shown { text, first, last } => {
                     (*first <= fragment.first && fragment.last <= *last)
-                        || differ_only_within(&fragment.text, text, *first, *last)
+                        || (fragment.text != *text && differ_only_within(&fragment.text, text, *first, *last))
                 }
                 What::Again { first, last, .. } => *first <= fragment.first && fragment.last <= *last,
                 _ => told.as_ref() != Some(&fragment.text),
@@ -164,6 +167,11 @@ impl Belief {
             .chain(&self.partly)
             .chain(&self.led_to)
             .chain(self.fragments.iter().map(|part| &part.text))
+    }
+
+    /// Whether the model has written this version, or was led to it by a difference.
+    pub fn has_led_to(&self, version: &Content) -> bool {
+        version.as_ref().is_some_and(|text| self.led_to.contains(text))
     }
 
     /// Whether an announcement of a version would tell the model something.

@@ -41,6 +41,8 @@ pub struct Client {
     /// The engine may lack something: the conversation has to be handed over again.
     pub doubt: bool,
     pub rebuilt: Rebuilt,
+    /// The conversation was handed over again: what a process had noted beside its messages is lost.
+    pub recovered: bool,
     /// A write may have been made and reported as failed, so that the engine's state is behind its store's.
     pub unsure: bool,
     /// An event was delivered while its store could not be used: the next flush sees to it.
@@ -132,6 +134,7 @@ impl Client {
             waiting: Vec::new(),
             doubt: false,
             rebuilt: Rebuilt::new(),
+            recovered: false,
             unsure: false,
             owed: false,
             clean: true,

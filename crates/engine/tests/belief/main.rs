@@ -6,13 +6,15 @@
 //! file. A schedule that fails is printed with its shortest steps.
 //!
 //! `CONTEXT_LONG=1` runs 100,000 schedules. `CONTEXT_SEED=n` runs the one of this seed, `CONTEXT_SURVEY=n` goes on
-//! behind the first failure, for n schedules, and prints the shortest steps of each kind of failure.
+//! behind the first failure, for n schedules, and prints the shortest steps of each kind of failure. With
+//! `CONTEXT_FROM=n` the first schedule is that of this seed.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 mod belief;
 mod check;
 mod client;
 mod faults;
+mod found;
 mod mutants;
 mod node;
 mod patch;
@@ -75,27 +77,31 @@ fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some()
 }
 
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
 fn say(what: &str) {
     std::io::stderr().write_all(format!("{what}\n").as_bytes()).unwrap();
 }
 
 /// Runs the schedules of so many seeds, on two threads, and says what is wrong with the shortest steps.
 fn check(count: u64, schedule: impl Fn(u64) -> Schedule + Sync) {
-    if let Some(seed) = std::env::var("CONTEXT_SEED").ok().and_then(|seed| seed.parse().ok()) {
+    if let Some(seed) = number("CONTEXT_SEED") {
         let failure = Bench::new().failure(&schedule(seed));
         assert!(failure.is_none(), "{}", failure.map_or_else(String::new, |(_, text)| text));
         return;
     }
-    let survey = std::env::var("CONTEXT_SURVEY").ok();
-    let count = survey.as_ref().and_then(|count| count.parse().ok()).unwrap_or(count);
-    let survey = survey.is_some();
-    let next = AtomicU64::new(0);
+    let survey = number("CONTEXT_SURVEY");
+    let first = number("CONTEXT_FROM").unwrap_or(0);
+    let (count, survey) = (survey.unwrap_or(count), survey.is_some());
+    let next = AtomicU64::new(first);
     let found: Mutex<BTreeMap<Kind, Vec<(u64, String)>>> = Mutex::default();
     let work = || {
         let bench = Bench::new();
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= count || (!survey && !found.lock().unwrap().is_empty()) {
+            if seed >= first + count || (!survey && !found.lock().unwrap().is_empty()) {
                 break;
             }
             let Err((_, wrong)) = bench.run(&schedule(seed)).1 else { continue };

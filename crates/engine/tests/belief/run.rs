@@ -245,6 +245,7 @@ impl Run {
             return Ok(false);
         }
         client.sent = client.messages.len();
+        client.recovered = true;
         let Client { held, messages, .. } = &mut *client;
         held.retain(|held| messages.iter().any(|message| message.shows(&held.text)));
         client.doubt = false;

@@ -248,8 +248,11 @@ async fn edit(
 ) -> Outcome<(&'static str, Value, Said)> {
     let path = world.files[file].path.clone();
     let new = world.line(file);
-    let args = json!({ "path": path, "edits": [{ "oldText": format!("line {line}"), "newText": new }] });
-    let Some(now) = world.now(file) else {
+    let now = world.now(file);
+    let lines: Vec<&str> = now.as_ref().map_or_else(Vec::new, |text| text.lines().collect());
+    let old = lines.get(line % lines.len().max(1)).copied().unwrap_or_default();
+    let args = json!({ "path": path, "edits": [{ "oldText": old, "newText": new }] });
+    let Some(now) = now else {
         let output = format!("File not found: {path}");
         return Ok(("edit", args, Said { output, is_error: true, ..Said::default() }));
     };
@@ -285,11 +288,17 @@ async fn edit(
         Some(text) if is_now(&seen.known) && is_now(&seen.known_visibly) => {
             violation(Kind::WronglyRefused, text)
         }
-        Some(text) if believed.known.is_none() => violation(Kind::WronglyRefused, text),
+        // Lines that were brought back are all that it may have seen.
+        Some(text) if believed.bases().next().is_none() => violation(Kind::WronglyRefused, text),
+        // What it saw was never stored: nobody can show the change.
+        Some(text) if text.ends_with(": read it again first.") && !is_now(&seen.known) => {
+            Ok(("edit", args, Said { output: text, is_error: true, ..Said::default() }))
+        }
         Some(text) => {
             let diff = text.split_once("The change:\n").map_or("", |(_, rest)| rest);
             let diff = diff.split_once("\nCheck that your edit").map_or(diff, |(diff, _)| diff);
-            let mut bases = seen.bases().chain(believed.bases());
+            let alike = world.alike(file, &believed, client.recovered);
+            let mut bases = seen.bases().chain(believed.bases()).chain(&alike);
             if !bases.any(|known| applied(known, diff).as_deref() == Some(&*now) && *known != now) {
                 return violation(Kind::FalseRefusal, text);
             }

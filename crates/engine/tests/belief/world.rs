@@ -13,6 +13,7 @@ use context_store::memory::MemoryStore;
 use context_store::sqlite::{Durability, SqliteStore};
 use context_store::xtdb::{QueueOptions, QueuedStore, XtdbOptions};
 
+use crate::belief::Belief;
 use crate::node::{Node, Port};
 use crate::run::{Kind, Outcome, violation};
 use crate::steps::{Backend, Change, Schedule};
@@ -181,6 +182,13 @@ impl World {
         }
         file.past.push(new);
         true
+    }
+
+    /// The texts that a file had and that have the parts in sight: once the process that read them has ended, nobody can
+    /// tell which of these it was.
+    pub fn alike(&self, file: usize, belief: &Belief, recovered: bool) -> Vec<Arc<str>> {
+        let past = self.files[file].past.iter().filter(|_| recovered).flatten();
+        past.filter(|text| belief.fragments.iter().any(|part| part.is_as_in(Some(text)))).cloned().collect()
     }
 
     /// A file changes by itself. `false` where nothing changed.

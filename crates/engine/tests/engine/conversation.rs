@@ -92,12 +92,12 @@ async fn the_system_prompt_has_a_version_for_each_change() {
     assert_eq!(bench.latest_tx().await, tx);
     let id = ObjectId::system_prompt(engine.session_id());
     let texts = |list: &[&str]| list.iter().map(|t| Some((*t).to_owned())).collect::<Vec<_>>();
-    assert_eq!(bench.contents(&id).await, texts(&["", "one", "two"]));
+    assert_eq!(bench.contents(&id).await, texts(&["one", "two"]));
     // Resuming without one keeps it.
     bench.open("s").await;
-    assert_eq!(bench.contents(&id).await.len(), 3);
+    assert_eq!(bench.contents(&id).await.len(), 2);
     Engine::open(options).await.unwrap();
-    assert_eq!(bench.contents(&id).await, texts(&["", "one", "two", "one"]));
+    assert_eq!(bench.contents(&id).await, texts(&["one", "two", "one"]));
 }
 
 async fn active(engine: &Engine) -> Vec<ObjectId> {

@@ -69,6 +69,34 @@ async fn on_a_shared_file_system_a_link_and_its_target_are_one_object() {
     assert_eq!(engine.index_file("real/new.rs", None).await.unwrap().id, new);
 }
 
+/// A hard link is no binding that a client could see from the path: each name is an object, which is as its own path was
+/// last looked at.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hard_linked_names_are_two_objects() {
+    let bench = Bench::new(Backend::Sqlite);
+    let engine = bench.watching("s").await;
+    let one = bench.write("one", "1");
+    let two = bench.path("other/two");
+    std::fs::create_dir(bench.path("other")).unwrap();
+    std::fs::hard_link(&one, &two).unwrap();
+    let ids =
+        [engine.index_file(&one, None).await.unwrap().id, engine.index_file(&two, None).await.unwrap().id];
+    assert_ne!(ids[0], ids[1]);
+    let text = async |id| bench.latest(id).await.unwrap().content().map(str::to_owned).unwrap();
+    std::fs::write(&one, "2").unwrap();
+    engine.flush().await.unwrap();
+    assert_eq!(text(&ids[0]).await, "2");
+    // A read of the other name brings it up to date, and so does a comparison with the disk.
+    engine.index_file(&two, None).await.unwrap();
+    assert_eq!(text(&ids[1]).await, "2");
+    std::fs::write(&two, "3").unwrap();
+    engine.flush().await.unwrap();
+    assert_eq!(text(&ids[1]).await, "3");
+    engine.reconcile().await.unwrap();
+    assert_eq!(text(&ids[0]).await, "3");
+    engine.close().await.unwrap();
+}
+
 #[rstest]
 #[case::relative("link", "inside", "inside", "inside")]
 #[case::by_the_agents_path("link", "/workspace/inside", "inside", "inside")]

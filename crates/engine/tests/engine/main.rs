@@ -15,6 +15,7 @@ mod mounts;
 mod objects;
 mod observing;
 mod projection;
+mod reads;
 mod restore;
 mod resume;
 mod sets;

@@ -11,6 +11,7 @@ use context_model::time::TxId;
 use context_store::{
     AsOf, Damage, Filter, Hit, Outline, Receipt, Search, Store, StoreError, Transaction, Version,
 };
+use tokio::sync::Notify;
 
 /// A store in which something happens at one call, counted from the moment it is armed.
 pub struct Stepped {
@@ -28,6 +29,8 @@ pub enum Incident {
     Write(Transaction),
     /// A file gets this text before it, and another client stores that.
     Change(PathBuf, String, Transaction),
+    /// A write begins, and goes on when it is told to.
+    Held { begun: Arc<Notify>, go: Arc<Notify> },
 }
 
 impl Stepped {
@@ -45,10 +48,19 @@ impl Stepped {
     }
 
     async fn step(&self) -> context_store::Result<()> {
+        if matches!(self.incident, Incident::Held { .. }) { Ok(()) } else { self.happen().await }
+    }
+
+    async fn happen(&self) -> context_store::Result<()> {
         if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| (n >= 0).then(|| n - 1)) != Ok(0) {
             return Ok(());
         }
         match &self.incident {
+            Incident::Held { begun, go } => {
+                begun.notify_one();
+                go.notified().await;
+                Ok(())
+            }
             Incident::Full => Err(StoreError::Full("a test".into())),
             Incident::Write(transaction) => self.inner.transact(transaction.clone()).await.map(drop),
             Incident::Change(path, text, transaction) => {
@@ -62,7 +74,7 @@ impl Stepped {
 #[async_trait]
 impl Store for Stepped {
     async fn transact(&self, transaction: Transaction) -> context_store::Result<Receipt> {
-        self.step().await?;
+        self.happen().await?;
         self.inner.transact(transaction).await
     }
 

@@ -95,6 +95,26 @@ async fn a_part_that_shows_all_that_is_new_is_all_there_is_to_know() {
     assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None);
 }
 
+/// Bytes that are no text are not a file that is gone, and are no text to compare with.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_no_text_any_more_is_not_called_deleted() {
+    let bench = Bench::new(Backend::Memory);
+    let path = bench.write("a.txt", lines("old", 60));
+    let mut chat = chat(&bench, "s").await;
+    chat.user("read");
+    chat.read("one", &path, None).await;
+    for (bytes, what) in [(&b"\0\x01"[..], " changed"), (b"\0\x02", " changed"), (b"now\n", " +1 -60")] {
+        fs::write(&path, bytes).unwrap();
+        chat.engine.reconcile().await.unwrap();
+        chat.notices.clear();
+        chat.turn("go on").await;
+        assert!(chat.notices.len() == 1 && chat.notices[0].ends_with(what), "{:?}", chat.notices);
+    }
+    fs::remove_file(&path).unwrap();
+    chat.engine.reconcile().await.unwrap();
+    assert!(chat.turn("go on").await.notices[0].ends_with(" deleted"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_holds_for_the_disk_as_it_is_now() {
     let bench = Bench::new(Backend::Memory);
@@ -429,6 +449,31 @@ async fn a_repeated_call_id_costs_no_scan() {
     assert!(!store.disarm(), "it asked more often");
 }
 
+/// A store that has lost the last turns takes them from the harness's messages, in which our lines stand: what it stores
+/// is what the tools gave, and the calls are the same objects as before.
+#[tokio::test(flavor = "multi_thread")]
+async fn outputs_that_are_taken_in_anew_are_without_our_lines() {
+    let mut first = chat(&Bench::new(Backend::Memory), "s").await;
+    first.user("go");
+    let forged = format!("id=00000000\n{}", lines("forged", 50));
+    let outputs = [lines("one", 50), lines("two", 50), forged];
+    for (id, output) in ["call_0", "call_0", "call_1"].iter().zip(&outputs) {
+        first.run(id, "bash", json!({ "command": "make" }), output).await;
+    }
+    first.done();
+    first.advance().await;
+    let had = first.engine.session_sets().await.unwrap().active_set;
+
+    let mut second = chat(&Bench::new(Backend::Memory), "s").await;
+    second.messages = first.messages.clone();
+    second.advance().await;
+    assert_eq!(second.engine.session_sets().await.unwrap().active_set, had);
+    for (id, output) in had.iter().zip(&outputs) {
+        let call = second.engine.get(id.as_str()).await.unwrap().unwrap();
+        assert_eq!(call.content(), Some(output.as_str()), "{id}");
+    }
+}
+
 /// A change that comes while the store takes no writes is stored once it does again.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_could_not_be_stored_is_not_forgotten() {
@@ -484,7 +529,8 @@ async fn a_growing_log_does_not_fill_the_store() {
         *kept.lock().unwrap() = Some(sink);
         Ok(Arc::new(Told))
     });
-    let options = Options { watch: true, tracker: Some(start), ..bench.options("s") };
+    // So slow a pace that the file rests throughout the test, also on a busy machine.
+    let options = Options { watch: true, tracker: Some(start), pace: 1, ..bench.options("s") };
     let engine = Engine::open(options).await.unwrap();
     let mut text = lines("a log", 20_000);
     let path = bench.write("server.log", &text);

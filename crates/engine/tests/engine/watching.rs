@@ -170,6 +170,32 @@ async fn a_file_renamed_is_a_deletion_and_a_discovery() {
     engine.close().await.unwrap();
 }
 
+/// Without a file of its own a store makes each flush compare all files, and that reads no file that nobody has read.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_new_name_of_a_file_is_only_discovered(
+    #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
+) {
+    let bench = Bench::new(backend);
+    let engine = bench.watching("s").await;
+    let path = bench.write("file", "text");
+    engine.index_file(&path, None).await.unwrap();
+    fs::rename(&path, bench.path("renamed")).unwrap();
+    let deadline = std::time::Instant::now() + crate::bench::GENEROUS;
+    while engine.session_sets().await.unwrap().metadata_pool.len() < 2 {
+        assert!(std::time::Instant::now() < deadline, "the new name is not discovered");
+        engine.flush().await.unwrap();
+    }
+    engine.flush().await.unwrap();
+    let discovered = engine.session_sets().await.unwrap().metadata_pool.remove(1);
+    assert_eq!(bench.contents(&discovered).await, [None]);
+    // A change of it is an event like any other.
+    fs::write(bench.path("renamed"), "more").unwrap();
+    engine.flush().await.unwrap();
+    assert_eq!(content(&bench, &discovered).await.as_deref(), Some("more"));
+    engine.close().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_appears_after_it_was_discovered() {
     let bench = Bench::new(Backend::Sqlite);

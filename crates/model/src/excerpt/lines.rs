@@ -302,6 +302,23 @@ mod tests {
         assert!(out.contains(" ...8768 chars... "), "{out}");
     }
 
+    /// What the tail shows anyway needs no place in the middle.
+    #[test]
+    fn what_is_in_sight_at_the_ends_takes_no_place_in_the_middle() {
+        let line: String = (0..600_u32).map(|n| char::from_u32(0x4e00 + n).unwrap()).collect();
+        let short = |focus| {
+            let mut out = String::new();
+            push_short(&mut out, &line, 60, focus);
+            out
+        };
+        let tail = boundary_back(&line, line.len() - 10);
+        let (first, inside) =
+            (line.char_indices().nth(10).unwrap().0, line.char_indices().nth(300).unwrap().0);
+        assert_eq!(short(Some(tail)), short(None));
+        assert_eq!(short(Some(first - 3)), short(None));
+        assert_ne!(short(Some(inside)), short(None));
+    }
+
     proptest! {
         #[test]
         fn a_short_line_accounts_for_every_char(

@@ -27,7 +27,7 @@ pub enum Kind {
 /// `discovered`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Observation {
-    /// Files whose text (or a part of it) the output shows.
+    /// Files whose text the output shows, in full or in part.
     pub reads: Vec<Candidate>,
     /// Files that the call may have created, changed, moved or deleted.
     pub writes: Vec<Candidate>,
@@ -47,7 +47,7 @@ impl Observation {
     }
 }
 
-/// What was done to a file.
+/// What happened to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Touch {
     Discovered,

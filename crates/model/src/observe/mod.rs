@@ -15,16 +15,16 @@ pub use found::{Candidate, Kind, Observation};
 use found::{Found, Touch};
 use serde_json::{Map, Value};
 
-/// At most so many paths are taken from the output of `ls`, `find` or `grep` (Pi lists up to 1,000).
+/// The most paths taken from the output of `ls`, `find` or `grep` (Pi lists up to 1,000).
 pub const MAX_LISTED: usize = 1_000;
 
-/// At most so many paths are taken from one `bash` call, its command first.
+/// The most paths taken from one `bash` call, starting with its command.
 pub const MAX_FROM_BASH: usize = 50;
 
-/// What a tool call with these arguments and this output touched. `ok` is false where the tool failed.
+/// The files that a tool call with these arguments and this output touched. `ok` is false if the tool failed.
 ///
-/// Tools are known by the names that Pi gives them, in any case; a tool with another name touches nothing.
-/// A path argument is `path`, or one of the names that other harnesses use (`file_path`, `filePath`).
+/// Tools are recognized by Pi's names, ignoring case; a tool with any other name touches nothing. A path argument is
+/// `path`, or one of the names that other harnesses use (`file_path`, `filePath`).
 pub fn observe(tool: &str, args: &Map<String, Value>, output: &str, ok: bool) -> Observation {
     let named = || path_argument(args).map(|path| Candidate { path, base: None, kind: Kind::Named });
     let mut found = Found::new(MAX_LISTED);
@@ -46,7 +46,7 @@ pub fn observe(tool: &str, args: &Map<String, Value>, output: &str, ok: bool) ->
     found.finish()
 }
 
-/// The path argument of a file tool, without the `@` that Pi allows in front of it.
+/// The path argument of a file tool, without the leading `@` that Pi allows.
 fn path_argument(args: &Map<String, Value>) -> Option<String> {
     let path = ["path", "file_path", "filePath"].iter().find_map(|name| args.get(*name)?.as_str())?;
     let path = path.strip_prefix('@').unwrap_or(path);

@@ -23,14 +23,13 @@ pub(super) enum Token {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Word {
     pub(super) text: String,
-    /// A part of it was quoted or escaped.
+    /// Part of it was quoted or escaped.
     pub(super) quoted: bool,
     /// A variable, a command substitution or an unquoted pattern would change it.
     pub(super) expands: bool,
 }
 
-/// The tokens of a command, up to `max` of them. Here-documents are left out; what is not closed ends with the
-/// text.
+/// The tokens of a command, up to `max` of them. Here-documents are left out; unclosed quotes end with the text.
 pub(super) fn tokens(command: &str, max: usize) -> Vec<Token> {
     let mut lexer =
         Lexer { rest: command, tokens: Vec::new(), word: None, heredocs: Vec::new(), ends_heredoc: None };
@@ -100,7 +99,7 @@ impl Lexer<'_> {
         Some(c)
     }
 
-    /// Skips so many bytes; beyond the end means the end. Only called at character boundaries.
+    /// Skips this many bytes, at most to the end. Only called at character boundaries.
     fn skip(&mut self, bytes: usize) {
         self.rest = self.rest.get(bytes..).unwrap_or("");
     }
@@ -241,7 +240,7 @@ mod tests {
     use proptest::prelude::*;
     use rstest::rstest;
 
-    /// Words as they are, `?` before one that would be expanded, operators by a sign.
+    /// Words unchanged, with `?` before one that would be expanded; operators as a sign.
     fn show(command: &str) -> String {
         let show = |token: Token| match token {
             Token::Word(word) => format!("{}[{}]", if word.expands { "?" } else { "" }, word.text),

@@ -21,6 +21,7 @@ use context_model::time::TxId;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use self::absent::Absent;
 use self::copier::Copier;
 pub use self::durability::Durability;
 use self::error::stopped;
@@ -39,6 +40,7 @@ use crate::{
     StoreError, Transaction, Version,
 };
 
+mod absent;
 mod apply;
 mod connect;
 mod copier;
@@ -86,6 +88,7 @@ pub struct SqliteStore {
     settled: Option<Settled>,
     place: Arc<Place>,
     clock: Clock,
+    absent: Arc<Absent>,
 }
 
 impl SqliteStore {
@@ -120,7 +123,8 @@ impl SqliteStore {
             .map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))?;
         let (jobs, thread) = (RwLock::new(Some(sender)), Mutex::new(Some(thread)));
         let settled = (durability == Durability::Power).then(|| Settled::new(connect::log(&path)));
-        Ok(Arc::new(Self { jobs, desk, thread, pool, searches, settled, place, clock }))
+        let absent = Arc::default();
+        Ok(Arc::new(Self { jobs, desk, thread, pool, searches, settled, place, clock, absent }))
     }
 
     /// What the file holds, and how its bytes are divided.
@@ -259,13 +263,13 @@ impl Store for SqliteStore {
         match self.here(|connection| read::get_quick(connection, id, at))? {
             Quick::Done(Some(version)) => Ok(Some(version)),
             Quick::Done(None) => {
-                let id = id.clone();
+                let (id, absent) = (id.clone(), Arc::clone(&self.absent));
                 let look = move |connection: &Connection| {
                     // It may have come since: both questions are of one moment.
                     let moment = connection.unchecked_transaction()?;
                     let found = read::get(&moment, &id, at)?;
                     if found.is_none() {
-                        read::is_absent(&moment, &id, at)?;
+                        absent.check(&moment, &id, at)?;
                     }
                     Ok(found)
                 };
@@ -297,13 +301,13 @@ impl Store for SqliteStore {
     }
 
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
-        let id = id.clone();
+        let (id, absent) = (id.clone(), Arc::clone(&self.absent));
         self.pool
             .away(move |connection| {
                 let moment = connection.unchecked_transaction()?;
                 let history = read::history(&moment, &id)?;
                 if history.is_empty() {
-                    read::is_absent(&moment, &id, AsOf::default())?;
+                    absent.check(&moment, &id, AsOf::default())?;
                 }
                 Ok(history)
             })
@@ -311,8 +315,17 @@ impl Store for SqliteStore {
     }
 
     async fn history_page(&self, id: &ObjectId, after: TxId, most: usize) -> Result<Vec<Version>> {
-        let id = id.clone();
-        self.pool.away(move |connection| page::page(connection, &id, after, most, PAGE_BYTES)).await
+        let (id, absent) = (id.clone(), Arc::clone(&self.absent));
+        self.pool
+            .away(move |connection| {
+                let moment = connection.unchecked_transaction()?;
+                let page = page::page(&moment, &id, after, most, PAGE_BYTES)?;
+                if page.is_empty() && after == TxId(0) {
+                    absent.check(&moment, &id, AsOf::default())?;
+                }
+                Ok(page)
+            })
+            .await
     }
 
     async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {

@@ -24,13 +24,12 @@ use crate::{Result, StoreError, Version};
 /// The versions of an object that transactions after this one wrote, in their order: so many at most, and as many as have
 /// so many bytes of text together, but at least those of one transaction.
 pub(super) fn page(
-    connection: &Connection,
+    moment: &Connection,
     id: &ObjectId,
     after: TxId,
     most: usize,
     most_bytes: usize,
 ) -> Result<Vec<Version>> {
-    let moment = connection.unchecked_transaction()?;
     let mut find = moment.prepare_cached(
         "SELECT v.seq FROM versions v JOIN objects o USING (object) WHERE o.object_id = ? AND v.tx_id > ?",
     )?;
@@ -63,7 +62,7 @@ pub(super) fn page(
                 let erased = row.erased()?.or_else(|| versions[*before].erased.clone());
                 Version { document, tx_id: row.tx(), tx_time, valid_time, erased }
             }
-            _ => read::version(&moment, row, sql)?,
+            _ => read::version(moment, row, sql)?,
         };
         chains.insert(chain, versions.len());
         bytes += length(&version.document);

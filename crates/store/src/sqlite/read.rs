@@ -42,26 +42,6 @@ pub(super) fn get(connection: &Connection, id: &ObjectId, at: AsOf) -> Result<Op
     at_point(connection, id, at, Text::Fetched, |row, sql| version(connection, row, sql))
 }
 
-/// Fails where an object that was not found is there all the same, but for a damage: its envelope or the way to it.
-///
-/// Asked when an object is unknown. It looks through the objects, for an index that has lost one can't tell.
-///
-/// # Errors
-/// `STORE_CORRUPT`.
-pub(super) fn is_absent(connection: &Connection, id: &ObjectId, at: AsOf) -> Result<()> {
-    let lost = || StoreError::Corrupt(format!("the envelope of object {:?} is damaged", id.as_str()));
-    let found = |sql: &str, what: &dyn rusqlite::ToSql| -> Result<Option<i64>> {
-        Ok(connection.prepare_cached(sql)?.query_row([what], |row| row.get(0)).optional()?)
-    };
-    let Some(object) = found("SELECT object FROM objects WHERE object_id = ?", &id.as_str())? else {
-        let scan = "SELECT object FROM objects NOT INDEXED WHERE object_id = ?";
-        return found(scan, &id.as_str())?.map_or(Ok(()), |_| Err(lost()));
-    };
-    // Each object has a version, and each version an object.
-    let is_whole = found("SELECT object FROM objects NOT INDEXED WHERE object = ?", &object)?.is_some();
-    if is_whole && at != AsOf::default() { Ok(()) } else { Err(lost()) }
-}
-
 /// What a read that must not take long found.
 pub(super) enum Quick {
     /// The version, or that there is none.

@@ -39,7 +39,7 @@ struct Shared {
     paths: Mutex<HashMap<i32, Utf8PathBuf>>,
 }
 
-/// What is told of a directory and of the names in it.
+/// The events requested for a directory and its entries.
 const EVENTS: WatchFlags = WatchFlags::ATTRIB
     .union(WatchFlags::CREATE)
     .union(WatchFlags::MODIFY)
@@ -77,7 +77,7 @@ impl Watcher {
 
 impl Native for Watcher {
     fn watch(&mut self, path: &Utf8Path) -> Result<(), Refusal> {
-        // Held until the number is known, so that no event of it is read before that.
+        // Held until the number is known, so that none of its events is read before that.
         let mut paths = self.shared.paths();
         let number =
             inotify::add_watch(&self.shared.inotify, path.as_std_path(), EVENTS | WatchFlags::ONLYDIR)
@@ -93,7 +93,7 @@ impl Native for Watcher {
         // The system has one number for a directory, whatever the path to it.
         if paths.get(&number).is_some_and(|by| by == path) {
             paths.remove(&number);
-            // It fails for a directory that is gone, whose watch the system has ended by itself.
+            // Fails if the directory is gone, because the system has already ended its watch.
             let _ = inotify::remove_watch(&self.shared.inotify, number);
         }
     }

@@ -42,7 +42,7 @@ impl Native for Watcher {
 
     fn unwatch(&mut self, path: &Utf8Path) {
         if let Some(watcher) = &mut self.watcher {
-            // It fails for a directory that is gone, whose watch the system has ended by itself.
+            // Fails if the directory is gone, because the system has already ended its watch.
             let _ = watcher.unwatch(path.as_std_path());
         }
     }

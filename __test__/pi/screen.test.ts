@@ -1,0 +1,196 @@
+/** The screen of `/context` without Pi: what it shows at every size, and how things are made to fit. */
+import { stripVTControlCharacters } from 'node:util'
+import { describe, expect, test } from 'vitest'
+import type { Theme } from '@earendil-works/pi-coding-agent'
+import { visibleWidth } from '@earendil-works/pi-tui'
+import { fitName, nameOf } from '../../extension/names.ts'
+import type { Output, Report } from '../../extension/report.ts'
+import { drawScreen } from '../../extension/screen.ts'
+import type { View } from '../../extension/screen.ts'
+import { apportion, percentParts, short, shortParts } from '../../extension/shares.ts'
+import { random as randomFrom } from '../rig/random.ts'
+
+const theme = {
+  fg: (_color: string, text: string) => `\x1b[36m${text}\x1b[39m`,
+  bold: (text: string) => `\x1b[1m${text}\x1b[22m`,
+} as unknown as Theme
+
+const output = (index: number, more: Partial<Output> = {}): Output => ({
+  id: `0123abc${index % 10}`,
+  tool: 'read',
+  name: `packages/server/src/routes/file-${index}.ts`,
+  form: index % 3 === 0 ? 'full' : index % 3 === 1 ? 'excerpt' : 'reference',
+  tokens: 5000 - 10 * index,
+  stale: index % 4 === 0,
+  pinned: index === 3,
+  ...more,
+})
+
+const report: Report = {
+  shares: [
+    { name: 'tool outputs', tokens: 25_400 },
+    { name: 'messages', tokens: 8_300 },
+    { name: 'tool calls', tokens: 4_200 },
+    { name: 'system prompt', tokens: 2_900 },
+    { name: 'references', tokens: 600 },
+  ],
+  outputs: Array.from({ length: 60 }, (_, index) => output(index)),
+  contextTokens: 41_400,
+  staleTokens: 12_000,
+  contextWindow: 200_000,
+  active: 5,
+  objects: 70,
+  cachedShare: 0.94,
+  cost: 0.46,
+  isBilled: false,
+  saved: 0.59,
+  savedTokens: 196_000,
+  receipts: [1, 2, 3, 4].map((items) => ({
+    items,
+    removedTokens: 9000,
+    cost: 900,
+    gain: 900,
+    paysBackAfterCalls: 2,
+    reason: 'pays',
+  })),
+  off: false,
+  store: '/data/context.db',
+}
+
+function draw(width: number, height: number, view: Partial<View> = {}, some: Partial<Report> = {}): string[] {
+  const whole = { ...report, ...some }
+  const { lines } = drawScreen(whole, { rows: whole.outputs, selected: 0, filter: undefined, message: '', ...view }, width, height, theme)
+  return lines.map(stripVTControlCharacters)
+}
+
+const WIDTHS = [60, 80, 100, 140, 180]
+/** What Pi's footer leaves of 16 to 50 rows. */
+const HEIGHTS = [13, 16, 21, 27, 37, 47]
+const SIZES = WIDTHS.flatMap((width) => HEIGHTS.map((height): [number, number] => [width, height]))
+
+describe('the screen at every size', () => {
+  test.each(SIZES)('%d columns, %d rows: the three questions are answered, and it fits', (width, height) => {
+    const lines = draw(width, height)
+    const text = lines.join('\n')
+    expect(lines).toHaveLength(height)
+    for (const line of lines) expect(visibleWidth(line)).toBeLessThanOrEqual(width)
+    expect(lines[0]).toBe('─'.repeat(width))
+    expect(lines.at(-1)).toBe('─'.repeat(width))
+    expect(lines[1]).toContain('Context 41k of 200k tokens (21 %)')
+    expect(lines[2]).toMatch(/^ █+▓+▒+░+▪+·+$/)
+    expect(text).toContain('Saved $0.59, 56 % against plain Pi')
+    for (const hint of ['/ filter', 'p pin', 'd drop', 'b bring back', 'r roll 12k', 'u undo', 'o off', 'esc close']) {
+      expect(text).toContain(hint)
+    }
+    expect(text).toContain('(1/60)')
+  })
+
+  test.each(SIZES)('%d columns, %d rows: rows are whole, and a message leaves the hints in place', (width, height) => {
+    const lines = draw(width, height, { selected: 31, message: 'It is pinned: it does not collapse.' })
+    expect(lines).toHaveLength(height)
+    const rows = lines.filter((line) => /file-\d+\.ts/.test(line))
+    expect(rows.length).toBeGreaterThanOrEqual(2)
+    for (const row of rows) expect(row).toMatch(/^ [ →] \S*\/file-\d+\.ts +(full|excerpt|reference) +([\d.]+k?|-)( |$)/)
+    expect(rows.filter((row) => row.startsWith(' →'))).toEqual([expect.stringContaining('file-31.ts')])
+    const text = lines.join('\n')
+    for (const part of ['It is pinned', 'esc close', '(32/60)']) expect(text).toContain(part)
+  })
+
+  test.each(SIZES)('%d columns, %d rows: a filter and a long message push nothing off the screen', (width, height) => {
+    const message = 'packages/server/src/routes/file-1.ts goes to the model with your next message, and stays as long as it is pinned.'
+    const lines = draw(width, height, { selected: 31, filter: '/file', message })
+    const text = lines.join('\n')
+    expect(lines.length).toBeLessThanOrEqual(height)
+    for (const part of ['Context 41k', 'tool outputs', 'Saved $0.59', '/file  (32/60)', '→', 'pinned.', 'esc close']) expect(text).toContain(part)
+  })
+
+  test('a high terminal shows more rows, a short list no more lines than it needs', () => {
+    const rows = (height: number): number => draw(100, height).filter((line) => /file-\d+\.ts/.test(line)).length
+    expect(rows(47)).toBe(rows(37) + 10)
+    const few = draw(100, 47, { rows: report.outputs.slice(0, 2) })
+    expect(few.length).toBeLessThan(26)
+    expect(few.join('\n')).not.toContain('(1/2)')
+  })
+
+  test('the parts add up to the title, in tokens and percent', () => {
+    const legend = draw(180, 40)[3]!
+    const figures = [...legend.matchAll(/(\w[\w ]*?) (<?[\d.]+)k (<?\d+) %/g)]
+    expect(figures.map((found) => found[1])).toEqual(['tool outputs', 'messages', 'tool calls', 'system prompt', 'references', 'free'])
+    const sum = (place: number): number => figures.slice(0, 5).reduce((all, found) => all + (found[place]!.startsWith('<') ? 0 : Number(found[place])), 0)
+    expect([sum(2), sum(3)]).toEqual([41, 21])
+    const bar = draw(180, 40)[2]!.trim()
+    expect(bar.length).toBe(179)
+    expect(bar.replaceAll('·', '').length).toBe(Math.round((179 * 41_400) / 200_000))
+  })
+
+  test.each<[string, Partial<View>, Partial<Report>, string[], string[]]>([
+    ['nothing at all', { rows: [] }, { outputs: [], shares: [], contextTokens: 0, savedTokens: 0 }, ['No tool output on this branch yet', 'Nothing saved yet'], ['stale']],
+    ['a filter without a match', { rows: [], filter: '/nothing' }, {}, ['/nothing', 'No output matches the filter'], []],
+    ['off', {}, { off: true }, ['collapsing is off', 'o on'], ['collapsing is on']],
+    ['nothing stale', {}, { staleTokens: 0 }, ['r roll ·'], ['r roll 12k']],
+    ['no window', {}, { contextWindow: 0 }, ['Context 41k tokens'], ['free']],
+    ['a low share from the cache', {}, { cachedShare: 0.1 }, ['/context why'], []],
+  ])('%s', (_name, view, some, has, hasNot) => {
+    const text = draw(100, 40, view, some).join('\n')
+    for (const part of has) expect(text).toContain(part)
+    for (const part of hasNot) expect(text).not.toContain(part)
+  })
+})
+
+describe('names', () => {
+  test.each<[string, Record<string, unknown>, string]>([
+    ['read', { path: 'src/a.ts' }, 'src/a.ts'],
+    ['read', { path: '/work/src/a.ts', offset: 20, limit: 60 }, 'src/a.ts:20-79'],
+    ['read', { path: '/work', limit: 10 }, '.:1-10'],
+    ['edit', { file_path: '/elsewhere/a.ts' }, '/elsewhere/a.ts'],
+    ['bash', { command: 'cd /work && npm test' }, 'npm test'],
+    ['bash', { command: 'npm\ntest\t\x1b[2Jx' }, 'npm test [2Jx'],
+    ['grep', { pattern: 'fn main', path: 'src' }, '/fn main/ in src'],
+    ['read', { path: 'id=0123abcd' }, 'src/a.ts'],
+    ['activate', { id: '0123abcd@7' }, 'src/a.ts'],
+    ['activate', { id: 'ffffffff' }, 'id=ffffffff'],
+    ['todo', { items: [] }, 'todo'],
+    ['bash', { command: 7, path: '' }, 'bash'],
+  ])('%s %j is called %j', (tool, args, name) => {
+    expect(nameOf(tool, args, '/work', new Map([['0123abcd', 'src/a.ts']]))).toBe(name)
+  })
+
+  test.each([
+    ['src/a.ts', 8, 'src/a.ts'],
+    ['packages/server/src/a.ts', 16, '…/src/a.ts'],
+    ['packages/server/src/a.ts:20-79', 20, '…/src/a.ts:20-79'],
+    ['a-very-long-file-name.ts', 10, 'a-very-lo…'],
+    ['npm run build && npm test', 16, 'npm run build &…'],
+    ['日本語/日本語日本語', 8, '日本語…'],
+  ])('%j in %d columns is %j', (name, width, fitted) => {
+    const found = stripVTControlCharacters(fitName(name, width))
+    expect(found).toBe(fitted)
+    expect(visibleWidth(found)).toBeLessThanOrEqual(width)
+  })
+})
+
+describe('parts of a whole', () => {
+  test('what is shown of random parts adds up to what is shown of the whole', () => {
+    const random = randomFrom(7)
+    for (let round = 0; round < 500; round += 1) {
+      const parts = Array.from({ length: 1 + random.below(7) }, () => random.below(3) === 0 ? random.below(50) : random.below(90_000))
+      const total = parts.reduce((sum, part) => sum + part, 0)
+      const units = random.below(200)
+      const counts = apportion(parts, units)
+      expect(counts.reduce((sum, count) => sum + count, 0)).toBe(total === 0 ? 0 : units)
+      for (const [index, count] of counts.entries()) {
+        expect(Math.abs(count - (total === 0 ? 0 : (units * parts[index]!) / total))).toBeLessThan(1)
+      }
+      const cells = apportion(parts, Math.max(units, parts.length), 1)
+      for (const [index, count] of cells.entries()) expect(count > 0).toBe(total > 0 && parts[index]! > 0)
+      const value = (text: string): number => (text.startsWith('<') ? 0 : Number(text.replace(/k$/, '')))
+      const shown = shortParts(parts, total).map(value)
+      expect(shown.reduce((sum, one) => sum + one, 0)).toBeCloseTo(value(short(total)), 6)
+    }
+  })
+
+  test('a part too small to count is not shown as nothing', () => {
+    expect(percentParts([990, 10, 0], 21)).toEqual(['21 %', '<1 %', '0 %'])
+    expect(shortParts([40_000, 300], 40_300)).toEqual(['40k', '<1k'])
+  })
+})

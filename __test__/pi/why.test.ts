@@ -1,0 +1,155 @@
+/** `/context why`: what broke the cached prefix, and who did it. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import type { SessionEntry } from '@earendil-works/pi-coding-agent'
+import type { Replacement } from '../../extension/messages.ts'
+import { differenceOf, LastRequests } from '../../extension/requests.ts'
+import type { Difference } from '../../extension/requests.ts'
+import { explain } from '../../extension/why.ts'
+import { cleanUp, startRpc } from '../rig/pi.ts'
+import { calls } from '../rig/reply.ts'
+import { command, lines, put, setUp } from './support.ts'
+
+afterEach(cleanUp)
+
+let count = 0
+const entry = (more: object): SessionEntry =>
+  ({ id: `e${(count += 1)}`, parentId: null, timestamp: '2026-01-01T00:00:00.000Z', ...more }) as SessionEntry
+const answer = (prompt: number, cached: number, more: object = {}): SessionEntry =>
+  entry({
+    type: 'message',
+    message: {
+      role: 'assistant',
+      provider: 'p',
+      model: 'm',
+      timestamp: 1000,
+      stopReason: 'stop',
+      usage: { input: prompt - cached, output: 1, cacheRead: cached, cacheWrite: 0 },
+      ...more,
+    },
+  })
+const system = (more: object): SessionEntry =>
+  entry({ type: 'message', message: { role: 'system', content: '', timestamp: 0, ...more } })
+const edit = (targetId: string, text: string): SessionEntry =>
+  entry({ type: 'context_edit', targetId, replacement: { content: [{ type: 'text', text }] } })
+
+const first = answer(20_000, 0)
+const second = answer(21_000, 20_000)
+const cold = answer(22_000, 3_000)
+const reference = 'toolcall_ref id=0123abcd tool=read status=ok'
+
+describe('the explanation', () => {
+  const explained = (
+    branch: SessionEntry[],
+    difference?: Difference | null,
+    edited: ReadonlyMap<string, Replacement> = new Map(),
+  ): string => explain(branch, { edited, difference, cacheTtlMs: 300_000 })
+
+  test.each<[string, SessionEntry[], string]>([
+    ['no call', [], 'There has been no model call on this branch yet.'],
+    ['a provider that tells nothing', [first, first], 'The provider has not reported any use of a cache'],
+    ['one call', [answer(100, 50)], 'It was the first one of this branch'],
+    ['a hit', [first, second], 'Nothing broke the cached prefix'],
+    ['a hit but for a block', [second, answer(22_000, 20_100)], 'Nothing broke the cached prefix'],
+    ['failed calls do not count', [first, second, answer(0, 0, { stopReason: 'error' })], 'Nothing broke the cached prefix'],
+    ['another model', [second, answer(22_000, 0, { model: 'n' })], 'You: the model changed from p/m to p/n.'],
+    ['a roll of an earlier process', [second, edit('x', reference), cold], 'We, the context manager: a roll or its undo replaced 1 message '],
+    ['an excerpt', [second, edit('x', 'id=0123abcd\nfirst'), edit('y', reference), cold], 'replaced 2 messages'],
+    ['another extension', [second, edit('x', 'shortened'), cold], 'Another extension: it replaced 1 message of the conversation.'],
+    ['tools of ours', [second, system({ toolsAdded: [{ name: 'activate' }, { name: 'pin' }] }), cold], 'We, the context manager: added activate, pin.'],
+    [
+      'other tools',
+      [second, system({ toolsAdded: [{ name: 'deploy' }], toolsRemoved: [{ name: 'bash' }] }), cold],
+      'A tool change (you, Pi or another extension): added deploy and removed bash.',
+    ],
+    ['the system prompt', [second, system({ sections: { rules: 'x' } }), cold], 'the system prompt changed (rules).'],
+    ['a compaction', [second, entry({ type: 'compaction' }), cold], 'Pi: it compacted the conversation.'],
+    ['a pause', [second, answer(22_000, 0, { timestamp: 700_000 })], 'A pause: 12 min between the calls, and the provider keeps a prompt for 5 min.'],
+    [
+      'a pause with a warmed cache',
+      [second, entry({ type: 'usage', kind: 'cache_warm', timestamp: new Date(600_000).toISOString() }), answer(22_000, 0, { timestamp: 700_000 })],
+      'Probably the provider',
+    ],
+  ])('%s', (_name, branch, text) => expect(explained(branch)).toContain(text))
+
+  test('the figures', () => {
+    expect(explained([second, edit('x', reference), cold])).toContain(
+      'The last call read 3.0k of its 22k prompt tokens from the cache; 18k that the call before had sent were processed again.',
+    )
+  })
+
+  test('what this process knows wins over what an edit looks like', () => {
+    const mine: Replacement = { content: [{ type: 'text', text: 'whole again' }] }
+    expect(explained([second, edit('x', 'whole again'), cold], undefined, new Map([['x', mine]]))).toContain('We, ')
+    expect(explained([second, edit('x', reference), cold], undefined, new Map([['x', mine]]))).toContain('Another extension')
+  })
+
+  test('the requests tell a provider from an extension that leaves no entry', () => {
+    expect(explained([second, cold], null)).toContain('The provider: the request only added to the one before')
+    expect(explained([second, cold], { part: 'message', index: 4, role: 'user' })).toContain(
+      'Another extension: message 5 of the request (user) is not what it was',
+    )
+    expect(explained([second, cold], { part: 'tools' })).toContain('Another extension: the tools of the request changed')
+  })
+})
+
+describe('the requests', () => {
+  const user = (text: string) => ({ role: 'user', content: text })
+  const marked = (text: string) => ({ role: 'user', content: [{ type: 'text', text, cache_control: { type: 'ephemeral' } }] })
+  test.each<[string, unknown, unknown, Difference | null | undefined]>([
+    ['nothing known', undefined, { messages: [] }, undefined],
+    ['a shape nobody knows', { a: 1 }, { a: 1 }, undefined],
+    ['one that grew', { messages: [user('a')] }, { messages: [user('a'), user('b')] }, null],
+    ['marks that moved', { messages: [marked('a')] }, { messages: [user('a'), marked('b')] }, null],
+    ['tools', { tools: [1], messages: [user('a')] }, { tools: [1, 2], messages: [user('b')] }, { part: 'tools' }],
+    ['the system prompt', { system: 'a', messages: [] }, { system: 'b', messages: [] }, { part: 'system prompt' }],
+    ['it as a message', { messages: [{ role: 'system', content: 'a' }] }, { messages: [{ role: 'system', content: 'b' }] }, { part: 'system prompt' }],
+    ['a message', { input: [user('a'), user('b')] }, { input: [user('a'), user('c')] }, { part: 'message', index: 1, role: 'user' }],
+    ['one that is gone', { contents: [user('a'), user('b')] }, { contents: [user('a')] }, { part: 'message', index: 1, role: 'user' }],
+  ])('%s', (_name, earlier, later, difference) => expect(differenceOf(earlier, later)).toEqual(difference))
+
+  test('a request that failed and is repeated counts once', () => {
+    const requests = new LastRequests()
+    const [a, b] = [{ messages: [user('a')] }, { messages: [user('x')] }]
+    for (const payload of [a, 'answered', b, b, 'answered', 'answered']) {
+      if (payload === 'answered') requests.answered()
+      else requests.keep(payload)
+    }
+    expect(requests.difference()).toEqual({ part: 'message', index: 0, role: 'user' })
+    requests.clear()
+    expect(requests.difference()).toBeUndefined()
+  })
+})
+
+describe('in Pi', () => {
+  test('a roll is ours, a rewritten request another extension\'s, and an untouched one nobody\'s', async () => {
+    const { server, home, load } = await setUp((_request, n) =>
+      n === 0 ? calls(['read', { path: 'a.txt' }, 'call_a']) : 'fine.',
+    )
+    put(home, 'a.txt', lines('a', 400))
+    const other = join(home.root, 'other.ts')
+    writeFileSync(
+      other,
+      `export default (pi) => pi.on('context', ({ messages }) => {
+        if (!JSON.stringify(messages.at(-1)).includes('rewrite')) return
+        return { messages: [{ ...messages[0], content: 'rewritten' }, ...messages.slice(1)] }
+      })`,
+    )
+    const rpc = await startRpc({ ...load, extension: [load.extension, other] })
+    // Long prompts, so that what stands behind a change is more than a provider's block.
+    for (const prompt of ['one', 'two', 'three', 'four']) await rpc.prompt(`${prompt} ${lines(prompt, 150)}`)
+    expect(await command(rpc, '/context why')).toEqual([expect.stringContaining('Nothing broke the cached prefix.')])
+    await command(rpc, '/context roll')
+    await rpc.prompt('five')
+    expect(await command(rpc, '/context why')).toEqual([expect.stringMatching(/processed again\. We, the context manager: a roll/)])
+    await rpc.prompt(`rewrite ${lines('long', 400)}`)
+    await rpc.prompt('rewrite')
+    await rpc.prompt('six')
+    expect(await command(rpc, '/context why')).toEqual([
+      expect.stringMatching(/processed again\. Another extension: message \d+ of the request \(user\) is not what it was/),
+    ])
+    await rpc.close()
+    server.check()
+  })
+})

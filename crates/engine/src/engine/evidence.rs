@@ -1,0 +1,283 @@
+//! What results of tool calls tell the model of files.
+
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::object::Status;
+use context_model::time::TxId;
+use context_store::AsOf;
+use serde_json::{Map, Value};
+
+use super::job::ToolcallInput;
+use super::passages::{LOOKED_BACK, lost};
+use super::results::Taking;
+use super::truth::{is_end_of_difference, pointed_handle, told_path};
+use super::{Inner, State};
+use crate::files::difference::{differs_only_within, unified};
+use crate::files::known::KnownVersion;
+use crate::files::said::{Content, Passage, Says};
+use crate::files::seen::file_id;
+use crate::files::written::{Fit, Leaves};
+use crate::ground::error::Result;
+use crate::sight::piece::{Carried, ShownLines};
+
+impl Inner {
+    /// The lines of a file that an output shows which brings back a read of it, or the file itself.
+    pub async fn lines_carried(
+        &self,
+        state: &mut State,
+        call: &ObjectId,
+        carried: &Carried,
+    ) -> Result<Option<ShownLines>> {
+        let Carried { object, whole: true } = carried else { return Ok(None) };
+        if state.session.is_toolcall(object) {
+            let in_sight = state.sight.pieces.lines_of(object).map(|lines| lines.file.clone());
+            let shown = in_sight.and_then(|file| Some((state.known.shown_by(&file, object)?, file)));
+            let shown = if shown.is_some() { shown } else { self.lines_recorded(object).await? };
+            let Some((lines, file)) = shown else { return Ok(None) };
+            if state.known.get(&file).is_none() {
+                state.known.saw(&file, lines.content);
+            }
+            state.known.says(&file, Some(call), Says::Again(lines));
+            return Ok(shown_lines(file, &lines, TxId(0)));
+        }
+        let (Some(hash), Some(text)) = (state.session.hash_of(object), self.text_at(object, None).await?)
+        else {
+            return Ok(None);
+        };
+        let tx = state.session.catalog.get(object).map_or(TxId(0), |meta| meta.tx);
+        let content = Content::stored(Some(hash), tx);
+        let lines = Passage { content, first: 1, last: text.split('\n').count(), whole: true };
+        state.known.saw(object, content);
+        state.known.says(object, Some(call), Says::Lines(lines));
+        Ok(shown_lines(object.clone(), &lines, tx))
+    }
+
+    /// What a result tells the model of a file: the lines that a read shows, what a write or an edit has left, or the
+    /// version that a difference leads to.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn note_file(
+        &self,
+        state: &mut State,
+        call: &ObjectId,
+        input: &ToolcallInput,
+        (args, output): (&Map<String, Value>, &str),
+        taking: Taking,
+    ) -> Result<Option<ShownLines>> {
+        let tool = input.tool.as_str();
+        let path = args.get("path").and_then(Value::as_str);
+        let Some(path) = path.filter(|_| matches!(tool, "read" | "write" | "edit")) else { return Ok(None) };
+        let Some(file) = self.file_at(path) else { return Ok(None) };
+        let Some(tx) = state.session.catalog.get(call).map(|meta| meta.tx) else { return Ok(None) };
+        if tool != "read" && input.status == Status::Ok {
+            let content = self.written(state, &file, (call, tx), args, taking).await?;
+            state.known.says(&file, Some(call), Says::All(content));
+            return Ok(None);
+        }
+        if self.file_told(output).as_ref() == Some(&file) {
+            self.forget_handed(&file, tool);
+            if let Some(content) = self.led_to(state, &file, tx, output).await? {
+                if taking.again {
+                    state.known.wrote(&file, content);
+                }
+                state.known.rests_on_sight(&file, content);
+                state.known.says(&file, Some(call), Says::All(content));
+            }
+            return Ok(None);
+        }
+        if tool != "read" || input.status != Status::Ok {
+            self.forget_handed(&file, tool);
+            return Ok(None);
+        }
+        if let Some(handle) = pointed_handle(output) {
+            self.forget_handed(&file, tool);
+            let shown = state.session.catalog.find(handle).and_then(|at| state.known.shown_by(&file, &at));
+            if let Some(Passage { content, .. }) = shown {
+                if taking.again {
+                    state.known.saw(&file, content);
+                }
+                state.known.says(&file, Some(call), Says::All(content));
+            }
+            return Ok(None);
+        }
+        let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
+        self.note_read(state, file, (call, tx), first, output, taking).await
+    }
+
+    /// What the model knows of a file after a read of it from a line on.
+    async fn note_read(
+        &self,
+        state: &mut State,
+        file: ObjectId,
+        (call, tx): (&ObjectId, TxId),
+        first: usize,
+        output: &str,
+        taking: Taking,
+    ) -> Result<Option<ShownLines>> {
+        let is_handed = self.handed().contains_key(&file);
+        let shown = match self.passage_handed(&file, tx, first, output).await? {
+            Some(lines) => Some((lines, true)),
+            None => self.passage_shown(&file, tx, first, output).await?,
+        };
+        let Some((lines, is_all)) = shown else {
+            if !is_handed {
+                return Ok(None);
+            }
+            // The tool gives files as they are, and this is none of the versions that anybody has seen.
+            let lines = lost(Digest::of(output.as_bytes()), first, output);
+            state.known.saw(&file, lines.content);
+            state.known.says(&file, Some(call), Says::Lines(lines));
+            return Ok(shown_lines(file, &lines, tx));
+        };
+        if !is_all && !taking.again {
+            // There is text that no version has. Where messages are read again, it may be that of an excerpt.
+            let unknown = Digest::of(output.as_bytes());
+            state.known.saw(&file, Content { hash: Some(unknown), ..lines.content });
+            let unknown = Passage { content: Content::lost(unknown), ..lines };
+            state.known.says(&file, Some(call), Says::Lines(unknown));
+            return Ok(shown_lines(file, &lines, tx));
+        }
+        let is_newer =
+            |known: &KnownVersion| known.content.hash.is_some() && known.content.tx > lines.content.tx;
+        // The model may have written or seen a newer one since.
+        let is_past = state.written.contains_key(&file) || state.known.get(&file).is_some_and(is_newer);
+        if !is_past && self.is_all_new(state, &file, &lines).await? {
+            state.known.saw(&file, lines.content);
+        } else {
+            state.known.has_pointed(&file);
+        }
+        state.known.says(&file, Some(call), Says::Lines(lines));
+        Ok(shown_lines(file, &lines, tx))
+    }
+
+    /// What a call has left that wrote a file and was recorded in this transaction.
+    async fn written(
+        &self,
+        state: &mut State,
+        file: &ObjectId,
+        (call, tx): (&ObjectId, TxId),
+        args: &Map<String, Value>,
+        taking: Taking,
+    ) -> Result<Content> {
+        if let Some(waiting) = state.written.get_mut(file) {
+            let content = waiting.pop_front();
+            if waiting.is_empty() {
+                state.written.remove(file);
+            }
+            if let Some(content) = content {
+                return Ok(content);
+            }
+        }
+        // Arguments may have collapsed since; the record has them whole.
+        let recorded = if taking.again { self.store().get(call, AsOf::default()).await? } else { None };
+        let recorded = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
+        let args = recorded.unwrap_or(args);
+        let content = match self.version_written(file, tx, args).await? {
+            Some(content) => content,
+            // It was gone before anybody stored it.
+            None => Content::lost(match args.get("content").and_then(Value::as_str) {
+                Some(text) => Digest::of(text.as_bytes()),
+                None => Digest::of(call.as_str().as_bytes()),
+            }),
+        };
+        state.known.wrote(file, content);
+        Ok(content)
+    }
+
+    /// The version that a call has left. It may have been stored before the call was, and something newer since.
+    async fn version_written(
+        &self,
+        file: &ObjectId,
+        mut tx: TxId,
+        args: &Map<String, Value>,
+    ) -> Result<Option<Content>> {
+        let leaves = Leaves::of(args);
+        let mut perhaps = None;
+        let mut version = self.version_at(file, tx).await?;
+        for _ in 0..LOOKED_BACK {
+            let Some(after) = version else { break };
+            tx = TxId(after.tx_id.0.saturating_sub(1));
+            let before = self.version_at(file, tx).await?;
+            let text = before.as_ref().and_then(|before| before.document.content());
+            let content = Content::stored(after.document.source_hash(), after.tx_id);
+            match leaves.fits(text, after.document.content().unwrap_or_default()) {
+                Fit::Yes => return Ok(Some(content)),
+                Fit::Perhaps => perhaps = perhaps.or(Some(content)),
+                Fit::No => {}
+            }
+            version = before;
+        }
+        Ok(perhaps)
+    }
+
+    /// The version to which the difference in an output leads.
+    async fn led_to(
+        &self,
+        state: &State,
+        file: &ObjectId,
+        mut tx: TxId,
+        output: &str,
+    ) -> Result<Option<Content>> {
+        let Some(told) = output.find("\n@@ ").map(|at| &output[at + 1..]) else { return Ok(None) };
+        let (mut bases, mut hashes) = (Vec::new(), Vec::new());
+        for Content { hash, tx } in state.known.contents(file) {
+            if hashes.contains(&hash) || bases.len() == LOOKED_BACK {
+                continue;
+            }
+            hashes.push(hash);
+            if let Some(tx) = tx {
+                bases.push(self.text_at(file, Some(tx)).await?.unwrap_or_default());
+            }
+        }
+        for _ in 0..LOOKED_BACK {
+            let Some(version) = self.version_at(file, tx).await? else { break };
+            tx = TxId(version.tx_id.0.saturating_sub(1));
+            let text = version.document.content().unwrap_or_default();
+            let leads_to_it = |base: &String| {
+                let diff = unified(base, text, "", "");
+                let hunks = diff.find("@@ ").map(|at| &diff[at..]);
+                hunks.is_some_and(|hunks| told.strip_prefix(hunks).is_some_and(is_end_of_difference))
+            };
+            if bases.iter().any(leads_to_it) {
+                return Ok(Some(Content::stored(version.document.source_hash(), version.tx_id)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The file of which an output tells that it has changed.
+    fn file_told(&self, output: &str) -> Option<ObjectId> {
+        self.file_at(&told_path(output)?)
+    }
+
+    /// The file that a tool's argument names; some models put an `@` before the path.
+    pub fn file_at(&self, path: &str) -> Option<ObjectId> {
+        let place = self.ground.paths.resolve(path.strip_prefix('@').unwrap_or(path)).ok()?;
+        Some(file_id(&place.source))
+    }
+
+    /// Whether the model knows a version of a file once it has seen these lines of it: it knew no other one, or sees all
+    /// that is new.
+    async fn is_all_new(&self, state: &State, file: &ObjectId, lines: &Passage) -> Result<bool> {
+        let Some(known) = state.known_now(file) else { return Ok(true) };
+        let sees_other = state.sight.pieces.held(file).any(|(hash, _)| Some(hash) != lines.content.hash);
+        if known.hash == lines.content.hash || !sees_other {
+            return Ok(true);
+        }
+        self.shows_all_new(file, &known, lines).await
+    }
+
+    /// Whether these lines show all that differs between a version and theirs.
+    pub async fn shows_all_new(&self, file: &ObjectId, old: &Content, lines: &Passage) -> Result<bool> {
+        let (Some(old), Some(new)) = (old.tx, lines.content.tx) else { return Ok(false) };
+        let old = self.text_at(file, Some(old)).await?.unwrap_or_default();
+        let new = self.text_at(file, Some(new)).await?.unwrap_or_default();
+        Ok(differs_only_within(&old, &new, lines.first, lines.last))
+    }
+}
+
+fn shown_lines(file: ObjectId, lines: &Passage, tx: TxId) -> Option<ShownLines> {
+    let Passage { content, first, last, .. } = *lines;
+    Some(ShownLines { file, hash: content.hash?, tx: content.tx.unwrap_or(tx), first, last })
+}

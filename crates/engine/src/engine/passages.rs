@@ -1,0 +1,147 @@
+//! Which lines of which version of a file the output of a read shows.
+
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+use context_store::{AsOf, Known as Bound, Version};
+use serde_json::Value;
+
+use super::Inner;
+use crate::files::difference::common_lines;
+use crate::files::said::{Content, Passage};
+use crate::ground::error::Result;
+
+/// How many versions of a file are looked at for the one that an output shows.
+pub(crate) const LOOKED_BACK: usize = 8;
+
+impl Inner {
+    /// The lines of a file that a recorded read has shown, of whose result the request knows nothing.
+    pub async fn lines_recorded(&self, call: &ObjectId) -> Result<Option<(Passage, ObjectId)>> {
+        let Some(read) = self.store().get(call, AsOf::default()).await? else { return Ok(None) };
+        let args = read.document.field("args");
+        let arg = |name: &str| args.and_then(|args| args.get(name));
+        let path = arg("path").and_then(Value::as_str).filter(|_| read.document.text("tool") == Some("read"));
+        let (Some(path), Some(output)) = (path, read.document.content()) else { return Ok(None) };
+        let Some(file) = self.file_at(path) else { return Ok(None) };
+        let first = arg("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
+        let shown = self.passage_shown(&file, read.tx_id, first, output).await?;
+        Ok(shown.map(|(lines, _)| (lines, file)))
+    }
+
+    /// The lines that an output shows of a version which a tool has handed over, oldest first.
+    pub async fn passage_handed(
+        &self,
+        file: &ObjectId,
+        tx: TxId,
+        first: usize,
+        output: &str,
+    ) -> Result<Option<Passage>> {
+        let handed: Vec<Content> = self.handed().get(file).into_iter().flatten().copied().collect();
+        let mut found = None;
+        for (number, content) in handed.iter().enumerate() {
+            let mut at = content.tx.unwrap_or(tx);
+            for _ in 0..LOOKED_BACK {
+                let Some(version) = self.version_at(file, at).await? else { break };
+                at = TxId(version.tx_id.0.saturating_sub(1));
+                if version.document.source_hash() == content.hash {
+                    let shown =
+                        passage_of(&version, first, output).filter(|(_, shows)| *shows != Shows::More);
+                    found = shown.map(|(lines, _)| (number, lines));
+                    break;
+                }
+            }
+            if let (None, 0, Content { hash: Some(hash), tx: None }) = (found, number, *content) {
+                found = Some((0, lost(hash, first, output)));
+            }
+            if found.is_some() {
+                break;
+            }
+        }
+        // Those before it never came as a result.
+        let taken = found.map_or(1, |(number, _)| number + 1);
+        (0..taken).for_each(|_| self.forget_handed(file, "read"));
+        Ok(found.map(|(_, lines)| lines))
+    }
+
+    /// A read has come to an end whose text the model is not shown.
+    pub fn forget_handed(&self, file: &ObjectId, tool: &str) {
+        let mut handed = self.handed();
+        if tool == "read"
+            && let Some(waiting) = handed.get_mut(file)
+        {
+            waiting.pop_front();
+            if waiting.is_empty() {
+                handed.remove(file);
+            }
+        }
+    }
+
+    /// The lines that an output shows from one on, of the versions that were the newest when the call was recorded or
+    /// shortly before: the file may have changed while the call was under way. With them comes whether nothing else is shown.
+    pub async fn passage_shown(
+        &self,
+        file: &ObjectId,
+        mut tx: TxId,
+        first: usize,
+        output: &str,
+    ) -> Result<Option<(Passage, bool)>> {
+        let mut best: Option<(Passage, Shows)> = None;
+        for _ in 0..LOOKED_BACK {
+            let Some(version) = self.version_at(file, tx).await? else { break };
+            tx = TxId(version.tx_id.0.saturating_sub(1));
+            let Some((lines, shows)) = passage_of(&version, first, output) else { continue };
+            if best.as_ref().is_none_or(|(most, so_far)| (shows, lines.last) > (*so_far, most.last)) {
+                best = Some((lines, shows));
+            }
+            if shows == Shows::All {
+                break;
+            }
+        }
+        Ok(best.map(|(lines, shows)| (lines, shows != Shows::More)))
+    }
+
+    /// The version of a file that was the newest one after a transaction.
+    pub async fn version_at(&self, file: &ObjectId, tx: TxId) -> Result<Option<Version>> {
+        let at = AsOf { known: Some(Bound::Tx(tx)), valid_time: None };
+        Ok(self.store().get(file, at).await?)
+    }
+}
+
+/// What an output shows besides the lines that it has in common with a version.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Shows {
+    /// Other text.
+    More,
+    /// A line break, which the tool may have added or which may be the file's.
+    Break,
+    /// Nothing, or a note of the tool's own in brackets, such as how to go on.
+    All,
+}
+
+impl Shows {
+    fn of(output: &str, lines: usize) -> Self {
+        match output.splitn(lines + 1, '\n').nth(lines) {
+            None => Self::All,
+            Some("") => Self::Break,
+            Some(rest) if rest.trim_start_matches('\n').starts_with('[') => Self::All,
+            Some(_) => Self::More,
+        }
+    }
+}
+
+/// The lines of a version that an output shows from one on, and what else it shows.
+fn passage_of(version: &Version, first: usize, output: &str) -> Option<(Passage, Shows)> {
+    let text = version.document.content()?;
+    let last = common_lines(text, first, output)?;
+    let content = Content::stored(version.document.source_hash(), version.tx_id);
+    let whole = first == 1 && last == text.split('\n').count();
+    Some((Passage { content, first, last, whole }, Shows::of(output, last + 1 - first)))
+}
+
+/// The lines that an output shows of a version that nobody has stored.
+pub(crate) fn lost(hash: Digest, first: usize, output: &str) -> Passage {
+    let lines: Vec<&str> = output.split('\n').collect();
+    let is_cut = matches!(&lines[..], [.., "", note] if note.starts_with('[') && note.ends_with(']'));
+    let last = first + lines.len() - 1 - if is_cut { 2 } else { 0 };
+    Passage { content: Content::lost(hash), first, last, whole: first == 1 && !is_cut }
+}

@@ -1,0 +1,219 @@
+//! What the model's request says of each file, statement by statement: a model has no other memory, so what of it is in
+//! sight decides what the model still has to be told.
+
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+
+/// The bytes that a file had at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Content {
+    /// Their hash; `None` for a file that was gone.
+    pub hash: Option<Digest>,
+    /// A transaction as of which the file is this; `None` where nobody has stored it.
+    pub tx: Option<TxId>,
+}
+
+impl Content {
+    /// A version that is stored.
+    pub fn stored(hash: Option<Digest>, tx: TxId) -> Self {
+        Self { hash, tx: Some(tx) }
+    }
+
+    /// Bytes that nobody has stored.
+    pub fn lost(hash: Digest) -> Self {
+        Self { hash: Some(hash), tx: None }
+    }
+}
+
+/// Lines of a file that a result shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Passage {
+    pub content: Content,
+    /// First line, counted from 1.
+    pub first: usize,
+    /// Last line, included.
+    pub last: usize,
+    /// These are all lines of the file.
+    pub whole: bool,
+}
+
+impl Passage {
+    fn covers(&self, other: &Self) -> bool {
+        self.first <= other.first && other.last <= self.last
+    }
+}
+
+/// What a message says of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Says {
+    /// Lines as a read showed them.
+    Lines(Passage),
+    /// Lines that were shown earlier, brought back.
+    Again(Passage),
+    /// The model has written this, or was told all that is new in it.
+    All(Content),
+    /// There is another version.
+    Other(Option<Digest>),
+}
+
+/// A statement, and whose result makes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Statement {
+    /// The tool call; `None` for a notice, which never leaves the request.
+    pub by: Option<ObjectId>,
+    pub says: Says,
+}
+
+/// What the statements about one file that are in sight come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    /// The version that they speak of last.
+    told: Option<Option<Digest>>,
+    /// The version of a part that was read after something had spoken of another version.
+    partly: Option<Option<Digest>>,
+    /// The bytes that they speak of last, where they say more than that there are others.
+    pub base: Option<Content>,
+    /// The hashes of all bytes that they speak of.
+    pub contents: Vec<Option<Digest>>,
+    /// Whether lines of the file are among them.
+    pub shows_lines: bool,
+    /// Lines after which nothing speaks of another version.
+    pub standing: Vec<Standing>,
+}
+
+/// Lines in sight after which nothing speaks of another version than theirs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub lines: Passage,
+    /// Parts of other versions that were read after them: they may show all that is new.
+    pub later: Vec<Passage>,
+}
+
+impl Sum {
+    /// Takes the statements in the order of the request.
+    pub fn of<'a>(said: impl Iterator<Item = &'a Statement>) -> Self {
+        let mut sum = Self::default();
+        said.for_each(|statement| sum.take(statement.says));
+        sum
+    }
+
+    fn take(&mut self, says: Says) {
+        let (hash, base) = match says {
+            Says::Lines(lines) | Says::Again(lines) => (lines.content.hash, Some(lines.content)),
+            Says::All(content) => (content.hash, Some(content)),
+            Says::Other(hash) => (hash, None),
+        };
+        self.base = base.or(self.base);
+        self.contents.extend(base.map(|base| base.hash));
+        // A part of another version than the one that was spoken of says nothing of the rest.
+        let is_part = matches!(says, Says::Lines(lines) if !lines.whole);
+        if is_part && self.told.is_some_and(|told| told != hash) {
+            self.partly = Some(hash);
+        } else {
+            self.partly = None;
+            self.told = Some(hash);
+        }
+        match says {
+            Says::Lines(lines) if lines.whole => self.standing.clear(),
+            Says::Lines(lines) => {
+                self.standing.retain(|standing| !lines.covers(&standing.lines));
+                let others = self.standing.iter_mut().filter(|one| one.lines.content.hash != hash);
+                others.for_each(|one| one.later.push(lines));
+            }
+            Says::Again(lines) => self.standing.retain(|standing| !lines.covers(&standing.lines)),
+            Says::All(_) | Says::Other(_) => self.standing.retain(|one| one.lines.content.hash == hash),
+        }
+        if let Says::Lines(lines) | Says::Again(lines) = says {
+            self.shows_lines = true;
+            self.standing.push(Standing { lines, later: Vec::new() });
+        }
+    }
+
+    /// Whether the statements speak of this version last.
+    pub fn speaks_of(&self, now: Option<Digest>) -> bool {
+        self.told == Some(now) || self.partly == Some(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn content(name: &str) -> Content {
+        Content::stored(Some(Digest::of(name.as_bytes())), TxId(1))
+    }
+
+    fn passage(name: &str, first: usize, last: usize) -> Passage {
+        Passage { content: content(name), first, last, whole: first == 1 && last == 9 }
+    }
+
+    fn all(name: &str) -> Says {
+        Says::All(content(name))
+    }
+
+    fn other(name: &str) -> Says {
+        Says::Other(content(name).hash)
+    }
+
+    fn lines(name: &str, first: usize, last: usize) -> Says {
+        Says::Lines(passage(name, first, last))
+    }
+
+    fn again(name: &str, first: usize, last: usize) -> Says {
+        Says::Again(passage(name, first, last))
+    }
+
+    /// Of which versions the last word is, which version the base is, and the lines that still stand.
+    #[rstest]
+    #[case::nothing(&[], &[], None, &[])]
+    #[case::a_read(&[lines("a", 1, 9)], &["a"], Some("a"), &[("a", 1, 9)])]
+    #[case::a_change_of_it(&[lines("a", 1, 9), other("b")], &["b"], Some("a"), &[])]
+    #[case::a_notice_of_the_same(&[lines("a", 1, 9), other("a")], &["a"], Some("a"), &[("a", 1, 9)])]
+    #[case::a_later_read(&[lines("a", 1, 9), lines("b", 1, 9)], &["b"], Some("b"), &[("b", 1, 9)])]
+    #[case::a_later_part(&[lines("a", 1, 9), lines("b", 2, 3)], &["a", "b"], Some("b"), &[("a", 1, 9), ("b", 2, 3)])]
+    #[case::a_part_that_covers(&[lines("a", 2, 3), lines("b", 2, 4)], &["a", "b"], Some("b"), &[("b", 2, 4)])]
+    #[case::a_part_beside(&[lines("a", 2, 3), lines("b", 3, 4)], &["a", "b"], Some("b"), &[("a", 2, 3), ("b", 3, 4)])]
+    #[case::a_part_alone(&[lines("b", 3, 4)], &["b"], Some("b"), &[("b", 3, 4)])]
+    #[case::written(&[lines("a", 1, 9), all("b")], &["b"], Some("b"), &[])]
+    #[case::read_and_written_back(&[lines("a", 1, 9), all("b"), lines("a", 2, 3), all("a")], &["a"], Some("a"), &[("a", 2, 3)])]
+    #[case::brought_back(&[lines("a", 1, 9), other("b"), again("a", 1, 9)], &["a"], Some("a"), &[("a", 1, 9)])]
+    #[case::a_part_brought_back(&[lines("a", 2, 3), other("b"), again("a", 2, 3)], &["a"], Some("a"), &[("a", 2, 3)])]
+    #[case::a_part_and_a_notice(&[lines("a", 1, 9), lines("b", 2, 3), other("b")], &["b"], Some("b"), &[("b", 2, 3)])]
+    fn what_statements_come_to(
+        #[case] said: &[Says],
+        #[case] told: &[&str],
+        #[case] base: Option<&str>,
+        #[case] standing: &[(&str, usize, usize)],
+    ) {
+        let said: Vec<Statement> = said.iter().map(|says| Statement { by: None, says: *says }).collect();
+        let sum = Sum::of(said.iter());
+        for name in ["a", "b"] {
+            assert_eq!(sum.speaks_of(content(name).hash), told.contains(&name), "{name}");
+        }
+        assert!(!sum.speaks_of(None));
+        assert_eq!(sum.base, base.map(content));
+        let expected: Vec<Passage> = standing.iter().map(|(name, a, b)| passage(name, *a, *b)).collect();
+        assert_eq!(sum.standing.iter().map(|one| one.lines).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_part_of_another_version_may_show_what_is_new_in_lines_before_it() {
+        let said = [lines("a", 1, 9), lines("a", 2, 3), lines("b", 4, 5), lines("b", 6, 7)];
+        let said = said.map(|says| Statement { by: None, says });
+        let sum = Sum::of(said.iter());
+        let later: Vec<usize> = sum.standing.iter().map(|one| one.later.len()).collect();
+        assert_eq!(later, [2, 2, 0, 0]);
+        assert_eq!(sum.standing[0].later, [passage("b", 4, 5), passage("b", 6, 7)]);
+    }
+
+    #[test]
+    fn a_file_that_is_gone_is_a_version_too() {
+        let gone = Statement { by: None, says: Says::Other(None) };
+        let read = Statement { by: None, says: lines("a", 1, 9) };
+        assert!(Sum::of([&read, &gone].into_iter()).speaks_of(None));
+        assert!(!Sum::of([&gone, &read].into_iter()).speaks_of(None));
+    }
+}

@@ -1,0 +1,120 @@
+//! Which version of a file a call of `write` or `edit` has left.
+
+use serde_json::{Map, Value};
+
+/// What the arguments of a call say of the text that it leaves.
+pub(crate) enum Leaves<'a> {
+    /// This text.
+    Text(&'a str),
+    /// The text before, with these replaced: each old text, where it is named, by the new one.
+    Edits(Vec<(Option<&'a str>, &'a str)>),
+    /// Nothing.
+    Unsaid,
+}
+
+/// Whether a call has left a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fit {
+    Yes,
+    /// It has what the call has put in, and nobody can say what the call began with.
+    Perhaps,
+    No,
+}
+
+impl<'a> Leaves<'a> {
+    pub fn of(args: &'a Map<String, Value>) -> Self {
+        if let Some(text) = args.get("content").and_then(Value::as_str) {
+            return Self::Text(text);
+        }
+        let edits: Vec<_> = args
+            .get("edits")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_object)
+            .collect();
+        let all = edits.into_iter().chain([args]).filter_map(|edit| {
+            let text = |name: &str| edit.get(name).and_then(Value::as_str);
+            Some((text("oldText"), text("newText")?))
+        });
+        let all: Vec<_> = all.collect();
+        if all.is_empty() { Self::Unsaid } else { Self::Edits(all) }
+    }
+
+    /// Whether the call has left this text, of a file that was `before` it.
+    pub fn fits(&self, before: Option<&str>, text: &str) -> Fit {
+        match self {
+            Self::Text(written) if *written == text => Fit::Yes,
+            Self::Text(_) => Fit::No,
+            Self::Edits(edits) => match before.and_then(|before| edited(before, edits)) {
+                Some(left) if left == text => Fit::Yes,
+                Some(_) => Fit::No,
+                None if edits.iter().all(|(_, new)| text.contains(new)) => Fit::Perhaps,
+                None => Fit::No,
+            },
+            Self::Unsaid => Fit::Perhaps,
+        }
+    }
+}
+
+/// A text with all of these replaced; `None` where one of them is not there exactly once, as tools look for it in ways of
+/// their own then.
+fn edited(before: &str, edits: &[(Option<&str>, &str)]) -> Option<String> {
+    let mut places = Vec::with_capacity(edits.len());
+    for (old, new) in edits {
+        let old = old.filter(|old| !old.is_empty())?;
+        let (at, next) = (before.find(old)?, before.rfind(old)?);
+        if at != next {
+            return None;
+        }
+        places.push((at, at + old.len(), *new));
+    }
+    places.sort_unstable();
+    let (mut text, mut done) = (String::with_capacity(before.len()), 0);
+    for (start, end, new) in places {
+        text.push_str(before.get(done..start)?);
+        text.push_str(new);
+        done = end;
+    }
+    text.push_str(&before[done..]);
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case::written(json!({ "content": "a\n" }), Some("b\n"), "a\n", Fit::Yes)]
+    #[case::not_written(json!({ "content": "a\n" }), None, "a", Fit::No)]
+    #[case::edited(json!({ "edits": [{ "oldText": "b", "newText": "x" }] }), Some("a\nb\n"), "a\nx\n", Fit::Yes)]
+    #[case::one_edit(json!({ "oldText": "b", "newText": "x" }), Some("a\nb\n"), "a\nx\n", Fit::Yes)]
+    #[case::and_more(json!({ "oldText": "b", "newText": "x" }), Some("a\nb\n"), "a\nx\ny\n", Fit::No)]
+    #[case::several(
+        json!({ "edits": [{ "oldText": "c", "newText": "z" }, { "oldText": "a", "newText": "y" }] }),
+        Some("a b c"), "y b z", Fit::Yes
+    )]
+    #[case::overlapping(
+        json!({ "edits": [{ "oldText": "ab", "newText": "z" }, { "oldText": "bc", "newText": "y" }] }),
+        Some("abc"), "zy", Fit::Perhaps
+    )]
+    #[case::not_found(json!({ "oldText": "b", "newText": "x" }), Some("a"), "a x", Fit::Perhaps)]
+    #[case::not_found_and_not_there(json!({ "oldText": "b", "newText": "x" }), Some("a"), "a y", Fit::No)]
+    #[case::found_twice(json!({ "oldText": "b", "newText": "x" }), Some("b b"), "x b", Fit::Perhaps)]
+    #[case::nothing_before(json!({ "oldText": "b", "newText": "x" }), None, "x", Fit::Perhaps)]
+    #[case::no_old_text(json!({ "newText": "x" }), Some("a"), "x", Fit::Perhaps)]
+    #[case::empty_old_text(json!({ "oldText": "", "newText": "x" }), Some("a"), "xa", Fit::Perhaps)]
+    #[case::taken_out(json!({ "oldText": "b\n", "newText": "" }), Some("a\nb\n"), "a\n", Fit::Yes)]
+    #[case::unsaid(json!({ "path": "a" }), Some("a"), "b", Fit::Perhaps)]
+    fn what_a_call_leaves(
+        #[case] args: Value,
+        #[case] before: Option<&str>,
+        #[case] text: &str,
+        #[case] fit: Fit,
+    ) {
+        assert_eq!(Leaves::of(args.as_object().unwrap()).fits(before, text), fit);
+    }
+}

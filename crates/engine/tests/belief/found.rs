@@ -1,0 +1,123 @@
+//! Schedules that were wrong once, as short as they could be made. Each fails with the defect that it is named after.
+
+use rstest::rstest;
+
+use crate::Bench;
+use crate::steps::{Backend, CallId, Change, Fault, Schedule, Spelling, Step, Tool, TurnEnd};
+
+fn act(client: usize, tool: Tool) -> Step {
+    called(client, tool, CallId::Fresh, false)
+}
+
+fn late(client: usize, tool: Tool) -> Step {
+    called(client, tool, CallId::Fresh, true)
+}
+
+fn called(client: usize, tool: Tool, call: CallId, late: bool) -> Step {
+    Step::Act { client, tool, call, late }
+}
+
+fn read(file: usize) -> Tool {
+    Tool::Read { file, part: None, spelling: Spelling::Absolute }
+}
+
+fn part(file: usize, offset: usize, limit: usize) -> Tool {
+    Tool::Read { file, part: Some((offset, limit)), spelling: Spelling::Relative }
+}
+
+fn disk(file: usize, change: Change) -> Step {
+    Step::Disk { file, change }
+}
+
+fn turn(client: usize, end: TurnEnd) -> Step {
+    Step::Turn { client, end }
+}
+
+/// The seed says which harnesses keep edits; after it come the numbers of clients and files.
+#[rstest]
+#[case::an_edit_that_nobody_stored_is_not_taken_for_what_came_after_it(1090, 3, 1, vec![
+    turn(0, TurnEnd::Open),
+    Step::Fault { client: 0, fault: Fault::Away },
+    act(1, part(1, 16, 7)),
+    act(0, Tool::Edit { file: 0, line: 35 }),
+    act(0, part(2, 4, 4)),
+    disk(0, Change::Append),
+])]
+#[case::an_edit_is_told_from_the_next_one_also_where_the_process_ends(1168, 2, 1, vec![
+    act(1, read(1)),
+    late(1, Tool::Edit { file: 3, line: 17 }),
+    act(2, Tool::Edit { file: 1, line: 14 }),
+    turn(1, TurnEnd::Lost),
+])]
+#[case::a_read_before_a_write_in_one_answer_stays_before_it(1123, 1, 1, vec![
+    disk(3, Change::Delete),
+    act(1, Tool::Append { file: 0 }),
+    disk(3, Change::Cut(17)),
+    late(1, read(0)),
+    late(1, Tool::Write { file: 1, lines: 60 }),
+    disk(2, Change::Empty),
+])]
+#[case::what_is_brought_back_to_an_empty_request_counts_as_shown(1456, 3, 3, vec![
+    called(1, read(2), CallId::Repeated(0), false),
+    called(1, Tool::Custom { lines: 60 }, CallId::Repeated(1), false),
+    Step::Crash { client: 1, keep: false },
+    called(1, part(0, 12, 7), CallId::Repeated(0), false),
+    disk(2, Change::Cut(37)),
+    act(1, Tool::Activate { output: 2 }),
+])]
+#[case::lines_that_an_undone_roll_brings_back_may_be_outdated(1324, 2, 2, vec![
+    act(1, read(1)),
+    turn(1, TurnEnd::Prompt),
+    Step::Roll { client: 1 },
+    act(0, Tool::Edit { file: 3, line: 15 }),
+    act(1, part(3, 20, 12)),
+    turn(1, TurnEnd::Prompt),
+    Step::Undo { client: 1 },
+])]
+#[case::a_part_of_a_version_in_between_is_outdated_when_the_first_one_is_back(1382, 2, 1, vec![
+    late(1, read(1)),
+    disk(1, Change::Append),
+    late(0, Tool::Edit { file: 3, line: 38 }),
+    called(1, part(3, 4, 7), CallId::Repeated(1), false),
+    disk(0, Change::Old(3)),
+])]
+#[case::a_part_that_nobody_stored_is_not_taken_for_another_version(1235, 3, 2, vec![
+    act(2, Tool::Unpin { output: 4 }),
+    Step::Fault { client: 2, fault: Fault::Full },
+    act(2, part(0, 13, 9)),
+    disk(3, Change::Append),
+    called(0, read(0), CallId::Repeated(0), false),
+    act(0, Tool::Remove { file: 2 }),
+    disk(2, Change::Append),
+])]
+#[case::a_difference_in_sight_counts_for_an_edit(1465, 1, 1, vec![
+    called(0, read(2), CallId::Repeated(0), false),
+    disk(1, Change::Line(2)),
+    turn(0, TurnEnd::Together),
+    act(0, read(2)),
+    act(0, read(0)),
+    turn(0, TurnEnd::Prompt),
+    Step::Roll { client: 0 },
+    act(0, Tool::Edit { file: 2, line: 28 }),
+])]
+#[case::what_was_activated_shortly_before_the_process_ended_is_active(1490, 1, 1, vec![
+    act(0, read(2)),
+    act(0, read(1)),
+    disk(3, Change::Whole(60)),
+    act(0, part(2, 16, 4)),
+    act(0, read(2)),
+    turn(0, TurnEnd::Prompt),
+    act(0, Tool::Activate { output: 3 }),
+    Step::Crash { client: 0, keep: true },
+    Step::Roll { client: 2 },
+])]
+fn it_is_right_now(
+    #[case] seed: u64,
+    #[case] clients: usize,
+    #[case] files: usize,
+    #[case] steps: Vec<Step>,
+) {
+    let schedule = Schedule { seed, backend: Backend::Memory, clients, files, steps };
+    let failure = Bench::new().failure(&schedule);
+    assert!(failure.is_none(), "{}", failure.map_or_else(String::new, |(_, text)| text));
+}

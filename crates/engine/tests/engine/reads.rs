@@ -1,0 +1,106 @@
+//! Reads: parts of histories, versions by their transactions, and that none of them waits for a write.
+
+use std::sync::Arc;
+
+use context_engine::{Engine, Options, Query};
+use context_model::error::ErrorCode;
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+use context_store::AsOf;
+use rstest::rstest;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::bench::{Backend, Bench, GENEROUS, call, user};
+use crate::stepped::{Incident, Stepped};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_waits_for_no_write() {
+    let bench = Bench::new(Backend::Memory);
+    let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let held = Incident::Held { begun: Arc::clone(&begun), go: Arc::clone(&go) };
+    let store = Stepped::new(Arc::clone(&bench.store), held);
+    let options = Options { store: Arc::clone(&store) as _, ..bench.options("s") };
+    let engine = Engine::open(options).await.unwrap();
+    let known = engine.receive(call("known", &"text ".repeat(100))).await.unwrap();
+    let first = engine.point().await.unwrap();
+    store.arm(0);
+    let writing = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.append_turn(user("hello")).await }
+    });
+    timeout(GENEROUS, begun.notified()).await.unwrap();
+    let reads = async {
+        assert_eq!(engine.get("unknown").await.unwrap(), None);
+        assert_eq!(engine.get("known").await.unwrap(), engine.get(&known.handle).await.unwrap());
+        assert_eq!(engine.get(&known.handle).await.unwrap().unwrap().id(), &known.id);
+        assert_eq!(engine.get_as_of("unknown", AsOf::default()).await.unwrap(), None);
+        assert_eq!(engine.history("unknown").await.unwrap(), []);
+        assert_eq!(engine.history_page("chat:s", TxId(0), 9).await.unwrap().len(), 2);
+        assert_eq!(engine.diff("known", first, first).await.unwrap(), "");
+        assert_eq!(engine.query(&Query::default()).await.unwrap().len(), 4);
+        engine.point_times().await.unwrap();
+    };
+    timeout(GENEROUS, reads).await.expect("a read waits for the write");
+    go.notify_one();
+    assert_eq!(writing.await.unwrap().unwrap(), 2);
+    engine.close().await.unwrap();
+    assert_eq!(engine.get("unknown").await.unwrap_err().code(), ErrorCode::Closed);
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn parts_of_a_history_are_the_history(#[values(Backend::Memory, Backend::Sqlite)] backend: Backend) {
+    let bench = Bench::new(backend);
+    let engine = bench.open("s").await;
+    for n in 0..20 {
+        engine.append_turn(user(&format!("question {n}"))).await.unwrap();
+    }
+    let whole = engine.history("chat:s").await.unwrap();
+    assert_eq!(whole.len(), 21);
+    let (mut after, mut parts) = (TxId(0), Vec::new());
+    loop {
+        let part = engine.history_page("chat:s", after, 6).await.unwrap();
+        let Some(last) = part.last() else { break };
+        assert!(part.len() <= 6);
+        after = last.tx_id;
+        parts.extend(part);
+    }
+    assert_eq!(parts, whole);
+    assert_eq!(engine.history_page("unknown", TxId(0), 6).await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_of_a_transaction_that_is_none_does_not_exist() {
+    let bench = Bench::new(Backend::Memory);
+    let engine = bench.open("s").await;
+    let path = bench.write("a", "one");
+    let id = engine.index_file(&path, None).await.unwrap().id;
+    let first = engine.point().await.unwrap();
+    bench.write("a", "two");
+    engine.index_file(&path, None).await.unwrap();
+    let second = engine.point().await.unwrap();
+    let say = async |tx: u64| {
+        let answer = engine.activate(&format!("{id}@{tx}"), None).await.unwrap();
+        assert_eq!(answer.id, ObjectId::new(id.as_str()));
+        (answer.ok, answer.code, answer.content, answer.message.replace(id.as_str(), "ID"))
+    };
+    let unknown = |message: &str| (false, Some(ErrorCode::UnknownObject), None, message.to_owned());
+    let newest = bench.latest_tx().await;
+    assert_eq!(
+        say(987_654_321_987).await,
+        unknown(&format!("ID@987654321987 does not exist: the store's newest transaction is {newest}"))
+    );
+    assert!(!say(newest + 1).await.0);
+    assert_eq!(say(0).await, unknown("ID@0 does not exist: the object's first version is newer"));
+    let version = |asked: TxId, which: &str, text: &str| {
+        (
+            true,
+            None,
+            Some(text.to_owned()),
+            format!("ID@{asked} is the version of transaction {asked}, {which}"),
+        )
+    };
+    assert_eq!(say(first.0).await, version(first, "not the latest one", "one"));
+    assert_eq!(say(second.0).await, version(second, "the latest one", "two"));
+}

@@ -1,0 +1,48 @@
+/** What the person can do to the whole window, by command or by key. Each gives a sentence that says what it did. */
+import type { ExtensionCommandContext } from '@earendil-works/pi-coding-agent'
+import type { Boundary } from './boundary.ts'
+import type { Host } from './host.ts'
+import { keep } from './keep.ts'
+import { short } from './shares.ts'
+import { receiptLine, showStatus } from './ui.ts'
+
+/** Switches collapsing on or off. */
+export async function switchRolls(host: Host, ctx: ExtensionCommandContext, on: boolean): Promise<string> {
+  if (on && host.boundary === undefined) await host.restart(ctx)
+  const boundary = open(host)
+  boundary.off = !on
+  await keep(host, boundary)
+  await showStatus(host, ctx)
+  return on
+    ? 'The context manager is on: outputs collapse when that pays.'
+    : 'The context manager is off: nothing collapses. Outputs are still recorded, and references can still be brought back.'
+}
+
+/** Collapses everything stale, once the model has finished. */
+export async function rollNow(host: Host, ctx: ExtensionCommandContext): Promise<string> {
+  await ctx.waitForIdle()
+  const boundary = open(host)
+  const receipt = await boundary.rollNow(ctx)
+  if (receipt !== undefined) await keep(host, boundary)
+  await showStatus(host, ctx)
+  if (receipt !== undefined) return `Rolled: ${receiptLine(receipt)}.`
+  const { staleTokens } = boundary.figures
+  if (staleTokens === 0) return 'Nothing is stale.'
+  return `The ${short(staleTokens)} stale tokens can't go yet: the model has to see them first.`
+}
+
+/** Shows again what the last roll collapsed, once the model has finished. */
+export async function undoRoll(host: Host, ctx: ExtensionCommandContext): Promise<string> {
+  await ctx.waitForIdle()
+  const boundary = open(host)
+  const count = await boundary.undoRoll(ctx)
+  if (count > 0) await keep(host, boundary)
+  await showStatus(host, ctx)
+  if (count === 0) return 'There is no roll to undo.'
+  return `Undone: ${count} ${count === 1 ? 'message is' : 'messages are'} shown in full again.`
+}
+
+function open(host: Host): Boundary {
+  host.manager()
+  return host.boundary as Boundary
+}

@@ -1,0 +1,83 @@
+/**
+ * The last two requests to the provider, to find where the later one stops being the earlier one. They are only kept, and
+ * compared when a person asks: a call costs nothing for it.
+ */
+
+/** Where two requests first differ. */
+export type Difference =
+  | { part: 'tools' | 'system prompt' }
+  | { part: 'message'; /** From 0. */ index: number; role: string }
+
+/** Keeps the payloads of the last two requests. */
+export class LastRequests {
+  #earlier: unknown
+  #later: unknown
+  #underWay: unknown
+
+  /** A request is about to go out. */
+  keep(payload: unknown): void {
+    this.#underWay = payload
+  }
+
+  /** It has been answered. One that failed and is repeated counts once. */
+  answered(): void {
+    if (this.#underWay === undefined) return
+    this.#earlier = this.#later
+    this.#later = this.#underWay
+    this.#underWay = undefined
+  }
+
+  /** Forgets them: those of another session tell nothing about this one. */
+  clear(): void {
+    this.#earlier = undefined
+    this.#later = undefined
+    this.#underWay = undefined
+  }
+
+  /**
+   * Where the last request differs from the one before it; null where it only adds to its end, undefined where that can't
+   * be told.
+   */
+  difference(): Difference | null | undefined {
+    return differenceOf(this.#earlier, this.#later)
+  }
+}
+
+/** Where a provider's payload stops repeating an earlier one; null where it only adds to its end. */
+export function differenceOf(earlier: unknown, later: unknown): Difference | null | undefined {
+  if (!isRecord(earlier) || !isRecord(later)) return undefined
+  const messages = MESSAGES.find((name) => Array.isArray(earlier[name]) && Array.isArray(later[name]))
+  if (messages === undefined) return undefined
+  // The tools stand before the system prompt in every provider's cache.
+  if (!same(earlier['tools'], later['tools'])) return { part: 'tools' }
+  if (SYSTEM.some((name) => !same(earlier[name], later[name]))) return { part: 'system prompt' }
+  const [before, after] = [earlier[messages] as unknown[], later[messages] as unknown[]]
+  for (const [index, message] of before.entries()) {
+    if (index < after.length && same(message, after[index])) continue
+    const role = isRecord(message) && typeof message['role'] === 'string' ? message['role'] : 'message'
+    if (role === 'system' || role === 'developer') return { part: 'system prompt' }
+    return { part: 'message', index, role }
+  }
+  return null
+}
+
+/** Under what the providers' formats have the conversation, and the system prompt. */
+const MESSAGES = ['messages', 'input', 'contents']
+const SYSTEM = ['system', 'instructions', 'systemInstruction']
+
+/** Equal but for the marks that tell the provider what to cache, which move with each call. */
+function same(left: unknown, right: unknown): boolean {
+  return JSON.stringify(left, unmarked) === JSON.stringify(right, unmarked)
+}
+
+function unmarked(key: string, value: unknown): unknown {
+  if (key === 'cache_control') return undefined
+  // A single text has to become a list before it can be marked.
+  if (key !== 'content' || !Array.isArray(value) || value.length !== 1) return value
+  const [block] = value as unknown[]
+  return isRecord(block) && block['type'] === 'text' ? block['text'] : value
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,267 @@
+/**
+ * The screen of `/context` as lines of text: what fills the window, what was saved, and the outputs with what can be done
+ * about them. It takes the rows that there are; what matters least goes first where they are few.
+ */
+import { homedir } from 'node:os'
+import type { Theme } from '@earendil-works/pi-coding-agent'
+import { stripTerminalSequences, truncateToWidth, visibleWidth, wrapTextWithAnsi } from '@earendil-works/pi-tui'
+import { fitName } from './names.ts'
+import type { Output, Report } from './report.ts'
+import { apportion, percentParts, short, shortParts } from './shares.ts'
+import { costLine, receiptLine, savedLine } from './ui.ts'
+
+/** What is drawn besides the report. */
+export interface View {
+  /** The outputs that pass the filter. */
+  rows: readonly Output[]
+  /** The chosen one of them. */
+  selected: number
+  /** The line of the filter; undefined where none is being typed or set. */
+  filter: string | undefined
+  /** What the last key did; empty where there is nothing to say. */
+  message: string
+}
+
+/** The screen, and how many outputs it shows at once. */
+export interface Screen {
+  lines: string[]
+  page: number
+}
+
+/** Outputs that are shown in any case, and the most at which there is still room for what comes after the list. */
+const FEWEST_ROWS = 2
+const ENOUGH_ROWS = 8
+
+/** Receipts that are shown, the newest. */
+const RECEIPTS = 3
+
+/** Widths from which a row also shows the tool (and the legend tokens), and the id. */
+const WIDTH_FOR_TOOL = 80
+const WIDTH_FOR_ID = 110
+
+type Color = Parameters<Theme['fg']>[0]
+
+/** What the bar draws a part with: told apart by shade where there are no colours. */
+const PARTS: Record<string, [cell: string, color: Color]> = {
+  'tool outputs': ['█', 'accent'],
+  messages: ['▓', 'success'],
+  'tool calls': ['▒', 'warning'],
+  'system prompt': ['░', 'muted'],
+  'metadata pool': ['▄', 'warning'],
+  references: ['▪', 'muted'],
+}
+const FREE = '·'
+
+/** Draws the screen in at most `height` lines, as far as that is possible at all. */
+export function drawScreen(report: Report, view: View, width: number, height: number, theme: Theme): Screen {
+  const border = theme.fg('border', '─'.repeat(Math.max(1, width)))
+  const inner = Math.max(1, width - 1)
+  const hints = wrapItems(hintsOf(report), inner, theme.fg('dim', ' · '), theme)
+  const message = view.message === '' ? [] : wrapTextWithAnsi(view.message, inner)
+  const filter = view.filter === undefined ? [] : [`${view.filter}  ${theme.fg('muted', countOf(view))}`]
+  const legend = legendLines(report, inner, theme)
+  const saved = [theme.fg('text', savedLine(report))]
+  // Without room for all of it, the smallest parts of the window are the least that one could want to know.
+  const needed = 4 + legend.length + saved.length + filter.length + FEWEST_ROWS + 1 + message.length + hints.length
+  legend.splice(Math.max(1, legend.length - Math.max(0, needed - height)))
+  const top = [border, ...titleLines(report, inner, theme), ...legend]
+  const bottom = [...message, ...hints, border]
+  // The list's own count takes a line if not all of it is shown.
+  const counted = filter.length === 0
+  const wanted = Math.max(1, Math.min(view.rows.length, ENOUGH_ROWS)) + (counted && view.rows.length > ENOUGH_ROWS ? 1 : 0)
+  let free = height - top.length - saved.length - filter.length - bottom.length - wanted
+  const take = (lines: string[]): string[] => {
+    if (lines.length === 0 || free < lines.length) return []
+    free -= lines.length
+    return lines
+  }
+  const cost = take(asList(costLine(report)).map((line) => theme.fg('muted', line)))
+  const detail = take(asList(detailOf(view, theme)))
+  const [above, below] = [take(['']), take([''])]
+  const receipts = report.receipts.slice(-RECEIPTS).reverse()
+  const rolls = receipts.flatMap((receipt, index) =>
+    take([theme.fg('muted', `${index === 0 ? 'Last roll:' : '          '} ${receiptLine(receipt)}`)]),
+  )
+  const store = take([theme.fg('muted', `Store: ${report.store.replace(homedir(), '~')}`)])
+  const beforeHints = take([''])
+  const others = top.length + saved.length + cost.length + rolls.length + store.length + above.length + below.length
+  const left = height - others - filter.length - detail.length - beforeHints.length - bottom.length
+  const shown = Math.max(FEWEST_ROWS, left - (counted && view.rows.length > left ? 1 : 0))
+  const list = listLines(view, inner, shown, theme)
+  const lines = [
+    ...top,
+    ...above,
+    ...saved,
+    ...cost,
+    ...rolls,
+    ...store,
+    ...below,
+    ...filter,
+    ...list,
+    ...detail,
+    ...beforeHints,
+    ...bottom,
+  ]
+  return {
+    lines: lines.map((line) => truncateToWidth(line === border ? line : ` ${line}`, width, '…')),
+    page: shown,
+  }
+}
+
+function titleLines(report: Report, width: number, theme: Theme): string[] {
+  const { contextTokens, contextWindow, off } = report
+  const of = contextWindow > 0 ? ` of ${short(contextWindow)} tokens (${windowPercent(report)} %)` : ' tokens'
+  const left = theme.bold(theme.fg('accent', 'Context')) + ` ${short(contextTokens)}${of}`
+  const right = off ? theme.fg('warning', 'collapsing is off') : theme.fg('muted', 'collapsing is on')
+  const gap = width - visibleWidth(left) - visibleWidth(right)
+  const title = gap < 2 ? left : left + ' '.repeat(gap) + right
+  return [title, barLine(report, width, theme)]
+}
+
+/** One bar for the whole window, or for what is used where the window is not known. */
+function barLine({ shares, contextTokens, contextWindow }: Report, width: number, theme: Theme): string {
+  const used = contextWindow > 0 ? Math.min(1, contextTokens / contextWindow) : 1
+  const cells = Math.min(width, Math.max(Math.round(width * used), shares.length))
+  const counts = apportion(shares.map((share) => share.tokens), cells, 1)
+  const bar = shares.map(({ name }, index) => {
+    const [cell, color] = lookOf(name)
+    return theme.fg(color, cell.repeat(counts[index] ?? 0))
+  })
+  return bar.join('') + theme.fg('dim', FREE.repeat(width - cells))
+}
+
+/** What the parts of the bar are; their figures add up to those of the title. */
+function legendLines(report: Report, width: number, theme: Theme): string[] {
+  const { shares, contextTokens, contextWindow } = report
+  const tokens = shares.map((share) => share.tokens)
+  const sizes = shortParts(tokens, contextTokens)
+  const percents = percentParts(tokens, contextWindow > 0 ? windowPercent(report) : 100)
+  const figures = (size: string, percent: string): string => (width < WIDTH_FOR_TOOL ? percent : `${size} ${percent}`)
+  const items = shares.map(({ name }, index) => {
+    const [cell, color] = lookOf(name)
+    return `${theme.fg(color, cell)} ${name} ${theme.fg('muted', figures(sizes[index] ?? '', percents[index] ?? ''))}`
+  })
+  if (contextWindow > contextTokens) {
+    const free = figures(short(contextWindow - contextTokens), `${100 - windowPercent(report)} %`)
+    items.push(theme.fg('dim', `${FREE} free ${free}`))
+  }
+  return wrapItems(items, width, '  ', theme)
+}
+
+function windowPercent({ contextTokens, contextWindow }: Report): number {
+  return Math.round((100 * contextTokens) / contextWindow)
+}
+
+function lookOf(name: string): [cell: string, color: Color] {
+  return PARTS[name] ?? ['▪', 'muted']
+}
+
+function listLines(view: View, width: number, shown: number, theme: Theme): string[] {
+  const { rows, selected, filter } = view
+  if (rows.length === 0) {
+    const why = filter === undefined ? 'No tool output on this branch yet.' : 'No output matches the filter.'
+    return [theme.fg('muted', `  ${why}`)]
+  }
+  const columns = columnsOf(rows, width)
+  // Pi's lists keep the chosen row in the middle.
+  const first = Math.max(0, Math.min(selected - Math.floor(shown / 2), rows.length - shown))
+  const lines = rows.slice(first, first + shown).map((row, index) => {
+    const chosen = first + index === selected
+    const text = (chosen ? '→ ' : '  ') + rowText(row, columns, width - 2)
+    if (chosen) return theme.fg('accent', text)
+    return row.form === 'reference' ? theme.fg('muted', text) : text
+  })
+  if (filter === undefined && rows.length > shown) lines.push(theme.fg('muted', `  ${countOf(view)}`))
+  return lines
+}
+
+/** The place of the cursor in the list, as Pi's own lists show it. */
+function countOf({ rows, selected }: View): string {
+  return `(${Math.min(selected + 1, rows.length)}/${rows.length})`
+}
+
+/** Which columns there is room for besides the names, and how wide they are. */
+interface Columns {
+  name: number
+  tool: number
+  id: number
+  marks: number
+}
+
+function columnsOf(rows: readonly Output[], width: number): Columns {
+  const widest = (texts: string[]): number => Math.max(0, ...texts.map(visibleWidth))
+  const marks = widest(rows.map(marksOf))
+  const tool = width >= WIDTH_FOR_TOOL ? widest(rows.map((row) => row.tool)) : 0
+  const id = width >= WIDTH_FOR_ID ? widest(rows.map((row) => row.id)) : 0
+  const others = [FORM_WIDTH, SIZE_WIDTH, tool, id, marks].filter((one) => one > 0)
+  const room = width - 2 - others.reduce((sum, one) => sum + one + 2, 0)
+  return { name: Math.max(8, Math.min(room, widest(rows.map((row) => row.name)))), tool, id, marks }
+}
+
+/** Columns of the words for the form, and of the size. */
+const FORM_WIDTH = 9
+const SIZE_WIDTH = 5
+
+function rowText(row: Output, columns: Columns, width: number): string {
+  const size = row.form === 'reference' ? '-' : short(row.tokens)
+  const cells = [pad(fitName(row.name, columns.name), columns.name), pad(row.form, FORM_WIDTH), size.padStart(SIZE_WIDTH)]
+  // The name of the tool is not said twice.
+  if (columns.tool > 0) cells.push(pad(row.tool === row.name ? '' : row.tool, columns.tool))
+  if (columns.id > 0) cells.push(pad(row.id, columns.id))
+  if (columns.marks > 0) cells.push(marksOf(row))
+  return stripTerminalSequences(truncateToWidth(cells.join('  ').trimEnd(), width, '…'))
+}
+
+function marksOf(row: Output): string {
+  return row.pinned ? 'pinned' : row.stale ? 'stale' : ''
+}
+
+/** What the row of the chosen output has no room for. */
+function detailOf({ rows, selected }: View, theme: Theme): string | undefined {
+  const row = rows[selected]
+  if (row === undefined) return undefined
+  const fate = row.pinned
+    ? 'pinned: it never collapses'
+    : row.form === 'reference'
+      ? 'the model sees one line; b brings the text back'
+      : row.stale
+        ? 'stale: the next roll collapses it'
+        : 'still active'
+  return theme.fg('muted', `  ${row.tool} id=${row.id}, ${fate}`)
+}
+
+/** The keys, the same ones at all times. */
+function hintsOf({ staleTokens, off }: Report): [key: string, does: string][] {
+  return [
+    ['↑↓/pgup/pgdn', ''],
+    ['/', 'filter'],
+    ['p', 'pin'],
+    ['d', 'drop'],
+    ['b', 'bring back'],
+    ['r', staleTokens > 0 ? `roll ${short(staleTokens)}` : 'roll'],
+    ['u', 'undo'],
+    ['o', off ? 'on' : 'off'],
+    ['esc', 'close'],
+  ]
+}
+
+/** Items in as many lines as they need; none is broken in two. */
+function wrapItems(items: readonly (string | [string, string])[], width: number, gap: string, theme: Theme): string[] {
+  const lines: string[] = []
+  for (const item of items) {
+    const text =
+      typeof item === 'string' ? item : theme.fg('dim', item[0]) + theme.fg('muted', item[1] === '' ? '' : ` ${item[1]}`)
+    const last = lines.at(-1)
+    if (last === undefined || visibleWidth(last) + visibleWidth(gap) + visibleWidth(text) > width) lines.push(text)
+    else lines[lines.length - 1] = last + gap + text
+  }
+  return lines
+}
+
+function pad(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(0, width - visibleWidth(text)))
+}
+
+function asList(line: string | undefined): string[] {
+  return line === undefined ? [] : [line]
+}

@@ -1,0 +1,83 @@
+/** The runs behind the pictures: the demo's agent in the real Pi in a terminal, and a replay of recorded sessions. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { EXTENSION } from '../../__test__/rig/extension.ts'
+import { startModelServer } from '../../__test__/rig/model-server.ts'
+import { cleanUp, createPiHome, temporaryFolder } from '../../__test__/rig/pi.ts'
+import { piArguments } from '../../__test__/rig/options.ts'
+import { createAgent } from '../../demo/agent.ts'
+import { copyRepository, filesToRead, repositoryFiles } from '../../demo/workspace.ts'
+import { findRuntime } from '../../pi-runtime/index.mjs'
+import { photograph } from './report.ts'
+import { drawTerminal } from './svg.ts'
+import { Terminal } from './tmux.ts'
+
+const SIZES = [
+  { columns: 60, rows: 16 },
+  { columns: 100, rows: 30 },
+  { columns: 180, rows: 50 },
+]
+
+/** The size of the picture in the README. */
+const PICTURE = SIZES[1]!
+
+/** Of the demo's prompts; the last ones would only repeat what is seen already. */
+const PROMPTS = 13
+
+/** A model that costs what a good one costs, in dollars per million tokens. */
+const COST = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 }
+
+const { values } = parseArgs({ options: { screens: { type: 'string' }, report: { type: 'string' } } })
+const pictures = fileURLToPath(new URL('../../docs/pictures', import.meta.url))
+mkdirSync(pictures, { recursive: true })
+
+try {
+  if (values.report === undefined) await draw()
+  else await photograph(values.report, join(pictures, 'report.png'))
+} finally {
+  await cleanUp()
+}
+
+async function draw(): Promise<void> {
+  const files = repositoryFiles()
+  const folders = [...new Set(files.filter((path) => path.includes('/')).map((path) => path.split('/')[0]!))]
+  const agent = createAgent(filesToRead(files, 10), folders)
+  const server = await startModelServer(agent.script)
+  const home = createPiHome({ server, model: { cost: COST }, root: temporaryFolder('pictures-') })
+  const cwd = join(home.home, 'project')
+  mkdirSync(cwd)
+  copyRepository(files, cwd)
+  const { NO_COLOR: _, ...env } = home.env
+  const command = [...findRuntime().command, ...piArguments({ home, extension: EXTENSION })]
+  const terminal = new Terminal({ command, cwd, env, ...PICTURE })
+  try {
+    // Pi names the window when it has started; before that it refuses what is entered.
+    const unnamed = terminal.title
+    await terminal.until(() => terminal.title !== unnamed)
+    for (const [index, prompt] of agent.prompts.slice(0, PROMPTS).entries()) {
+      terminal.enter(prompt)
+      await terminal.until(() => agent.round === index + 1 && agent.doing === 'answer')
+      await terminal.settles()
+    }
+    for (const size of SIZES) {
+      terminal.resize(size)
+      await terminal.settles()
+      terminal.enter('/context')
+      await terminal.sees(/esc close/)
+      await terminal.settles()
+      if (values.screens !== undefined) {
+        mkdirSync(values.screens, { recursive: true })
+        const file = join(values.screens, `context-${size.columns}x${size.rows}.txt`)
+        writeFileSync(file, `${terminal.screen()}\n`)
+      }
+      if (size === PICTURE) writeFileSync(join(pictures, 'context.svg'), drawTerminal(terminal.screen(true), size.columns))
+      terminal.press('Escape')
+      await terminal.settles()
+    }
+  } finally {
+    terminal.end()
+  }
+  if (server.problems.length > 0) throw new Error(server.problems.join('; '))
+}
