@@ -396,6 +396,37 @@ export type Edit =
  */
 export declare function exportStore(store: StoreOptions, path: string, sessionId?: string | undefined | null): Promise<TransferSummary>
 
+/**
+ * Erases texts from a database file for good: from all versions, the search index, the log and the free pages. Envelopes,
+ * hashes and times stay; the versions say when and why, and what was erased is never stored again. The file is written
+ * anew, which takes twice its length of free room. What a call that was interrupted has left is done by the same call
+ * again.
+ *
+ * Rejects with `INVALID_ARGUMENT` for an unknown object, path or session, for a text that is too short and for a store
+ * that is no file, `STORE_FULL` without that room (nothing was erased then), and what the store reports.
+ */
+export declare function forgetStore(store: StoreOptions, wanted: Array<Forgetting>, why: string): Promise<Forgotten>
+
+/** What is to be forgotten: one of these. */
+export interface Forgetting {
+  /** The ID of an object. */
+  id?: string
+  /** The canonical path of files. */
+  path?: string
+  /** A text, wherever it stands. */
+  text?: string
+  /** A session, with what no other session has encountered. */
+  sessionId?: string
+}
+
+/** What was forgotten. */
+export interface Forgotten {
+  /** Distinct texts. */
+  texts: number
+  /** Versions that say so now. */
+  versions: number
+}
+
 /** Which part of a history to give. */
 export interface HistoryPart {
   /** Only versions of later transactions than this one: the `txId` of the last version of the part before. */

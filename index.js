@@ -773,13 +773,14 @@ if (
   }
 }
 
-const { ContextManager, OutputCache, OutputDirectory, RelevanceIndex, RelevanceRanking, exportStore, importStore, outputFileName, outputNames, outputQueryHash, outputTemporaryName, verifyStore } = nativeBinding
+const { ContextManager, OutputCache, OutputDirectory, RelevanceIndex, RelevanceRanking, exportStore, forgetStore, importStore, outputFileName, outputNames, outputQueryHash, outputTemporaryName, verifyStore } = nativeBinding
 export { ContextManager }
 export { OutputCache }
 export { OutputDirectory }
 export { RelevanceIndex }
 export { RelevanceRanking }
 export { exportStore }
+export { forgetStore }
 export { importStore }
 export { outputFileName }
 export { outputNames }
