@@ -120,7 +120,7 @@ impl History {
 
 /// A version without the beginnings of lists that the one before it has, too, and the lengths of these.
 fn step(before: Option<&Version>, version: &Version) -> Value {
-    let Version { document, tx_id, tx_time, valid_time } = version;
+    let Version { document, tx_id, tx_time, valid_time, .. } = version;
     let mut fields = Map::new();
     let mut lists = Vec::new();
     for (name, value) in document.payload() {
