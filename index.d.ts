@@ -19,11 +19,11 @@ export interface ObjectDocument {
   source: FilesystemSource | { type: string; [field: string]: unknown } | null
   /** SHA-256 of the canonical `{type, source}`; the ID of a sourced object. */
   identity_hash: string
-  /** The text; null for what is deleted, not text, unreadable, too large or only discovered. */
+  /** The text; null for files that are deleted, not text, unreadable, too large or only discovered. */
   content?: string | null
-  /** SHA-256 of all payload fields but `source_hash` and itself. */
+  /** SHA-256 of all payload fields except `source_hash` and itself. */
   content_hash: string
-  /** SHA-256 of the source's raw bytes; null where they are not known. */
+  /** SHA-256 of the source's raw bytes; null if they are not known. */
   source_hash?: string | null
   [field: string]: unknown
 }
@@ -57,218 +57,220 @@ export type Content = string | Uint8Array
 export declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-wasip1'
 
 /**
- * A client's hold on one session: it indexes files, records tool calls and turns, keeps the session's sets,
- * renders the context, and answers questions about every version of every object.
+ * One open session: it indexes files, records tool calls and turns, keeps the session's sets, renders the context,
+ * and gives access to every version of every object.
  *
  * Every method but `watch` and `watchTouches` returns a promise; a rejection is an `Error` with a `code`
  * of `ErrorCode`. After `close()` every method rejects with `CLOSED`.
  */
 export declare class ContextManager {
   /**
-   * Opens the store, and starts the session or, where the store knows it, resumes it: files that changed
-   * meanwhile get a new version, and what can't be reached keeps its last one.
+   * Opens the store and starts the session, or resumes it if the store has it. On a resume, files that have
+   * changed get a new version, and unreachable files keep their last one.
    *
    * Rejects with `INVALID_ARGUMENT`, `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `STORE_NEWER` or `STORE_FULL`.
    */
   static open(options: OpenOptions): Promise<ContextManager>
   /**
-   * Imports an exported session and opens it. Under another `sessionId` than the file's it becomes a copy with
-   * that ID, which shares the objects and goes its own way from there.
+   * Imports an exported session and opens it. If `sessionId` differs from the file's, the session becomes a copy
+   * with that ID: it shares the objects and then develops independently.
    *
-   * Rejects with `INVALID_ARGUMENT` for a file that is no whole export of one session (nothing was written),
-   * `CONFLICT` where the store has the session with another history, `IO`, and as `open`.
+   * Rejects with `INVALID_ARGUMENT` if the file is not a complete export of one session (nothing was written),
+   * `CONFLICT` if the store has the session with a different history, `IO`, and like `open`.
    */
   static importSession(path: string, options: OpenOptions): Promise<ContextManager>
-  /** The session that this instance is bound to. */
+  /** The ID of the open session. */
   get sessionId(): string
   /**
-   * Indexes a file that the agent has read: it enters the metadata pool and the active set.
+   * Indexes a file that the agent has read. The file enters the metadata pool and the active set.
    *
-   * `content` is the whole file as the tool read it; without it the file is read from disk. Text is hashed
-   * as its UTF-8 bytes, so callers that have the bytes hand over bytes. A file that is not text is indexed
-   * with null content and a `reason`.
+   * `content` is the whole file as the tool read it; if it is absent, the file is read from disk. Text is hashed
+   * as UTF-8, so pass bytes if you have them. A file that is not text is indexed with null content and a `reason`.
    *
-   * Rejects with `IO` when there is no readable regular file, `INVALID_ARGUMENT` for an impossible path.
+   * Rejects with `IO` if there is no readable regular file, and `INVALID_ARGUMENT` for an impossible path.
    */
   indexFile(path: string, content?: Content | undefined | null): Promise<IndexResult>
   /**
-   * Indexes a file that the agent has written: it enters the metadata pool and is not activated by that.
+   * Indexes a file that the agent has written. The file enters the metadata pool but is not activated.
    *
-   * Rejects as `indexFile`.
+   * Rejects like `indexFile`.
    */
   indexWritten(path: string, content?: Content | undefined | null): Promise<IndexResult>
   /**
-   * Indexes many files, for instance all of a project, so that they can be searched and are known to the model: they
-   * enter the metadata pool, and the active set stays as it is. Several threads read while another one writes.
+   * Indexes many files, for instance a whole project, so that the model knows them and they can be searched. They
+   * enter the metadata pool; the active set does not change. Several threads read while another writes.
    *
-   * A file that can't be read is in `refused` and stops no other. Rejects with what the store reports; what was written
-   * before that stays, and a repetition goes on from there.
+   * Unreadable files are listed in `refused` and don't stop the others. Rejects if the store fails; files written
+   * before that stay, and a repeated call continues from there.
    */
   indexFiles(paths: Array<string>): Promise<IndexedFiles>
-  /** Records that a file is confirmed to be deleted: a version with null content. The history stays. */
+  /** Records that a file has been deleted, as a version with null content. The history stays. */
   indexFileDeletion(path: string): Promise<IndexResult>
-  /** Takes in paths that were only seen (ls, find, grep): metadata without content. Never overwrites. */
+  /**
+   * Records paths that were only seen (by ls, find or grep) as metadata without content. Never overwrites
+   * anything.
+   */
   discover(paths: Array<string>): Promise<Array<IndexResult>>
   /**
-   * Records a tool call of the current turn: a `toolcall` object that is active until the window lets it
-   * go. Files that it read, wrote or named are indexed. Resolves with the object's ID.
+   * Records a tool call of the current turn as a `toolcall` object, which is active until it leaves the window.
+   * Files that it read, wrote or named are indexed. Resolves with the object's ID.
    */
   recordToolcall(call: Toolcall): Promise<string>
   /**
-   * Starts a turn with the user's message, or adds the assistant's answer to the current one. A message is
-   * `{ role, content, … }` as pi-ai shapes it; an answer's other fields are kept as its metadata.
+   * Starts a turn with the user's message, or adds the assistant's answer to the current one. A message is `{
+   * role, content, … }` in the shape of pi-ai; other fields of an answer are kept as its metadata.
    */
   appendTurn(message: object): Promise<{ turnCount: number }>
-  /** Records the system prompt; the same text again writes nothing. */
+  /** Records the system prompt. Writes nothing if the text has not changed. */
   setSystemPrompt(text: string): Promise<undefined>
   /**
-   * Puts an object into the active set and gives its content. `id` is a full ID, a handle, or either with
-   * `@txId` for a historical version, which leaves the sets as they are.
+   * Adds an object to the active set and returns its content. `id` is a full ID, a handle, or either with `@txId`
+   * for an old version, which does not change the sets.
    */
   activate(id: string, part?: Part | undefined | null): Promise<SetChange>
-  /** Takes an object out of the active set; its metadata stays. */
+  /** Removes an object from the active set; its metadata stays in the pool. */
   deactivate(id: string): Promise<SetChange>
-  /** Exempts an object from auto-collapse. */
+  /** Keeps an object from collapsing automatically. */
   pin(id: string): Promise<SetChange>
-  /** Takes back a pin. */
+  /** Removes a pin. */
   unpin(id: string): Promise<SetChange>
-  /** Puts an object of the session index into the metadata pool. */
+  /** Adds an object of the session index to the metadata pool. */
   promote(id: string): Promise<SetChange>
-  /** Takes an object out of the metadata pool and the active set; the session index keeps it. */
+  /** Removes an object from the metadata pool and the active set; it stays in the session index. */
   demote(id: string): Promise<SetChange>
   /** The session's four sets. */
   sessionSets(): Promise<SessionSets>
   /**
-   * The canonical view: system prompt, metadata pool, chat, active content, byte for byte the same for the
-   * same state. Its cost follows the length of the conversation.
+   * The canonical view: system prompt, metadata pool, chat and active content. The same state gives the same
+   * bytes. The cost grows with the length of the conversation.
    */
   assemble(): Promise<Assembled>
   /** The latest version of an object, or null. */
   get(id: string): Promise<ObjectDocument | null>
-  /** The version of an object at a point of the two times, or null. A text is a valid time. */
+  /** The version of an object at a point in the two times, or null. A string is a valid time. */
   getAsOf(id: string, at: string | AsOf): Promise<ObjectDocument | null>
   /**
-   * The versions of an object, oldest first; none for an unknown one. All of them, or a part: with `limit` and `after`
-   * a long history is read piece by piece, and only what is asked for is held in memory.
+   * The versions of an object, oldest first; empty for an unknown object. All of them, or a part: with `limit` and
+   * `after` a long history is read piece by piece, and only what is asked for is held in memory.
    *
    * The documents share what they have in common, such as the turns of a chat, so treat them as read-only.
    */
   history(id: string, part?: HistoryPart | undefined | null): Promise<Version[]>
   /**
-   * The difference of two versions' contents as a unified diff; empty where they are equal. A version is named
-   * by the `txId` that `history` gives for it.
+   * The difference between the contents of two versions as a unified diff; empty if they are equal. `fromTx` and
+   * `toTx` are `txId`s from `history`.
    */
   diff(id: string, fromTx: number, toTx: number): Promise<string>
-  /** The objects that fit a filter, in the order in which they were first written. */
+  /** The objects that match a filter, in the order in which they were first written. */
   query(filter: QueryFilter): Promise<ObjectDocument[]>
-  /** Full-text search over the contents of all versions, best match first. */
+  /** Searches the contents of all versions, best match first. */
   search(text: string, options?: SearchOptions | undefined | null): Promise<Array<SearchHit>>
-  /** Figures of the session. */
+  /** Statistics of the session. */
   stats(): Promise<Stats>
-  /** How the session's store stands: its kind, and for XTDB what waits to be sent. */
+  /** The state of the session's store: its kind, and for XTDB what is waiting to be sent. */
   storeState(): Promise<StoreState>
   /**
-   * Calls a listener when a tracked file changes outside the agent's own calls. Returns the function that
-   * ends it. Watching does not keep the process alive. Throws `CLOSED`.
+   * Calls a listener when a tracked file changes outside the agent's own calls. Returns a function that stops it.
+   * Watching does not keep the process alive. Throws `CLOSED`.
    */
   watch(listener: (event: WatchEvent) => void): () => void
   /**
-   * Calls a listener as soon as a tracked file is touched, before it is read: for what need not know more, such as a
-   * mark in an editor. The action is `touched`; a version that comes of it is told to the listeners of `watch` once
-   * it is stored. Returns the function that ends it. Throws `CLOSED`.
+   * Calls a listener as soon as a tracked file is touched, before it is read, for instance to mark it in an
+   * editor. The action is `touched`. If the file has changed, the listeners of `watch` hear of the new version
+   * once it is stored. Returns a function that stops it. Throws `CLOSED`.
    */
   watchTouches(listener: (event: WatchEvent) => void): () => void
   /**
-   * Compares every file of the session with the disk, and indexes what has changed: for sessions that do not watch.
-   * Returns what was written. A file is only read where its size, times or inode number differ from what an earlier
-   * comparison saw.
+   * Compares every file of the session with the disk and indexes those that have changed, for sessions that don't
+   * watch. Returns what was written. A file is read only if its size, times or inode number have changed since an
+   * earlier comparison.
    */
   reconcile(): Promise<Array<IndexResult>>
-  /** Waits until what was written to disk before the call has been seen by the trackers and indexed. */
+  /** Waits until the trackers have seen and indexed everything written to disk before the call. */
   flush(): Promise<undefined>
   /**
-   * Ends the trackers. The session's state is in the store at any time, so this is all that a pause takes;
-   * `open` with the same session ID resumes it, here or elsewhere.
+   * Stops the trackers. The store always has the session's state, so nothing else is needed for a pause; `open`
+   * with the same session ID resumes it, here or elsewhere.
    */
   pause(): Promise<undefined>
   /** Pauses the session and closes the store. Closing twice is fine. */
   close(): Promise<undefined>
   /**
-   * Writes this session with the whole history of everything it has encountered as JSON Lines, readable by its
-   * owner only. A file that is there already is replaced when the new one is whole.
+   * Writes this session, with the whole history of everything it has encountered, as JSON Lines, readable only by
+   * the owner. An existing file is replaced once the new one is complete.
    *
-   * Rejects with `IO`, and what the store reports.
+   * Rejects with `IO`, and with the errors of the store.
    */
   exportSession(path: string): Promise<TransferSummary>
   /**
-   * Records a tool result before the harness stores it, and says what to put before it. `content` is the
-   * complete output, before any truncation. It survives the end of the process then, and a loss of power after
-   * `settle`.
+   * Records a tool result before the harness stores it, and returns the line to put before it. `content` is the
+   * complete output, before any truncation. When the promise resolves, the record survives the end of the process;
+   * after `settle` it also survives a power failure.
    */
   receive(call: Toolcall): Promise<ReceivedResult>
   /**
-   * Takes in the messages that are new since the last call, records what is not recorded yet, and decides
-   * what the next model call shall see. Between two rolls no message that was sent before is replaced. What it
-   * records survives the end of the process then, and a loss of power after `settle`.
+   * Takes the messages that are new since the last call, records those not recorded yet, and decides what the next
+   * model call will see. Between two rolls, no message that was already sent is replaced. When the promise
+   * resolves, the record survives the end of the process; after `settle` it also survives a power failure.
    */
   advance(messages: Array<IncomingMessage>, call: ModelCall): Promise<Plan>
   /**
-   * Waits until what `receive`, `advance` and `resync` have recorded survives a loss of power too, as all else does
-   * once its promise is fulfilled. Meanwhile the harness can go on.
+   * Waits until everything that `receive`, `advance` and `resync` recorded also survives a power failure. Other
+   * writes do so as soon as their promise resolves. The harness can continue meanwhile.
    */
   settle(): Promise<undefined>
   /**
-   * Rebuilds what is visible from the messages of the branch that the harness is on now, with earlier edits
-   * already in them. The first `recorded` messages are in the store already.
+   * Rebuilds the visible state from the messages of the harness's current branch, with earlier edits already
+   * applied. The first `recorded` messages are already in the store.
    */
   resync(messages: Array<IncomingMessage>, recorded: number, call: ModelCall): Promise<Plan>
   /**
-   * What to answer to a read of a file, just indexed, whose lines are still visible in the model's request:
-   * where they are, or what has changed in them since. Null: show the lines. `offset` is the first line,
-   * counted from 1, and `limit` the number of lines.
+   * The answer to a read of a file, just indexed, whose lines are still visible in the model's request: where they
+   * are, or what has changed in them since. Null means: show the lines. `offset` is the first line, counted from
+   * 1, and `limit` the number of lines.
    */
   answerRead(path: string, offset?: number | undefined | null, limit?: number | undefined | null): Promise<string | undefined | null>
   /**
-   * Checks an edit of a file: if it has changed since the model last saw or wrote it, the
-   * refusal with the difference, after which the model knows the change. Null: go on.
+   * Checks an edit of a file. If the file has changed since the model last saw or wrote it, returns a refusal with
+   * the difference; after that, the model counts as knowing the change. Null means: go ahead.
    */
   checkEdit(path: string): Promise<string | undefined | null>
   /**
-   * Checks a call's arguments: where a whole one is a marker that stands for collapsed text, the sentence to
-   * refuse the call with. Null: go on.
+   * Checks the arguments of a call. If one of them is nothing but a marker for collapsed text, returns the message
+   * to refuse the call with. Null means: go ahead.
    */
   checkArguments(args: object): Promise<string | undefined | null>
   /**
-   * Lines for the model about files that it knows in another version than they are in now, each version
-   * once. `advance` gives the same in its plan; this is for the moment between a prompt and its first call.
+   * Notices for the model about files that have changed since the version it knows, once for each version.
+   * `advance` returns the same in its plan; call this between a prompt and its first model call.
    */
   staleNotices(): Promise<Array<string>>
-  /** Rolls everything that is stale now, because a person asked for it. */
+  /** Rolls everything stale now, at the user's request. */
   rollNow(call: ModelCall): Promise<Plan>
-  /** Takes back the latest roll of this process: its messages are to be shown in full again. */
+  /** Undoes the latest roll of this process: its messages are shown in full again. */
   undoRoll(): Promise<Plan>
-  /** The receipts of this process's rolls, oldest first. */
+  /** The receipts of the rolls in effect, oldest first. */
   receipts(): Promise<Array<RollReceipt>>
   /**
-   * Takes over pool, active and pinned sets and the chat as they were after a transaction of a session:
-   * this one (a step to another branch) or the one that it was forked from. The index becomes the union.
-   * Transaction 0 is before any other: nothing has been encountered, and nothing said.
+   * Restores the pool, the active and pinned sets, and the chat to their state after a transaction of a session:
+   * this one (when moving to another branch) or the one it was forked from. The index becomes the union of both.
+   * Transaction 0 comes before all others: nothing encountered, nothing said.
    *
-   * `times`, as `pointTimes` gave them, find the point also in a store that the session was moved to, where the
-   * transactions have other numbers. Rejects with `UNKNOWN_OBJECT` where the store does not have the point.
+   * Pass the result of `pointTimes` as `times` to find the point even in a store that the session was moved to,
+   * where transactions have different numbers. Rejects with `UNKNOWN_OBJECT` if the store does not have the point.
    */
   restore(sessionId: string, tx: number, times?: Array<string> | undefined | null): Promise<undefined>
   /** The session's newest own transaction, for `restore`. */
   point(): Promise<number>
-  /** The valid times that the session's document and its chat have at that point, in any store; RFC 3339. */
+  /** The valid times of the session's document and its chat at that point, the same in every store; RFC 3339. */
   pointTimes(): Promise<[string, string]>
 }
 
-/** Texts by name, bounded by bytes; what was used least recently goes first. */
+/** A cache of texts by name with a limit in bytes; the least recently used text leaves first. */
 export declare class OutputCache {
   /** At most `capacity` bytes of texts that are shorter than `threshold` bytes. */
   constructor(capacity: number, threshold: number)
-  /** Keeps a text and says whether it fits. */
+  /** Stores a text. Returns whether it fits. */
   put(name: string, text: string): boolean
   /** The text of a name, or null. */
   get(name: string): string | null
@@ -282,50 +284,53 @@ export declare class OutputCache {
 
 /** One directory of output files; nothing is read or created before the first call. */
 export declare class OutputDirectory {
-  /** `path` is absolute. `durable`: a finished save survives a power failure, not only the end of the process. */
+  /**
+   * `path` is absolute. If `durable` is true, a finished save survives a power failure and not only the end of the
+   * process.
+   */
   constructor(path: string, durable: boolean)
   /**
    * Writes a new file and resolves with its name. `args` is JSON text; `timestamp` is in milliseconds.
    * Rejects with `INVALID_ARGUMENT`, `STORE_FULL` or `IO`.
    */
   save(tool: string, args: string, text: string, timestamp: number, counter: number): Promise<string>
-  /** Reads whole files by name, in the order given. */
+  /** Reads whole files by name, in the given order. */
   load(names: Array<string>): Promise<Array<OutputText>>
-  /** Reads the metadata of files by name, in the order given. */
+  /** Reads the metadata of files by name, in the given order. */
   metadata(names: Array<string>): Promise<Array<OutputText>>
   /** The names of all output files, oldest first. Rejects with `IO`. */
   names(): Promise<Array<string>>
-  /** Removes all output files and leftovers, and resolves with their number. Rejects with `IO`. */
+  /** Removes all output files and leftovers. Resolves with their number. Rejects with `IO`. */
   clear(): Promise<number>
   /** Removes some files by name, and resolves with the number of those that existed. Rejects with `IO`. */
   remove(names: Array<string>): Promise<number>
-  /** The same before it returns: for a process that is about to exit. Throws `IO`. */
+  /** The same, synchronously, for a process that is about to exit. Throws `IO`. */
   removeNow(names: Array<string>): number
 }
 
-/** The keyword rule over the descriptions that were added. */
+/** Ranks the descriptions added to it by the keyword rule. */
 export declare class RelevanceIndex {
   /** An empty index. */
   constructor()
   /** Adds a description and returns its place. */
   add(description: string): number
-  /** Positions in `places` of what matches, best first; null where nothing does. */
+  /** Positions in `places` of the matches, best first; null if nothing matches. */
   rank(query: string, places: Uint32Array): Uint32Array | null
   /** Forgets all descriptions; places start at 0 again. */
   clear(): void
 }
 
-/** The keyword rule over descriptions that are in no index, block by block. */
+/** Ranks descriptions that are in no index by the keyword rule, block by block. */
 export declare class RelevanceRanking {
-  /** A ranking of nothing as yet. */
+  /** An empty ranking. */
   constructor(query: string)
   /** Adds descriptions, joined to one text; `lengths` has the length of each. */
   add(joined: string, lengths: Uint32Array): void
-  /** Positions of what matches, best first, counted over all blocks; null where nothing does. */
+  /** Positions of the matches, best first, counted over all blocks; null if nothing matches. */
   order(): Uint32Array | null
 }
 
-/** A point of the two times. */
+/** A point in the two times. */
 export interface AsOf {
   /** What held at this time, RFC 3339. */
   validTime?: string
@@ -335,7 +340,7 @@ export interface AsOf {
   txId?: number
 }
 
-/** The canonical view of a session: four sections in their order; the same state gives the same bytes. */
+/** The canonical view of a session: four sections in order. The same state gives the same bytes. */
 export interface Assembled {
   /** The system prompt. */
   systemPrompt: string
@@ -347,7 +352,7 @@ export interface Assembled {
   activeContent: string
   /** All four as one text. */
   text: string
-  /** The blocks of `activeContent`, for callers who must not parse. */
+  /** The blocks of `activeContent`, so that callers need not parse it. */
   blocks: Array<Block>
 }
 
@@ -359,7 +364,7 @@ export interface Block {
   content: string
 }
 
-/** Arguments that stand in place of a call's full ones. */
+/** Arguments that replace the full ones of a call. */
 export interface CollapsedCall {
   /** The harness's call ID. */
   callId: string
@@ -375,7 +380,7 @@ export interface Damage {
   id?: string
   /** The version's transaction. */
   txId?: number
-  /** What does not fit, in words. */
+  /** What is wrong, in words. */
   what: string
 }
 
@@ -383,16 +388,16 @@ export interface Damage {
 export type Edit =
   | { kind: 'result'; /** The message. */
     key: string; /** The object behind it. */
-    object: string; /** Its new text; absent: put back the message as the harness has it. */
+    object: string; /** Its new text; if absent, restore the message as the harness has it. */
   text?: string }
   | { kind: 'arguments'; /** The message. */
-    key: string; /** The calls whose arguments to replace; none: put back the message as the harness has it. */
+    key: string; /** The calls whose arguments to replace; if empty, restore the message as the harness has it. */
   calls: Array<CollapsedCall> }
 
 /**
  * Writes the histories of a store, or of one of its sessions, as JSON Lines.
  *
- * Rejects with `UNKNOWN_OBJECT` for a session that the store does not have, `IO`, and what the store reports.
+ * Rejects with `UNKNOWN_OBJECT` if the store does not have the session, `IO`, and with the errors of the store.
  */
 export declare function exportStore(store: StoreOptions, path: string, sessionId?: string | undefined | null): Promise<TransferSummary>
 
@@ -427,39 +432,40 @@ export interface Forgotten {
   versions: number
 }
 
-/** Which part of a history to give. */
+/** Which part of a history to return. */
 export interface HistoryPart {
-  /** Only versions of later transactions than this one: the `txId` of the last version of the part before. */
+  /** Only versions of later transactions than this one: the `txId` of the last version of the previous part. */
   after?: number
   /**
-   * So many versions at most, the oldest ones. The versions of one transaction are not divided, so there may be a few
-   * more.
+   * At most this many versions, the oldest ones. The versions of one transaction are not divided, so there may be a
+   * few more.
    */
   limit?: number
 }
 
 /**
- * Writes the versions of an export that a store does not have yet: same IDs, hashes, order and valid times. An
- * interrupted import can be repeated.
+ * Writes those versions of an export that a store does not have yet, with the same IDs, hashes, order and valid
+ * times. An interrupted import can be repeated.
  *
- * Rejects with `INVALID_ARGUMENT` for a file that is damaged, cut or no export (nothing was written), `CONFLICT`
- * where the store has an object of the same ID with another history, `IO`, and what the store reports.
+ * Rejects with `INVALID_ARGUMENT` if the file is damaged, incomplete or not an export (nothing was written),
+ * `CONFLICT` if the store has an object with the same ID and a different history, `IO`, and with the errors of the
+ * store.
  */
 export declare function importStore(store: StoreOptions, path: string): Promise<TransferSummary>
 
 /** A message of the harness that the engine has not seen yet. */
 export interface IncomingMessage {
-  /** The harness's own name for the message; it comes back in the plan. */
+  /** The harness's own name for the message, used again in the plan. */
   key: string
-  /** The message as pi-ai shapes it: `{ role, content, … }`. */
+  /** The message in the shape of pi-ai: `{ role, content, … }`. */
   message: object
 }
 
 /** What indexing many files did. */
 export interface IndexedFiles {
-  /** What happened to each file that could be indexed, in the order of their paths. */
+  /** What happened to each indexed file, in the order of the given paths. */
   indexed: Array<IndexResult>
-  /** The paths without a readable regular file, in their order. */
+  /** The paths without a readable regular file, in the given order. */
   refused: Array<RefusedFile>
 }
 
@@ -469,18 +475,18 @@ export interface IndexResult {
   id: string
   /** What happened to it. */
   action: 'created' | 'updated' | 'unchanged' | 'deleted'
-  /** Why the object has no text, as the end of a sentence "the file …". */
+  /** Why the object has no text, as the end of a sentence that begins "the file …". */
   reason?: string
 }
 
-/** The circumstances of the model call that comes next. */
+/** The circumstances of the next model call. */
 export interface ModelCall {
-  /** The model's name; another one than before has a cold cache. */
+  /** The model's name. A change of model means a cold cache. */
   model: string
   /** The model's prices. */
   prices: ModelPrices
   /**
-   * How many content blocks back the provider looks for a cached prefix: 20 for Anthropic's API, absent for
+   * How many content blocks the provider looks back for a cached prefix: 20 for Anthropic's API; absent for
    * providers that reuse any common prefix.
    */
   lookbackBlocks?: number
@@ -490,13 +496,13 @@ export interface ModelCall {
   cacheTtlMs: number
   /** The harness's clock, in milliseconds since the epoch. */
   nowMs: number
-  /** Estimated tokens of system prompt and tool declarations. */
+  /** Estimated tokens of the system prompt and the tool declarations. */
   systemTokens: number
-  /** Roll only where a user's turn starts, for models whose reasoning depends on an unchanged prefix. */
+  /** Roll only at the start of a user's turn, for models whose reasoning depends on an unchanged prefix. */
   onlyAtUserTurn: boolean
-  /** Whether the next call begins a user's turn. */
+  /** Whether the next call starts a user's turn. */
   atUserTurn: boolean
-  /** Whether rolls may happen at all now. */
+  /** Whether a roll may happen now. */
   rolls: boolean
 }
 
@@ -512,7 +518,7 @@ export interface ModelPrices {
   caches?: boolean
 }
 
-/** A rule that translates a prefix of the agent's paths to the filesystem that the client sees. */
+/** A rule that maps a prefix of the agent's paths to the filesystem that the client sees. */
 export interface MountMapping {
   /** The prefix as the agent sees it, absolute, for instance `/workspace`. */
   agentPrefix: string
@@ -524,7 +530,7 @@ export interface MountMapping {
 
 /** How a session is opened. */
 export interface OpenOptions {
-  /** The session, as the harness names it. One that the store knows is resumed. */
+  /** The harness's ID of the session. A session that the store already has is resumed. */
   sessionId: string
   /** The agent's working directory, absolute, as the agent sees it. */
   cwd: string
@@ -536,7 +542,7 @@ export interface OpenOptions {
   systemPrompt?: string
   /** The filesystem namespace of paths that no mount covers. */
   filesystemId?: string
-  /** How the agent's paths translate to paths that the client can read. */
+  /** How the agent's paths map to paths that the client can read. */
   mounts?: Array<MountMapping>
   /** The auto-collapse window. */
   window?: WindowOptions
@@ -544,23 +550,23 @@ export interface OpenOptions {
   watch?: boolean
   /** Whether paths that no mount covers are the client's own. Default: true without mounts, else false. */
   watchUnmapped?: boolean
-  /** Tell filesystems apart by device number where no mount says. Default false. */
+  /** Tell filesystems apart by device number where no mount applies. Default false. */
   detectDevices?: boolean
 }
 
 /** A fresh file name for an output. `args` is JSON text. Throws `INVALID_ARGUMENT`. */
 export declare function outputFileName(tool: string, args: string, timestamp: number, counter: number): string
 
-/** The output names among some file names, oldest first; with `temporary`, the leftovers' names instead. */
+/** Those of some file names that are outputs, oldest first; with `temporary`, the leftovers instead. */
 export declare function outputNames(names: Array<string>, temporary: boolean): Array<string>
 
 /** The first 12 hexadecimal digits of a query's SHA-256. */
 export declare function outputQueryHash(query: string): string
 
-/** The name that an output's file has until it is whole. */
+/** The name of an output's file until it is complete. */
 export declare function outputTemporaryName(fileName: string): string
 
-/** What became of one file that was asked for: its text, or why there is none. */
+/** The result for one requested file: its text, or why there is none. */
 export interface OutputText {
   /** The file's text (for metadata: a JSON object of the fields without the result). */
   text?: string
@@ -568,11 +574,14 @@ export interface OutputText {
   reason?: string
 }
 
-/** Which part of a content to give. */
+/** Which part of a content to return. */
 export interface Part {
   /** First and last line, counted from 1. */
   lines?: [number, number]
-  /** Only lines that match this regular expression; ASCII letters in both cases, unless it has a capital one. */
+  /**
+   * Only lines that match this regular expression. It ignores the case of ASCII letters unless it contains a
+   * capital one.
+   */
   grep?: string
 }
 
@@ -589,23 +598,23 @@ export interface Plan {
   /** Estimated tokens of what could be rolled. */
   staleTokens: number
   /**
-   * What it would cost to change the next request at its very start, in fresh input tokens: the part of it
-   * that is cached, written again. 0 on a dead cache. Only `advance` says it, as `spent`.
+   * The cost of changing the very start of the next request, in fresh input tokens: its cached part, written
+   * again. 0 if the cache is cold. Set only by `advance`, like `spent`.
    */
   rewriteCost: number
   /** What this process's model calls have cost so far, in fresh input tokens, without the answers. */
   spent: number
-  /** What `point` says now; of `advance` only. */
+  /** The current result of `point`; set only by `advance`. */
   point?: number
-  /** What `pointTimes` says now; of `advance` only. */
+  /** The current result of `pointTimes`; set only by `advance`. */
   pointTimes?: [string, string]
 }
 
-/** Which objects a query wants; absent fields do not restrict. */
+/** Which objects a query returns. Absent fields do not restrict it. */
 export interface QueryFilter {
   /** Only objects of this type. */
   type?: ObjectType
-  /** Only objects of this session: its infrastructure, and what its index holds. */
+  /** Only objects of this session: its infrastructure and the objects in its index. */
   sessionId?: string
   /** Only files at or below this path, as the agent writes it. */
   pathPrefix?: string
@@ -613,11 +622,11 @@ export interface QueryFilter {
   since?: string
 }
 
-/** What a tool result shall show when it enters the transcript. */
+/** What to show when a tool result enters the transcript. */
 export interface ReceivedResult {
   /** The object's ID. */
   id: string
-  /** Its short name, which the projection uses. */
+  /** Its short name, used in the projection. */
   handle: string
   /** The line to put before the output; absent where a reference would not be shorter than the output. */
   header?: string
@@ -625,7 +634,7 @@ export interface ReceivedResult {
 
 /** A path that could not be indexed. */
 export interface RefusedFile {
-  /** The path as it was given. */
+  /** The given path. */
   path: string
   /** `IO` or `INVALID_ARGUMENT`. */
   code: ErrorCode
@@ -633,27 +642,27 @@ export interface RefusedFile {
   message: string
 }
 
-/** What a roll removed, what it cost, and when it has paid for itself. Made for people, never for the chat. */
+/** What a roll removed, what it cost, and when it pays for itself. For people; it never enters the chat. */
 export interface RollReceipt {
   /** How many items were replaced by references. */
   items: number
-  /** Tokens that left the request. */
+  /** Tokens removed from the request. */
   removedTokens: number
   /** What it cost once, in fresh input tokens. */
   cost: number
   /** What each later call saves, in fresh input tokens. */
   gain: number
-  /** Model calls until it has paid for itself; absent when it never does. */
+  /** Model calls until it has paid for itself; absent if it never does. */
   paysBackAfterCalls?: number
   /** Why it happened. */
   reason: 'free' | 'pays' | 'pressure' | 'hard' | 'asked'
 }
 
-/** A place where a search found its words. */
+/** One hit of a search. */
 export interface SearchHit {
   /** The object's ID. */
   id: string
-  /** The object's short name in this session; absent where the session has not encountered it. */
+  /** The object's short name in this session; absent if the session has not encountered it. */
   handle?: string
   /** The object's type. */
   type: ObjectType
@@ -671,7 +680,7 @@ export interface SearchHit {
   snippet: string
   /** Higher is better; comparable within one answer only. */
   score: number
-  /** All of it as a line for the model, which begins with the name to activate it by. */
+  /** The whole hit as a line for the model; it starts with the name to activate. */
   shown: string
 }
 
@@ -685,7 +694,7 @@ export interface SearchOptions {
   sessionId?: string
 }
 
-/** The four sets of a session: object IDs in the order in which they entered. */
+/** The four sets of a session, as object IDs in the order in which they entered. */
 export interface SessionSets {
   /** Every content object that the session has encountered; never shrinks. */
   session_index: Array<string>
@@ -697,7 +706,10 @@ export interface SessionSets {
   pinned_set: Array<string>
 }
 
-/** The answer to a change of the session's sets. A refusal is an answer, not an error: it is made for the model. */
+/**
+ * The answer to a change of the session's sets. A refusal is an answer and not an error, because it is meant for the
+ * model.
+ */
 export interface SetChange {
   /** Whether it was done. */
   ok: boolean
@@ -707,11 +719,11 @@ export interface SetChange {
   message: string
   /** Why not: `UNKNOWN_OBJECT`, `NOT_CONTENT`, `NULL_CONTENT`, `NOT_ACTIVE` or `INVALID_ARGUMENT`. */
   code?: ErrorCode
-  /** The content or the part of it, after an activation. */
+  /** After an activation: the content, or the requested part of it. */
   content?: string
-  /** After an activation of a tool call whose arguments are collapsed in what was projected last: the full ones. */
+  /** After the activation of a tool call whose arguments have collapsed in the last projection: the full arguments. */
   arguments?: object
-  /** After an activation: whether the whole content is still visible in what was projected last. */
+  /** After an activation: whether the whole content is still visible in the last projection. */
   visible: boolean
 }
 
@@ -730,7 +742,7 @@ export interface Stats {
 /** Where objects are stored. */
 export type StoreOptions =
   | { kind: 'memory' }
-  | { kind: 'sqlite'; /** The database file. It and its folder are created, readable by their owner only. */
+  | { kind: 'sqlite'; /** The database file. The file and its folder are created if needed, readable only by their owner. */
     path: string; /**
      * `power` (default): a commit survives a power failure. `process`: it survives the end of the
      * process, and is faster.
@@ -740,32 +752,32 @@ export type StoreOptions =
     url: string; /** Further nodes of the same database, for fail-over. */
     urls?: Array<string>; /** The time limit of one request in milliseconds. Default 10,000. */
     timeoutMs?: number; /**
-     * A file on this machine that takes every write at once and sends it on in order, so that nobody waits
-     * for a node and nothing is lost while it is away. Default: chosen by the main entry; without one (native
-     * class) every call waits for the node.
+     * A file on this machine that takes every write immediately and sends it on in order, so that no call waits
+     * for a node and nothing is lost while the node is down. Default: chosen by the main entry point. Without a
+     * journal (native class), every call waits for the node.
      */
   journal?: string }
 
-/** How a store stands. For XTDB behind a journal: what waits there until the node takes it. */
+/** The state of a store. For XTDB behind a journal, what is waiting there for the node. */
 export interface StoreState {
   /** The kind of the store. */
   kind: 'memory' | 'sqlite' | 'xtdb'
-  /** The XTDB node that answers, or the first that is tried; without user name and password. */
+  /** The XTDB node that answers, or the first one tried; without user name and password. */
   url?: string
   /** Whether XTDB answered the last request; absent without a journal. */
   connected?: boolean
   /** How many transactions of the journal XTDB does not have yet. */
   queued: number
-  /** Since when the oldest of them waits, RFC 3339; absent where none does. */
+  /** Since when the oldest of them has been waiting, RFC 3339; absent if none is. */
   waitingSince?: string
-  /** Whether this process is the one that sends for the journal; absent without a journal. */
+  /** Whether this process sends the journal's transactions; absent without a journal. */
   sender?: boolean
   /**
-   * How many objects that others changed are still to be fetched from XTDB, as far as known; 0 where the journal is up
+   * How many objects changed by others still have to be fetched from XTDB, as far as known; 0 if the journal is up
    * to date, absent without one.
    */
   behind?: number
-  /** What went wrong last, and has not gone well since. */
+  /** The last error, until the operation succeeds again. */
   lastError?: string
 }
 
@@ -783,11 +795,11 @@ export interface Toolcall {
   content: string
   /** Whether the tool succeeded. */
   status: 'ok' | 'fail'
-  /** IDs of file objects that the call concerns; those that the engine finds itself are added. */
+  /** IDs of file objects that the call concerns. Files that the engine finds itself are added. */
   fileRefs?: Array<string>
   /**
-   * The ID of the call whose program made this one. Such a call's output goes to the program and not to the model: it is
-   * recorded and found by search, and takes no place in pool, window and chat.
+   * The ID of the call whose program made this one. The output of such a call goes to the program and not to the
+   * model. It is recorded and can be searched, but does not appear in pool, window or chat.
    */
   parent?: string
 }
@@ -804,22 +816,25 @@ export interface TransferSummary {
 
 /** The number of turns of a chat. */
 export interface TurnCount {
-  /** Turns, the current one included. */
+  /** Turns, including the current one. */
   turnCount: number
 }
 
-/** Reads all of a store and names each version whose stored hash does not fit. Empty means intact. */
+/**
+ * Reads a whole store and lists each version that does not match its stored hash. An empty list means an intact
+ * store.
+ */
 export declare function verifyStore(store: StoreOptions): Promise<Array<Damage>>
 
 /** One version of an object. */
 export interface Version {
   /** The whole document. */
   document: ObjectDocument
-  /** The transaction that wrote it; rises strictly within a store. */
+  /** The transaction that wrote it; strictly increasing within a store. */
   txId: number
   /** When the store learned of it, RFC 3339. */
   txTime: string
-  /** From when on it holds, RFC 3339. */
+  /** The time from which it holds, RFC 3339. */
   validTime: string
 }
 
@@ -837,6 +852,6 @@ export interface WatchEvent {
 export interface WindowOptions {
   /** How many of the most recent tool outputs of one turn stay active. Default 5. */
   perTurn?: number
-  /** How many turns back tool outputs stay active, the current one included. Default 3. */
+  /** For how many turns tool outputs stay active, including the current one. Default 3. */
   turnsBack?: number
 }

@@ -77,7 +77,8 @@ export function install(pi: ExtensionAPI, load: Load): void {
   pi.on(
     'before_agent_start',
     host.handler<BeforeAgentStartEvent, BeforeAgentStartEventResult>('handover', async (boundary, event) => {
-      const names = await handover.take(boundary.manager, event.prompt)
+      // A run that begins by itself has no prompt in newer versions of Pi, whatever the type says.
+      const names = await handover.take(boundary.manager, event.prompt ?? '')
       if (names.length === 0) return undefined
       return { message: { customType: NOTICE, content: handedLine(names, host.wayBack()), display: true } }
     }),

@@ -178,7 +178,7 @@ function inSections(view: Assembled, system: number, pinned: ReadonlySet<string>
     ['system prompt', system],
     ['metadata pool', view.metadataPool.length],
     ['messages', JSON.stringify(view.chat).length],
-    ['tool outputs', view.activeContent.length],
+    ['active contents', view.activeContent.length],
   ]
   const outputs = view.blocks.map(({ id, content }): Output => {
     const line = lines.get(id) ?? ''

@@ -44,6 +44,7 @@ type Color = Parameters<Theme['fg']>[0]
 /** What the bar draws a part with: told apart by shade where there are no colours. */
 const PARTS: Record<string, [cell: string, color: Color]> = {
   'tool outputs': ['█', 'accent'],
+  'active contents': ['█', 'accent'],
   messages: ['▓', 'success'],
   'tool calls': ['▒', 'warning'],
   'system prompt': ['░', 'muted'],

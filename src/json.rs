@@ -10,7 +10,6 @@ use napi::sys;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::convert;
 use crate::error::Coded;
 
 /// Writes a value as JSON, and refuses what JSON has no name for. The number of values is bounded because a few objects
@@ -139,7 +138,7 @@ fn step(before: Option<&Version>, version: &Version) -> Value {
     fields.insert("identity_hash".into(), document.identity_hash().to_string().into());
     let version = json!({
         "document": fields,
-        "txId": convert::number(*tx_id),
+        "txId": tx_id.0,
         "txTime": tx_time.to_string(),
         "validTime": valid_time.to_string(),
     });

@@ -80,7 +80,7 @@ async function through(name: string) {
   return costOf(server)
 }
 
-test('a session through each host costs what it costs through Pi, within 2 %', { timeout: 600_000 }, async () => {
+test('a session through each host costs no more than through Pi plus 2 %, and in all hosts the same within 2 %', { timeout: 600_000 }, async () => {
   const [alone, pi] = [await throughPi(true), await throughPi(false)]
   expect(pi.requests).toBe(alone.requests)
   const found: Record<string, number> = { 'Pi without us': alone.cost / pi.cost }
@@ -92,5 +92,9 @@ test('a session through each host costs what it costs through Pi, within 2 %', {
   }
   process.stderr.write(`cost beside Pi with its extension: ${JSON.stringify(found)}\n`)
   expect(found['Pi without us']).toBeGreaterThan(1.1)
-  for (const [name] of hosts) expect(Math.abs(found[name]! - 1), name).toBeLessThan(0.02)
+  for (const [name] of hosts) {
+    // Hosts may be cheaper: their rolls need not wait for the end of Pi's turns.
+    expect(found[name], name).toBeLessThan(1.02)
+    expect(Math.abs(found[name]! / found['pi-agent-core']! - 1), name).toBeLessThan(0.02)
+  }
 })

@@ -135,7 +135,8 @@ describe.skipIf(!HAS_CODEMODE)('a program with over fifty calls', () => {
     for (const one of nested) expect(one['parent_ref']).toBe('call_cm')
     const own = ['again_0', 'again_1', 'again_2', 'call_cm']
     const chat = (await manager.get(`chat:${session}`)) as any
-    expect(chat.turns[1].toolcall_ids).toEqual(own)
+    // Calls that run side by side are recorded as they end.
+    expect([...chat.turns[1].toolcall_ids].sort()).toEqual(own)
     expect(sets.active_set).toEqual(expect.arrayContaining(own))
     expect(sets.metadata_pool.filter((id) => id.startsWith('call_cm/'))).toEqual([])
   }, 400_000)

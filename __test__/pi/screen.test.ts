@@ -140,10 +140,10 @@ describe('the screen at every size', () => {
 describe('names', () => {
   test.each<[string, Record<string, unknown>, string]>([
     ['read', { path: 'src/a.ts' }, 'src/a.ts'],
-    ['read', { path: '/work/src/a.ts', offset: 20, limit: 60 }, 'src/a.ts:20-79'],
-    ['read', { path: '/work', limit: 10 }, '.:1-10'],
+    ['read', { path: '/project/src/a.ts', offset: 20, limit: 60 }, 'src/a.ts:20-79'],
+    ['read', { path: '/project', limit: 10 }, '.:1-10'],
     ['edit', { file_path: '/elsewhere/a.ts' }, '/elsewhere/a.ts'],
-    ['bash', { command: 'cd /work && npm test' }, 'npm test'],
+    ['bash', { command: 'cd /project && npm test' }, 'npm test'],
     ['bash', { command: 'npm\ntest\t\x1b[2Jx' }, 'npm test [2Jx'],
     ['grep', { pattern: 'fn main', path: 'src' }, '/fn main/ in src'],
     ['read', { path: 'id=0123abcd' }, 'src/a.ts'],
@@ -152,7 +152,7 @@ describe('names', () => {
     ['todo', { items: [] }, 'todo'],
     ['bash', { command: 7, path: '' }, 'bash'],
   ])('%s %j is called %j', (tool, args, name) => {
-    expect(nameOf(tool, args, '/work', new Map([['0123abcd', 'src/a.ts']]))).toBe(name)
+    expect(nameOf(tool, args, '/project', new Map([['0123abcd', 'src/a.ts']]))).toBe(name)
   })
 
   test.each([

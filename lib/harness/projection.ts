@@ -51,7 +51,8 @@ export interface ProjectionOptions {
   /**
    * Whether old reasoning may leave, prose and long texts of users may be shortened, and old calls may become one line
    * each, besides outputs and arguments. Not for a harness that stores what it is given in place of its own messages and
-   * hands that over to a later process: there it would be taken for what was said. Default false.
+   * hands that over to a later process: there it would be taken for what was said. The engine makes no such edits yet.
+   * Default false.
    */
   shortens?: boolean
   /** Told of each roll. */

@@ -21,7 +21,7 @@ export interface HostOptions extends Omit<OpenOptions, 'layout' | 'model' | 'sha
   systemTokens?: number
   /**
    * Whether prose, reasoning and old calls may be shortened, too, and not only outputs and arguments. Default true; false
-   * in the OpenAI Agents SDK, whose sessions store what the model was sent.
+   * in the OpenAI Agents SDK, whose sessions store what the model was sent. The engine makes no such edits yet.
    */
   shortens?: boolean
   /** Told of each roll. */

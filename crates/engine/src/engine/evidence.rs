@@ -11,7 +11,7 @@ use super::job::ToolcallInput;
 use super::passages::{LOOKED_BACK, lost};
 use super::results::Taking;
 use super::truth::{is_end_of_difference, pointed_handle, told_path};
-use super::{Inner, State};
+use super::{Handed, Inner, State};
 use crate::files::difference::{differs_only_within, unified};
 use crate::files::known::KnownVersion;
 use crate::files::said::{Content, Passage, Says};
@@ -118,10 +118,13 @@ impl Inner {
         let is_handed = self.handed().contains_key(&file);
         let shown = match self.passage_handed(&file, tx, first, output).await? {
             Some(lines) => Some((lines, true)),
-            None => self.passage_shown(&file, tx, first, output).await?,
+            None => {
+                let likely = state.known.contents(&file).next();
+                self.passage_shown(&file, tx, likely, first, output).await?
+            }
         };
         let Some((lines, is_all)) = shown else {
-            if !is_handed {
+            if !is_handed && !self.is_plain(&file, tx, first, output).await? {
                 return Ok(None);
             }
             // The tool gives files as they are, and this is none of the versions that anybody has seen.
@@ -130,8 +133,8 @@ impl Inner {
             state.known.says(&file, Some(call), Says::Lines(lines));
             return Ok(shown_lines(file, &lines, tx));
         };
-        if !is_all && !taking.again {
-            // There is text that no version has. Where messages are read again, it may be that of an excerpt.
+        if !is_all && taking.record {
+            // There is text that no version has. In a message that is recorded already it may be that of an excerpt.
             let unknown = Digest::of(output.as_bytes());
             state.known.saw(&file, Content { hash: Some(unknown), ..lines.content });
             let unknown = Passage { content: Content::lost(unknown), ..lines };
@@ -160,14 +163,8 @@ impl Inner {
         args: &Map<String, Value>,
         taking: Taking,
     ) -> Result<Content> {
-        if let Some(waiting) = state.written.get_mut(file) {
-            let content = waiting.pop_front();
-            if waiting.is_empty() {
-                state.written.remove(file);
-            }
-            if let Some(content) = content {
-                return Ok(content);
-            }
+        if let Some(content) = claimed(&mut state.written, file, args) {
+            return Ok(content);
         }
         // Arguments may have collapsed since; the record has them whole.
         let recorded = if taking.again { self.store().get(call, AsOf::default()).await? } else { None };
@@ -275,6 +272,21 @@ impl Inner {
         let new = self.text_at(file, Some(new)).await?.unwrap_or_default();
         Ok(differs_only_within(&old, &new, lines.first, lines.last))
     }
+}
+
+/// What a call has written that is noted already; those before it never came as a result.
+fn claimed(written: &mut Handed, file: &ObjectId, args: &Map<String, Value>) -> Option<Content> {
+    let waiting = written.get_mut(file)?;
+    let text = args.get("content").and_then(Value::as_str).map(|text| Digest::of(text.as_bytes()));
+    let place = waiting.iter().position(|content| text.is_none() || content.hash == text);
+    let content = place.and_then(|place| waiting.drain(..=place).next_back());
+    if content.is_none() {
+        waiting.pop_front();
+    }
+    if waiting.is_empty() {
+        written.remove(file);
+    }
+    content
 }
 
 fn shown_lines(file: ObjectId, lines: &Passage, tx: TxId) -> Option<ShownLines> {

@@ -82,6 +82,8 @@ pub(crate) struct State {
     pub unsaid: Vec<String>,
     /// What tools have written and has not come as a result yet, oldest first: what the model knows of it is noted already.
     pub written: Handed,
+    /// The session has come back to a point, and what is visible was not read again yet.
+    pub came_back: bool,
 }
 
 /// The four sets of a session, as lists of IDs in the order in which they entered.
@@ -283,7 +285,7 @@ impl State {
     pub fn leave_branch(&mut self) {
         self.taken.clear();
         self.unsaid.clear();
-        self.written.clear();
+        self.came_back = true;
         self.sight.received.clear();
         self.sight.gated.clear();
     }

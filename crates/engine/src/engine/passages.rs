@@ -24,7 +24,7 @@ impl Inner {
         let (Some(path), Some(output)) = (path, read.document.content()) else { return Ok(None) };
         let Some(file) = self.file_at(path) else { return Ok(None) };
         let first = arg("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
-        let shown = self.passage_shown(&file, read.tx_id, first, output).await?;
+        let shown = self.passage_shown(&file, read.tx_id, None, first, output).await?;
         Ok(shown.map(|(lines, _)| (lines, file)))
     }
 
@@ -77,27 +77,50 @@ impl Inner {
     }
 
     /// The lines that an output shows from one on, of the versions that were the newest when the call was recorded or
-    /// shortly before: the file may have changed while the call was under way. With them comes whether nothing else is shown.
+    /// shortly before: the file may have changed while the call was under way. Where several have them, they are those of the
+    /// likely one. With them comes whether nothing else is shown.
     pub async fn passage_shown(
         &self,
         file: &ObjectId,
         mut tx: TxId,
+        likely: Option<Content>,
         first: usize,
         output: &str,
     ) -> Result<Option<(Passage, bool)>> {
-        let mut best: Option<(Passage, Shows)> = None;
+        let mut best: Option<(Passage, Shows, bool)> = None;
         for _ in 0..LOOKED_BACK {
             let Some(version) = self.version_at(file, tx).await? else { break };
             tx = TxId(version.tx_id.0.saturating_sub(1));
             let Some((lines, shows)) = passage_of(&version, first, output) else { continue };
-            if best.as_ref().is_none_or(|(most, so_far)| (shows, lines.last) > (*so_far, most.last)) {
-                best = Some((lines, shows));
+            let is_likely = likely.is_some_and(|likely| likely.hash == lines.content.hash);
+            let rank = |lines: &Passage, shows: Shows, is_likely| (shows, lines.last, is_likely);
+            if best.as_ref().is_none_or(|(most, so_far, was_likely)| {
+                rank(&lines, shows, is_likely) > rank(most, *so_far, *was_likely)
+            }) {
+                best = Some((lines, shows, is_likely));
             }
-            if shows == Shows::All {
+            if shows == Shows::All && (is_likely || likely.is_none()) {
                 break;
             }
         }
-        Ok(best.map(|(lines, shows)| (lines, shows != Shows::More)))
+        Ok(best.map(|(lines, shows, _)| (lines, shows != Shows::More)))
+    }
+
+    /// Whether an output that is of no version of a file is text of it all the same, and not one that the tool has numbered
+    /// or adorned: its first line has nothing in common with what stands there in any version.
+    pub async fn is_plain(&self, file: &ObjectId, mut tx: TxId, first: usize, output: &str) -> Result<bool> {
+        let shown = output.lines().next().unwrap_or_default();
+        let mut is_text = false;
+        for _ in 0..LOOKED_BACK {
+            let Some(version) = self.version_at(file, tx).await? else { break };
+            tx = TxId(version.tx_id.0.saturating_sub(1));
+            let Some(text) = version.document.content() else { continue };
+            is_text = true;
+            if text.split('\n').nth(first - 1).is_some_and(|line| shown.contains(line.trim())) {
+                return Ok(false);
+            }
+        }
+        Ok(is_text)
     }
 
     /// The version of a file that was the newest one after a transaction.

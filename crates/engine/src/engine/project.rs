@@ -62,6 +62,9 @@ impl Engine {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
         state.session.soon = true;
+        if state.came_back {
+            self.inner.forget_underway(&mut state);
+        }
         let policy = state.sight.policy(call);
         state.sight.pieces.set_system_tokens(call.system_tokens);
         // After an answer without calls the next thing is a user's message, and what others write until then counts.
@@ -136,6 +139,7 @@ impl Engine {
                 state.taken.push(one);
             }
         }
+        self.inner.forget_underway(&mut state);
         let is_cached = unchanged && state.sight.pending.is_empty();
         state.sight.pieces.assume_sent(is_cached);
         state.sight.finish(&mut plan);
@@ -145,6 +149,13 @@ impl Engine {
 }
 
 impl Inner {
+    /// Forgets what tools have read and written and what is in none of the branch's messages.
+    fn forget_underway(&self, state: &mut State) {
+        state.came_back = false;
+        state.written.clear();
+        self.handed().clear();
+    }
+
     async fn take_in(
         &self,
         state: &mut State,

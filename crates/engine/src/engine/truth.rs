@@ -90,6 +90,8 @@ impl Engine {
                 state.known.saw(&id, Content::stored(Some(hash), tx));
             }
             state.known.points(&id);
+            let State { sight, session, .. } = &mut *state;
+            sight.pieces.point_to(&answer.object, session);
         }
         Ok(answer)
     }
@@ -254,21 +256,29 @@ impl Inner {
     /// What the store reports; nothing counts as told then.
     pub async fn notices(&self, state: &mut State) -> Result<()> {
         state.unclaimed();
-        let open = state.known.open();
-        let (mut told, mut lines) = (Vec::new(), Vec::new());
-        for file in &open {
-            if let Some(base) = self.untold(state, file).await? {
-                lines.push(self.notice(&state.session, file, base).await?);
-                told.push((file.clone(), state.session.hash_of(file)));
+        let (open, told, mut lines) = loop {
+            let open = state.known.open();
+            let (mut told, mut lines) = (Vec::new(), Vec::new());
+            for file in &open {
+                if let Some(base) = self.untold(state, file).await? {
+                    lines.push(self.notice(&state.session, file, base).await?);
+                    told.push((file.clone(), state.session.hash_of(file)));
+                }
             }
-        }
-        if !told.is_empty() {
-            let note = |_: &mut Session, work: &mut Work| {
+            let note = |session: &mut Session, work: &mut Work| {
+                if told.iter().any(|(file, hash)| session.hash_of(file) != *hash) {
+                    return Ok(false);
+                }
                 work.chat.notices(&told);
-                Ok(())
+                // Another client may store a newer version in this very moment.
+                let latest = |file| session.catalog.get(file).map(|meta| meta.tx);
+                work.expected.extend(told.iter().map(|(file, _)| (file.clone(), latest(file))));
+                Ok(true)
             };
-            self.commit(state, note).await?;
-        }
+            if told.is_empty() || self.commit(state, note).await? {
+                break (open, told, lines);
+            }
+        };
         for (file, hash) in told {
             state.known.says(&file, None, Says::Other(hash));
             state.known.note(file, hash);

@@ -33,6 +33,8 @@ pub(crate) struct Pieces {
     guarded: HashSet<usize>,
     /// Results and arguments of the current user turn: those that are active are whole until it ends.
     current: HashSet<usize>,
+    /// What answers of the current user turn have pointed to: it stays until that ends.
+    pointed_at: HashSet<usize>,
     /// What a person brought back by undoing a roll, and for how many more user turns it stays whole.
     brought_back: HashMap<usize, usize>,
 }
@@ -137,6 +139,7 @@ impl Pieces {
     /// A user's turn starts: what the last one needed is like everything older now.
     pub fn start_turn(&mut self, session: &Session) {
         let mut over: Vec<usize> = std::mem::take(&mut self.current).into_iter().collect();
+        self.pointed_at.clear();
         self.brought_back.retain(|place, turns| {
             *turns -= 1;
             if *turns == 0 {
@@ -157,6 +160,12 @@ impl Pieces {
             self.current.insert(place);
             self.judge(place, session);
         }
+    }
+
+    /// An answer that is under way says that lines stand in the result of a call.
+    pub fn point_to(&mut self, object: &ObjectId, session: &Session) {
+        self.pointed_at.extend(self.places.get(object).into_iter().flatten());
+        self.renew(object, session);
     }
 
     /// A model call was made with what is shown.
@@ -353,7 +362,8 @@ impl Pieces {
                 let held = session.keeps_whole(&output.object)
                     || carries
                     || output.shown.as_ref().is_some_and(|lines| pinned(&lines.file))
-                    || (is_current && self.guarded.contains(&place));
+                    || (is_current && self.guarded.contains(&place))
+                    || self.pointed_at.contains(&place);
                 if held {
                     None
                 } else if piece.superseded || session.is_inactive(&output.object) {

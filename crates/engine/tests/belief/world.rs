@@ -8,10 +8,10 @@ use context_model::hash::identity_hash;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::ObjectType;
 use context_model::source::{FilesystemSource, Source};
-use context_store::Store;
 use context_store::memory::MemoryStore;
 use context_store::sqlite::{Durability, SqliteStore};
 use context_store::xtdb::{QueueOptions, QueuedStore, XtdbOptions};
+use context_store::{Store, StoreError};
 
 use crate::belief::Belief;
 use crate::node::{Node, Port};
@@ -225,7 +225,14 @@ impl Machine {
             close_timeout_ms: 1_000,
             ..QueueOptions::new(journal, xtdb)
         };
-        Self { store: QueuedStore::open(options).await.unwrap(), port }
+        // On a busy machine even a node of this process may answer too late.
+        let store = loop {
+            match QueuedStore::open(options.clone()).await {
+                Err(StoreError::Unavailable(_)) => {}
+                opened => break opened.unwrap(),
+            }
+        };
+        Self { store, port }
     }
 }
 
