@@ -49,15 +49,23 @@ export async function forget(args: string[]): Promise<number> {
     ...(values.session ?? []).map((sessionId) => ({ sessionId })),
     ...texts.map((text) => ({ text })),
   ]
-  if (wanted.length === 0) throw new UsageError('say what to forget: --id, --path, --session, --text or --text-file')
+  if (wanted.length === 0) throw new UsageError('name what to forget: --id, --path, --session, --text or --text-file')
   const { options, name } = storeOf(values.store)
   const forgotten = await native.forgetStore(options, wanted, values.why)
   if (values.json === true) out(JSON.stringify(forgotten))
-  else out(plain(`${name}: ${forgotten.texts} texts are erased, ${forgotten.versions} versions say so`))
+  else out(plain(`${name}: erased ${forgotten.texts} texts; ${forgotten.versions} versions now say so`))
   return 0
 }
 
 function linesOf(file: string): string[] {
-  const text = readFileSync(file === '-' ? 0 : file, 'utf8')
+  const text = read(file)
   return text.split(/\r?\n/).filter((line) => line !== '')
+}
+
+function read(file: string): string {
+  try {
+    return readFileSync(file === '-' ? 0 : file, 'utf8')
+  } catch (error) {
+    throw new UsageError(`${file} can't be read: ${(error as Error).message.replace(/^\w+: /, '')}`)
+  }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use aho_corasick::{AhoCorasick, MatchKind};
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::ObjectType;
 use context_model::time::Timestamp;
@@ -36,7 +37,7 @@ const KEPT: [&str; 4] = ["toolcall_ids", "activated_ids", "rolls", "status"];
 pub(super) fn erase(connection: &Connection, wanted: &[Erase], mark: &Erased) -> Result<ErasedCount> {
     let mark =
         serde_json::to_string(mark).map_err(|_| StoreError::Invalid("the reason is no text".into()))?;
-    let needles = needles(wanted)?;
+    let needles = Needles::new(wanted)?;
     let objects = objects(connection, wanted)?;
     let mut contents = with_needles(connection, &needles)?;
     let mut whole = BTreeSet::new();
@@ -68,24 +69,42 @@ pub(super) fn again(at: Timestamp) -> Result<String> {
     serde_json::to_string(&mark).map_err(|_| StoreError::Invalid("the time can't be written".into()))
 }
 
-/// A text to look for: as it is, and as JSON has it.
-struct Needle {
-    plain: String,
-    escaped: String,
+/// The texts to look for, all of them in one pass: as they are, and as JSON has them.
+struct Needles {
+    plain: AhoCorasick,
+    escaped: AhoCorasick,
+    count: usize,
 }
 
-fn needles(wanted: &[Erase]) -> Result<Vec<Needle>> {
-    let texts = wanted.iter().filter_map(|one| if let Erase::Text(text) = one { Some(text) } else { None });
-    texts
-        .map(|text| {
-            if text.trim().len() < SHORTEST {
-                let what = format!("a text to forget has {SHORTEST} bytes or more; name the object instead");
-                return Err(StoreError::Invalid(what));
-            }
-            let json = Value::from(text.as_str()).to_string();
-            Ok(Needle { plain: text.clone(), escaped: json[1..json.len() - 1].to_owned() })
-        })
-        .collect()
+impl Needles {
+    fn new(wanted: &[Erase]) -> Result<Self> {
+        let texts =
+            wanted.iter().filter_map(|one| if let Erase::Text(text) = one { Some(text) } else { None });
+        let texts: Vec<&str> = texts.map(String::as_str).collect();
+        if texts.iter().any(|text| text.trim().len() < SHORTEST) {
+            let what = format!("a text to forget has {SHORTEST} bytes or more; name the object instead");
+            return Err(StoreError::Invalid(what));
+        }
+        let escaped = texts.iter().map(|text| {
+            let json = Value::from(*text).to_string();
+            json[1..json.len() - 1].to_owned()
+        });
+        Ok(Self { escaped: finder(escaped)?, plain: finder(&texts)?, count: texts.len() })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// A payload with a mark in place of each of them.
+    fn taken_out_of(&self, json: &str) -> String {
+        self.escaped.replace_all(json, &vec![MARK; self.count])
+    }
+}
+
+fn finder<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Result<AhoCorasick> {
+    let builder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(texts);
+    builder.map_err(|_| StoreError::Invalid("these are too many texts at once; name fewer".into()))
 }
 
 /// The numbers of the objects that are named.
@@ -143,7 +162,7 @@ fn of_session(connection: &Connection, session: &SessionId) -> Result<BTreeSet<i
 }
 
 /// The texts that have one of these in them.
-fn with_needles(connection: &Connection, needles: &[Needle]) -> Result<BTreeSet<i64>> {
+fn with_needles(connection: &Connection, needles: &Needles) -> Result<BTreeSet<i64>> {
     let mut found = BTreeSet::new();
     if needles.is_empty() {
         return Ok(found);
@@ -152,7 +171,7 @@ fn with_needles(connection: &Connection, needles: &[Needle]) -> Result<BTreeSet<
     let all = all.query_map([], |row| row.get::<_, i64>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
     for content in all {
         if let Found::Text(text) = form::text_of(connection, content)?
-            && needles.iter().any(|needle| text.contains(&needle.plain))
+            && needles.plain.is_match(&text)
         {
             found.insert(content);
         }
@@ -167,13 +186,11 @@ fn is_to_go(connection: &Connection, content: i64) -> Result<bool> {
 }
 
 /// The versions that have one of these texts, or a needle in their payload.
-fn touched(connection: &Connection, contents: &BTreeSet<i64>, needles: &[Needle]) -> Result<BTreeSet<i64>> {
+fn touched(connection: &Connection, contents: &BTreeSet<i64>, needles: &Needles) -> Result<BTreeSet<i64>> {
     let mut touched = BTreeSet::new();
     let mut find = connection.prepare("SELECT seq, content, packed, body, patch FROM versions")?;
     let mut rows = find.query([])?;
-    let is_in = |json: Option<&str>| {
-        json.is_some_and(|json| needles.iter().any(|needle| json.contains(&needle.escaped)))
-    };
+    let is_in = |json: Option<&str>| json.is_some_and(|json| needles.escaped.is_match(json));
     while let Some(sql) = rows.next()? {
         let content = sql.get::<_, Option<i64>>(1)?;
         let packed = row::blob(sql, 2)?;
@@ -251,7 +268,7 @@ fn stand_alone(connection: &Connection, content: i64, text: &str) -> Result<()> 
 
 /// Marks a version, and takes out of its payload what is to go: `whole` all that was said and given in it, otherwise the
 /// needles. Returns whether it changed.
-fn rewrite(connection: &Connection, seq: i64, whole: bool, needles: &[Needle], mark: &str) -> Result<bool> {
+fn rewrite(connection: &Connection, seq: i64, whole: bool, needles: &Needles, mark: &str) -> Result<bool> {
     let mut find = connection.prepare_cached(&select(row::Text::Left, "WHERE v.seq = ?"))?;
     let mut rows = find.query([seq])?;
     let Some(sql) = rows.next()? else { return Ok(false) };
@@ -263,7 +280,7 @@ fn rewrite(connection: &Connection, seq: i64, whole: bool, needles: &[Needle], m
         if whole {
             return stripped(json).ok_or_else(|| row.damaged());
         }
-        Ok(needles.iter().fold(json.to_owned(), |json, needle| json.replace(&needle.escaped, MARK)))
+        Ok(needles.taken_out_of(json))
     };
     let body = edited(&row.body)?;
     let patch = row.patch.as_deref().map(edited).transpose()?;
