@@ -8,8 +8,9 @@ use context_model::time::{Timestamp, TxId};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
+use super::form::Text;
 use super::pack::{self, Parts, Skeleton};
-use super::prepare::{Body, PatchWrite, Prepared, PreparedWrite, Put, Text};
+use super::prepare::{Body, PatchWrite, Prepared, PreparedWrite, Put};
 use super::read;
 use super::row::Row;
 use super::{erase, index};

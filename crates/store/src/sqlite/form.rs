@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use zstd::zstd_safe::{CCtx, CParameter, DCtx, get_frame_content_size};
 
-use super::row::text as column_text;
+use super::column::text as column_text;
 use crate::{Result, StoreError};
 
 /// The values of the column `codec`.
@@ -17,6 +17,9 @@ pub(super) const PLAIN: i64 = 0;
 pub(super) const COMPRESSED: i64 = 1;
 pub(super) const DELTA: i64 = 2;
 pub(super) const ERASED: i64 = 3;
+
+/// Stands in a payload for what was erased.
+pub(super) const MARK: &str = "[erased]";
 
 /// Shorter texts stay as they are: compressing them saves less than a row takes.
 const SHORT: usize = 256;
@@ -38,6 +41,27 @@ pub(super) enum Found {
     Text(String),
     /// Its owner has erased it.
     Erased,
+}
+
+/// A content, its key, and its compressed form where that pays.
+pub(super) struct Text {
+    pub text: String,
+    pub key: Digest,
+    pub compressed: Option<Vec<u8>>,
+}
+
+impl Text {
+    /// Compresses a text.
+    pub fn new(text: String) -> Self {
+        let key = Digest::of(text.as_bytes());
+        Self::with_key(text, key)
+    }
+
+    /// The same where the key is known.
+    pub fn with_key(text: String, key: Digest) -> Self {
+        let compressed = compressed(text.as_bytes());
+        Self { text, key, compressed }
+    }
 }
 
 /// A text compressed; `None` where that does not pay.
@@ -169,7 +193,6 @@ fn damaged() -> StoreError {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
 

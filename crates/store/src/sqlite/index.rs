@@ -10,9 +10,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::form::{self, Found};
+use super::form::{self, Found, Text};
 use super::pack::{self, Parts, Skeleton};
-use super::prepare::Text;
 use super::row::{self, Row, select};
 use super::useful::useful;
 use crate::Result;

@@ -42,6 +42,7 @@ use crate::{
 
 mod absent;
 mod apply;
+mod column;
 mod connect;
 mod copier;
 mod durability;
@@ -261,7 +262,7 @@ impl Store for SqliteStore {
 
     async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
         match self.here(|connection| read::get_quick(connection, id, at))? {
-            Quick::Done(Some(version)) => Ok(Some(version)),
+            Quick::Done(Some(version)) => Ok(Some(*version)),
             Quick::Done(None) => {
                 let (id, absent) = (id.clone(), Arc::clone(&self.absent));
                 let look = move |connection: &Connection| {

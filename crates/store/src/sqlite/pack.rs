@@ -11,8 +11,7 @@ use rusqlite::Connection;
 use serde_json::{Map, Value};
 use zstd::zstd_safe::{CCtx, CDict, DCtx, DDict, get_frame_content_size};
 
-use super::form::{self, Found};
-use super::prepare::Text;
+use super::form::{self, Found, Text};
 use crate::{Result, StoreError};
 
 /// A string of so many bytes, as JSON writes them, is a text of its own.
@@ -125,7 +124,7 @@ pub(super) fn filled<'j>(
             Found::Text(text) => whole.push_str(&escaped(&text)),
             Found::Erased => {
                 is_erased = true;
-                whole.push_str(super::erase::MARK);
+                whole.push_str(form::MARK);
             }
         }
         whole.push_str(part);
@@ -252,7 +251,6 @@ fn read_number(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use serde_json::json;
 

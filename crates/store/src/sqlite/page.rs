@@ -15,9 +15,9 @@ use rusqlite::OptionalExtension;
 use rusqlite::{Connection, params};
 use serde_json::Value;
 
-use super::read;
 #[cfg(feature = "xtdb")]
-use super::row::text;
+use super::column::text;
+use super::read;
 use super::row::{Row, Text, select};
 use crate::{Result, StoreError, Version};
 
@@ -45,7 +45,7 @@ pub(super) fn page(
         let sql = rows
             .next()?
             .ok_or_else(|| StoreError::Corrupt(format!("a version of object {id:?} is missing")))?;
-        let row = Row::read(&moment, sql)?;
+        let row = Row::read(moment, sql)?;
         if row.object_id != id.as_str() {
             return Err(row.damaged());
         }
@@ -55,7 +55,7 @@ pub(super) fn page(
         }
         // The first patch of a chain is put together from its base, each later one from the one before.
         let chain = row.base.unwrap_or(row.seq);
-        let version = match (row.base.and_then(|base| chains.get(&base)), row.patch(&moment)?) {
+        let version = match (row.base.and_then(|base| chains.get(&base)), row.patch(moment)?) {
             (Some(before), Some(change)) => {
                 let document = patch::apply(versions[*before].document.clone(), [&change])?;
                 let (tx_time, valid_time) = row.times();

@@ -6,7 +6,7 @@ use context_model::object::{Document, ObjectType};
 use context_model::time::{Timestamp, TxId};
 use serde_json::{Map, Value};
 
-use super::form;
+use super::form::Text;
 use super::pack::Skeleton;
 use crate::{Result, StoreError, Transaction, Write};
 
@@ -46,13 +46,6 @@ pub(super) struct PatchWrite {
 pub(super) struct Body {
     pub skeleton: Skeleton,
     pub source_hash: Option<Digest>,
-}
-
-/// A content, its key, and its compressed form where that pays.
-pub(super) struct Text {
-    pub text: String,
-    pub key: Digest,
-    pub compressed: Option<Vec<u8>>,
 }
 
 impl Prepared {
@@ -106,18 +99,6 @@ impl Body {
         }
         let json = serde_json::to_string(&payload).map_err(unwritable)?;
         Ok(Self { skeleton: Skeleton::of(json), source_hash })
-    }
-}
-
-impl Text {
-    pub fn new(text: String) -> Self {
-        let key = Digest::of(text.as_bytes());
-        Self::with_key(text, key)
-    }
-
-    fn with_key(text: String, key: Digest) -> Self {
-        let compressed = form::compressed(text.as_bytes());
-        Self { text, key, compressed }
     }
 }
 

@@ -10,6 +10,7 @@ use context_model::patch::{self, Patch};
 use context_model::time::{Timestamp, TxId};
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 
+use super::column;
 use super::form::Found;
 use super::row::{CONTENT, LENGTH, Row, Text, content, select};
 use crate::shape::Shape;
@@ -45,7 +46,7 @@ pub(super) fn get(connection: &Connection, id: &ObjectId, at: AsOf) -> Result<Op
 /// What a read that must not take long found.
 pub(super) enum Quick {
     /// The version, or that there is none.
-    Done(Option<Version>),
+    Done(Option<Box<Version>>),
     /// A version that takes longer: a long text, or a long chain of patches.
     Long,
 }
@@ -64,7 +65,7 @@ pub(super) fn get_quick(connection: &Connection, id: &ObjectId, at: AsOf) -> Res
     })?;
     Ok(match found {
         None => Quick::Done(None),
-        Some(Some(version)) => Quick::Done(Some(version)),
+        Some(Some(version)) => Quick::Done(Some(Box::new(version))),
         Some(None) => Quick::Long,
     })
 }
@@ -189,7 +190,7 @@ pub(super) fn changes_since(connection: &Connection, tx: TxId) -> Result<BTreeMa
         if changed <= tx {
             break;
         }
-        changes.entry(ObjectId::new(super::row::text(row, 1)?)).or_insert(changed);
+        changes.entry(ObjectId::new(column::text(row, 1)?)).or_insert(changed);
     }
     Ok(changes)
 }

@@ -8,10 +8,10 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::column::text;
 use super::form::{self, Found};
 use super::index::root_of;
 use super::limit::Limit;
-use super::row::text;
 use crate::words::{self, Part};
 use crate::{Hit, Result, Search, StoreError};
 

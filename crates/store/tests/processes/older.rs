@@ -17,7 +17,8 @@ use super::{chat, file, not_run, runtime, sized, works};
 /// Lines that differ, so that compressing them takes something.
 fn source(path: usize, edits: usize) -> String {
     let line = |n: usize| {
-        let edited = (1..=edits).rev().find(|edit| (n * 31 + edit * 17 + path) % 97 == 0).unwrap_or(0);
+        let edited =
+            (1..=edits).rev().find(|edit| (n * 31 + edit * 17 + path).is_multiple_of(97)).unwrap_or(0);
         format!("    let value_{n} = compute_{}({}, {edited});\n", n * path % 13, n * 2_654_435_761 % 100_003)
     };
     (0..200).map(line).collect()
