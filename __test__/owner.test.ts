@@ -1,6 +1,6 @@
 /** What the owner of a store takes out of it, with the program itself. */
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ContextManager } from '../lib/index.ts'
@@ -106,5 +106,50 @@ describe('forget', () => {
       expect(told.stderr).toContain(words)
     }
     expect((await found(store)).exported).toBe(SECRETS)
+  })
+})
+
+describe('prune and limits', () => {
+  /** A copy of a store with the sessions alpha and beta, which were last written in January 2026. */
+  function oldStore(): string {
+    const store = join(temporaryFolder('owner-'), 'context.db')
+    copyFileSync(new URL('../fixtures/stores/old.db', import.meta.url), store)
+    return store
+  }
+
+  test('old sessions go, after they were shown', async () => {
+    const store = oldStore()
+    const names = async (): Promise<string[]> => {
+      const { stdout } = await cli(['sessions', '--store', store, '--json'])
+      return (JSON.parse(stdout) as { id: string }[]).map(({ id }) => id)
+    }
+    expect(await names()).toEqual(['beta', 'alpha'])
+    const project = await cli(['prune', '--store', store, '--project', '/home/me/p', '--dry-run'])
+    expect(project.stdout).toMatch(/^2026-01-\d\d \d\d:\d\d {5}1 turn {3}alpha {2}\/home\/me\/p {2}do alpha\n\S+: would remove 1 session with 4 objects, about [\d.]+ KiB of [\d.]+ KiB\n$/)
+    expect(await names()).toEqual(['beta', 'alpha'])
+    const { code, stdout } = await cli(['prune', '--store', store, '--max-size', '1KB', '--older-than', '30d', '--json'])
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ sessions: [{ id: 'alpha' }, { id: 'beta' }], isShorter: true })
+    expect(await names()).toEqual([])
+    expect((await cli(['prune', '--store', store, '--older-than', '1d'])).stdout).toContain('nothing to remove')
+    expect((await cli(['doctor', '--store', store])).stdout).toContain('every version matches')
+  })
+
+  test('limits are set and shown', async () => {
+    const store = oldStore()
+    const limits = async (...args: string[]): Promise<string> => (await cli(['limits', '--store', store, ...args])).stdout
+    expect(await limits()).toContain('no limits; nothing is removed by itself')
+    expect(await limits('--older-than', '6m', '--max-size', '2GB')).toContain('removes sessions not opened for 180 days, and the oldest sessions while it uses more than 2.0 GiB')
+    expect(JSON.parse(await limits('--json'))).toEqual({ maxDays: 180, maxBytes: 2 * 1024 ** 3 })
+    expect(await limits('--none')).toContain('no limits')
+  })
+
+  test('what can not be understood is told, and nothing goes', async () => {
+    const store = oldStore()
+    for (const args of [['prune'], ['prune', '--older-than', 'x'], ['prune', '--older-than', '0d'], ['prune', '--max-size', '-1'], ['limits', '--none', '--older-than', '1d']]) {
+      const { code, stdout, stderr } = await cli([args[0]!, '--store', store, ...args.slice(1)])
+      expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: '' })
+      expect(stderr).toMatch(/^pi-context-manager: .+\n$/)
+    }
   })
 })

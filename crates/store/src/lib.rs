@@ -1,7 +1,8 @@
 //! The bitemporal document store (SSOT 2.1, 3.7): one trait, several backends, one conformance suite.
 //!
 //! Architecture invariants:
-//! - History is append-only. No call rewrites or removes a version.
+//! - History is append-only. No call rewrites or removes a version, but for those that only the owner of the store has:
+//!   `erase` and `prune` of [`sqlite::SqliteStore`].
 //! - A write that was acknowledged is durable against a killed process and readable at once.
 //! - Transaction numbers rise strictly, and transaction times never fall, whatever the clock does.
 //! - Appending to a growing document costs what the change costs; reading gives the whole document.
@@ -23,6 +24,7 @@ pub mod conformance;
 mod error;
 mod heads;
 pub mod memory;
+pub mod sessions;
 mod shape;
 pub mod sqlite;
 mod top;

@@ -2,110 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::HashSet;
-use std::io::Cursor;
-use std::path::Path;
-use std::sync::Arc;
+mod secrets;
 
-use aho_corasick::AhoCorasick;
+use std::io::Cursor;
+
 use context_model::error::ErrorCode;
-use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
-use context_model::object::{Document, Status, Toolcall};
-use context_model::patch::Patch;
-use context_model::source::FilesystemSource;
-use context_store::sqlite::{Durability, SqliteStore};
-use context_store::{AsOf, Erase, Search, Store, Transaction, Write, transfer};
+use context_store::{AsOf, Erase, Store, Write, transfer};
 use serde_json::json;
 
-const SECRETS: usize = 1_000;
-
-/// A secret that can't be compressed, so that it stands in the file as it is or not at all.
-fn secret(n: usize) -> String {
-    let digest = Digest::of(format!("secret {n}").as_bytes()).to_string();
-    format!("sk-{}", &digest[..32])
-}
-
-fn file(path: &str, text: &str) -> Document {
-    let source = FilesystemSource { filesystem_id: "f".into(), path: path.into() };
-    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
-}
-
-fn call(id: &str, command: &str, output: &str) -> Document {
-    let args = json!({ "command": command });
-    let call = Toolcall {
-        tool: "bash".into(),
-        args: args.as_object().unwrap().clone(),
-        args_display: Some(command.into()),
-        content: output.into(),
-        status: Status::Ok,
-        chat_ref: ObjectId::chat(&SessionId::new("s").unwrap()),
-        file_refs: Vec::new(),
-        parent: None,
-    };
-    Document::toolcall(ObjectId::new(id), call)
-}
-
-async fn write(store: &SqliteStore, writes: Vec<Write>) {
-    store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
-}
-
-fn open(path: &Path) -> Arc<SqliteStore> {
-    SqliteStore::open(path, Durability::Process).unwrap()
-}
-
-/// Secrets in all places: short and long texts, versions of a file, arguments, a chat, and a text of 300 lines.
-async fn plant(store: &SqliteStore) {
-    let chat = Document::chat(&SessionId::new("s").unwrap());
-    write(store, vec![Write::put(chat.clone())]).await;
-    let lines: String = (0..300).map(|n| format!("let value_{n} = {};\n", n * 7_919 % 1_000)).collect();
-    for n in 0..SECRETS {
-        let secret = secret(n);
-        let writes = match n % 5 {
-            0 => vec![Write::put(file(&format!("/short/{n}"), &format!("key = {secret}\n")))],
-            1 => vec![Write::put(file("/versions", &format!("{lines}key_{n} = {secret}\n")))],
-            2 => vec![Write::put(call(&format!("c{n}"), &format!("export KEY='{secret}' \"x\""), "done"))],
-            3 => {
-                let long = format!("{secret} {}", "said at length ".repeat(40));
-                let mut turn = Patch::new();
-                turn.append(&["turns"], json!({ "user": long, "answer": secret, "toolcall_ids": [] }));
-                vec![Write::patch(chat.id().clone(), turn)]
-            }
-            _ => vec![Write::put(call(&format!("c{n}"), "env", &format!("{lines}{secret}")))],
-        };
-        write(store, writes).await;
-    }
-    store.flush().await.unwrap();
-}
-
-/// How many of the secrets are in these bytes. The index may have the beginning of a word only once for several words, so
-/// their ends are looked for.
-fn secrets_in(bytes: &[u8]) -> usize {
-    let ends: Vec<String> = (0..SECRETS).map(|n| secret(n)[15..].to_owned()).collect();
-    let finder = AhoCorasick::builder().ascii_case_insensitive(true).build(ends).unwrap();
-    let found: HashSet<_> = finder.find_overlapping_iter(bytes).map(|found| found.pattern()).collect();
-    found.len()
-}
-
-/// How many of the secrets are in the files of a store.
-fn in_files(place: &Path) -> usize {
-    let paths = std::fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
-    let files: Vec<_> = paths.filter(|path| path.is_file()).collect();
-    files.iter().map(|path| secrets_in(&std::fs::read(path).unwrap())).sum()
-}
-
-/// How many a reader finds: in all versions, and by searching.
-async fn readable(store: &SqliteStore) -> usize {
-    let ids = transfer::all_objects(store).await.unwrap();
-    let mut export = Vec::new();
-    transfer::export(store, &ids, &mut export).await.unwrap();
-    let mut found = secrets_in(&export);
-    for n in (0..SECRETS).step_by(50) {
-        let query = Search { text: secret(n), limit: 3, object_type: None, within: None };
-        found += store.search(&query).await.unwrap().len();
-    }
-    found
-}
+use secrets::{SECRETS, all, file, in_files, open, plant, readable, secret, write};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_secrets_are_in_no_file_any_more() {
@@ -118,8 +24,7 @@ async fn a_thousand_secrets_are_in_no_file_any_more() {
         (file("/kept", "nothing to hide"), store.history(file("/versions", "").id()).await.unwrap());
     write(&store, vec![Write::put(kept.clone())]).await;
 
-    let wanted: Vec<Erase> = (0..SECRETS).map(|n| Erase::Text(secret(n))).collect();
-    let count = store.erase(wanted.clone(), "live keys").await.unwrap();
+    let count = store.erase(all(), "live keys").await.unwrap();
     assert!(count.versions >= SECRETS as u64, "{count:?}");
     assert_eq!((in_files(place.path()), readable(&store).await), (0, 0));
     assert_eq!(store.verify().await.unwrap(), []);
@@ -143,7 +48,7 @@ async fn a_thousand_secrets_are_in_no_file_any_more() {
     assert_eq!((untouched.document, untouched.erased), (kept, None));
 
     // The same again finds nothing, and what is written afterwards stays.
-    assert_eq!(store.erase(wanted, "again").await.unwrap().versions, 0);
+    assert_eq!(store.erase(all(), "again").await.unwrap().versions, 0);
     write(&store, vec![Write::put(file("/new", "a new text"))]).await;
     store.close().await.unwrap();
     let store = open(&path);
@@ -183,8 +88,7 @@ async fn what_was_erased_does_not_come_back() {
     let ids = transfer::all_objects(&*store).await.unwrap();
     let mut export = Vec::new();
     transfer::export(&*store, &ids, &mut export).await.unwrap();
-    let wanted: Vec<Erase> = (0..SECRETS).map(|n| Erase::Text(secret(n))).collect();
-    store.erase(wanted, "live keys").await.unwrap();
+    store.erase(all(), "live keys").await.unwrap();
     let summary = transfer::import(&mut Cursor::new(export), &*store).await.unwrap();
     assert_eq!((summary.written, readable(&store).await), (0, 0));
     // The same text again, also as another file's.

@@ -130,7 +130,8 @@ fn objects(connection: &Connection, wanted: &[Erase]) -> Result<BTreeSet<i64>> {
     Ok(objects)
 }
 
-fn number_of(connection: &Connection, id: &ObjectId) -> Result<Option<i64>> {
+/// The number of an object.
+pub(super) fn number_of(connection: &Connection, id: &ObjectId) -> Result<Option<i64>> {
     let mut find = connection.prepare_cached("SELECT object FROM objects WHERE object_id = ?")?;
     Ok(find.query_row([id.as_str()], |row| row.get(0)).optional()?)
 }
@@ -206,9 +207,17 @@ fn touched(connection: &Connection, contents: &BTreeSet<i64>, needles: &Needles)
     Ok(touched)
 }
 
-/// Takes a text out of the contents and the search index. Texts that are kept as what differs from it, or whose lines the
-/// index has with it, are kept and indexed anew.
+/// Takes a text out of the contents and the search index.
 fn take_out(connection: &Connection, content: i64, going: &BTreeSet<i64>) -> Result<()> {
+    detach(connection, content, going)?;
+    let sql = "UPDATE contents SET codec = ?, text = x'' WHERE content = ?";
+    connection.prepare_cached(sql)?.execute([form::ERASED, content])?;
+    Ok(())
+}
+
+/// Takes a text out of the search index. Texts that are kept as what differs from it, or whose lines the index has with it,
+/// are kept and indexed anew.
+pub(super) fn detach(connection: &Connection, content: i64, going: &BTreeSet<i64>) -> Result<()> {
     let mut find = connection.prepare_cached("SELECT root, place FROM contents WHERE content = ?")?;
     let placed: (Option<i64>, Option<i64>) =
         find.query_row([content], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -244,8 +253,6 @@ fn take_out(connection: &Connection, content: i64, going: &BTreeSet<i64>) -> Res
             insert.execute(params![row, useful(&text, None)])?;
         }
     }
-    let sql = "UPDATE contents SET codec = ?, text = x'' WHERE content = ?";
-    connection.prepare_cached(sql)?.execute([form::ERASED, content])?;
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
-use context_model::time::TxId;
+use context_model::time::{Timestamp, TxId};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -35,6 +35,7 @@ use self::settle::Settled;
 pub use self::size::Size;
 use self::writer::{Desk, INDEX_TIME, Job, Writer};
 use crate::clock::{self, Clock};
+use crate::sessions::{self, Limits, Prune, Pruned, SessionSummary};
 use crate::{
     AsOf, Damage, Entry, Erase, Erased, ErasedCount, Filter, Hit, Outline, Receipt, Result, Search, Store,
     StoreError, Transaction, Version,
@@ -57,6 +58,7 @@ mod page;
 mod place;
 mod pool;
 mod prepare;
+mod prune;
 mod read;
 mod rewrite;
 mod row;
@@ -163,6 +165,53 @@ impl SqliteStore {
     pub async fn erase(&self, wanted: Vec<Erase>, why: &str) -> Result<ErasedCount> {
         let mark = Erased { at: (self.clock)(), why: why.to_owned() };
         self.call(move |writer| writer.erase(&wanted, &mark)).await
+    }
+
+    /// Takes sessions out of the store, with what only they have encountered. They may be imported again.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` where neither an age, a size nor a project is given. `STORE_FULL`, `STORE_UNAVAILABLE`,
+    /// `STORE_CORRUPT`, `CLOSED`.
+    pub async fn prune(&self, wanted: Prune) -> Result<Pruned> {
+        let Prune { before, max_bytes, project, is_dry_run } = wanted;
+        if before.is_none() && max_bytes.is_none() && project.is_none() {
+            return Err(StoreError::Invalid(
+                "say which sessions leave: by age, by size or by project".into(),
+            ));
+        }
+        let summaries = sessions::summaries(self).await?;
+        let is_in = |summary: &&SessionSummary| {
+            let Some(project) = project.as_deref().map(|project| project.trim_end_matches('/')) else {
+                return true;
+            };
+            let below = summary.folder.as_deref().and_then(|folder| folder.strip_prefix(project));
+            below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let of_project = summaries.iter().filter(is_in).map(|summary| summary.id.clone()).collect();
+        let before =
+            if max_bytes.is_none() { before.or(Some(Timestamp::from_millis(i64::MAX))) } else { before };
+        let which = prune::Which { among: Some(of_project), before, max_bytes };
+        let left = self.call(move |writer| writer.prune(&which, is_dry_run, true)).await?;
+        let named = |id: &_| summaries.iter().find(|summary| summary.id == *id).cloned();
+        Ok(Pruned { sessions: left.sessions.iter().filter_map(named).collect(), ..left.pruned })
+    }
+
+    /// The limits that were set.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `CLOSED`.
+    pub async fn limits(&self) -> Result<Limits> {
+        self.pool.away(prune::limits).await
+    }
+
+    /// Sets the limits.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `STORE_FULL`, `CLOSED`.
+    pub async fn set_limits(&self, limits: Limits) -> Result<()> {
+        let json = serde_json::to_string(&limits)
+            .map_err(|_| StoreError::Invalid("these limits can't be written".into()))?;
+        self.call(move |writer| writer.set_local(prune::LIMITS, &json)).await
     }
 
     /// When the first transaction after this one was made. A read of one row on the caller's thread.

@@ -15,14 +15,18 @@ use context_store::sqlite::{Durability, SqliteStore};
 use context_store::{Store, Transaction, Write};
 
 /// A small file system of its own, as long as the value lives.
-struct Small(tempfile::TempDir);
+pub struct Small(tempfile::TempDir);
 
 impl Small {
-    fn mount(size: &str) -> Option<Self> {
+    pub fn mount(size: &str) -> Option<Self> {
         let place = tempfile::tempdir().unwrap();
         let options = format!("size={size},mode=700");
         let path = place.path().to_str()?.to_owned();
         works("mount", &["-t", "tmpfs", "-o", &options, "tmpfs", &path]).then(|| Self(place))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
     }
 }
 

@@ -7,8 +7,11 @@
 
 #[path = "../older/mod.rs"]
 mod older_schema;
+#[path = "../secrets/mod.rs"]
+mod secrets;
 
 mod faults;
+mod forget;
 mod kill;
 mod many;
 mod older;

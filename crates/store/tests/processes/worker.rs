@@ -10,7 +10,7 @@ use context_store::sqlite::{Durability, SqliteStore};
 use context_store::{AsOf, Store, Write};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use super::{file, runtime, step, steps};
+use super::{file, runtime, secrets, step, steps};
 
 const PATH: &str = "CONTEXT_STORE_WORKER_PATH";
 const NAME: &str = "CONTEXT_STORE_WORKER_NAME";
@@ -36,6 +36,9 @@ pub const SETTLED: &str = "settled";
 
 /// The name of a worker that writes nothing and brings a store of an older schema into its new form.
 pub const OLDER: &str = "older";
+
+/// The name of a worker that forgets all secrets.
+pub const FORGET: &str = "forget";
 
 /// A started worker.
 pub struct Worker {
@@ -155,8 +158,12 @@ fn body() {
             Ok(store) => store,
             Err(error) => return say(&format!("failed {}", error.code())),
         };
-        if name == OLDER {
-            match store.flush().await {
+        if name == OLDER || name == FORGET {
+            let done = match &*name {
+                OLDER => store.flush().await,
+                _ => store.erase(secrets::all(), "live keys").await.map(|_| ()),
+            };
+            match done {
                 Ok(()) => say("ack 1"),
                 Err(error) => say(&format!("failed {}", error.code())),
             }
