@@ -148,7 +148,7 @@ pub fn prune_store(
     options: js::PruneOptions,
 ) -> napi::Result<PromiseRaw<'_, js::Pruned>> {
     let work = async move {
-        let before = options.older_than_days.map(|days| before(days)).transpose()?;
+        let before = options.older_than_days.map(before).transpose()?;
         let max_bytes = options.max_bytes.map(|bytes| convert::whole(bytes, "maxBytes")).transpose()?;
         let wanted = Prune {
             before,
