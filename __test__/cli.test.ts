@@ -1,13 +1,16 @@
 /** What the program writes: files for their owner alone, and words that steer no terminal. */
 import { spawnSync } from 'node:child_process'
-import { chmodSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
 import { exportStore, importStore } from '../index.js'
 import { plain, shown } from '../lib/cli/terminal.ts'
 import { ContextManager } from '../lib/index.ts'
 import { cleanUp, temporaryFolder } from './rig/pi.ts'
-import { cli } from './replay/support.ts'
+import { findNode } from '../pi-runtime/index.mjs'
+import { inTerminal } from './rig/process.ts'
+import { cli, fixture } from './replay/support.ts'
 
 afterEach(cleanUp)
 
@@ -52,6 +55,42 @@ describe('words on a terminal', () => {
     }
     expect((await cli(['doctor', '--store', store])).stdout).toContain('a\\u001b[2J')
   })
+
+  test('a replay shows the names of a recording and of what is in it', async () => {
+    const path = join(temporaryFolder('cli-'), `${STEERING}.jsonl`)
+    const name = JSON.stringify(STEERING).slice(1, -1)
+    const call = { type: 'toolCall', id: STEERING, name: STEERING, arguments: { path: STEERING, command: STEERING } }
+    const entries = [
+      { type: 'session', version: 3, id: STEERING, timestamp: '2026-01-31T12:00:00.000Z', cwd: `/${STEERING}` },
+      { message: { role: 'user', content: STEERING, timestamp: 1 } },
+      { message: { role: 'assistant', content: [call], provider: STEERING, model: STEERING, api: STEERING, stopReason: 'toolUse', timestamp: 2 } },
+      { message: { role: 'toolResult', toolCallId: STEERING, toolName: STEERING, content: [{ type: 'text', text: STEERING }], isError: false, timestamp: 3 } },
+      { message: { role: STEERING, content: STEERING } },
+      { type: STEERING },
+    ]
+    const line = (entry: object, n: number): string =>
+      JSON.stringify({ type: 'message', id: `e${n}`, parentId: n > 1 ? `e${n - 1}` : null, timestamp: '2026-01-31T12:00:00.000Z', ...entry })
+    writeFileSync(path, [...entries.map(line), `{"broken ${name}`].join('\n'))
+    for (const args of [[path], [path, '--check', path], [path, path, '--all'], [`${path}.none`]]) {
+      const { stdout, stderr } = await cli(['replay', ...args])
+      expect(stdout + stderr).not.toBe('')
+      expect(stdout + stderr).not.toMatch(RAW)
+      expect(stdout + stderr).not.toMatch(/^forged/m)
+    }
+  })
+})
+
+test('a replay has its colours on a terminal, and shows none of a name', async () => {
+  const path = join(temporaryFolder('cli-'), 'a\x1b[31m.jsonl')
+  copyFileSync(fixture('pi-version-3.jsonl'), path)
+  const main = fileURLToPath(new URL('../lib/cli/main.ts', import.meta.url))
+  const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
+  const [file, args] = inTerminal([findNode(), ...flags, main, 'replay', path], { columns: 200, rows: 40 })
+  const env = { ...process.env, TERM: 'xterm-256color', NO_COLOR: '' }
+  const { status, stdout } = spawnSync(file, args, { env, encoding: 'utf8' })
+  expect([status, stdout]).toEqual([0, expect.stringContaining('a\\u001b[31m.jsonl')])
+  expect(stdout).toContain('\x1b[1m')
+  expect(stdout).not.toMatch(/\\u001b\[(1|2|32|0)m|\x1b\[31m/)
 })
 
 describe('files', () => {

@@ -5,7 +5,7 @@ import type { Shape } from '../lib/harness.ts'
 import type { PartEdit } from '../lib/harness/shape.ts'
 import { shapeNamed } from '../lib/harness/shapes.ts'
 import { langchain } from '../lib/hosts/langchain.ts'
-import { opencode } from '../lib/hosts/opencode-shape.ts'
+import { opencodeShape } from '../lib/hosts/opencode-shape.ts'
 import { shapes, shown, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
 
@@ -41,7 +41,7 @@ const OWN: Record<string, { shape: Shape; write(step: Step): object[] }> = {
           ],
   },
   opencode: {
-    shape: opencode,
+    shape: opencodeShape(() => false),
     write: (step) =>
       'user' in step
         ? [{ info: { id: 'm1', role: 'user', sessionID: 's' }, parts: [{ type: 'text', text: step.user }] }]
@@ -152,4 +152,32 @@ test('Anthropic: what a user says behind results is shortened there, and a resul
     [2, { kind: 'message', calls: [], texts: [{ block: 1, text: 'short' }] }],
   ])
   expect(put(edits)).toEqual([{ role: 'user', content: [{ type: 'text', text: 'first' }, { type: 'text', text: 'short' }] }])
+})
+
+test('OpenCode’s file tools: the engine has its own words for their arguments, the model sees those that it gave', () => {
+  const { shape } = OWN['opencode']!
+  const tool = (name: string, input: object) => ({ type: 'tool', callID: name, tool: name, state: { status: 'completed', input, output: 'done' } })
+  const inputs = { write: { filePath: 'a', content: 'long' }, edit: { filePath: 'b', oldString: 'c', newString: 'd' }, bash: { path: 'e', filePath: 'f' } }
+  const message = { info: { id: 'm', role: 'assistant', sessionID: 's' }, parts: Object.entries(inputs).map(([name, input]) => tool(name, input)) }
+  const { parts, write } = parted(shape, [message])
+  expect(parts[0].content.map(({ arguments: given }: any) => given)).toEqual(Object.values(inputs))
+  expect(parts[0].content.map((block: any) => block.engineArguments)).toEqual([{ path: 'a', content: 'long' }, { path: 'b', oldText: 'c', newText: 'd' }, undefined])
+  const calls = [{ position: 0, args: { path: 'a', content: 'short' } }, { position: 1, args: { path: 'b', oldText: 'x', newText: 'y' } }, { position: 2, args: { path: 'z' } }]
+  const [sent] = write(new Map([[0, { kind: 'message', calls, texts: [] }]]))
+  expect(sent.parts.map(({ state }: any) => state.input)).toEqual([{ filePath: 'a', content: 'short' }, { filePath: 'b', oldString: 'x', newString: 'y' }, { path: 'z' }])
+})
+
+test('OpenCode’s reads: the lines as the file has them, unless OpenCode shows others', () => {
+  const read = (callID: string, text: string, type = 'file') => ({
+    type: 'tool',
+    callID,
+    tool: 'read',
+    state: { status: 'completed', input: { filePath: 'a' }, output: `1: ${text}`, metadata: { display: { type, text } } },
+  })
+  const parts = [read('plain', 'one'), read('cut', 'xx... (line truncated to 2000 chars)'), read('adorned', 'one'), read('folder', '', 'directory')]
+  const message = { info: { id: 'm', role: 'assistant', sessionID: 's' }, parts }
+  const { parts: [answer, ...results] } = opencodeShape((callId) => callId === 'adorned').read([message], 0)
+  expect(results.map(({ lines }) => lines)).toEqual(['one', undefined, undefined, undefined])
+  expect(results.map(({ content }) => (content as any)[0].text)).toEqual(parts.map(({ state }) => state.output))
+  expect((answer!.content as any[]).map(({ engineArguments }) => engineArguments)).toEqual([{ path: 'a' }, undefined, undefined, undefined])
 })

@@ -91,7 +91,9 @@ async function atLength(): Promise<void> {
   const resumed = await open()
   const again = new Projection(resumed)
   const given = [...messages]
+  const used = process.cpuUsage()
   const [time, longest] = await watched(() => again.transform(given))
+  const { user, system } = process.cpuUsage(used)
   const start = performance.now()
   JSON.stringify(given)
   print({
@@ -101,6 +103,7 @@ async function atLength(): Promise<void> {
     peer: 'plain pass-through',
     beside: performance.now() - start,
     unit: 'ms',
+    note: `${((user + system) / 1000).toFixed(0)} ms of processor time in all threads`,
   })
   await resumed.close()
   rmSync(root, { recursive: true })

@@ -49,7 +49,9 @@ function reference(text: string): string | undefined {
   return /^toolcall_ref id=(\S+) tool=\S+ status=ok$/.exec(text)?.[1]
 }
 
-describe.each(Object.keys(drivers))('%s', (name) => {
+const NAMES = Object.keys(drivers)
+
+describe.each(NAMES)('%s', (name) => {
   test('each request extends the last one, but for rolls', async () => {
     const { server, driver, rolls, warnings } = await started(name)
     await prompts(driver, rounds(14, (n) => `show n${n} m${n}+k${n}`))
@@ -113,9 +115,10 @@ describe.each(Object.keys(drivers))('%s', (name) => {
     expect(order.slice(0, 4)).toEqual(['show n0', 'show n3', 'show n2', 'show n4'])
   })
 
-  test('two hosts on one store share objects, and hear of each other', async () => {
+  const other = NAMES[(NAMES.indexOf(name) + 1) % NAMES.length]!
+  test.each([name, other])('on one store with %s they share objects, and hear of each other', async (beside) => {
     const [store, cwd] = [sqlite(), folder()]
-    const first = await started(name, { sessionId: 'a', store, cwd })
+    const first = await started(beside, { sessionId: 'a', store, cwd })
     const second = await started(name, { sessionId: 'b', store, cwd })
     const path = write(cwd, 'shared.txt', `${'one\n'.repeat(20)}`)
     await prompts(first.driver, [`read ${path}`])

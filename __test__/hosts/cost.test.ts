@@ -18,11 +18,11 @@ import { obedient, output } from './script.ts'
 afterEach(cleanUp)
 
 const PRICES = { input: 1, cacheRead: 0.1, cacheWrite: 1.25 }
-const ROUNDS = Array.from({ length: 14 }, (_, n) => n)
+const ROUNDS = Array.from({ length: 10 }, (_, n) => n)
 const PROMPTS = ROUNDS.map((n) => `show n${n} m${n} k${n}`)
 const NAMES = ROUNDS.flatMap((n) => [`n${n}`, `m${n}`, `k${n}`])
 
-/** The same model for agents that have no tool `show` but a shell. */
+/** The model of the conformance suite, for agents that have a shell. */
 function inShell(request: ModelRequest): Answer {
   if (request.tools.length === 0) return 'a title'
   const answer = obedient(request)
@@ -72,15 +72,15 @@ async function throughOpenCode() {
 }
 
 async function through(name: string) {
-  const server = await startModelServer(obedient)
+  const server = await startModelServer(inShell)
   const context = { sessionId: 's', cwd: folder(), store: { kind: 'memory' as const }, filesystemId: FILESYSTEM, watch: false, shortens: true, model: { name: 'scripted', contextWindow: 200_000, ...PRICES } }
-  const driver = await drivers[name]!({ url: server.baseUrl('openai-completions'), context, show: output })
+  const driver = await drivers[name]!({ url: server.baseUrl('openai-completions'), context, show: output, isShell: true })
   onCleanUp(() => driver.context?.close())
   for (const prompt of PROMPTS) await driver.prompt(prompt)
   return costOf(server)
 }
 
-test('a session through each host costs no more than through Pi plus 2 %, and in all hosts the same within 2 %', { timeout: 600_000 }, async () => {
+test('a session through each host costs what it does through Pi, within 2 %', { timeout: 600_000 }, async () => {
   const [alone, pi] = [await throughPi(true), await throughPi(false)]
   expect(pi.requests).toBe(alone.requests)
   const found: Record<string, number> = { 'Pi without us': alone.cost / pi.cost }
@@ -92,9 +92,5 @@ test('a session through each host costs no more than through Pi plus 2 %, and in
   }
   process.stderr.write(`cost beside Pi with its extension: ${JSON.stringify(found)}\n`)
   expect(found['Pi without us']).toBeGreaterThan(1.1)
-  for (const [name] of hosts) {
-    // Hosts may be cheaper: their rolls need not wait for the end of Pi's turns.
-    expect(found[name], name).toBeLessThan(1.02)
-    expect(Math.abs(found[name]! / found['pi-agent-core']! - 1), name).toBeLessThan(0.02)
-  }
+  for (const [name] of hosts) expect(Math.abs(found[name]! - 1), name).toBeLessThan(0.02)
 })

@@ -1,16 +1,15 @@
 /** The examples run as they are written: with the addon, and without it as if we were not there. */
 import { execFile } from 'node:child_process'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, expect, test } from 'vitest'
 import { findRuntime } from '../../pi-runtime/index.mjs'
 import { folder, write } from '../core/setup.ts'
-import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { cleanUp } from '../rig/cleanup.ts'
 import { startModelServer } from '../rig/model-server.ts'
 import { calls } from '../rig/reply.ts'
+import { READS_A, startPlainServer } from './plain-server.ts'
 import { output } from './script.ts'
 
 afterEach(cleanUp)
@@ -50,23 +49,8 @@ test.each(EXAMPLES)('%s without the addon', async (example) => {
 })
 
 test('messages.mjs, in plain JavaScript on this Node', async () => {
-  const bodies: { messages: { role: string; content: string }[] }[] = []
-  const answers = [
-    { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'read', arguments: '{"path":"a.txt"}' } }] },
-    { role: 'assistant', content: 'a.txt has 40 lines' },
-  ]
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      bodies.push(JSON.parse(Buffer.concat(chunks).toString()))
-      response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify({ choices: [{ message: answers[bodies.length - 1] }] }))
-    })
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onCleanUp(() => new Promise<void>((resolve) => server.close(() => resolve())))
-  const { stdout } = await run(process.execPath, 'messages.mjs', `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`)
+  const { url, requests } = await startPlainServer(READS_A)
+  const { stdout } = await run(process.execPath, 'messages.mjs', url)
   expect(stdout.trim()).toBe('a.txt has 40 lines')
-  expect(bodies[1]!.messages.at(-1)!.content).toBe(output('a'))
+  expect(requests[1]!.messages.at(-1)!.content).toBe(output('a'))
 })

@@ -43,6 +43,8 @@ const lastResults = (server: ModelServer) => agentRequests(server).at(-1)!.messa
 const lastText = (server: ModelServer) => agentRequests(server).at(-1)!.messages.map(({ json }) => json).join('\n')
 const prompted = (server: ModelServer) => agentRequests(server).at(-1)!.messages.flatMap(({ role, text }) => (role === 'user' ? [text] : []))
 
+const told = (server: ModelServer) => prompted(server).flatMap((text) => text.split('\n').filter((line) => line.startsWith('stale ')))
+
 /** An OpenCode with files n0.txt to n9.txt in its folder, and a model server. */
 async function started(plugin: unknown[], env: Record<string, string> = {}, more: object = {}) {
   const server = await startModelServer(obedient)
@@ -164,21 +166,52 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     expect((await manager.assemble()).text).not.toMatch(/secret-prompt|n[05] line 20/)
   })
 
-  test('two of them on one store share objects, and each has the versions that the other writes', async () => {
+  test('two of them on one store share objects, and each is told of what the other writes', async () => {
     const [store, path] = [sqlite(), join(folder(), 'shared.txt')]
     writeFileSync(path, 'one\n'.repeat(20))
     const [first, second] = [await started([[PLUGIN, { store }]]), await started([[PLUGIN, { store }]])]
     await first.host.prompt(`read ${path}`)
     await second.host.prompt(`read ${path}`)
+    const shown = lastResults(second.server).at(-1)!
+    expect(shown.text).toContain('1: one\n2: one')
     await first.host.prompt(`write ${path}`)
     await second.host.prompt('say after')
     first.server.check()
     second.server.check()
+    expect(told(second.server)).toEqual([expect.stringMatching(/^stale id=\S+ path=.*shared\.txt/)])
+    expect(told(first.server)).toEqual([])
     const [a, b] = [await left(first.host, store), await left(second.host, store)]
     const [file] = await a.query({ type: 'file', pathPrefix: path })
     const id = file!['xt/id']
     for (const one of [a, b]) expect((await one.sessionSets()).session_index).toContain(id)
     expect((await b.history(id)).map(({ document }) => document.content)).toEqual(['one\n'.repeat(20), 'written\n'.repeat(20)])
+    // The record has the result as OpenCode has shown it, and the arguments as the model gave them.
+    const read = (await b.query({ type: 'toolcall', sessionId: b.sessionId })).find((one) => one['tool'] === 'read')!
+    expect(read.content).toBe(shown.text)
+    expect(read['args']).toEqual({ filePath: path })
+  })
+
+  test('the model is told of lines that change under it, and of nothing else, also after a restart', async () => {
+    const store = sqlite()
+    const { server, host } = await started([[PLUGIN, { store }]])
+    const [plain, windows, long] = ['plain', 'windows', 'long'].map((name) => join(host.cwd, `${name}.txt`)) as [string, string, string]
+    writeFileSync(plain, 'one\n'.repeat(20))
+    writeFileSync(windows, 'one\r\n'.repeat(20))
+    writeFileSync(long, `${'x'.repeat(3000)}\ntwo\n`)
+    for (const path of [plain, windows, long]) await host.prompt(`read ${path}`)
+    await host.prompt('say unchanged')
+    expect(told(server)).toEqual([])
+    writeFileSync(plain, `${'one\n'.repeat(19)}two\n`)
+    await host.prompt('say changed')
+    expect(told(server)).toEqual([expect.stringMatching(/^stale id=\S+ path=.*plain\.txt/)])
+    await host.kill9()
+    writeFileSync(plain, 'three\n')
+    await host.start(server, [[PLUGIN, { store }]])
+    await host.prompt('say again')
+    server.check()
+    expect(told(server).at(-1)).toMatch(/^stale id=\S+ path=.*plain\.txt/)
+    expect(lastText(server)).not.toMatch(/stale id=\S+ path=.*(windows|long)\.txt/)
+    expect(host.output).not.toContain('pi-context-manager:')
   })
 
   test('killed between any two steps it loses nothing', async () => {

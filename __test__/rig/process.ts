@@ -102,7 +102,7 @@ export class PiProcess {
 }
 
 /** A command, run in a terminal that `script` makes where one is asked for. */
-function inTerminal(command: string[], size: StartOptions['terminal']): [file: string, args: string[]] {
+export function inTerminal(command: string[], size: StartOptions['terminal']): [file: string, args: string[]] {
   if (size === undefined) return [command[0] as string, command.slice(1)]
   const quoted = command.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ')
   const line = `stty rows ${size.rows} cols ${size.columns}; exec ${quoted}`

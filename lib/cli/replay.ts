@@ -21,7 +21,7 @@ import { survey } from '../replay/survey.ts'
 import { COLOURS, PLAIN, rowOf, sessionsTable, sessionTable, summaryTable, verdictLines } from '../replay/table.ts'
 import type { Row } from '../replay/table.ts'
 import { PrivateFile } from './private.ts'
-import { numberOf, out, Progress, showsColours, tell, UsageError } from './terminal.ts'
+import { numberOf, painted, plain, Progress, showsColours, tell, UsageError } from './terminal.ts'
 
 export const REPLAY_HELP = `pi-context-manager replay [options] FILE|FOLDER...
 
@@ -147,29 +147,36 @@ export async function replay(args: string[]): Promise<number> {
   const summary = sums.summary()
   if (json === undefined && values.quiet !== true && summary.sessions > 0) {
     const paint = showsColours(process.stdout) ? COLOURS : PLAIN
-    if (single !== undefined) out(`${sessionTable(single, paint)}\n`)
+    if (single !== undefined) painted(`${sessionTable(named(single), paint)}\n`)
     else {
-      if (rows.length > 0) out(`${sessionsTable(rows, paint)}\n`)
-      out(`${summaryTable(summary, paint)}\n`)
+      const shown = rows.map((row) => ({ ...row, project: plain(row.project), name: plain(row.name) }))
+      if (shown.length > 0) painted(`${sessionsTable(shown, paint)}\n`)
+      painted(`${summaryTable(summary, paint)}\n`)
     }
     const verdict = verdictLines(summary, paint)
-    if (verdict !== undefined) out(verdict)
+    if (verdict !== undefined) painted(verdict)
   }
-  for (const line of leftOutLines(leftOut)) tell(line)
-  for (const problem of problems) tell(problemLine(problem))
+  for (const line of leftOutLines(leftOut)) tell(plain(line))
+  for (const problem of problems) tell(plain(problemLine(problem)))
   if (values['save-baseline'] !== undefined) {
     writeFileSync(values['save-baseline'], `${JSON.stringify(baselineOf(held, about.text), null, 2)}\n`)
   }
   let failed = problems.length > 0
   if (baseline !== undefined) {
     const { worse, unknown } = compare(baseline, held, about.text)
-    for (const name of unknown) tell(`${name}: not in the baseline`)
-    for (const line of worse) tell(`worse: ${line}`)
-    if (worse.length === 0) tell(`no figure is worse than in ${values.check}`)
+    for (const name of unknown) tell(plain(`${name}: not in the baseline`))
+    for (const line of worse) tell(plain(`worse: ${line}`))
+    if (worse.length === 0) tell(plain(`no figure is worse than in ${values.check}`))
     failed ||= worse.length > 0
   }
   if (summary.sessions === 0 && problems.length === 0) tell('there is no session to replay')
   return failed || summary.sessions === 0 ? 1 : 0
+}
+
+/** A report whose names start no line and steer no terminal. */
+function named(report: SessionReport): SessionReport {
+  const skipped = Object.fromEntries(Object.entries(report.skipped).map(([kind, count]) => [plain(kind), count]))
+  return { ...report, file: plain(report.file), models: report.models.map(plain), skipped }
 }
 
 function parse(args: string[]) {

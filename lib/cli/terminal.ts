@@ -15,6 +15,11 @@ export function out(line: string): void {
   process.stdout.write(`${shown(line)}\n`)
 }
 
+/** Writes lines of ours that may have colours. What is in them from elsewhere is as {@link plain} gives it. */
+export function painted(lines: string): void {
+  process.stdout.write(`${lines}\n`)
+}
+
 /** Tells the user something that is not a result. */
 export function tell(line: string): void {
   process.stderr.write(`${shown(line)}\n`)

@@ -10,8 +10,20 @@ export type Block =
   /** Its signature is what a provider has signed or encrypted it with: whether it may leave depends on the provider. */
   | { type: 'thinking'; thinking: string; thinkingSignature?: string }
   | { type: 'image' }
-  | { type: 'toolCall'; id: string; name: string; arguments: object; thoughtSignature?: string }
+  | ToolCallBlock
   | { type: string }
+
+/** A call of an answer. */
+export interface ToolCallBlock {
+  type: 'toolCall'
+  id: string
+  name: string
+  /** As the model gave them; so they are recorded. */
+  arguments: object
+  /** The same in the words that the engine looks for (`path`, `content`, `oldText`, `newText`), where the host has others. */
+  engineArguments?: object
+  thoughtSignature?: string
+}
 
 /** A message for the engine. Every other role than these three is text that always stays. */
 export interface EngineMessage {
@@ -27,6 +39,11 @@ export interface EngineMessage {
   toolName?: string
   /** Of a tool result. */
   isError?: boolean
+  /**
+   * Of a tool result: the lines of a file as they are, where the host numbers or frames what it shows of it. The engine
+   * compares them with the file's versions; recorded is the whole result.
+   */
+  lines?: string
   [field: string]: unknown
 }
 

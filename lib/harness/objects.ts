@@ -1,5 +1,8 @@
 /** Objects of tool calls: which of them stands for a result that a host has in its conversation. */
 import type { ContextManager, ObjectDocument } from '../../index.js'
+import { wasBorn } from './births.ts'
+import type { EngineMessage } from './message.ts'
+import { resultText } from './message.ts'
 
 /** The mark of an object whose call ID had been used before: a digest, or in older stores a number. */
 const MARK = /~(?:[0-9a-f]{16}|[1-9]\d*)$/
@@ -11,6 +14,27 @@ export async function* objectsOf(manager: ContextManager, callId: string, index:
     const document = await manager.get(id)
     if (document?.type === 'toolcall') yield document
   }
+}
+
+/** The object that stands for a result. */
+export async function objectFor(manager: ContextManager, message: EngineMessage, index: ReadonlySet<string>): Promise<string | undefined> {
+  for await (const document of objectsOf(manager, message.toolCallId ?? '', index)) {
+    if (await standsFor(manager, resultText(message), document)) return document['xt/id']
+  }
+  return undefined
+}
+
+/** Whether a result is recorded under its call's ID, but in other words. */
+export async function isReworded(manager: ContextManager, message: EngineMessage, index: ReadonlySet<string>): Promise<boolean> {
+  const { role, toolCallId = '' } = message
+  if (role !== 'toolResult' || wasBorn(manager, toolCallId)) return false
+  const text = resultText(message)
+  let isKnown = false
+  for await (const document of objectsOf(manager, toolCallId, index)) {
+    if (await standsFor(manager, text, document)) return false
+    isKnown = true
+  }
+  return isKnown
 }
 
 const markedOf = new WeakMap<ReadonlySet<string>, Map<string, string[]>>()

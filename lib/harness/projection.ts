@@ -6,11 +6,12 @@ import type { ContextManager, IncomingMessage, ModelCall, ModelPrices, Plan, Rol
 import { invalid } from '../errors.ts'
 import { sections } from '../sections.ts'
 import { forgetBirth, wasBorn } from './births.ts'
-import { handed, incoming } from './crossing.ts'
+import { handed, incoming, isTranslated } from './crossing.ts'
 import { fingerprint } from './identity.ts'
-import type { EngineMessage } from './message.ts'
+import type { EngineMessage, ToolCallBlock } from './message.ts'
 import { recordable, resultText } from './message.ts'
-import { callsOf, objectsOf, standsFor } from './objects.ts'
+import { callsOf, isReworded, objectFor, objectsOf, standsFor } from './objects.ts'
+import { groupsOf, inPieces } from './pieces.ts'
 import { isPrefix, lastCommon, recordedOf, recordOf, saidBy } from './recorded.ts'
 import type { Shape } from './shape.ts'
 import type { ShapeName } from './shapes.ts'
@@ -61,6 +62,9 @@ export interface ProjectionOptions {
   now?: () => number
 }
 
+/** How many objects are asked for at once. */
+const AT_ONCE = 64
+
 /** The ID of something that was said. */
 const SAID = /^[0-9a-f]{11}$/
 
@@ -79,7 +83,7 @@ export class Projection {
   /** Words that had no place yet. */
   #unsaid: string[] = []
   /** The latest call of each ID. */
-  readonly #calls = new Map<string, { name: string; arguments: object }>()
+  readonly #calls = new Map<string, ToolCallBlock>()
   /** Results that the harness has cut after it had recorded all of them: call ID and text. */
   readonly #cut = new Set<string>()
   /** Calls whose results had left when a host that carries forward what was sent made the table be built anew. */
@@ -141,26 +145,28 @@ export class Projection {
     if (layout === 'sections' && (shape ?? UNDECIDED) !== UNDECIDED) {
       throw invalid(`the layout "sections" is for pi-ai's messages; these are of the shape ${shape?.name}`)
     }
-    if (follows) await this.#extend(this.#table, this.#read(messages, match.next, shape), new Set(), shape)
+    if (follows) await this.#extend(this.#table, await this.#read(messages, match.next, shape), new Set(), shape)
     else await this.#rebuild(messages, shape)
     await this.#manager.settle()
     if (layout === 'sections') return sections(messages as Parameters<typeof sections>[0], await this.#manager.assemble())
     return this.#table.output()
   }
 
-  #read(messages: readonly object[], from: number, shape: Shape | undefined): Unit[] {
+  #read(messages: readonly object[], from: number, shape: Shape | undefined): Promise<Unit[]> {
     const ours = (message: object): string | undefined =>
       this.#notices.size === 0 ? undefined : this.#notices.get(fingerprint(contentOf(shape ?? UNDECIDED, message)))
     const units = read(messages, from, shape ?? UNDECIDED, () => String((this.#keys += 1)), ours)
-    for (const { parts } of units) for (const part of parts) part.message = this.#named(part.message)
-    return units
+    return inPieces(units, (unit) => {
+      for (const part of unit.parts) part.message = this.#named(part.message)
+      return unit
+    })
   }
 
   /** A result with the name of its tool, which some shapes have in the call only. */
   #named(message: EngineMessage): EngineMessage {
     const { role, content, toolCallId = '', toolName = '' } = message
     if (role === 'assistant' && typeof content !== 'string') {
-      for (const block of content ?? []) if (block.type === 'toolCall' && 'id' in block) this.#calls.set(block.id, block)
+      for (const block of content ?? []) if (block.type === 'toolCall' && 'id' in block) this.#calls.set(block.id, block as ToolCallBlock)
     }
     const name = role === 'toolResult' && toolName === '' ? this.#calls.get(toolCallId)?.name : undefined
     return name === undefined ? message : { ...message, toolName: name }
@@ -178,13 +184,12 @@ export class Projection {
       if (reworded.has(part)) {
         edits.push(...(await this.#manager.advance(waiting, this.#call(fresh, false))).edits)
         waiting = []
-        await this.#manager.receive(this.#toolcall(part.message))
-        forgetBirth(this.#manager, part.message.toolCallId ?? '')
       }
+      if (reworded.has(part) || this.#isTranslated(part.message)) await this.#receive(part.message)
       waiting.push(incoming(part))
     }
     const plan = await this.#manager.advance(waiting, this.#call(fresh, true))
-    table.add(fresh)
+    await table.add(fresh)
     table.apply([...edits, ...plan.edits])
     for (const { parts } of fresh) for (const { message } of parts) this.#noteCut(message)
     this.#say(table, plan.notices, shape)
@@ -192,6 +197,18 @@ export class Projection {
     this.#shape = shape
     this.#isCertain = true
     if (plan.receipt !== undefined) this.#options.onRoll?.(plan.receipt)
+  }
+
+  async #receive(message: EngineMessage): Promise<void> {
+    await this.#manager.receive(this.#toolcall(message))
+    forgetBirth(this.#manager, message.toolCallId ?? '')
+  }
+
+  /** Whether the engine is handed a result, or its call, in other words than the host's. */
+  #isTranslated({ role, toolCallId = '', lines }: EngineMessage): boolean {
+    if (role !== 'toolResult' || wasBorn(this.#manager, toolCallId)) return false
+    const call = this.#calls.get(toolCallId)
+    return lines !== undefined || (call !== undefined && isTranslated(call))
   }
 
   /** A result that the harness had recorded by itself may be shorter in the conversation than in the record. */
@@ -217,7 +234,7 @@ export class Projection {
     const manager = this.#manager
     const wasCertain = this.#isCertain
     const old = this.#table
-    const { units, seen } = this.#recognize(messages, shape)
+    const { units, seen } = await this.#recognize(messages, shape)
     if (old.isCarried) for (const callId of old.left()) this.#left.add(callId)
     this.#isCertain = false
     const boundary = (wasCertain ? undisturbed(old, units, seen) : undefined) ?? (await this.#boundary(units, seen))
@@ -228,19 +245,21 @@ export class Projection {
       forgetBirth(manager, part.message.toolCallId ?? '')
     }
     const [known, fresh] = [units.slice(0, boundary), units.slice(boundary)]
-    const table = new Table(known)
+    const table = new Table()
+    await table.add(known)
     // Our own words are among what is visible: the engine says again what is not.
-    const visible = known.flatMap(({ parts, notices }) => [
+    const visible = await inPieces(known, ({ parts, notices }) => [
       ...parts.map(incoming),
       ...notices.map(({ text }) => ({ key: 'notice', message: { role: 'notice', content: text } })),
     ])
-    await manager.resync(visible, visible.length, this.#call(units, true))
+    const recorded = visible.flat()
+    await manager.resync(recorded, recorded.length, this.#call(units, true))
     await this.#extend(table, fresh, reworded, shape)
     await this.#withdraw(old, table, reworded)
   }
 
   /** The conversation in units, and which of them the table has already, with the wording that the host had first. */
-  #recognize(messages: readonly object[], shape: Shape | undefined): { units: Unit[]; seen: Map<Unit, number> } {
+  async #recognize(messages: readonly object[], shape: Shape | undefined): Promise<{ units: Unit[]; seen: Map<Unit, number> }> {
     const old = this.#table
     const { units: same, next } = old.follow(messages)
     const seen = new Map<Unit, number>()
@@ -250,10 +269,11 @@ export class Projection {
       return one
     })
     const places = new Map(old.units.map((unit, index) => [unit, index]))
-    const candidates = old.byFingerprint(same)
+    const candidates = await old.byFingerprint(same)
     const used = new Set<Unit>()
-    for (const unit of this.#read(messages, next, shape)) {
-      const found = unit.isOurs ? undefined : candidates.get(fingerprint(wordsOf(unit)))?.find((one) => !used.has(one))
+    await inPieces(await this.#read(messages, next, shape), (unit) => {
+      const known = unit.isOurs || candidates.size === 0 ? undefined : candidates.get(fingerprint(wordsOf(unit)))
+      const found = known?.find((one) => !used.has(one))
       if (found === undefined) units.push(unit)
       else {
         used.add(found)
@@ -261,19 +281,20 @@ export class Projection {
         seen.set(one, places.get(found) as number)
         units.push(one)
       }
-    }
+    })
     return { units, seen }
   }
 
   /** How many units the record has. Where it went another way than the conversation, it is taken back to the last common point. */
   async #boundary(units: readonly Unit[], seen: ReadonlyMap<Unit, number>): Promise<number> {
     const manager = this.#manager
-    const said = units.flatMap((unit, index) =>
+    const saidIn = await inPieces(units, (unit, index) =>
       unit.parts.flatMap(({ message }) => {
         const one = saidBy(recordable(handed(message)))
         return one === undefined ? [] : [{ ...one, index }]
       }),
     )
+    const said = saidIn.flat()
     let record = await recordOf(manager)
     let count = recordedOf(record, said)
     if (count === undefined) {
@@ -286,25 +307,17 @@ export class Projection {
       count = record.length
     }
     let boundary = count === 0 ? 0 : (said[count - 1]?.index ?? -1) + 1
-    for (let unit = units[boundary]; unit !== undefined && (await this.#isRecorded(unit, seen)); unit = units[boundary]) boundary += 1
+    const objects = await this.#index()
+    for (let unit = units[boundary]; unit !== undefined && (await this.#isRecorded(unit, seen, objects)); unit = units[boundary]) boundary += 1
     return boundary
   }
 
   /** Whether a unit with nothing but results is in the record. */
-  async #isRecorded(unit: Unit, seen: ReadonlyMap<Unit, number>): Promise<boolean> {
+  async #isRecorded(unit: Unit, seen: ReadonlyMap<Unit, number>, objects: ReadonlySet<string>): Promise<boolean> {
     if (!unit.parts.every(({ message }) => message.role === 'toolResult')) return false
     if (seen.has(unit)) return true
-    for (const { message } of unit.parts) if ((await this.#objectFor(message)) === undefined) return false
+    for (const { message } of unit.parts) if ((await objectFor(this.#manager, message, objects)) === undefined) return false
     return true
-  }
-
-  /** The object of this session that stands for a result. */
-  async #objectFor(message: EngineMessage): Promise<string | undefined> {
-    const index = await this.#index()
-    for await (const document of objectsOf(this.#manager, message.toolCallId ?? '', index)) {
-      if (await standsFor(this.#manager, resultText(message), document)) return document['xt/id']
-    }
-    return undefined
   }
 
   async #index(): Promise<ReadonlySet<string>> {
@@ -314,20 +327,11 @@ export class Projection {
   /** The results that the session has recorded under their call's ID, but in other words. */
   async #reworded(units: readonly Unit[], seen: ReadonlyMap<Unit, number>): Promise<Set<Part>> {
     const found = new Set<Part>()
-    const index = await this.#index()
-    for (const unit of units) {
-      if (seen.has(unit)) continue
-      for (const part of unit.parts) {
-        const { role, toolCallId = '' } = part.message
-        if (role !== 'toolResult' || wasBorn(this.#manager, toolCallId)) continue
-        const text = resultText(part.message)
-        let [isKnown, isEqualToOne] = [false, false]
-        for await (const document of objectsOf(this.#manager, toolCallId, index)) {
-          isKnown = true
-          isEqualToOne ||= await standsFor(this.#manager, text, document)
-        }
-        if (isKnown && !isEqualToOne) found.add(part)
-      }
+    const objects = await this.#index()
+    const parts = units.flatMap((unit) => (seen.has(unit) ? [] : unit.parts))
+    for (const group of groupsOf(parts, AT_ONCE)) {
+      const verdicts = await Promise.all(group.map(({ message }) => isReworded(this.#manager, message, objects)))
+      for (const [place, part] of group.entries()) if (verdicts[place] === true) found.add(part)
     }
     return found
   }

@@ -3,11 +3,13 @@ import type { ContextManager } from '../../index.js'
 import { isEqual } from './identity.ts'
 import type { EngineMessage, Fields } from './message.ts'
 import { isFields } from './message.ts'
+import { inPieces } from './pieces.ts'
 
 /** Something that was said: by the user, or by the model. */
 export interface Said {
   role: 'user' | 'assistant'
-  content: unknown
+  /** What of its content is compared. */
+  words: unknown
 }
 
 /** What the session's record says, in its order. */
@@ -15,16 +17,17 @@ export async function recordOf(manager: ContextManager, txId?: number): Promise<
   const id = `chat:${manager.sessionId}`
   const chat = await (txId === undefined ? manager.get(id) : manager.getAsOf(id, { txId }))
   const turns = (chat?.['turns'] ?? []) as { user: unknown; assistant: { content?: unknown }[] }[]
-  return turns.flatMap((turn): Said[] => [
+  const said = turns.flatMap((turn) => [
     // A conversation that the model begins has a turn without a user's message.
     ...(turn.user === null || turn.user === undefined ? [] : [{ role: 'user' as const, content: turn.user }]),
-    ...turn.assistant.map((answer) => ({ role: 'assistant' as const, content: answer.content ?? null })),
+    ...turn.assistant.map(({ content }) => ({ role: 'assistant' as const, content: content ?? null })),
   ])
+  return inPieces(said, ({ role, content }) => ({ role, words: comparable(content) }))
 }
 
 /** A message as something said; undefined for results and all else. */
 export function saidBy({ role, content }: EngineMessage): Said | undefined {
-  return role === 'user' || role === 'assistant' ? { role, content: content ?? null } : undefined
+  return role === 'user' || role === 'assistant' ? { role, words: comparable(content ?? null) } : undefined
 }
 
 /**
@@ -67,7 +70,7 @@ export async function lastCommon(manager: ContextManager, said: readonly Said[])
 
 function isSaid(one: Said | undefined, other: Said | undefined): boolean {
   if (one?.role !== other?.role) return false
-  return isEqual(comparable(one?.content), comparable(other?.content))
+  return isEqual(one?.words, other?.words)
 }
 
 /** Texts, reasoning without its signature, and calls by name and ID: their arguments may be those that we have shortened. */

@@ -9,7 +9,7 @@ import type { Likeness } from './identity.ts'
 import { Ledger } from './ledger.ts'
 import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
-import { saidBy } from './recorded.ts'
+import { inPieces } from './pieces.ts'
 import type { CallEdit, PartEdit, Shape, TextEdit } from './shape.ts'
 
 /** An edit of a plan, of every kind that engines have given. */
@@ -71,14 +71,13 @@ export class Table {
     return this.#isCarried
   }
 
-  constructor(units: readonly Unit[] = []) {
+  constructor() {
     this.units = []
-    this.add(units)
   }
 
   /** Takes units over at the end. */
-  add(units: readonly Unit[]): void {
-    for (const unit of units) {
+  async add(units: readonly Unit[]): Promise<void> {
+    await inPieces(units, (unit) => {
       const number = this.units.push(unit) - 1
       for (const part of unit.parts) {
         this.#parts.set(part.key, { unit: number, part })
@@ -90,7 +89,7 @@ export class Table {
       }
       // Its copy is noted: the host may have changed its own meanwhile.
       if (this.#firsts.length === number && unit.notices.length === 0) this.#note(number, unit.raw, unit.kept)
-    }
+    })
   }
 
   /** The texts that the host has for the results of a call. */
@@ -173,16 +172,16 @@ export class Table {
   }
 
   /** Units under the hash of each of their wordings, in their order. */
-  byFingerprint(from: number): Map<string, Unit[]> {
+  async byFingerprint(from: number): Promise<Map<string, Unit[]>> {
     const found = new Map<string, Unit[]>()
-    for (const unit of this.units.slice(from)) {
+    await inPieces(this.units.slice(from), (unit) => {
       for (const wording of [wordsOf(unit), ...unit.forms]) {
         const hash = fingerprint(wording)
         const list = found.get(hash)
         if (list === undefined) found.set(hash, [unit])
         else if (!list.includes(unit)) list.push(unit)
       }
-    }
+    })
     return found
   }
 
@@ -259,19 +258,18 @@ export class Table {
 }
 
 /** Reads messages into units, from `from` on. `ours` says which of them are words of ours that the host carries. */
-export function read(
+export function* read(
   messages: readonly object[],
   from: number,
   shape: Shape,
   key: () => string,
   ours: (message: object) => string | undefined,
-): Unit[] {
-  const units: Unit[] = []
+): Generator<Unit> {
   for (let at = from; at < messages.length; ) {
     const notice = ours(messages[at] as object)
     const { size, parts } = notice === undefined ? shape.read(messages, at) : { size: 1, parts: [{ role: 'notice', content: notice }] }
     const raw = messages.slice(at, at + size)
-    units.push({
+    yield {
       shape,
       raw,
       kept: raw.map((message) => keep(contentOf(shape, message))),
@@ -280,10 +278,9 @@ export function read(
       written: undefined,
       notices: [],
       isOurs: notice !== undefined,
-    })
+    }
     at += size
   }
-  return units
 }
 
 /** A unit as it stands in a conversation that is read anew: nothing is in force yet, and no words of ours follow it. */
@@ -298,7 +295,7 @@ export function renewed(unit: Unit, raw: object[]): Unit {
  * said something else than before, or has taken back the end.
  */
 export function undisturbed(old: Table, units: readonly Unit[], seen: ReadonlyMap<Unit, number>): number | undefined {
-  const isSaid = ({ parts }: Unit): boolean => parts.some(({ message }) => saidBy(message) !== undefined)
+  const isSaid = ({ parts }: Unit): boolean => parts.some(({ message: { role } }) => role === 'user' || role === 'assistant')
   const lastSaid = old.units.findLastIndex(isSaid)
   const lastSeen = units.findLastIndex((unit) => seen.has(unit))
   let [before, hasLast] = [-1, lastSaid < 0]

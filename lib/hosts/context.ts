@@ -97,14 +97,20 @@ export class HostContext {
     }
   }
 
-  /** Records a file as it is now, which a tool of the host's has shown or written. What fails here leaves it unrecorded. */
-  async met(path: string, isWritten: boolean): Promise<void> {
+  /**
+   * Records a file as it is now, which a tool of the host's has shown or written. Returns its text; undefined where it
+   * has none or can't be recorded.
+   */
+  async met(path: string, isWritten: boolean): Promise<string | undefined> {
     try {
       const opened = await bounded(this.#open())
-      if (isWritten) await opened?.manager.indexWritten(path)
-      else await opened?.manager.indexFile(path)
+      if (opened === undefined) return undefined
+      const { manager } = opened
+      const { id } = await (isWritten ? manager.indexWritten(path) : manager.indexFile(path))
+      return (await manager.get(id))?.content ?? undefined
     } catch (error) {
       this.#tell('file', `${path} is not recorded: ${sentence(error)}`)
+      return undefined
     }
   }
 

@@ -17,8 +17,13 @@ import type { HostOptions } from './context.ts'
 
 export type { HostOptions } from './context.ts'
 
-/** The middleware, with the context behind it. */
-export type ContextMiddleware = ReturnType<typeof createMiddleware> & { context: HostContext }
+/** The middleware of one agent. */
+export type ContextMiddleware = ReturnType<typeof createMiddleware> & {
+  /** The middleware of a subagent: its model can bring back what its prompt names. */
+  child(options: HostOptions): ContextMiddleware
+  /** What the entries of all hosts share. */
+  readonly context: HostContext
+}
 
 /** Opens a context at the first call. It never fails: if something goes wrong, the agent goes on without it. */
 export function contextMiddleware(options: HostOptions): ContextMiddleware {
@@ -36,7 +41,8 @@ export function contextMiddleware(options: HostOptions): ContextMiddleware {
       return handler({ ...request, messages: await context.transform(request.messages, canRecall) })
     },
   })
-  return Object.assign(middleware, { context }) as ContextMiddleware
+  const child = (more: HostOptions): ContextMiddleware => contextMiddleware({ ...options, ...more, parent: context })
+  return Object.assign(middleware, { child, context }) as ContextMiddleware
 }
 
 /** LangChain's messages are instances of classes; what they say is the same in every provider's. */

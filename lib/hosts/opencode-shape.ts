@@ -1,11 +1,28 @@
 /** OpenCode's messages (1.18): an answer holds its calls together with their results. */
-import type { EngineMessage, Fields } from '../harness/message.ts'
+import type { Block, EngineMessage, Fields } from '../harness/message.ts'
 import { isFields, textOf } from '../harness/message.ts'
 import { argumentsBy, shortened } from '../harness/shape.ts'
-import type { PartEdit, Shape } from '../harness/shape.ts'
+import type { PartEdit, Reading, Shape } from '../harness/shape.ts'
+import { reasoningApi, reasoningBlock } from '../harness/shapes/ai-sdk.ts'
 
 /** What OpenCode sends in place of an output that it has cleared by itself. */
 const CLEARED = '[Old tool result content cleared]'
+
+/** OpenCode's tools that show a file, and those that write one. */
+export const READS: ReadonlySet<string> = new Set(['read'])
+export const WRITES: ReadonlySet<string> = new Set(['write', 'edit'])
+
+const FILE_TOOLS: ReadonlySet<string> = new Set([...READS, ...WRITES])
+
+/** The arguments of OpenCode's file tools, as the engine calls them. */
+const ENGINE_WORDS = [
+  ['filePath', 'path'],
+  ['oldString', 'oldText'],
+  ['newString', 'newText'],
+] as const
+
+/** What OpenCode puts at the end of a line of which it shows the beginning only. */
+const CUT_LINE = /\.\.\. \(line truncated to \d+ chars\)$/m
 
 /** A message with its parts. */
 export interface HostMessage {
@@ -13,22 +30,29 @@ export interface HostMessage {
   parts: Fields[]
 }
 
-/** The shape. */
-export const opencode: Shape = {
+/** The shape. `isAdorned` says whether the lines that a read has shown are not to be found in the file, character for character. */
+export function opencodeShape(isAdorned: (callId: string) => boolean): Shape {
+  const lines = (part: Fields): string | undefined => {
+    const text = shownFile(part)
+    return text === undefined || CUT_LINE.test(text) || isAdorned(textOf(part['callID'])) ? undefined : text
+  }
+  return { ...opencode, read: (messages, at) => reading(messages[at] as HostMessage, lines) }
+}
+
+/** The lines of a file that a read has shown, which OpenCode keeps beside the numbered ones. */
+export function shownFile({ tool, state }: Fields): string | undefined {
+  const { metadata } = isFields(state) ? state : {}
+  const display = isFields(metadata) ? metadata['display'] : undefined
+  if (!READS.has(textOf(tool)) || !isFields(display) || display['type'] !== 'file') return undefined
+  return textOf(display['text'])
+}
+
+const opencode: Omit<Shape, 'read'> = {
   name: 'opencode',
 
   judge(message) {
     const { info, parts } = message as Partial<HostMessage>
     return isFields(info) && Array.isArray(parts) ? 'own' : undefined
-  },
-
-  read(messages, at) {
-    const { info, parts } = messages[at] as HostMessage
-    const timestamp = info.time?.created
-    const time = timestamp === undefined ? {} : { timestamp }
-    if (info.role === 'user') return { size: 1, parts: [{ role: 'user', content: parts.map(blockOf), ...time }] }
-    const answer: EngineMessage = { role: 'assistant', content: parts.map(blockOf), ...apiOf(parts), ...time }
-    return { size: 1, parts: [answer, ...parts.filter(isDone).map(result)] }
   },
 
   write([message], edits) {
@@ -42,7 +66,8 @@ export const opencode: Shape = {
       call += 1
       const state = part['state'] as Fields
       const edit = isDone(part) ? edits.get((done += 1)) : undefined
-      const input = args.get(call)
+      const collapsed = args.get(call)
+      const input = collapsed === undefined ? undefined : hostArguments(part, collapsed)
       if (edit?.kind !== 'result' && input === undefined) return part
       return { ...part, state: { ...state, ...(input === undefined ? {} : { input }), ...shown(state, edit) } }
     })
@@ -59,6 +84,36 @@ export const opencode: Shape = {
     const { info, parts } = message as HostMessage
     return { id: info.id, role: info.role, parts: parts.map((part) => (part['type'] === 'tool' ? said(part) : part)) }
   },
+}
+
+function reading({ info, parts }: HostMessage, lines: (part: Fields) => string | undefined): Reading {
+  const timestamp = info.time?.created
+  const time = timestamp === undefined ? {} : { timestamp }
+  const content = parts.map((part) => blockOf(part, WRITES.has(textOf(part['tool'])) || lines(part) !== undefined))
+  if (info.role === 'user') return { size: 1, parts: [{ role: 'user', content, ...time }] }
+  const results = parts.filter(isDone).map((part) => {
+    const shown = lines(part)
+    return shown === undefined ? result(part) : { ...result(part), lines: shown }
+  })
+  return { size: 1, parts: [{ role: 'assistant', content, ...reasoningApi(parts, 'metadata'), ...time }, ...results] }
+}
+
+/** The engine's arguments of a call in OpenCode's words. */
+function hostArguments(part: Fields, args: object): object {
+  if (!FILE_TOOLS.has(textOf(part['tool']))) return args
+  const back = [...wordsOf((part['state'] as Fields)['input'])].map(([host, engine]) => [engine, host] as const)
+  return renamed(args, new Map(back))
+}
+
+/** Which of a call's arguments the engine calls otherwise. */
+function wordsOf(input: unknown): Map<string, string> {
+  const fields = isFields(input) ? input : {}
+  return new Map(ENGINE_WORDS.filter(([host, engine]) => host in fields && !(engine in fields)))
+}
+
+/** Fields under other names. */
+function renamed(fields: object, names: ReadonlyMap<string, string>): Fields {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [names.get(name) ?? name, value]))
 }
 
 /** What of a call the model sees; its title and its times change while it runs. */
@@ -78,33 +133,27 @@ function outputOf(state: Fields): string {
   return textOf(state['status'] === 'error' ? state['error'] : state['output'])
 }
 
-function blockOf(part: Fields): { type: string; [field: string]: unknown } {
+/** `isFile`: the engine can follow what the call shows or writes of a file. */
+function blockOf(part: Fields, isFile: boolean): Block {
   switch (part['type']) {
     case 'text':
       return { type: 'text', text: part['ignored'] === true ? '' : textOf(part['text']) }
     case 'reasoning':
-      return { type: 'thinking', thinking: textOf(part['text']), ...(isFields(part['metadata']) ? { thinkingSignature: 'signed' } : {}) }
+      return reasoningBlock(part, 'metadata')
     case 'file':
       return { type: 'image' }
     case 'tool': {
       const state = part['state'] as Fields
       const { metadata } = part
       const isSigned = isFields(metadata) && JSON.stringify(metadata).includes('thoughtSignature')
-      const call = { type: 'toolCall', id: textOf(part['callID']), name: textOf(part['tool']), arguments: isFields(state['input']) ? state['input'] : {} }
+      const input = isFields(state['input']) ? state['input'] : {}
+      const words = isFile ? { engineArguments: renamed(input, wordsOf(input)) } : {}
+      const call = { type: 'toolCall' as const, id: textOf(part['callID']), name: textOf(part['tool']), arguments: input, ...words }
       return isSigned ? { ...call, thoughtSignature: 'signed' } : call
     }
     default:
       return { type: String(part['type']) }
   }
-}
-
-/** The interface by which an answer's reasoning may leave or not; that of unsigned reasoning is the most careful one. */
-function apiOf(parts: readonly Fields[]): { api?: string } {
-  const reasoning = parts.filter(({ type }) => type === 'reasoning')
-  if (reasoning.length === 0) return {}
-  const signed = reasoning.flatMap(({ metadata }) => (isFields(metadata) ? [metadata] : []))
-  if (signed.length === 0) return { api: 'openai-completions' }
-  return { api: signed.every((one) => isFields(one['anthropic'])) ? 'anthropic-messages' : 'openai-responses' }
 }
 
 function result(part: Fields): EngineMessage {

@@ -11,7 +11,7 @@ import { RECALL, RECALL_DESCRIPTION } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import { HostContext } from './context.ts'
 import type { HostOptions } from './context.ts'
-import { opencode } from './opencode-shape.ts'
+import { opencodeShape, shownFile, WRITES } from './opencode-shape.ts'
 import type { HostMessage } from './opencode-shape.ts'
 
 /** What a plugin of OpenCode is given, as far as this one asks. */
@@ -28,12 +28,11 @@ interface Hooks {
   'experimental.chat.messages.transform'(input: object, output: { messages: object[] }): Promise<void>
   'experimental.session.compacting'(input: { sessionID: string }): Promise<void>
   'chat.params'(input: { sessionID: string; model: Fields }): Promise<void>
-  'tool.execute.after'(input: { tool: string; sessionID: string; args?: unknown }): Promise<void>
+  'tool.execute.after'(input: { tool: string; sessionID: string; callID: string; args?: unknown }, output?: { metadata?: unknown }): Promise<void>
 }
 
-/** OpenCode's own tools that show a file, and those that write one. */
-const READS: ReadonlySet<string> = new Set(['read'])
-const WRITES: ReadonlySet<string> = new Set(['write', 'edit'])
+/** A mark at a file's beginning and line ends of two characters: OpenCode shows neither. */
+const NOT_SHOWN = /^\uFEFF|\r\n/
 
 /** The plugin. Options in OpenCode's configuration are those of {@link HostOptions} but `sessionId` and `cwd`. */
 export async function ContextManagerPlugin({ directory, client }: Given, options: Fields = {}): Promise<Hooks> {
@@ -41,6 +40,8 @@ export async function ContextManagerPlugin({ directory, client }: Given, options
   const models = new Map<string, Fields>()
   /** Sessions whose next list is that of a compaction: what is summarized is not the conversation. */
   const compacting = new Set<string>()
+  /** Reads whose lines the file has in other characters. */
+  const adorned = new Set<string>()
   let settings: Fields = {}
   const contextOf = (sessionID: string): Promise<HostContext> => {
     let context = contexts.get(sessionID)
@@ -52,7 +53,7 @@ export async function ContextManagerPlugin({ directory, client }: Given, options
     // A subagent is a session with a parent. Where OpenCode does not tell, it is one without.
     const told = await client?.session.get({ path: { id: sessionID } }).catch(() => undefined)
     const parentID = told?.data?.parentID
-    return new HostContext(parentID === undefined ? own : { ...own, parent: await contextOf(parentID) }, opencode)
+    return new HostContext(parentID === undefined ? own : { ...own, parent: await contextOf(parentID) }, opencodeShape((callId) => adorned.has(callId)))
   }
   const { z } = await import('zod')
   return {
@@ -88,12 +89,13 @@ export async function ContextManagerPlugin({ directory, client }: Given, options
     async 'chat.params'({ sessionID, model }) {
       models.set(sessionID, model)
     },
-    async 'tool.execute.after'({ tool, sessionID, args }) {
+    async 'tool.execute.after'({ tool, sessionID, callID, args }, output) {
       const path = isFields(args) ? textOf(args['filePath']) : ''
-      if (path === '' || !(READS.has(tool) || WRITES.has(tool))) return
-      // OpenCode numbers the lines that it shows, so its results do not say what is in the file.
+      const isRead = shownFile({ tool, state: output }) !== undefined
+      if (path === '' || !(isRead || WRITES.has(tool))) return
       const context = await contextOf(sessionID)
-      await context.met(resolve(directory, path), WRITES.has(tool))
+      const text = await context.met(resolve(directory, path), !isRead)
+      if (isRead && (text === undefined || NOT_SHOWN.test(text))) adorned.add(callID)
     },
   }
 }

@@ -7,7 +7,7 @@
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::error::ModelError;
 use crate::object::Document;
@@ -22,6 +22,70 @@ impl Patch {
     #[must_use]
     pub fn new() -> Self {
         Self(json_patch::Patch(Vec::new()))
+    }
+
+    /// The patch that makes one payload of another, short where the second has grown out of the first: what lists have
+    /// in common at both ends is left alone.
+    #[must_use]
+    pub fn between(old: &Map<String, Value>, new: &Map<String, Value>) -> Self {
+        let mut patch = Self::new();
+        patch.fields(&mut PointerBuf::new(), old, new);
+        patch
+    }
+
+    fn fields(&mut self, path: &mut PointerBuf, old: &Map<String, Value>, new: &Map<String, Value>) {
+        for (name, value) in new {
+            path.push_back(name);
+            match old.get(name) {
+                Some(before) => self.values(path, before, value),
+                None => self
+                    .0
+                    .0
+                    .push(PatchOperation::Add(AddOperation { path: path.clone(), value: value.clone() })),
+            }
+            path.pop_back();
+        }
+        for name in old.keys().filter(|name| !new.contains_key(*name)) {
+            path.push_back(name);
+            self.0.0.push(PatchOperation::Remove(RemoveOperation { path: path.clone() }));
+            path.pop_back();
+        }
+    }
+
+    fn values(&mut self, path: &mut PointerBuf, old: &Value, new: &Value) {
+        match (old, new) {
+            (Value::Object(old), Value::Object(new)) => self.fields(path, old, new),
+            (Value::Array(old), Value::Array(new)) => self.elements(path, old, new),
+            _ if old == new => {}
+            _ => self
+                .0
+                .0
+                .push(PatchOperation::Replace(ReplaceOperation { path: path.clone(), value: new.clone() })),
+        }
+    }
+
+    fn elements(&mut self, path: &mut PointerBuf, old: &[Value], new: &[Value]) {
+        let same = |(a, b): &(&Value, &Value)| a == b;
+        let start = old.iter().zip(new).take_while(same).count();
+        let (old, new) = (&old[start..], &new[start..]);
+        let end = old.iter().rev().zip(new.iter().rev()).take_while(same).count();
+        let (old, new) = (&old[..old.len() - end], &new[..new.len() - end]);
+        let common = old.len().min(new.len());
+        for (at, (old, new)) in old.iter().zip(new).enumerate() {
+            path.push_back(start + at);
+            self.values(path, old, new);
+            path.pop_back();
+        }
+        for _ in common..old.len() {
+            path.push_back(start + common);
+            self.0.0.push(PatchOperation::Remove(RemoveOperation { path: path.clone() }));
+            path.pop_back();
+        }
+        for (at, value) in new.iter().enumerate().skip(common) {
+            path.push_back(start + at);
+            self.0.0.push(PatchOperation::Add(AddOperation { path: path.clone(), value: value.clone() }));
+            path.pop_back();
+        }
     }
 
     /// Appends a value to the list at the path, for instance `["turns"]`.
@@ -62,6 +126,19 @@ impl Patch {
         json_patch::patch_unsafe(payload, &self.0.0).map_err(|e| ModelError::Patch(e.to_string()))
     }
 
+    /// Whether the patch only adds, removes and replaces, at most so many levels deep. Other operations can multiply what
+    /// is there, so that a short text makes a document of any length.
+    #[must_use]
+    pub fn is_plain(&self, most_levels: usize) -> bool {
+        self.0.0.iter().all(|operation| {
+            let plain = matches!(
+                operation,
+                PatchOperation::Add(_) | PatchOperation::Remove(_) | PatchOperation::Replace(_)
+            );
+            plain && operation.path().count() <= most_levels
+        })
+    }
+
     /// The paths that the operations change, as JSON pointers.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.0.0.iter().map(|operation| operation.path().as_str())
@@ -99,10 +176,67 @@ fn pointer<'a>(tokens: impl Iterator<Item = &'a str>) -> PointerBuf {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
     use serde_json::json;
 
     use super::*;
     use crate::id::SessionId;
+
+    fn fields(value: Value) -> Map<String, Value> {
+        let Value::Object(map) = value else { panic!("an object") };
+        map
+    }
+
+    fn payload() -> impl Strategy<Value = Map<String, Value>> {
+        let leaf =
+            prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::from), (0..3).prop_map(Value::from)];
+        let name = prop::sample::select(vec!["a", "b", "", "/", "~", "0", "-"]);
+        let value = leaf.prop_recursive(4, 24, 4, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                prop::collection::btree_map(name.clone(), inner, 0..4).prop_map(|map| map
+                    .into_iter()
+                    .map(|(k, v)| (k.to_owned(), v))
+                    .collect::<Map<_, _>>()
+                    .into()),
+            ]
+        });
+        let name = prop::sample::select(vec!["turns", "refs", "x/y"]);
+        prop::collection::btree_map(name, value, 0..4)
+            .prop_map(|map| map.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn a_patch_between_two_payloads_makes_one_of_the_other(old in payload(), new in payload()) {
+            let patch = Patch::between(&old, &new);
+            let mut value = Value::Object(old.clone());
+            patch.change(&mut value).unwrap();
+            prop_assert_eq!(value, Value::Object(new.clone()));
+            prop_assert_eq!(patch.is_empty(), old == new);
+        }
+    }
+
+    #[rstest]
+    #[case::appended(json!({"l": [1, 2]}), json!({"l": [1, 2, 3]}), json!([{"op": "add", "path": "/l/2", "value": 3}]))]
+    #[case::taken_from_the_front(json!({"l": [1, 2, 3]}), json!({"l": [2, 3]}), json!([{"op": "remove", "path": "/l/0"}]))]
+    #[case::deep(
+        json!({"l": [{"a": [1], "b": 1}, 2]}), json!({"l": [{"a": [1, 2], "b": 1}, 2]}),
+        json!([{"op": "add", "path": "/l/0/a/1", "value": 2}])
+    )]
+    #[case::fields(
+        json!({"a": 1, "b": 2}), json!({"b": 3, "c~": 4}),
+        json!([{"op": "replace", "path": "/b", "value": 3}, {"op": "add", "path": "/c~0", "value": 4}, {"op": "remove", "path": "/a"}])
+    )]
+    fn a_patch_between_is_as_long_as_the_change(
+        #[case] old: Value,
+        #[case] new: Value,
+        #[case] expected: Value,
+    ) {
+        let patch = Patch::between(&fields(old), &fields(new));
+        assert_eq!(serde_json::to_value(patch).unwrap(), expected);
+    }
 
     #[test]
     fn a_patched_document_equals_one_written_whole() {
@@ -142,6 +276,14 @@ mod tests {
         ]))
         .unwrap();
         assert!(patch.change(&mut json!({ "turns": [{ "a": [1] }] })).is_err());
+    }
+
+    #[test]
+    fn what_multiplies_or_goes_deep_is_not_plain() {
+        let patch = |value| serde_json::from_value::<Patch>(value).unwrap();
+        let deep = json!([{ "op": "add", "path": "/a/b/c", "value": 1 }]);
+        assert!(patch(deep.clone()).is_plain(3) && !patch(deep).is_plain(2));
+        assert!(!patch(json!([{ "op": "copy", "from": "/turns", "path": "/turns/-" }])).is_plain(9));
     }
 
     #[test]

@@ -26,7 +26,7 @@ export const modelMessages: Shape = {
     const { role, content } = message
     if (!Array.isArray(content)) return { size: 1, parts: [{ role: String(role), content: textOf(content) }] }
     const list = content as Fields[]
-    if (role !== 'tool') return { size: 1, parts: [{ role: String(role), content: list.map(blockOf), ...apiOf(list) }] }
+    if (role !== 'tool') return { size: 1, parts: [{ role: String(role), content: list.map(blockOf), ...reasoningApi(list, 'providerOptions') }] }
     const parts = list.filter(isResult).map(result)
     // A message with nothing but approvals is said by nobody that the record knows.
     return { size: 1, parts: parts.length > 0 ? parts : [{ role: 'approval', content: '' }] }
@@ -57,6 +57,23 @@ export const modelMessages: Shape = {
   },
 }
 
+/** The field in which a part carries what its provider needs back: in the AI SDK's messages, and in OpenCode's. */
+type ProviderField = 'providerOptions' | 'metadata'
+
+/** A part with reasoning. Whatever its provider put beside the text counts as a signature. */
+export function reasoningBlock(part: Fields, field: ProviderField): Block {
+  return { type: 'thinking', thinking: textOf(part['text']), ...(isFields(part[field]) ? { thinkingSignature: 'signed' } : {}) }
+}
+
+/** The API that decides whether an answer's reasoning may leave. Unsigned reasoning gets the strictest one. */
+export function reasoningApi(parts: readonly Fields[], field: ProviderField): { api?: string } {
+  const reasoning = parts.filter(({ type }) => type === 'reasoning')
+  if (reasoning.length === 0) return {}
+  const signed = reasoning.map((part) => part[field]).filter(isFields)
+  if (signed.length === 0) return { api: 'openai-completions' }
+  return { api: signed.every((one) => isFields(one['anthropic'])) ? 'anthropic-messages' : 'openai-responses' }
+}
+
 function isPart(part: unknown): part is Fields {
   if (!isFields(part)) return false
   const type = part['type']
@@ -79,7 +96,7 @@ function blockOf(part: Fields): Block {
     case 'text':
       return { type: 'text', text: textOf(part['text']) }
     case 'reasoning':
-      return { type: 'thinking', thinking: textOf(part['text']), ...(isFields(part['providerOptions']) ? { thinkingSignature: 'signed' } : {}) }
+      return reasoningBlock(part, 'providerOptions')
     case 'image':
     case 'file':
       return { type: 'image' }
@@ -91,15 +108,6 @@ function blockOf(part: Fields): Block {
     default:
       return { type: String(part['type']) }
   }
-}
-
-/** The interface by which an answer's reasoning may leave or not; that of unsigned reasoning is the most careful one. */
-function apiOf(parts: readonly Fields[]): { api?: string } {
-  const reasoning = parts.filter(({ type }) => type === 'reasoning')
-  if (reasoning.length === 0) return {}
-  const signed = reasoning.flatMap(({ providerOptions }) => (isFields(providerOptions) ? [providerOptions] : []))
-  if (signed.length === 0) return { api: 'openai-completions' }
-  return { api: signed.every((one) => isFields(one['anthropic'])) ? 'anthropic-messages' : 'openai-responses' }
 }
 
 /** Whether a provider has signed the call, as Gemini does, or has executed it by itself. */

@@ -11,8 +11,8 @@ use super::job::ToolcallInput;
 use super::passages::{LOOKED_BACK, lost};
 use super::results::Taking;
 use super::truth::{is_end_of_difference, pointed_handle, told_path};
-use super::{Handed, Inner, State};
-use crate::files::difference::{differs_only_within, unified};
+use super::{Inner, State, Written};
+use crate::files::difference::{common_lines, is_all_new_within, unified};
 use crate::files::known::KnownVersion;
 use crate::files::said::{Content, Passage, Says};
 use crate::files::seen::file_id;
@@ -76,7 +76,6 @@ impl Inner {
             return Ok(None);
         }
         if self.file_told(output).as_ref() == Some(&file) {
-            self.forget_handed(&file, tool);
             if let Some(content) = self.led_to(state, &file, tx, output).await? {
                 if taking.again {
                     state.known.wrote(&file, content);
@@ -87,11 +86,9 @@ impl Inner {
             return Ok(None);
         }
         if tool != "read" || input.status != Status::Ok {
-            self.forget_handed(&file, tool);
             return Ok(None);
         }
         if let Some(handle) = pointed_handle(output) {
-            self.forget_handed(&file, tool);
             let shown = state.session.catalog.find(handle).and_then(|at| state.known.shown_by(&file, &at));
             if let Some(Passage { content, .. }) = shown {
                 if taking.again {
@@ -115,27 +112,42 @@ impl Inner {
         output: &str,
         taking: Taking,
     ) -> Result<Option<ShownLines>> {
-        let is_handed = self.handed().contains_key(&file);
-        let shown = match self.passage_handed(&file, tx, first, output).await? {
+        // A recorded message may show less than the tool gave: what that was says of which version it is.
+        let recorded = if taking.record { None } else { self.text_at(call, None).await? };
+        let text = recorded.as_deref().unwrap_or(output);
+        let in_sight = |lines: Passage| {
+            let last = lines.last.min(lines.first + common_lines(text, 1, output)? - 1);
+            (last >= lines.first).then_some(Passage {
+                last,
+                whole: lines.whole && last == lines.last,
+                ..lines
+            })
+        };
+        // What is recorded already was not handed over just now.
+        let is_handed = taking.record && self.handed().get(&file).is_some_and(|waiting| !waiting.is_empty());
+        let handed = match is_handed {
+            true => self.passage_handed(&file, tx, first, text).await?,
+            false => None,
+        };
+        let shown = match handed {
             Some(lines) => Some((lines, true)),
-            None => {
-                let likely = state.known.contents(&file).next();
-                self.passage_shown(&file, tx, likely, first, output).await?
-            }
+            None => self.passage_shown(&file, tx, state.known.spoken_of(&file), first, text).await?,
         };
         let Some((lines, is_all)) = shown else {
-            if !is_handed && !self.is_plain(&file, tx, first, output).await? {
+            if !is_handed && !self.is_plain(&file, tx, first, text).await? {
                 return Ok(None);
             }
             // The tool gives files as they are, and this is none of the versions that anybody has seen.
-            let lines = lost(Digest::of(output.as_bytes()), first, output);
+            let lines = lost(Digest::of(text.as_bytes()), first, text);
+            let Some(lines) = in_sight(lines) else { return Ok(None) };
             state.known.saw(&file, lines.content);
             state.known.says(&file, Some(call), Says::Lines(lines));
             return Ok(shown_lines(file, &lines, tx));
         };
-        if !is_all && taking.record {
-            // There is text that no version has. In a message that is recorded already it may be that of an excerpt.
-            let unknown = Digest::of(output.as_bytes());
+        let Some(lines) = in_sight(lines) else { return Ok(None) };
+        if !is_all {
+            // There is text that no version has.
+            let unknown = Digest::of(text.as_bytes());
             state.known.saw(&file, Content { hash: Some(unknown), ..lines.content });
             let unknown = Passage { content: Content::lost(unknown), ..lines };
             state.known.says(&file, Some(call), Says::Lines(unknown));
@@ -143,8 +155,9 @@ impl Inner {
         }
         let is_newer =
             |known: &KnownVersion| known.content.hash.is_some() && known.content.tx > lines.content.tx;
-        // The model may have written or seen a newer one since.
-        let is_past = state.written.contains_key(&file) || state.known.get(&file).is_some_and(is_newer);
+        // The model may have written or seen a newer one since. Messages that are read again come before all that is noted.
+        let has_written = !taking.again && state.written.contains_key(&file);
+        let is_past = has_written || state.known.get(&file).is_some_and(is_newer);
         if !is_past && self.is_all_new(state, &file, &lines).await? {
             state.known.saw(&file, lines.content);
         } else {
@@ -163,7 +176,12 @@ impl Inner {
         args: &Map<String, Value>,
         taking: Taking,
     ) -> Result<Content> {
-        if let Some(content) = claimed(&mut state.written, file, args) {
+        if taking.record
+            && let Some(content) = claimed(&mut state.written, file, args)
+        {
+            if taking.again {
+                state.known.wrote(file, content);
+            }
             return Ok(content);
         }
         // Arguments may have collapsed since; the record has them whole.
@@ -255,11 +273,14 @@ impl Inner {
     }
 
     /// Whether the model knows a version of a file once it has seen these lines of it: it knew no other one, or sees all
-    /// that is new.
+    /// that is new. Of what was never stored nobody can tell what is new.
     async fn is_all_new(&self, state: &State, file: &ObjectId, lines: &Passage) -> Result<bool> {
-        let Some(known) = state.known_now(file) else { return Ok(true) };
-        let sees_other = state.sight.pieces.held(file).any(|(hash, _)| Some(hash) != lines.content.hash);
-        if known.hash == lines.content.hash || !sees_other {
+        let (Some(version), Some(known)) = (state.known.get(file), state.known_now(file)) else {
+            return Ok(true);
+        };
+        let is_other = |(hash, _)| Some(hash) != lines.content.hash;
+        let is_in_sight = !version.by_sight || state.sight.pieces.held(file).any(is_other);
+        if known.hash == lines.content.hash || !is_in_sight || known.tx.is_none() {
             return Ok(true);
         }
         self.shows_all_new(file, &known, lines).await
@@ -270,12 +291,12 @@ impl Inner {
         let (Some(old), Some(new)) = (old.tx, lines.content.tx) else { return Ok(false) };
         let old = self.text_at(file, Some(old)).await?.unwrap_or_default();
         let new = self.text_at(file, Some(new)).await?.unwrap_or_default();
-        Ok(differs_only_within(&old, &new, lines.first, lines.last))
+        Ok(is_all_new_within(&old, &new, lines.first, lines.last))
     }
 }
 
 /// What a call has written that is noted already; those before it never came as a result.
-fn claimed(written: &mut Handed, file: &ObjectId, args: &Map<String, Value>) -> Option<Content> {
+fn claimed(written: &mut Written, file: &ObjectId, args: &Map<String, Value>) -> Option<Content> {
     let waiting = written.get_mut(file)?;
     let text = args.get("content").and_then(Value::as_str).map(|text| Digest::of(text.as_bytes()));
     let place = waiting.iter().position(|content| text.is_none() || content.hash == text);

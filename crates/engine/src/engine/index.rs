@@ -7,7 +7,7 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;
 
-use super::{Engine, Inner};
+use super::{Engine, Handed, Inner};
 use crate::files::index::{Entry, IndexResult, refusal};
 use crate::files::many::{Portion, Readers};
 use crate::files::reading::FileState;
@@ -37,7 +37,7 @@ impl Engine {
     pub async fn index_file(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
         self.inner.check_open()?;
         let place = self.inner.ground.paths.resolve(path)?;
-        let is_handed = content.is_some();
+        let text = content.as_deref().map(String::from_utf8_lossy).map(|text| Arc::<str>::from(&*text));
         let (state, since) = self.inner.eye().look(&place, content).await?;
         let is_gone = state == FileState::Gone;
         let is_known = state.is_file() || (is_gone && self.inner.knows(&place).await?);
@@ -46,15 +46,17 @@ impl Engine {
         }
         let Some(seen) = Seen::of(place, state, since) else { unreachable!("a file, or one that is gone") };
         let entry = if is_gone { Entry::Gone } else { Entry::Read };
-        let handed = seen.observation.source_hash().filter(|_| is_handed);
-        let id = seen.id.clone();
+        let (id, hash) = (seen.id.clone(), seen.observation.source_hash());
         let indexed = self.inner.index(vec![seen], entry).await;
-        if let Some(hash) = handed {
-            let content = match indexed {
-                Ok(_) => Content::stored(Some(hash), self.inner.ground.newest()),
-                Err(_) => Content::lost(hash),
+        if let (Some(hash), Some(text)) = (hash, text) {
+            let handed = match indexed {
+                Ok(_) => {
+                    let content = Content::stored(Some(hash), self.inner.ground.newest());
+                    Handed { content, text: None }
+                }
+                Err(_) => Handed { content: Content::lost(hash), text: Some(text) },
             };
-            self.inner.handed().entry(id).or_default().push_back(content);
+            self.inner.handed().entry(id).or_default().push(handed);
         }
         Ok(indexed?.remove(0))
     }

@@ -56,15 +56,23 @@ pub(crate) struct Inner {
     pub stamps: StampNote,
     /// What is recorded with the next write.
     pub queue: Queue<Job, Done>,
-    /// What tools have read of files and has not come as a result yet, oldest first.
-    handed: std::sync::Mutex<Handed>,
+    /// What tools have read of files and has not come as a result yet.
+    handed: std::sync::Mutex<HashMap<ObjectId, Vec<Handed>>>,
     /// What the session's objects can be asked for by, also while somebody has the state.
     pub names: Arc<Names>,
     state: Mutex<State>,
 }
 
-/// What tools have read or written of files.
-pub(crate) type Handed = HashMap<ObjectId, VecDeque<Content>>;
+/// What a tool has read of a file.
+#[derive(Clone)]
+pub(crate) struct Handed {
+    pub content: Content,
+    /// The text, where nobody has stored it.
+    pub text: Option<Arc<str>>,
+}
+
+/// What tools have written of files, oldest first.
+pub(crate) type Written = HashMap<ObjectId, VecDeque<Content>>;
 
 /// What changes while a session is open, room by room.
 #[derive(Default)]
@@ -81,7 +89,7 @@ pub(crate) struct State {
     /// Lines for the model that no plan has carried yet.
     pub unsaid: Vec<String>,
     /// What tools have written and has not come as a result yet, oldest first: what the model knows of it is noted already.
-    pub written: Handed,
+    pub written: Written,
     /// The session has come back to a point, and what is visible was not read again yet.
     pub came_back: bool,
 }
@@ -208,8 +216,8 @@ impl Inner {
         self.state.try_lock().map_or(Ok(()), |state| state.session.open())
     }
 
-    /// What tools have read of files and has not come as a result yet; held for a moment only.
-    pub fn handed(&self) -> std::sync::MutexGuard<'_, Handed> {
+    /// What tools have read of files and has not come as a result yet, oldest first; held for a moment only.
+    pub fn handed(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectId, Vec<Handed>>> {
         self.handed.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 

@@ -6,7 +6,7 @@ use context_model::time::TxId;
 use context_store::{AsOf, Known as Bound, Version};
 use serde_json::Value;
 
-use super::Inner;
+use super::{Handed, Inner};
 use crate::files::difference::common_lines;
 use crate::files::said::{Content, Passage};
 use crate::ground::error::Result;
@@ -28,7 +28,8 @@ impl Inner {
         Ok(shown.map(|(lines, _)| (lines, file)))
     }
 
-    /// The lines that an output shows of a version which a tool has handed over, oldest first.
+    /// The lines that an output shows of what a tool has handed over. Results come in another order than their tools read,
+    /// and some show nothing of what was read, so the oldest that fits is taken.
     pub async fn passage_handed(
         &self,
         file: &ObjectId,
@@ -36,44 +37,26 @@ impl Inner {
         first: usize,
         output: &str,
     ) -> Result<Option<Passage>> {
-        let handed: Vec<Content> = self.handed().get(file).into_iter().flatten().copied().collect();
-        let mut found = None;
-        for (number, content) in handed.iter().enumerate() {
+        let handed: Vec<Handed> = self.handed().get(file).cloned().unwrap_or_default();
+        for (number, Handed { content, text }) in handed.into_iter().enumerate() {
+            let mut shown = text.and_then(|text| passage_of(&text, content, first, output));
             let mut at = content.tx.unwrap_or(tx);
             for _ in 0..LOOKED_BACK {
                 let Some(version) = self.version_at(file, at).await? else { break };
                 at = TxId(version.tx_id.0.saturating_sub(1));
                 if version.document.source_hash() == content.hash {
-                    let shown =
-                        passage_of(&version, first, output).filter(|(_, shows)| *shows != Shows::More);
-                    found = shown.map(|(lines, _)| (number, lines));
+                    shown = passage_in(&version, first, output);
                     break;
                 }
             }
-            if let (None, 0, Content { hash: Some(hash), tx: None }) = (found, number, *content) {
-                found = Some((0, lost(hash, first, output)));
-            }
-            if found.is_some() {
-                break;
-            }
-        }
-        // Those before it never came as a result.
-        let taken = found.map_or(1, |(number, _)| number + 1);
-        (0..taken).for_each(|_| self.forget_handed(file, "read"));
-        Ok(found.map(|(_, lines)| lines))
-    }
-
-    /// A read has come to an end whose text the model is not shown.
-    pub fn forget_handed(&self, file: &ObjectId, tool: &str) {
-        let mut handed = self.handed();
-        if tool == "read"
-            && let Some(waiting) = handed.get_mut(file)
-        {
-            waiting.pop_front();
-            if waiting.is_empty() {
-                handed.remove(file);
+            if let Some((lines, _)) = shown.filter(|(_, shows)| *shows != Shows::More) {
+                if let Some(waiting) = self.handed().get_mut(file) {
+                    waiting.remove(number);
+                }
+                return Ok(Some(lines));
             }
         }
+        Ok(None)
     }
 
     /// The lines that an output shows from one on, of the versions that were the newest when the call was recorded or
@@ -83,7 +66,7 @@ impl Inner {
         &self,
         file: &ObjectId,
         mut tx: TxId,
-        likely: Option<Content>,
+        likely: Option<Digest>,
         first: usize,
         output: &str,
     ) -> Result<Option<(Passage, bool)>> {
@@ -91,8 +74,8 @@ impl Inner {
         for _ in 0..LOOKED_BACK {
             let Some(version) = self.version_at(file, tx).await? else { break };
             tx = TxId(version.tx_id.0.saturating_sub(1));
-            let Some((lines, shows)) = passage_of(&version, first, output) else { continue };
-            let is_likely = likely.is_some_and(|likely| likely.hash == lines.content.hash);
+            let Some((lines, shows)) = passage_in(&version, first, output) else { continue };
+            let is_likely = likely.is_some() && likely == lines.content.hash;
             let rank = |lines: &Passage, shows: Shows, is_likely| (shows, lines.last, is_likely);
             if best.as_ref().is_none_or(|(most, so_far, was_likely)| {
                 rank(&lines, shows, is_likely) > rank(most, *so_far, *was_likely)
@@ -152,11 +135,15 @@ impl Shows {
     }
 }
 
-/// The lines of a version that an output shows from one on, and what else it shows.
-fn passage_of(version: &Version, first: usize, output: &str) -> Option<(Passage, Shows)> {
-    let text = version.document.content()?;
-    let last = common_lines(text, first, output)?;
+/// The same as [`passage_of`] for a stored version.
+fn passage_in(version: &Version, first: usize, output: &str) -> Option<(Passage, Shows)> {
     let content = Content::stored(version.document.source_hash(), version.tx_id);
+    passage_of(version.document.content()?, content, first, output)
+}
+
+/// The lines of a text that an output shows from one on, and what else it shows.
+fn passage_of(text: &str, content: Content, first: usize, output: &str) -> Option<(Passage, Shows)> {
+    let last = common_lines(text, first, output)?;
     let whole = first == 1 && last == text.split('\n').count();
     Some((Passage { content, first, last, whole }, Shows::of(output, last + 1 - first)))
 }

@@ -98,8 +98,9 @@ impl Engine {
         plan.spent = state.sight.spent;
         plan.point = Some((state.session.point, self.inner.times().await?));
         state.sight.finish(&mut plan);
-        // Nothing can fail any more.
+        // Nothing can fail any more, and all that tools have read has come as a result.
         state.taken.clear();
+        self.inner.handed().clear();
         plan.notices = std::mem::take(&mut state.unsaid);
         Ok(plan)
     }

@@ -193,7 +193,11 @@ impl Inner {
     ) -> Result<Option<Carried>> {
         let Some(object) = named_object(&state.session, tool, args) else { return Ok(None) };
         let Some(text) = self.text_at(&object, None).await? else { return Ok(None) };
-        let whole = output.starts_with(&text);
+        // What follows is on lines of its own. Any output begins with an empty text.
+        let whole = match output.strip_prefix(&text) {
+            Some(rest) => rest.is_empty() || (rest.starts_with('\n') && !text.is_empty()),
+            None => false,
+        };
         Ok(Some(Carried { object, whole }))
     }
 }

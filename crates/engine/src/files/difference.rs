@@ -37,15 +37,19 @@ pub(crate) fn common_lines(text: &str, first: usize, output: &str) -> Option<usi
     last
 }
 
-/// Whether all that differs between two texts lies within these lines of the new one, counted from 1 and both included.
-pub(crate) fn differs_only_within(old: &str, new: &str, first: usize, last: usize) -> bool {
+/// Whether somebody who knows the old text knows all of the new one after being shown these lines of it, counted from 1
+/// and both included. Where the number of lines has changed, the last one shown has to tell where the old text goes on.
+pub(crate) fn is_all_new_within(old: &str, new: &str, first: usize, last: usize) -> bool {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());
     let before = first.saturating_sub(1);
-    let after = new.len().saturating_sub(last);
-    before + after <= old.len()
-        && before + after <= new.len()
+    let last = last.min(new.len());
+    let is_plain = old.len() == new.len() || last == new.len();
+    let after = new.len() - last + usize::from(!is_plain);
+    let looks_the_same = || old.get(before..last) == new.get(before..last);
+    before + after <= old.len().min(new.len())
         && old[..before] == new[..before]
         && old[old.len() - after..] == new[new.len() - after..]
+        && (is_plain || !looks_the_same())
 }
 
 #[cfg(test)]
@@ -74,20 +78,24 @@ mod tests {
 
     #[rstest]
     #[case::within("a\nb\nc", "a\nx\nc", 2, 2, true)]
-    #[case::grown_within("a\nb\nc", "a\nx\ny\nc", 2, 3, true)]
-    #[case::shrunk_within("a\nb\nb\nc", "a\nb\nc", 2, 2, true)]
+    #[case::grown_within("a\nb\nc", "a\nx\ny\nc", 2, 4, true)]
+    #[case::grown_up_to_the_last_line("a\nb\nc", "a\nx\ny\nc", 2, 3, false)]
+    #[case::shrunk_within("a\nb\nc\nd\ne", "a\nd\ne", 2, 2, true)]
+    #[case::shrunk_unseen("a\nb\nb\nc", "a\nb\nc", 2, 2, false)]
+    #[case::removed_right_behind("a\nb\nc\nd", "a\nx\nd", 2, 2, false)]
+    #[case::removed_at_the_end("a\nb\nc\nd", "a\nx", 2, 2, true)]
     #[case::before("a\nb\nc", "x\nb\nc", 2, 3, false)]
     #[case::after("a\nb\nc", "a\nb\nx", 1, 2, false)]
     #[case::removed_behind("a\nb\nc", "a\nb", 1, 1, false)]
     #[case::equal("a\nb", "a\nb", 1, 1, true)]
     #[case::all_of_it("a", "b\nc", 1, 2, true)]
-    fn a_difference_within_lines(
+    fn what_lines_of_a_new_text_tell(
         #[case] old: &str,
         #[case] new: &str,
         #[case] first: usize,
         #[case] last: usize,
         #[case] within: bool,
     ) {
-        assert_eq!(differs_only_within(old, new, first, last), within);
+        assert_eq!(is_all_new_within(old, new, first, last), within);
     }
 }

@@ -75,6 +75,15 @@ impl Known {
         })
     }
 
+    /// The version of which the request has spoken last; `None` also where that was of a file that is gone.
+    pub fn spoken_of(&self, file: &ObjectId) -> Option<Digest> {
+        match self.said.get(file)?.last()?.says {
+            Says::Lines(lines) | Says::Again(lines) => lines.content.hash,
+            Says::All(content) => content.hash,
+            Says::Other(hash) => hash,
+        }
+    }
+
     /// The bytes of which the request has spoken, the newest statement first.
     pub fn contents(&self, file: &ObjectId) -> impl Iterator<Item = Content> {
         let said = self.said.get(file).into_iter().flatten().rev();
@@ -136,11 +145,12 @@ impl Known {
         self.pointed.clear();
     }
 
-    /// While messages are read again: one of them is the notice of a file that comes after so many of it.
+    /// While messages are read again: one of them is the notice of a file that comes after so many of it. Of what version
+    /// it was nobody knows where the session has come back to a point before it.
     pub fn heard_again(&mut self, file: &ObjectId, earlier: usize) {
-        if let Some(hash) = self.noted.get(file).and_then(|noted| noted.get(earlier)).copied() {
-            self.says(file, None, Says::Other(hash));
-        }
+        let noted = self.noted.get(file).and_then(|noted| noted.get(earlier)).copied();
+        let unknown = || Some(Digest::of(format!("notice {earlier} of {file}").as_bytes()));
+        self.says(file, None, Says::Other(noted.unwrap_or_else(unknown)));
     }
 
     /// A read was answered with where its lines stand.

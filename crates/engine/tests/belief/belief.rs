@@ -60,6 +60,9 @@ pub struct Belief {
     pub told: Option<Content>,
     /// A version of which the model has seen a part since, and was told another one before.
     pub partly: Option<Arc<str>>,
+    /// The same where it knew another one before, and the part does not show all that is new. That it was told that there
+    /// is another version shows it none of that, so an edit may be refused, or not.
+    pub known_partly: Option<Arc<str>>,
     /// Texts to which a difference led, or that it wrote, also where something newer followed in the same answer.
     pub led_to: Vec<Arc<str>>,
     /// All that it heard of that version is a part: of the rest it believes nothing.
@@ -113,18 +116,30 @@ impl Belief {
         }
         // A part of another version than the one it heard of says nothing of the rest.
         let is_part = matches!(what, What::Shown { text, first, last } if !is_whole(text, *first, *last));
+        if let Some(text) = text {
+            let shows_all_new = |known: &Option<Arc<str>>| match (what, known) {
+                (What::Shown { first, last, .. }, Some(known)) if is_part => {
+                    known == text || is_all_new_within(known, text, *first, *last)
+                }
+                _ => true,
+            };
+            if shows_all_new(&self.known) {
+                (self.known, self.known_partly) = (Some(Arc::clone(text)), None);
+            } else {
+                self.known_partly = Some(Arc::clone(text));
+            }
+            if whole && shows_all_new(&self.known_visibly) {
+                self.known_visibly = Some(Arc::clone(text));
+            }
+        }
+        if whole {
+            self.announced = matches!(what, What::Announced { .. });
+        }
         if is_part && self.told.as_ref().is_some_and(|before| *before != told) {
             self.partly = text.cloned();
         } else {
-            if let Some(text) = text {
-                self.known = Some(Arc::clone(text));
-            }
-            if let Some(text) = text.filter(|_| whole) {
-                self.known_visibly = Some(Arc::clone(text));
-            }
             if whole {
                 self.partly = None;
-                self.announced = matches!(what, What::Announced { .. });
                 self.told_of_a_part = is_part && (self.told.is_none() || self.told_of_a_part);
                 self.told = Some(told.clone());
             }
@@ -135,7 +150,7 @@ impl Belief {
                 // All that is new is in the later lines.
                 What::Shown { text, first, last } => {
                     (*first <= fragment.first && fragment.last <= *last)
-                        || (fragment.text != *text && differ_only_within(&fragment.text, text, *first, *last))
+                        || (fragment.text != *text && is_all_new_within(&fragment.text, text, *first, *last))
                 }
                 What::Again { first, last, .. } => *first <= fragment.first && fragment.last <= *last,
                 _ => told.as_ref() != Some(&fragment.text),
@@ -165,6 +180,7 @@ impl Belief {
             .iter()
             .chain(&self.known_visibly)
             .chain(&self.partly)
+            .chain(&self.known_partly)
             .chain(&self.led_to)
             .chain(self.fragments.iter().map(|part| &part.text))
     }
@@ -194,13 +210,18 @@ fn is_whole(text: &str, first: usize, last: usize) -> bool {
     first == 1 && last == text.split('\n').count()
 }
 
-/// Whether two texts agree before and behind these lines of the new one.
-fn differ_only_within(old: &str, new: &str, first: usize, last: usize) -> bool {
+/// Whether who knows the old text and is shown these lines of the new one knows all of it: put over the old one by their
+/// numbers they give it, or they go to its end, or the last of them is where the old one goes on.
+fn is_all_new_within(old: &str, new: &str, first: usize, last: usize) -> bool {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());
-    let (before, after) = (first.saturating_sub(1), new.len().saturating_sub(last));
-    old.len() >= before + after
-        && old[..before] == new[..before]
-        && old[old.len() - after..] == new[new.len() - after..]
+    let shown = &new[first - 1..last];
+    if old.get(..first - 1) != Some(&new[..first - 1]) {
+        return false;
+    }
+    let put_over = old.len() >= last && [&old[..first - 1], shown, &old[last..]].concat() == new;
+    let goes_on = old.get(first - 1..last) != Some(shown)
+        && (first - 1..old.len()).any(|at| old[at] == new[last - 1] && old[at..] == new[last - 1..]);
+    put_over || last == new.len() || goes_on
 }
 
 /// Some lines of a text, counted from 1, both included; `None` where it has not so many.

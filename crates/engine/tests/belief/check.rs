@@ -153,9 +153,9 @@ pub async fn beliefs(world: &World, client: &Client) -> Outcome {
             );
         }
         let same = believed.fragments.iter().all(|part| part.is_as_in(now.as_deref()));
-        // Who has only ever seen a part has not seen the rest change. After a crash nobody can tell, either, which of two
-        // versions it was that have this part.
-        let is_of_no_concern = believed.told_of_a_part && same;
+        // Once the process that read a part has ended, nobody can tell which of two versions it was that have this part, and
+        // of the rest who has only ever seen a part believes nothing.
+        let is_of_no_concern = client.recovered && believed.told_of_a_part && same;
         if *told != now && !is_of_no_concern && (believed.partly.is_none() || believed.partly != now) {
             let change = changes(told.as_deref(), now.as_deref());
             let what = format!("{} has not heard of this change of {}:\n{change}", client.session, file.name);

@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use crate::Bench;
-use crate::steps::{Backend, CallId, Change, Fault, Schedule, Spelling, Step, Tool, TurnEnd};
+use crate::steps::{Backend, CallId, Change, Delivery, Fault, Schedule, Spelling, Step, Tool, TurnEnd};
 
 fn act(client: usize, tool: Tool) -> Step {
     called(client, tool, CallId::Fresh, false)
@@ -110,6 +110,83 @@ fn turn(client: usize, end: TurnEnd) -> Step {
     act(0, Tool::Activate { output: 3 }),
     Step::Crash { client: 0, keep: true },
     Step::Roll { client: 2 },
+])]
+#[case::a_failed_read_takes_nothing_from_the_next_one(9230, 1, 1, vec![
+    act(0, Tool::Remove { file: 0 }),
+    late(1, part(0, 4, 3)),
+    Step::Fault { client: 1, fault: Fault::Away },
+    called(1, Tool::Write { file: 3, lines: 1 }, CallId::Repeated(0), true),
+    called(1, read(2), CallId::Repeated(0), false),
+    disk(3, Change::Empty),
+])]
+#[case::a_part_says_nothing_of_a_line_that_was_removed_behind_it(9367, 1, 1, vec![
+    act(0, read(2)),
+    disk(2, Change::Line(16)),
+    Step::Fault { client: 3, fault: Fault::Full },
+    act(0, part(2, 14, 8)),
+    turn(3, TurnEnd::Lost),
+    disk(2, Change::Cut(21)),
+])]
+#[case::a_part_of_a_version_that_one_was_told_of_is_not_all_of_it(5055, 3, 2, vec![
+    act(3, read(3)),
+    disk(3, Change::Whole(30)),
+    act(1, read(3)),
+    turn(0, TurnEnd::Prompt),
+    act(0, part(1, 12, 4)),
+    turn(0, TurnEnd::Open),
+    act(0, Tool::Edit { file: 3, line: 20 }),
+])]
+#[case::what_a_branch_has_written_is_left_with_it(2794, 1, 1, vec![
+    act(1, read(3)),
+    turn(1, TurnEnd::Lost),
+    act(1, Tool::Write { file: 0, lines: 60 }),
+    Step::Back { client: 1, to: 1 },
+    act(1, Tool::Edit { file: 0, line: 4 }),
+])]
+#[case::a_part_that_was_read_after_a_notice_may_be_outdated(8245, 1, 1, vec![
+    called(1, read(1), CallId::Repeated(1), true),
+    disk(3, Change::Whole(1)),
+    disk(1, Change::Cut(8)),
+    Step::Quiet,
+    disk(1, Change::Line(23)),
+    called(2, Tool::Append { file: 0 }, CallId::Repeated(0), false),
+    disk(1, Change::Append),
+    late(1, part(2, 4, 2)),
+    disk(0, Change::Empty),
+])]
+#[case::an_excerpt_is_of_the_version_that_the_tool_gave(8210, 2, 2, vec![
+    late(2, read(1)),
+    disk(3, Change::Append),
+    turn(0, TurnEnd::Prompt),
+    Step::Roll { client: 0 },
+    act(1, Tool::Write { file: 3, lines: 60 }),
+    Step::Quiet,
+    Step::Fork { client: 0, from: 2 },
+])]
+#[case::a_notice_after_the_point_is_heard_again(7916, 2, 1, vec![
+    late(1, read(2)),
+    called(0, read(0), CallId::Repeated(0), false),
+    disk(2, Change::Line(35)),
+    turn(0, TurnEnd::Together),
+    Step::Events { client: 1, how: Delivery::All },
+    disk(0, Change::Old(1)),
+    Step::Notices { client: 0 },
+    late(1, read(0)),
+    Step::Fault { client: 2, fault: Fault::Once(6) },
+    turn(2, TurnEnd::Prompt),
+])]
+#[case::a_line_about_an_empty_output_brings_nothing_back(9568, 1, 1, vec![
+    disk(1, Change::Empty),
+    act(1, read(3)),
+    act(1, Tool::Unpin { output: 0 }),
+    called(1, Tool::Remove { file: 2 }, CallId::Repeated(0), false),
+    act(1, Tool::Custom { lines: 20 }),
+    act(1, Tool::Edit { file: 0, line: 33 }),
+    disk(0, Change::Line(17)),
+    disk(2, Change::Whole(1)),
+    Step::Quiet,
+    disk(3, Change::Old(3)),
+    called(1, Tool::Activate { output: 4 }, CallId::Repeated(0), true),
 ])]
 fn it_is_right_now(
     #[case] seed: u64,

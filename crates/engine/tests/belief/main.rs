@@ -7,7 +7,8 @@
 //!
 //! `CONTEXT_LONG=1` runs 100,000 schedules. `CONTEXT_SEED=n` runs the one of this seed, `CONTEXT_SURVEY=n` goes on
 //! behind the first failure, for n schedules, and prints the shortest steps of each kind of failure. With
-//! `CONTEXT_FROM=n` the first schedule is that of this seed.
+//! `CONTEXT_FROM=n` the first schedule is that of this seed, and `CONTEXT_THREADS=n` says how many run at once: so a long
+//! run may be divided.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 mod belief;
@@ -85,7 +86,7 @@ fn say(what: &str) {
     std::io::stderr().write_all(format!("{what}\n").as_bytes()).unwrap();
 }
 
-/// Runs the schedules of so many seeds, on two threads, and says what is wrong with the shortest steps.
+/// Runs the schedules of so many seeds, on two threads where nothing else is said, and says what is wrong with the shortest steps.
 fn check(count: u64, schedule: impl Fn(u64) -> Schedule + Sync) {
     if let Some(seed) = number("CONTEXT_SEED") {
         let failure = Bench::new().failure(&schedule(seed));
@@ -115,7 +116,8 @@ fn check(count: u64, schedule: impl Fn(u64) -> Schedule + Sync) {
             found.lock().unwrap().entry(wrong.kind).or_default().push((seed, text));
         }
     };
-    std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(work))));
+    let threads = number("CONTEXT_THREADS").unwrap_or(2);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
     let found = found.into_inner().unwrap();
     let mut report = String::new();
     for (kind, failures) in &found {
@@ -128,7 +130,8 @@ fn check(count: u64, schedule: impl Fn(u64) -> Schedule + Sync) {
         shortest.iter().take(3).for_each(|text| writeln!(report, "{text}").unwrap());
     }
     assert!(found.is_empty(), "{report}");
-    say(&format!("belief: {count} schedules, 0 false answers, 0 missed notices"));
+    let last = first + count - 1;
+    say(&format!("belief: {count} schedules ({first} to {last}), 0 false answers, 0 missed notices"));
 }
 
 fn so_many(usual: u64, long: u64) -> u64 {

@@ -2,6 +2,8 @@
 //! of its own to it, which can be away, slow, or lose answers.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -34,7 +36,13 @@ pub struct Port {
 
 /// The database.
 #[derive(Default)]
-pub struct Node(Mutex<Data>);
+pub struct Node {
+    data: Mutex<Data>,
+    /// How many bytes of transactions it was sent.
+    sent: AtomicUsize,
+    /// How many bytes it has answered.
+    answered: AtomicUsize,
+}
 
 #[derive(Default)]
 struct Data {
@@ -98,6 +106,7 @@ async fn serve(mut stream: TcpStream, node: Arc<Node>, ways: Arc<Mutex<Way>>) ->
             Way::Open | Way::Deaf => {}
         }
         let (status, text) = node.answer(&line, &body);
+        node.answered.fetch_add(text.len(), Ordering::Relaxed);
         if way == Way::Deaf {
             return None;
         }
@@ -137,12 +146,17 @@ async fn request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<(String,
 impl Node {
     /// What is there last, whoever asks.
     pub fn latest(&self, id: &str) -> Option<Value> {
-        let data = self.0.lock().unwrap();
+        let data = self.data.lock().unwrap();
         data.at(id, Timestamp::from_millis(i64::MAX), usize::MAX).map(|put| put.document.clone())
     }
 
+    /// How many bytes of transactions it was sent, and how many it has answered, since the last time that somebody asked.
+    pub fn traffic(&self) -> (usize, usize) {
+        (self.sent.swap(0, Ordering::Relaxed), self.answered.swap(0, Ordering::Relaxed))
+    }
+
     fn answer(&self, target: &str, body: &str) -> Answer {
-        let mut data = self.0.lock().unwrap();
+        let mut data = self.data.lock().unwrap();
         let (in_edn, target) = target.strip_prefix("edn ").map_or((false, target), |target| (true, target));
         let (endpoint, query) = target.split_once('?').unwrap_or((target, ""));
         let parameters: BTreeMap<&str, String> = query
@@ -159,7 +173,10 @@ impl Node {
             "status" => (200, json!({ "version": "1.24.3" }).to_string()),
             "latest-completed-tx" if data.transactions.is_empty() => (404, "{:error \"none\"}".into()),
             "latest-completed-tx" => (200, data.tx(data.transactions.len() - 1)),
-            "submit-tx" => (200, data.submit(&serde_json::from_str(body).unwrap())),
+            "submit-tx" => {
+                self.sent.fetch_add(body.len(), Ordering::Relaxed);
+                (200, data.submit(&serde_json::from_str(body).unwrap()))
+            }
             "tx-committed" => {
                 let tx = number("tx-id").and_then(|tx| data.transactions.get(tx));
                 (200, json!({ "txCommitted?": tx.is_some_and(|tx| tx.is_committed) }).to_string())
@@ -167,7 +184,10 @@ impl Node {
             "entity-tx" | "entity" if number("tx-id").is_some_and(|tx| tx >= data.transactions.len()) => {
                 (400, json!({ "xtdb.error/error-type": "node-out-of-sync" }).to_string())
             }
-            "entity" if parameters.contains_key("history") => (200, data.history(eid, until, in_edn)),
+            "entity" if parameters.contains_key("history") => {
+                let bounds = time("start-valid-time")..time("end-valid-time");
+                (200, data.history(eid, until, bounds, in_edn))
+            }
             "entity" => match data.at(eid, valid, until) {
                 Some(put) => (200, put.document.to_string()),
                 None => (404, json!({ "error": "none" }).to_string()),
@@ -225,8 +245,13 @@ impl Data {
         format!("{}, :xtdb.api/valid-time {}}}", tx.trim_end_matches('}'), instant(put.valid))
     }
 
-    fn history(&self, id: &str, until: usize, in_edn: bool) -> String {
-        let mut puts: Vec<&Put> = self.puts.iter().filter(|put| put.id == id && put.tx <= until).collect();
+    fn history(&self, id: &str, until: usize, bounds: Range<Option<Timestamp>>, in_edn: bool) -> String {
+        let within = |put: &&Put| {
+            bounds.start.is_none_or(|start| put.valid >= start)
+                && bounds.end.is_none_or(|end| put.valid < end)
+        };
+        let puts = self.puts.iter().filter(|put| put.id == id && put.tx <= until);
+        let mut puts: Vec<&Put> = puts.filter(within).collect();
         puts.sort_by_key(|put| (put.valid, put.tx));
         if in_edn {
             let places: Vec<String> = puts.into_iter().map(|put| self.place(put)).collect();

@@ -123,6 +123,8 @@ impl Run {
                 let n = client % count;
                 let others = self.clients.iter().enumerate().filter(|(other, _)| *other != n);
                 let others = others.filter_map(|(_, other)| other.engine.clone()).collect();
+                // Two that let each other go first would wait for ever.
+                self.clients.iter().for_each(|client| client.store.let_first(Vec::new()));
                 self.clients[n].store.let_first(others);
             }
             Step::Fault { client, fault } => {

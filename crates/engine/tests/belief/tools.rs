@@ -268,7 +268,8 @@ async fn edit(
     };
     let is_now = |known: &Option<Arc<str>>| known.as_ref() == Some(&now);
     // Who has seen a part of it has seen it, or not.
-    let has_part = is_now(&seen.partly) || is_now(&believed.partly);
+    let parts = [&seen.partly, &seen.known_partly, &believed.partly, &believed.known_partly];
+    let has_part = parts.into_iter().any(is_now);
     match refusal {
         // What comes with this very answer may count as seen, or not.
         None if !has_part

@@ -10,6 +10,7 @@ mod failing;
 mod groups;
 mod hostile;
 mod indexing;
+mod known;
 mod links;
 mod mounts;
 mod objects;

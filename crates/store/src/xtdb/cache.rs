@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use context_model::id::ObjectId;
 use context_model::time::TxId;
+use serde_json::Value;
 
+use super::form::Form;
 use super::wire::{Place, Tx};
 use crate::Version;
 
@@ -21,12 +23,24 @@ const MOST_NAMES: usize = 200_000;
 /// An object's first transaction, and its place among the writes of it where that was needed.
 pub(crate) type First = (TxId, Option<usize>);
 
+/// So many growing documents are remembered beyond the moment at which somebody else replaced them.
+const MOST_GROWN: usize = 8;
+
 /// A latest version as this client knows it.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
     pub version: Arc<Version>,
-    /// The length of its JSON text, in bytes; 0 where it was not measured.
+    /// How it stands in XTDB.
+    pub form: Form,
+    /// About the length of its JSON text, in bytes; 0 where it was not measured.
     pub bytes: usize,
+}
+
+impl Head {
+    /// The document that XTDB has of this version.
+    pub fn value(&self) -> Value {
+        self.form.value(&self.version.document)
+    }
 }
 
 /// The client's memory.
@@ -35,6 +49,8 @@ pub(crate) struct Cache {
     heads: HashMap<ObjectId, Head>,
     order: VecDeque<ObjectId>,
     bytes: usize,
+    /// Versions of chats and sessions of which later ones may be made, whether they are the latest or not.
+    grown: VecDeque<Arc<Version>>,
     names: HashMap<String, Option<ObjectId>>,
     firsts: HashMap<ObjectId, First>,
     own: BTreeSet<TxId>,
@@ -54,18 +70,39 @@ impl Cache {
     }
 
     /// The remembered document of exactly this version.
-    pub fn at(&self, id: &ObjectId, place: Place) -> Option<Arc<Version>> {
-        let version = &self.heads.get(id)?.version;
-        let same = version.tx_id == place.tx.id && version.valid_time == place.valid_time;
-        same.then(|| Arc::clone(version))
+    pub fn at(&self, id: &ObjectId, place: Place) -> Option<Head> {
+        let head = self.heads.get(id)?;
+        let same = head.version.tx_id == place.tx.id && head.version.valid_time == place.valid_time;
+        same.then(|| head.clone())
     }
 
-    pub fn keep(&mut self, version: Arc<Version>, bytes: usize) {
-        let id = version.document.id().clone();
-        self.forget(&id);
-        self.bytes += bytes;
+    /// A version of a chat or session, of which later ones may be made.
+    pub fn grown(&self, id: &ObjectId) -> Option<Arc<Version>> {
+        let head = self.heads.get(id).map(|head| &head.version);
+        head.or_else(|| self.grown.iter().find(|version| version.document.id() == id)).map(Arc::clone)
+    }
+
+    /// Remembers a version of a chat or session, where none that holds later is known.
+    pub fn grow(&mut self, version: Arc<Version>) {
+        let order = |version: &Version| (version.valid_time, version.tx_id);
+        let id = version.document.id();
+        let is_content = version.document.object_type().is_content();
+        if is_content || self.grown(id).is_some_and(|known| order(&known) >= order(&version)) {
+            return;
+        }
+        self.grown.retain(|other| other.document.id() != id);
+        self.grown.push_back(version);
+        if self.grown.len() > MOST_GROWN {
+            self.grown.pop_front();
+        }
+    }
+
+    pub fn keep(&mut self, head: Head) {
+        let id = head.version.document.id().clone();
+        self.drop_head(&id);
+        self.bytes += head.bytes;
         self.order.push_back(id.clone());
-        self.heads.insert(id, Head { version, bytes });
+        self.heads.insert(id, head);
         while self.bytes > MOST_BYTES {
             let Some(oldest) = self.order.pop_front() else { break };
             if let Some(head) = self.heads.remove(&oldest) {
@@ -75,10 +112,16 @@ impl Cache {
     }
 
     pub fn forget(&mut self, id: &ObjectId) {
-        if let Some(head) = self.heads.remove(id) {
-            self.bytes -= head.bytes;
-            self.order.retain(|other| other != id);
+        if let Some(head) = self.drop_head(id) {
+            self.grow(head.version);
         }
+    }
+
+    fn drop_head(&mut self, id: &ObjectId) -> Option<Head> {
+        let head = self.heads.remove(id)?;
+        self.bytes -= head.bytes;
+        self.order.retain(|other| other != id);
+        Some(head)
     }
 
     /// Forgets all documents, where it is not known which ones changed.

@@ -1,13 +1,14 @@
 //! What the transaction log tells: which objects changed, and everything that was ever written.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 
 use context_model::id::ObjectId;
-use context_model::object::ObjectType;
+use context_model::object::{Document, ObjectType};
 use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
+use super::form::{Given, PATCH};
 use super::http::{Format, Request};
 use super::inner::{Inner, WRITERS};
 use super::wire::{FOREVER, document, number, xtdb_number};
@@ -150,16 +151,48 @@ impl Inner {
     /// Reads everything and checks it against the hashes it was stored with.
     pub(super) async fn verify(&self) -> Result<Vec<Damage>> {
         let mut damages = Vec::new();
+        // The newest version of each chat and session so far, of which the next one is made.
+        let mut grown: HashMap<ObjectId, Document> = HashMap::new();
+        let mut apart: BTreeSet<ObjectId> = BTreeSet::new();
         self.each_tx(TxId(0), true, |tx, row| {
             for value in documents(row) {
-                let id = value["xt/id"].as_str().map(ObjectId::new);
-                if let Err(error) = document(value.clone()) {
-                    damages.push(Damage { id, tx_id: Some(tx), what: error.to_string() });
+                let id = ObjectId::new(value["xt/id"].as_str().unwrap_or_default());
+                let read = match Given::read(value.clone()) {
+                    Ok(Given::Whole(document)) => Ok(document),
+                    Ok(Given::Changed(changed)) => match grown.get(&id) {
+                        Some(before) if before.content_hash() == changed.of() => {
+                            changed.resolve(before.clone()).map(|(document, _)| document)
+                        }
+                        // Made of an earlier one, as where two clients wrote: its history will tell.
+                        _ => {
+                            apart.insert(id);
+                            continue;
+                        }
+                    },
+                    Err(error) => Err(error),
+                };
+                match read {
+                    Ok(document) if document.object_type().is_content() => {}
+                    Ok(document) => {
+                        grown.insert(id, document);
+                    }
+                    Err(error) => {
+                        damages.push(Damage { id: Some(id), tx_id: Some(tx), what: error.to_string() });
+                    }
                 }
             }
             Ok(true)
         })
         .await?;
+        for id in apart {
+            match self.history(&id).await {
+                Ok(_) => {}
+                Err(error @ StoreError::Corrupt(_)) => {
+                    damages.push(Damage { id: Some(id), tx_id: None, what: error.to_string() });
+                }
+                Err(error) => return Err(error),
+            }
+        }
         Ok(damages)
     }
 
@@ -173,7 +206,12 @@ impl Inner {
         let time = Timestamp::from_millis(0);
         self.each_tx(TxId(0), true, |tx, row| {
             for value in documents(row) {
-                let Ok(document) = document(value.clone()) else { continue };
+                // A change has the content of the whole version, as it has all texts.
+                let is_change = value.get(PATCH).is_some();
+                let value = value.clone();
+                let read =
+                    if is_change { Document::from_json(value).map_err(Into::into) } else { document(value) };
+                let Ok(document) = read else { continue };
                 if !query.covers(document.id(), document.object_type()) {
                     continue;
                 }

@@ -1,7 +1,7 @@
 //! The store on XTDB 1.x over HTTP (SSOT 2.1, 3.7, 5.1): one database that many clients and machines share.
 //!
-//! Documents are stored as any XTDB client expects them: the SSOT's fields and `xt/id`, whole in every version.
-//! XTDB's valid time and transaction time are the store's two times. Nothing of the distribution is made here.
+//! Documents are stored as any XTDB client expects them: the SSOT's fields and `xt/id`. A version of a chat or session is
+//! whole only now and then, and otherwise the change of the one before it (see `form`). XTDB's valid time and transaction time are the store's two times. Nothing of the distribution is made here.
 //!
 //! Architecture invariants:
 //! - A transaction may be sent any number of times and happens once: it carries the writer's mark, a small
@@ -30,6 +30,7 @@ use crate::{
 
 mod cache;
 mod edn;
+mod form;
 mod http;
 mod inner;
 mod log;
@@ -37,6 +38,7 @@ mod plan;
 mod query;
 mod queue;
 mod read;
+mod resolve;
 mod wire;
 mod write;
 

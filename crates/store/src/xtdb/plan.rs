@@ -11,6 +11,7 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
 use super::cache::Head;
+use super::form::Form;
 use super::wire::{FOREVER, LONGEST_FENCE, Ops};
 use crate::memory::{envelope_differs, patch_time, unknown};
 use crate::shape::misfit;
@@ -23,7 +24,7 @@ pub(super) struct Base {
     /// Whether the latest version is from this client's memory.
     is_guess: bool,
     /// Versions that hold at earlier times, where a write begins there.
-    earlier: Vec<(Timestamp, Option<Version>)>,
+    earlier: Vec<(Timestamp, Option<Head>)>,
     /// The times of those from which on nothing holds but the earlier version and then the latest one.
     last_before: Vec<Timestamp>,
 }
@@ -37,6 +38,11 @@ impl Base {
         self.head.as_ref().map(|head| &head.version)
     }
 
+    /// The document that XTDB has of the latest version.
+    fn value(&self) -> Option<Value> {
+        self.head.as_ref().map(Head::value)
+    }
+
     pub fn tx(&self) -> Option<TxId> {
         self.latest().map(|version| version.tx_id)
     }
@@ -45,8 +51,8 @@ impl Base {
         self.latest().map(|version| (version.tx_id, version.valid_time))
     }
 
-    pub fn add_earlier(&mut self, at: Timestamp, version: Option<Version>) {
-        self.earlier.push((at, version));
+    pub fn add_earlier(&mut self, at: Timestamp, head: Option<Head>) {
+        self.earlier.push((at, head));
     }
 
     /// Notes that after this time only the latest version follows.
@@ -61,18 +67,16 @@ impl Base {
             && self.latest().is_some_and(|version| is_equal(&version.document, document))
     }
 
-    /// The document that holds where a write begins, and the time at which it does.
-    fn holding(&self, from: Option<Timestamp>) -> (Option<&Document>, Option<Timestamp>) {
+    /// The version that holds where a write begins, and the time at which it does.
+    fn holding(&self, from: Option<Timestamp>) -> (Option<&Head>, Option<Timestamp>) {
         let earlier = match from {
             Some(from) => self.earlier.iter().find(|(at, _)| *at == from),
             None => self.earlier.iter().find(|(at, _)| self.latest().is_some_and(|v| v.valid_time > *at)),
         };
         match earlier {
             // The moments of back-dated writes of the same transaction are no moment of a write from now on.
-            Some((at, version)) if from.is_some() || self.is_ahead() => {
-                (version.as_ref().map(|v| &v.document), Some(*at))
-            }
-            _ => (self.latest().map(|v| &v.document), None),
+            Some((at, head)) if from.is_some() || self.is_ahead() => (head.as_ref(), Some(*at)),
+            _ => (self.head.as_ref(), None),
         }
     }
 
@@ -87,7 +91,9 @@ pub(super) struct Draft {
     pub document: Document,
     /// From when on it holds; the transaction's time where it is `None`.
     pub valid_time: Option<Timestamp>,
-    /// The length of its JSON text.
+    /// How it is to stand in XTDB.
+    pub form: Form,
+    /// About the length of its JSON text.
     pub bytes: usize,
 }
 
@@ -110,7 +116,7 @@ pub(super) struct Plan {
 
 /// What makes sure that a part is applied only where it was planned: the object, the document that it must
 /// hold, and the valid time at which (the end of time where it is `None`).
-type Fence = (ObjectId, Option<Document>, Option<Timestamp>);
+type Fence = (ObjectId, Option<Value>, Option<Timestamp>);
 
 /// Plans the writes. With `is_fenced` false only absences are fenced. Versions that come late, out of a journal,
 /// are what they are whatever was written meanwhile; of them only content objects are fenced, against a second
@@ -127,7 +133,7 @@ pub(super) fn plan(
     let mut part = Part::default();
     let mut fences: Vec<Fence> = Vec::new();
     for (id, _) in expected {
-        fences.push((id.clone(), bases.get(id).and_then(Base::latest).map(|v| v.document.clone()), None));
+        fences.push((id.clone(), bases.get(id).and_then(Base::value), None));
     }
     let must: HashSet<&ObjectId> = expected.iter().map(|(id, _)| id).collect();
     let mut latest: HashMap<ObjectId, Draft> = HashMap::new();
@@ -136,11 +142,12 @@ pub(super) fn plan(
         let id = id_of(write);
         let base = bases.get(id).unwrap_or(&none);
         let before = latest.get(id);
-        let Some(draft) = draft(write, base, before)? else {
+        let Some(mut draft) = draft(write, base, before)? else {
             plan.took_equal |= before.is_none() && base.is_guess;
             part.written.push(false);
             continue;
         };
+        draft.take_form(base, before);
         let rises = before.and_then(|b| b.valid_time).zip(draft.valid_time).is_some_and(|(a, b)| b > a);
         if in_part.contains(id) && !rises {
             plan.parts.push(part.closed(std::mem::take(&mut fences), &must, is_fenced));
@@ -151,14 +158,14 @@ pub(super) fn plan(
         if in_part.insert(id.clone()) && is_needed {
             match (before, write) {
                 (None, Write::Put { valid_time, .. }) => {
-                    let (document, at) = base.holding(*valid_time);
-                    fences.push((id.clone(), document.cloned(), at));
+                    let (head, at) = base.holding(*valid_time);
+                    fences.push((id.clone(), head.map(Head::value), at));
                 }
                 (None, Write::Patch { .. }) => {
-                    fences.push((id.clone(), base.latest().map(|v| v.document.clone()), None));
+                    fences.push((id.clone(), base.value(), None));
                 }
                 (Some(before), _) if base.latest().is_none_or(|v| before.holds_after(v.valid_time)) => {
-                    fences.push((id.clone(), Some(before.document.clone()), None));
+                    fences.push((id.clone(), Some(before.form.value(&before.document)), None));
                 }
                 (Some(_), _) => {}
             }
@@ -172,6 +179,25 @@ pub(super) fn plan(
 }
 
 impl Draft {
+    fn new(document: Document, valid_time: Option<Timestamp>) -> Self {
+        Self { form: Form::whole(&document), document, valid_time, bytes: 0 }
+    }
+
+    /// Takes the form of a change, where the version before is known to stand before it in a history.
+    fn take_form(&mut self, base: &Base, before: Option<&Self>) {
+        let (document, form, from, is_ahead) = match (before, &base.head) {
+            (Some(draft), _) => (&draft.document, &draft.form, draft.valid_time, true),
+            (None, Some(head)) => {
+                (&head.version.document, &head.form, Some(head.version.valid_time), base.is_ahead())
+            }
+            (None, None) => return,
+        };
+        let Some(from) = from else { return };
+        if self.valid_time.map_or(!is_ahead, |time| time >= from) {
+            self.form = form.next(document, from, &self.document);
+        }
+    }
+
     fn holds_after(&self, time: Timestamp) -> bool {
         self.valid_time.is_none_or(|from| from >= time)
     }
@@ -183,11 +209,10 @@ impl Part {
             return self;
         }
         let mut fenced: HashSet<(ObjectId, Option<Timestamp>)> = HashSet::new();
-        for (id, document, at) in fences {
+        for (id, value, at) in fences {
             if !fenced.insert((id.clone(), at)) {
                 continue;
             }
-            let value = document.map(|d| Value::Object(d.to_json()));
             let is_long = value.as_ref().is_some_and(|v| text_length(v) > LONGEST_FENCE);
             if value.is_none() || (is_fenced && (must.contains(&id) || !is_long)) {
                 let at = at.map_or_else(|| FOREVER.to_owned(), |at| at.to_string());
@@ -195,8 +220,8 @@ impl Part {
             }
         }
         for draft in &mut self.drafts {
-            let value = Value::Object(draft.document.to_json());
-            draft.bytes = self.ops.put(&value, draft.valid_time);
+            let sent = self.ops.put(&draft.form.value(&draft.document), draft.valid_time);
+            draft.bytes = sent.max(document_length(&draft.document));
         }
         self
     }
@@ -216,12 +241,12 @@ fn draft(write: &Write, base: &Base, before: Option<&Draft>) -> Result<Option<Dr
                 Some(draft) if draft.valid_time.is_none_or(|from| valid_time.is_none_or(|at| at >= from)) => {
                     Some(&draft.document)
                 }
-                _ => base.holding(*valid_time).0,
+                _ => base.holding(*valid_time).0.map(|head| &head.version.document),
             };
             let is_there = holding.is_some_and(|stored| is_equal(stored, document))
                 || (before.is_none_or(|draft| draft.valid_time <= *valid_time)
                     && base.follows(*valid_time, document));
-            Ok((!is_there).then(|| Draft { document: document.clone(), valid_time: *valid_time, bytes: 0 }))
+            Ok((!is_there).then(|| Draft::new(document.clone(), *valid_time)))
         }
         Write::Patch { id, patch, valid_time } => {
             let (stored, from) = match (before, base.latest()) {
@@ -239,7 +264,7 @@ fn draft(write: &Write, base: &Base, before: Option<&Draft>) -> Result<Option<Dr
                 // The transaction's time is not known yet; only a version dated ahead can lie after it.
                 (None, from) => from.filter(|_| before.is_some() || base.is_ahead()),
             };
-            Ok(Some(Draft { document, valid_time, bytes: 0 }))
+            Ok(Some(Draft::new(document, valid_time)))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Versions at a point of the two times, one object or many, and histories.
+//! Versions at a point of the two times, one object or many.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,7 +10,9 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
+use super::cache::Head;
 use super::edn::quote;
+use super::form::PATCH;
 use super::http::{Answer, Format, Request};
 use super::inner::Inner;
 use super::plan::is_equal;
@@ -24,14 +26,20 @@ const IN_FLIGHT: usize = 16;
 const IDS_A_QUERY: usize = 64;
 
 impl Inner {
-    /// The version of an object, in two requests; in one where this client knows the document.
+    /// The version of an object, in two requests; in one where this client knows the document, and in one more where the
+    /// version stands as a change.
     pub(super) async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
         if id.as_str().is_empty() {
             return Ok(None);
         }
+        Ok(self.find(id, at).await?.map(|head| (*head.version).clone()))
+    }
+
+    /// The same, with the form in which XTDB has it.
+    pub(super) async fn find(&self, id: &ObjectId, at: AsOf) -> Result<Option<Head>> {
         let Some(place) = self.place(id, at).await? else { return Ok(None) };
-        if let Some(version) = self.cache(|cache| cache.at(id, place)) {
-            return Ok(Some((*version).clone()));
+        if let Some(head) = self.cache(|cache| cache.at(id, place)) {
+            return Ok(Some(head));
         }
         let request = self.read("entity", Format::Json).with("eid", id);
         let request = at_place(request, at.valid_time, place.tx.id);
@@ -39,11 +47,12 @@ impl Inner {
         if answer.is_missing() {
             return Ok(None);
         }
-        let version = version(document(answer.json()?)?, place);
+        let (document, form) = self.resolved(id, place, answer.json()?).await?;
+        let head = Head { version: Arc::new(version(document, place)), form, bytes: 0 };
         if at == AsOf::default() {
-            self.cache(|cache| cache.keep(Arc::new(version.clone()), 0));
+            self.cache(|cache| cache.keep(head.clone()));
         }
-        Ok(Some(version))
+        Ok(Some(head))
     }
 
     /// Where the version of an object at a point of the two times was written.
@@ -75,18 +84,16 @@ impl Inner {
         let mut missing = Vec::new();
         for (id, place) in &places {
             match self.cache(|cache| cache.at(id, *place)) {
-                Some(version) => {
-                    found.insert(id.clone(), (*version).clone());
+                Some(head) => {
+                    found.insert(id.clone(), (*head.version).clone());
                 }
                 None => missing.push(id.clone()),
             }
         }
         for part in missing.chunks(IDS_A_QUERY) {
-            for (id, value) in self.pull(part, "[*]", at).await? {
-                if let Some(place) = places.get(&id) {
-                    found.insert(id, version(document(value)?, *place));
-                }
-            }
+            let pulled = self.pull(part, "[*]", at).await?.into_iter();
+            let placed = pulled.filter_map(|(id, value)| places.get(&id).map(|place| (id, *place, value)));
+            found.extend(self.resolved_all(placed.collect()).await?);
         }
         Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
     }
@@ -104,6 +111,7 @@ impl Inner {
             for (id, value) in self.pull(part, &fields, at).await? {
                 let (Some(place), Value::Object(mut map)) = (places.get(&id), value) else { continue };
                 map.remove("content");
+                map.remove(PATCH);
                 let (id, object_type, source, payload) = document_without_content(Value::Object(map))?;
                 let is_null = !texts.contains(&id);
                 let mut payload = payload;
@@ -127,37 +135,6 @@ impl Inner {
         Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
     }
 
-    /// All versions in the order of their transactions. The times come in EDN and the documents in JSON,
-    /// because XTDB cuts times to seconds in the one and keys can't be told apart in the other.
-    pub(super) async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
-        let Some(at) = self.latest().await? else { return Ok(Vec::new()) };
-        if id.as_str().is_empty() {
-            return Ok(Vec::new());
-        }
-        let places = self.history_places(id, at.id).await?;
-        if places.is_empty() {
-            return Ok(Vec::new());
-        }
-        let request = self.history_request(id, at.id, Format::Json).with("with-docs", true);
-        let answer = self.nodes.send(&request).await?;
-        let Value::Array(rows) = answer.json()? else { return Err(answer.strange("no list of versions")) };
-        if rows.len() != places.len() {
-            return Err(answer.strange("a history of another length"));
-        }
-        let mut versions = Vec::with_capacity(rows.len());
-        for (mut row, place) in rows.into_iter().zip(places) {
-            // Another client's deletion has no document; a version of ours always has one.
-            match row.get_mut("doc").map(Value::take) {
-                None | Some(Value::Null) => {}
-                Some(value) => versions.push(version(document(value)?, place)),
-            }
-        }
-        versions.sort_by_key(|v| (v.tx_id, v.valid_time));
-        // A bounded put of another client shows the version it interrupts a second time.
-        versions.dedup_by(|a, b| a.tx_id == b.tx_id && a.document == b.document);
-        Ok(versions)
-    }
-
     /// The coordinates of all versions, in XTDB's order: by valid time, then by transaction.
     pub(super) async fn history_places(&self, id: &ObjectId, at: TxId) -> Result<Vec<Place>> {
         let answer = self.nodes.send(&self.history_request(id, at, Format::Edn)).await?;
@@ -168,7 +145,7 @@ impl Inner {
     }
 
     /// Versions of many objects that were written after a transaction, each with those that begin to hold when one of them
-    /// does. Of a chat or session only the latest: its earlier ones are whole copies, as many as it has turns.
+    /// does. Of a chat or session only the latest: the journal would have a whole document of each earlier one.
     pub(super) async fn versions_after(
         self: &Arc<Self>,
         ids: Vec<(ObjectId, ObjectType)>,
@@ -233,7 +210,10 @@ impl Inner {
     async fn at(&self, id: &ObjectId, place: Place) -> Result<Option<Version>> {
         let request = self.read("entity", Format::Json).with("eid", id);
         let answer = self.nodes.send(&at_place(request, Some(place.valid_time), place.tx.id)).await?;
-        if answer.is_missing() { Ok(None) } else { Ok(Some(version(document(answer.json()?)?, place))) }
+        if answer.is_missing() {
+            return Ok(None);
+        }
+        Ok(Some(version(self.resolved(id, place, answer.json()?).await?.0, place)))
     }
 
     /// How many versions of an object begin to hold when this one does, with its content.
@@ -256,12 +236,6 @@ impl Inner {
             }
         }
         Ok(count)
-    }
-
-    fn history_request(&self, id: &ObjectId, at: TxId, accept: Format) -> Request {
-        let request = self.read("entity", accept).with("eid", id).with("history", true);
-        let request = request.with("sort-order", "asc").with("with-corrections", true);
-        at_place(request, None, at)
     }
 
     /// The same point of the two times, with the newest transaction where nothing bounded it, so that all
@@ -358,7 +332,7 @@ impl Inner {
 }
 
 /// Fields that an outline leaves out: the content, and the lists of a chat or session.
-const GROWING: [&str; 3] = ["content", "turns", "toolcall_refs"];
+const GROWING: [&str; 4] = ["content", "turns", "toolcall_refs", PATCH];
 
 /// Runs one request for each item, some at a time, and gives the results in any order.
 pub(super) async fn in_parallel<T, R, F>(items: Vec<T>, work: impl Fn(T) -> F) -> Result<Vec<R>>
@@ -396,7 +370,7 @@ fn document_without_content(value: Value) -> Result<Parts> {
     Ok((id, object_type, source, payload))
 }
 
-fn version(document: Document, place: Place) -> Version {
+pub(super) fn version(document: Document, place: Place) -> Version {
     Version {
         document,
         tx_id: place.tx.id,
@@ -425,6 +399,6 @@ fn known(request: Request, known: Option<Known>) -> Request {
     }
 }
 
-fn at_place(request: Request, valid: Option<Timestamp>, tx: TxId) -> Request {
+pub(super) fn at_place(request: Request, valid: Option<Timestamp>, tx: TxId) -> Request {
     known(valid_at(request, valid), Some(Known::Tx(tx)))
 }

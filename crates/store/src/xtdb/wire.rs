@@ -7,6 +7,7 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::{Value, json};
 
 use super::edn::Edn;
+use super::form::PATCH;
 use crate::{Result, StoreError};
 
 /// A valid time after every other one: a read at it is a read without bound.
@@ -79,6 +80,9 @@ pub(crate) fn check(document: &Document) -> Result<()> {
         return Err(StoreError::Invalid(format!(
             "XTDB gives the field {name} a meaning of its own; rename it"
         )));
+    }
+    if document.field(PATCH).is_some() {
+        return Err(StoreError::Invalid(format!("the field {PATCH} marks changes in XTDB; rename it")));
     }
     Ok(())
 }

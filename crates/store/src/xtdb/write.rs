@@ -9,6 +9,7 @@ use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
 use serde_json::{Value, json};
 
+use super::cache::Head;
 use super::http::{Format, Request};
 use super::inner::{Inner, WRITERS};
 use super::plan::{Base, Part, id_of, is_equal, plan};
@@ -181,8 +182,8 @@ impl Inner {
         let read = in_parallel(missing, move |id| {
             let inner = Arc::clone(&inner);
             async move {
-                let version = inner.get(&id, AsOf::default()).await?;
-                Ok((id, version.map(|v| super::cache::Head { version: Arc::new(v), bytes: 0 })))
+                let head = inner.find(&id, AsOf::default()).await?;
+                Ok((id, head))
             }
         })
         .await?;
@@ -211,17 +212,18 @@ impl Inner {
                 _ => continue,
             };
             let at = AsOf { valid_time: Some(from), known: None };
-            let version = self.get(document.id(), at).await?;
+            let earlier = self.find(document.id(), at).await?;
             if is_late && is_equal(&latest.document, document) {
                 let last = Timestamp::from_millis(latest.valid_time.millis() - 1);
                 let at = AsOf { valid_time: Some(last), known: None };
                 let before =
                     self.place(document.id(), at).await?.map(|place| (place.tx.id, place.valid_time));
-                if before == version.as_ref().map(|v| (v.tx_id, v.valid_time)) {
+                let holding = earlier.as_ref().map(|head| (head.version.tx_id, head.version.valid_time));
+                if before == holding {
                     base.add_last_before(from);
                 }
             }
-            base.add_earlier(from, version);
+            base.add_earlier(from, earlier);
         }
         Ok(())
     }
@@ -299,7 +301,8 @@ impl Inner {
                     valid_time,
                     erased: None,
                 };
-                cache.keep(Arc::new(version), draft.bytes);
+                let (form, bytes) = (draft.form.clone(), draft.bytes);
+                cache.keep(Head { version: Arc::new(version), form, bytes });
             }
         });
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use context_model::id::ObjectId;
+use context_model::object::Document;
 use context_model::time::TxId;
 use serde_json::{Value, json};
 
@@ -14,6 +15,7 @@ use super::progress::private;
 use super::shared::Shared;
 use super::status::Written;
 use crate::xtdb::XtdbStore;
+use crate::xtdb::form::growth;
 use crate::xtdb::plan::document_length;
 use crate::xtdb::read::in_parallel;
 use crate::{Result, Store, StoreError, Transaction, Version, Write};
@@ -253,7 +255,9 @@ async fn send(
             }
             let id = version.document.id().clone();
             let time = version.valid_time.millis();
-            let length = document_length(&version.document);
+            let before =
+                batch.iter().rev().map(|(before, _)| before).find(|before| *before.document.id() == id);
+            let length = remote.growth(before, &version.document);
             let is_full = batch.len() >= MOST_VERSIONS || (bytes > 0 && bytes + length > MOST_BYTES);
             // XTDB keeps two versions of an object in one transaction only at different valid times.
             if is_full || last.get(&id).is_some_and(|before| *before >= time) {
@@ -355,6 +359,17 @@ impl XtdbStore {
     async fn note(&self) -> Result<Option<Value>> {
         let mut writer = self.writer.lock().await;
         self.open()?.note(&mut writer).await
+    }
+
+    /// About how many bytes are sent for a version that follows this one, or the one that XTDB is known to have.
+    fn growth(&self, before: Option<&Version>, document: &Document) -> usize {
+        match before {
+            Some(before) => growth(&before.document, document),
+            None => match self.inner.cache(|cache| cache.head(document.id())) {
+                Some(head) => growth(&head.version.document, document),
+                None => document_length(document),
+            },
+        }
     }
 
     /// How many versions XTDB has that begin to hold when these do, with their content; by place.

@@ -1,0 +1,190 @@
+//! Which version of a file a result is of, and what of it the model knows, where that can't be read off its text alone.
+
+use std::fs;
+use std::sync::Arc;
+
+use context_engine::{Engine, Options};
+use context_model::id::SessionId;
+use context_store::Store;
+use serde_json::{Value, json};
+
+use crate::bench::{Backend, Bench, answer};
+use crate::chat::Chat;
+use crate::stepped::{Incident, Stepped};
+
+fn lines(prefix: &str, count: usize) -> String {
+    (1..=count).map(|n| format!("{prefix} line {n}\n")).collect()
+}
+
+/// A chat, and a file of sixty lines.
+async fn started(bench: &Bench) -> (Chat, String) {
+    let mut chat = Chat::new(bench.open("s").await);
+    chat.user("read");
+    (chat, bench.write("a.txt", lines("old", 60)))
+}
+
+/// A file changes, and the model is told of it as a harness tells it that keeps what it says.
+async fn told(chat: &mut Chat, path: &str, text: &str) {
+    fs::write(path, text).unwrap();
+    chat.engine.reconcile().await.unwrap();
+    let notices = chat.engine.stale_notices().await.unwrap();
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    chat.say(json!({ "role": "custom", "content": notices[0] }));
+}
+
+fn result(id: &str, text: &str, is_error: bool) -> Value {
+    let content = json!([{ "type": "text", "text": text }]);
+    json!({ "role": "toolResult", "toolCallId": id, "toolName": "read", "content": content, "isError": is_error })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_that_failed_takes_nothing_from_the_next_one() {
+    let bench = Bench::new(Backend::Memory);
+    let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
+    let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
+    let mut chat = Chat::new(Engine::open(options).await.unwrap());
+    chat.user("read");
+    chat.advance().await;
+    // The first read finds no file, the second one a text that can't be stored and is gone before anybody could.
+    let path = bench.write("a.txt", "only for a moment\n");
+    store.arm(0);
+    chat.engine.index_file(&path, Some(b"only for a moment\n".to_vec())).await.unwrap_err();
+    assert!(store.disarm());
+    fs::write(&path, "").unwrap();
+    let call =
+        |id: &str| json!({ "type": "toolCall", "id": id, "name": "read", "arguments": { "path": path } });
+    chat.say(json!({ "role": "assistant", "content": [call("one"), call("two")], "timestamp": 1 }));
+    chat.say(result("one", "ENOENT: no such file", true));
+    chat.say(result("two", "only for a moment\n", false));
+    chat.advance().await;
+    chat.engine.reconcile().await.unwrap();
+    chat.turn("go on").await;
+    assert!(chat.notices.len() == 1 && chat.notices[0].ends_with(" changed"), "{:?}", chat.notices);
+}
+
+/// Put in place of the old lines of these numbers, what was read is not the file: a line behind it is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_says_nothing_of_a_line_that_was_removed_behind_it() {
+    let bench = Bench::new(Backend::Memory);
+    let (mut chat, path) = started(&bench).await;
+    chat.read("one", &path, None).await;
+    let new = lines("old", 60).replace("old line 50\n", "new line 50\n").replace("old line 56\n", "");
+    fs::write(&path, new).unwrap();
+    chat.read("two", &path, Some((46, 10))).await;
+    chat.done();
+    chat.advance().await;
+    let refusal = chat.engine.check_edit(&path).await.unwrap().unwrap();
+    assert!(refusal.contains("\n-old line 56\n"), "{refusal}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_says_nothing_of_the_rest_of_what_the_model_has_written() {
+    let bench = Bench::new(Backend::Memory);
+    let (mut chat, path) = started(&bench).await;
+    let text = lines("old", 60);
+    chat.engine.index_written(&path, Some(text.clone().into_bytes())).await.unwrap();
+    chat.run("one", "write", json!({ "path": path, "content": text }), "written").await;
+    fs::write(&path, text.replace("old line 50\n", "new line 50\n")).unwrap();
+    chat.read("two", &path, Some((1, 5))).await;
+    chat.done();
+    chat.advance().await;
+    let refusal = chat.engine.check_edit(&path).await.unwrap().unwrap();
+    assert!(refusal.contains("\n+new line 50\n"), "{refusal}");
+    assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None, "the refusal has told it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_written_on_a_branch_that_was_left_is_not_known() {
+    let bench = Bench::new(Backend::Memory);
+    let (mut chat, path) = started(&bench).await;
+    chat.read("one", &path, None).await;
+    chat.done();
+    let (tx, times) = chat.advance().await.point.unwrap();
+    let length = chat.messages.len();
+    fs::write(&path, lines("new", 60)).unwrap();
+    chat.engine.index_written(&path, Some(lines("new", 60).into_bytes())).await.unwrap();
+    // The write never comes as a result: the person goes back to before it.
+    chat.engine.restore(&SessionId::new("s").unwrap(), tx, Some(times)).await.unwrap();
+    chat.resync(chat.engine.clone(), length).await;
+    let refusal = chat.engine.check_edit(&path).await.unwrap().unwrap();
+    assert!(refusal.contains("\n+new line 1\n"), "{refusal}");
+}
+
+/// A state that the session comes back to does not have what was said after it, and the harness's messages do.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notice_after_the_point_is_heard_when_messages_are_read_again() {
+    let bench = Bench::new(Backend::Memory);
+    let (mut chat, path) = started(&bench).await;
+    chat.read("one", &path, None).await;
+    chat.done();
+    let (tx, times) = chat.advance().await.point.unwrap();
+    told(&mut chat, &path, &lines("new", 60)).await;
+    fs::write(&path, lines("old", 60)).unwrap();
+    chat.engine.restore(&SessionId::new("s").unwrap(), tx, Some(times)).await.unwrap();
+    chat.resync(chat.engine.clone(), chat.messages.len()).await;
+    chat.engine.reconcile().await.unwrap();
+    let plan = chat.turn("go on").await;
+    assert!(
+        plan.notices.len() == 1 && plan.notices[0].ends_with("as you know it again"),
+        "{:?}",
+        plan.notices
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_that_came_after_a_notice_is_of_the_version_that_it_told_of() {
+    let bench = Bench::new(Backend::Memory);
+    let (mut chat, path) = started(&bench).await;
+    chat.read("one", &path, Some((10, 5))).await;
+    chat.advance().await;
+    told(&mut chat, &path, &lines("old", 60).replace("old line 30\n", "new line 30\n")).await;
+    chat.read("two", &path, Some((1, 11))).await;
+    chat.done();
+    chat.advance().await;
+    chat.resync(chat.engine.clone(), chat.messages.len()).await;
+    let answer = chat.engine.answer_read(&path, Some(1), Some(11)).await.unwrap().unwrap();
+    assert!(answer.text.starts_with("unchanged") && answer.object.as_str() == "two", "{}", answer.text);
+}
+
+/// Any output begins with an empty text, so none shows that one has been brought back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_about_an_empty_output_brings_nothing_back() {
+    let bench = Bench::new(Backend::Memory);
+    let (mut chat, _) = started(&bench).await;
+    let path = bench.write("empty.txt", "");
+    chat.read("one", &path, None).await;
+    chat.advance().await;
+    told(&mut chat, &path, "something\n").await;
+    fs::write(&path, "").unwrap();
+    let change = chat.engine.activate("one", None).await.unwrap();
+    assert!(change.visible);
+    chat.run("two", "activate", json!({ "id": "one" }), &change.message).await;
+    chat.done();
+    chat.engine.reconcile().await.unwrap();
+    let notices = chat.turn("go on").await.notices;
+    assert!(notices.len() == 1 && notices[0].ends_with("as you know it again"), "{notices:?}");
+}
+
+/// The beginning of a file says less of which version it is than the whole that the tool gave.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_excerpt_is_of_the_version_that_the_tool_gave() {
+    let bench = Bench::new(Backend::Memory);
+    let (mut chat, path) = started(&bench).await;
+    let text = lines("old", 60);
+    chat.engine.index_file(&path, Some(text.clone().into_bytes())).await.unwrap();
+    // Another one is stored before the call is.
+    fs::write(&path, text.clone() + "one more\n").unwrap();
+    chat.engine.reconcile().await.unwrap();
+    chat.run("one", "read", json!({ "path": path }), &text).await;
+    chat.advance().await;
+    let shown = chat.messages.last_mut().unwrap();
+    let header = shown.message["content"][0]["text"].as_str().unwrap().lines().next().unwrap().to_owned();
+    let excerpt = format!("{header}\nold line 1\nold line 2\n... 58 lines\n");
+    shown.message["content"] = json!([{ "type": "text", "text": excerpt }]);
+    chat.say(answer("done"));
+    chat.resync(chat.engine.clone(), chat.messages.len()).await;
+    fs::write(&path, lines("new", 60)).unwrap();
+    chat.engine.reconcile().await.unwrap();
+    let notices = chat.turn("go on").await.notices;
+    assert!(notices.len() == 1 && notices[0].ends_with("+60 -60"), "{notices:?}");
+}

@@ -1,0 +1,339 @@
+//! How a version stands in XTDB: as a whole document, or as the change of the one before it.
+//!
+//! A chat gains a turn and a session gains IDs at every step. Sent whole each time, a session would cost the square
+//! of its length. So a version of such an object is a document without lists and objects, with the patch that makes it of
+//! another version in the field [`PATCH`]. Once the patches are as long together as the last whole document, the
+//! next one is whole again: what is sent stays below twice the changes, and what one read needs below two documents.
+//!
+//! Architecture invariants:
+//! - A version names the one that it was made of by its `content_hash`. That version was written before it and does not
+//!   hold later, so it stands before it in a history by valid time and transaction.
+//! - A document's `content_hash` is that of the version and not of the patch, so a resolved version is checked like
+//!   a whole one, and a reader that knows no patches refuses the document.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use context_model::canonical::MAX_DEPTH;
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::object::Document;
+use context_model::patch::{self, Patch};
+use context_model::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::plan::document_length;
+use crate::{Result, StoreError};
+
+/// The field of a version that stands as a patch: a JSON text, so that XTDB neither indexes nor changes what is in it.
+pub(crate) const PATCH: &str = "context/patch";
+
+/// About what a document in XTDB has beside its fields, in bytes.
+const ENVELOPE: usize = 400;
+
+/// What [`PATCH`] says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Change {
+    /// The content hash of the version that was changed.
+    of: Digest,
+    /// The valid time of the last whole document before.
+    since: Timestamp,
+    /// The length of that document, in bytes.
+    whole: usize,
+    /// The length of all patches since, in bytes; with this one.
+    patches: usize,
+    /// The change.
+    operations: Patch,
+}
+
+/// How one version stands in XTDB.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    /// The valid time of the last whole document; `None` where that is this one.
+    since: Option<Timestamp>,
+    whole: usize,
+    patches: usize,
+    /// The document in XTDB where it is not the version's own.
+    value: Option<Arc<Value>>,
+}
+
+impl Form {
+    /// The form of a whole document.
+    pub fn whole(document: &Document) -> Self {
+        Self { since: None, whole: document_length(document), patches: 0, value: None }
+    }
+
+    /// The document that XTDB has of a version with this form.
+    pub fn value(&self, document: &Document) -> Value {
+        match &self.value {
+            Some(value) => (**value).clone(),
+            None => Value::Object(document.to_json()),
+        }
+    }
+
+    /// The form of a version that follows one with this form and this valid time.
+    pub fn next(&self, before: &Document, from: Timestamp, document: &Document) -> Self {
+        let Some(operations) = between(before, document) else { return Self::whole(document) };
+        let since = self.since.unwrap_or(from);
+        let mut change =
+            Change { of: before.content_hash(), since, whole: self.whole, patches: self.patches, operations };
+        let Ok(mut text) = serde_json::to_string(&change) else { return Self::whole(document) };
+        let mut map = document.to_json();
+        map.retain(|_, value| !value.is_array() && !value.is_object());
+        let scalars: usize = map.values().map(|value| value.as_str().map_or(8, str::len)).sum();
+        let length = text.len() + scalars + ENVELOPE;
+        change.patches += length;
+        if change.patches > self.whole || length * 2 > document_length(document) {
+            return Self::whole(document);
+        }
+        let (whole, patches) = (change.whole, change.patches);
+        match serde_json::to_string(&change) {
+            Ok(counted) => text = counted,
+            Err(_) => return Self::whole(document),
+        }
+        map.insert(PATCH.to_owned(), text.into());
+        Self { since: Some(since), whole, patches, value: Some(Arc::new(Value::Object(map))) }
+    }
+}
+
+/// About how many bytes are sent for a version that follows this one.
+pub(crate) fn growth(before: &Document, document: &Document) -> usize {
+    let patch = between(before, document).and_then(|patch| serde_json::to_string(&patch).ok());
+    patch.map_or_else(|| document_length(document), |text| text.len() + ENVELOPE)
+}
+
+/// The change of an object that grows.
+fn between(before: &Document, document: &Document) -> Option<Patch> {
+    let same = before.object_type() == document.object_type() && document.source().is_none();
+    let hashes = before.source_hash() == document.source_hash();
+    if !same || !hashes || document.object_type().is_content() || before.content() != document.content() {
+        return None;
+    }
+    // The hash follows from the rest.
+    let fields = |document: &Document| {
+        let mut fields: Map<String, Value> = document.payload().clone();
+        fields.remove("content_hash");
+        fields
+    };
+    Some(Patch::between(&fields(before), &fields(document)))
+}
+
+/// A version as XTDB gave it.
+pub(crate) enum Given {
+    /// A whole document.
+    Whole(Document),
+    /// A change that has to be resolved.
+    Changed(Changed),
+}
+
+/// A version that stands as the change of another one.
+#[derive(Clone)]
+pub(crate) struct Changed {
+    id: ObjectId,
+    /// The content hash of the version itself.
+    hash: Digest,
+    change: Change,
+    value: Value,
+}
+
+impl Changed {
+    /// The content hash of the version that was changed.
+    pub fn of(&self) -> Digest {
+        self.change.of
+    }
+
+    /// The valid time of the last whole document before it.
+    pub fn since(&self) -> Timestamp {
+        self.change.since
+    }
+
+    /// The version, made of the one that was changed.
+    pub fn resolve(self, before: Document) -> Result<(Document, Form)> {
+        let damaged = |what: String| StoreError::Corrupt(format!("a version of {} {what}", self.id));
+        let fits = *before.id() == self.id && before.content_hash() == self.change.of;
+        let document = patch::apply(before, [&self.change.operations])?;
+        if !fits || document.content_hash() != self.hash {
+            return Err(damaged("does not have the hash it was stored with".into()));
+        }
+        let Change { since, whole, patches, .. } = self.change;
+        Ok((document, Form { since: Some(since), whole, patches, value: Some(Arc::new(self.value)) }))
+    }
+
+    /// That the version it was made of is not there.
+    pub fn lost(&self) -> StoreError {
+        StoreError::Corrupt(format!(
+            "a version of {} was made of one with the hash {}, which XTDB does not have",
+            self.id, self.change.of
+        ))
+    }
+}
+
+impl Given {
+    /// Reads a document of XTDB.
+    pub fn read(value: Value) -> Result<Self> {
+        let Some(text) = value.get(PATCH) else { return super::wire::document(value).map(Self::Whole) };
+        let field = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
+        let id = ObjectId::new(field("xt/id"));
+        let damaged = || StoreError::Corrupt(format!("a version of {id} is no change of another one"));
+        let hash = field("content_hash").parse().map_err(|_| damaged())?;
+        let change: Change =
+            serde_json::from_str(text.as_str().unwrap_or_default()).map_err(|_| damaged())?;
+        if !change.operations.is_plain(MAX_DEPTH) {
+            return Err(damaged());
+        }
+        Ok(Self::Changed(Changed { id, hash, change, value }))
+    }
+
+    /// The content hash of the version.
+    pub fn hash(&self) -> Digest {
+        match self {
+            Self::Whole(document) => document.content_hash(),
+            Self::Changed(changed) => changed.hash,
+        }
+    }
+}
+
+/// The version that `wanted` is, made of those before it: a part of the object's history, by valid time and transaction.
+/// `None` where the part does not reach back far enough.
+pub(crate) fn resolve(wanted: Changed, mut before: Vec<Given>) -> Result<Option<(Document, Form)>> {
+    let mut chain = vec![wanted];
+    while let Some(given) = before.pop() {
+        if chain.last().is_none_or(|last| last.of() != given.hash()) {
+            continue;
+        }
+        match given {
+            Given::Changed(changed) => chain.push(changed),
+            Given::Whole(document) => {
+                let form = Form::whole(&document);
+                let resolved = chain
+                    .into_iter()
+                    .rev()
+                    .try_fold((document, form), |(document, _), changed| changed.resolve(document));
+                return resolved.map(Some);
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The documents that were resolved of a history so far, by their content hashes.
+#[derive(Default)]
+pub(crate) struct Resolved(HashMap<Digest, usize>);
+
+impl Resolved {
+    /// Resolves the next version of a history, whose place in the answer will be this one.
+    pub fn next<'a>(
+        &mut self,
+        given: Given,
+        place: usize,
+        at: impl Fn(usize) -> &'a Document,
+    ) -> Result<Document> {
+        let document = match given {
+            Given::Whole(document) => document,
+            Given::Changed(changed) => match self.0.get(&changed.of()) {
+                Some(before) => changed.resolve(at(*before).clone())?.0,
+                None => return Err(changed.lost()),
+            },
+        };
+        self.0.insert(document.content_hash(), place);
+        Ok(document)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use context_model::id::SessionId;
+    use serde_json::json;
+
+    use super::*;
+
+    fn chat(turns: usize) -> Document {
+        let (id, kind, source, mut payload) = Document::chat(&SessionId::new("s").unwrap()).into_parts();
+        let turn = |n: usize| json!({ "user": format!("question {n}"), "toolcall_ids": [n] });
+        payload.insert("turns".into(), (0..turns).map(turn).collect());
+        payload.insert("turn_count".into(), turns.into());
+        Document::new(id, kind, source, payload).unwrap()
+    }
+
+    fn at(millis: usize) -> Timestamp {
+        Timestamp::from_millis(i64::try_from(millis).unwrap())
+    }
+
+    /// The documents of a chat that grows turn by turn, as they are sent.
+    fn sent(turns: usize) -> Vec<Value> {
+        let mut before = chat(0);
+        let mut form = Form::whole(&before);
+        let mut sent = vec![form.value(&before)];
+        for n in 1..=turns {
+            let next = chat(n);
+            form = form.next(&before, at(n - 1), &next);
+            sent.push(form.value(&next));
+            before = next;
+        }
+        sent
+    }
+
+    #[test]
+    fn what_is_sent_grows_with_the_turns_and_not_with_their_square() {
+        let bytes = |turns| sent(turns).iter().map(|value| value.to_string().len()).sum::<usize>();
+        let (few, many) = (bytes(100), bytes(400));
+        assert!(many < few * 5, "{few} bytes for 100 turns, {many} for 400");
+        assert!(many < 400 * 2_000, "{many}");
+    }
+
+    #[test]
+    fn every_version_is_resolved_from_what_stands_before_it() {
+        let sent = sent(120);
+        let whole = sent.iter().filter(|value| value.get(PATCH).is_none()).count();
+        assert!((2..60).contains(&whole), "{whole} whole documents");
+        let mut documents: Vec<Document> = Vec::new();
+        let mut resolved = Resolved::default();
+        for (n, value) in sent.iter().enumerate() {
+            let document =
+                resolved.next(Given::read(value.clone()).unwrap(), n, |place| &documents[place]).unwrap();
+            assert_eq!(document, chat(n));
+            documents.push(document);
+            if let Given::Changed(wanted) = Given::read(value.clone()).unwrap() {
+                let since = usize::try_from(wanted.since().millis()).unwrap();
+                assert!(sent[since].get(PATCH).is_none());
+                let before = sent[since..n].iter().map(|value| Given::read(value.clone()).unwrap());
+                let (document, form) = resolve(wanted, before.collect()).unwrap().unwrap();
+                assert_eq!((&document, &form.value(&document)), (&chat(n), value));
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_damaged_and_not_believed() {
+        let sent = sent(120);
+        let place =
+            (1..120).find(|n| sent[*n].get(PATCH).is_some() && sent[n + 1].get(PATCH).is_some()).unwrap();
+        let changed = |value: &Value| match Given::read(value.clone()).unwrap() {
+            Given::Changed(changed) => changed,
+            Given::Whole(_) => panic!("a patch"),
+        };
+        // Not what it was made of; a patch that was changed; a version that is gone; no patch at all.
+        assert!(changed(&sent[place + 1]).resolve(chat(place - 1)).is_err());
+        let mut other = sent[place].clone();
+        other[PATCH] = other[PATCH].as_str().unwrap().replace("question", "answer").into();
+        assert!(changed(&other).resolve(chat(place - 1)).is_err());
+        assert!(resolve(changed(&sent[place + 1]), vec![Given::Whole(chat(0))]).unwrap().is_none());
+        other[PATCH] = json!("[]");
+        assert!(Given::read(other).is_err());
+        // A reader that knows no patches refuses it, too.
+        assert!(crate::xtdb::wire::document(sent[place].clone()).is_err());
+    }
+
+    #[test]
+    fn content_is_always_whole() {
+        let (id, _, _, payload) = chat(3).into_parts();
+        let call = |n: usize| {
+            let mut payload = payload.clone();
+            payload.insert("content".into(), "long ".repeat(n).into());
+            Document::new(id.clone(), context_model::object::ObjectType::Toolcall, None, payload).unwrap()
+        };
+        let form = Form::whole(&call(1_000)).next(&call(1_000), at(1), &call(1_001));
+        assert!(form.value(&call(1_001)).get(PATCH).is_none());
+    }
+}

@@ -1,0 +1,131 @@
+//! Histories, and versions that stand as changes of others, resolved with what stands before them.
+
+use std::sync::Arc;
+
+use context_model::id::ObjectId;
+use context_model::object::Document;
+use context_model::time::{Timestamp, TxId};
+use serde_json::Value;
+
+use super::form::{Form, Given, Resolved, resolve};
+use super::http::{Format, Request};
+use super::inner::Inner;
+use super::read::{at_place, in_parallel, version};
+use super::wire::Place;
+use crate::{Result, Version};
+
+impl Inner {
+    /// All versions in the order of their transactions. The times come in EDN and the documents in JSON,
+    /// because XTDB cuts times to seconds in the one and keys can't be told apart in the other.
+    pub(super) async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
+        let Some(at) = self.latest().await? else { return Ok(Vec::new()) };
+        if id.as_str().is_empty() {
+            return Ok(Vec::new());
+        }
+        let places = self.history_places(id, at.id).await?;
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let request = self.history_request(id, at.id, Format::Json).with("with-docs", true);
+        let answer = self.nodes.send(&request).await?;
+        let Value::Array(rows) = answer.json()? else { return Err(answer.strange("no list of versions")) };
+        if rows.len() != places.len() {
+            return Err(answer.strange("a history of another length"));
+        }
+        let mut versions: Vec<Version> = Vec::with_capacity(rows.len());
+        let mut resolved = Resolved::default();
+        for (mut row, place) in rows.into_iter().zip(places) {
+            // Another client's deletion has no document; a version of ours always has one.
+            match row.get_mut("doc").map(Value::take) {
+                None | Some(Value::Null) => {}
+                Some(value) => {
+                    let known = |place: usize| &versions[place].document;
+                    let document = resolved.next(Given::read(value)?, versions.len(), known)?;
+                    versions.push(version(document, place));
+                }
+            }
+        }
+        versions.sort_by_key(|v| (v.tx_id, v.valid_time));
+        // A bounded put of another client shows the version it interrupts a second time.
+        versions.dedup_by(|a, b| a.tx_id == b.tx_id && a.document == b.document);
+        Ok(versions)
+    }
+
+    /// The version that XTDB has at this place as this document. No request for a whole one, nor for the change of one that
+    /// this client knows; one for all that stands between it and such a one, or the last whole one.
+    pub(super) async fn resolved(
+        &self,
+        id: &ObjectId,
+        place: Place,
+        value: Value,
+    ) -> Result<(Document, Form)> {
+        let wanted = match Given::read(value)? {
+            Given::Whole(document) => {
+                let form = Form::whole(&document);
+                return Ok((document, form));
+            }
+            Given::Changed(wanted) => wanted,
+        };
+        let known = self.cache(|cache| cache.grown(id));
+        if let Some(known) = known.as_ref().filter(|known| known.document.content_hash() == wanted.of()) {
+            return wanted.resolve(known.document.clone());
+        }
+        let nearer = known.filter(|known| (wanted.since()..=place.valid_time).contains(&known.valid_time));
+        // The version that it was made of may be of a chain that begins earlier, where several clients wrote.
+        for (since, known) in [
+            (nearer.as_ref().map(|known| known.valid_time), nearer.as_ref()),
+            (Some(wanted.since()), None),
+            (Some(Timestamp::from_millis(i64::MIN)), None),
+        ] {
+            let Some(since) = since else { continue };
+            let mut before = Vec::new();
+            before.extend(known.map(|known| Given::Whole(known.document.clone())));
+            before.extend(self.given_between(id, since, place).await?);
+            if let Some(resolved) = resolve(wanted.clone(), before)? {
+                return Ok(resolved);
+            }
+        }
+        Err(wanted.lost())
+    }
+
+    /// The same for many, with some requests under way at once.
+    pub(super) async fn resolved_all(
+        self: &Arc<Self>,
+        values: Vec<(ObjectId, Place, Value)>,
+    ) -> Result<Vec<(ObjectId, Version)>> {
+        let inner = Arc::clone(self);
+        in_parallel(values, move |(id, place, value)| {
+            let inner = Arc::clone(&inner);
+            async move {
+                let (document, _) = inner.resolved(&id, place, value).await?;
+                let version = version(document, place);
+                // The next versions are made of it.
+                if !version.document.object_type().is_content() {
+                    inner.cache(|cache| cache.grow(Arc::new(version.clone())));
+                }
+                Ok((id, version))
+            }
+        })
+        .await
+    }
+
+    /// What XTDB has of an object from a valid time on, up to a place, by valid time and transaction.
+    async fn given_between(&self, id: &ObjectId, since: Timestamp, place: Place) -> Result<Vec<Given>> {
+        let mut request = self.history_request(id, place.tx.id, Format::Json).with("with-docs", true);
+        if since > Timestamp::from_millis(i64::MIN) {
+            request = request.with("start-valid-time", since);
+        }
+        let end = Timestamp::from_millis(place.valid_time.millis().saturating_add(1));
+        let answer = self.nodes.send(&request.with("end-valid-time", end)).await?;
+        let Value::Array(rows) = answer.json()? else { return Err(answer.strange("no list of versions")) };
+        // What another client deleted has no document, and what it wrote may have any shape.
+        let documents = rows.into_iter().filter_map(|mut row| row.get_mut("doc").map(Value::take));
+        Ok(documents.filter_map(|value| Given::read(value).ok()).collect())
+    }
+
+    pub(super) fn history_request(&self, id: &ObjectId, at: TxId, accept: Format) -> Request {
+        let request = self.read("entity", accept).with("eid", id).with("history", true);
+        let request = request.with("sort-order", "asc").with("with-corrections", true);
+        at_place(request, None, at)
+    }
+}
