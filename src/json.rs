@@ -62,6 +62,11 @@ impl Json {
         serde_json::to_string(value).map(Self).map_err(failed)
     }
 
+    /// The text of a version.
+    pub fn version(version: &Version) -> Result<Self, Coded> {
+        Self::of(&whole(version, json!(version.document)))
+    }
+
     /// The value.
     ///
     /// # Errors
@@ -128,7 +133,7 @@ impl History {
 
 /// A version without the beginnings of lists that the one before it has, too, and the lengths of these.
 fn step(before: Option<&Version>, version: &Version) -> Value {
-    let Version { document, tx_id, tx_time, valid_time } = version;
+    let document = &version.document;
     let mut fields = Map::new();
     let mut lists = Vec::new();
     for (name, value) in document.payload() {
@@ -145,13 +150,21 @@ fn step(before: Option<&Version>, version: &Version) -> Value {
     fields.insert("type".into(), document.object_type().as_str().into());
     fields.insert("source".into(), json!(document.source()));
     fields.insert("identity_hash".into(), document.identity_hash().to_string().into());
-    let version = json!({
-        "document": fields,
-        "txId": tx_id.0,
-        "txTime": tx_time.to_string(),
-        "validTime": valid_time.to_string(),
+    json!([whole(version, fields.into()), lists])
+}
+
+/// A version with its document in this form.
+fn whole(version: &Version, document: Value) -> Value {
+    let mut whole = json!({
+        "document": document,
+        "txId": version.tx_id.0,
+        "txTime": version.tx_time.to_string(),
+        "validTime": version.valid_time.to_string(),
     });
-    json!([version, lists])
+    if let Some(erased) = &version.erased {
+        whole["erased"] = json!({ "at": erased.at.to_string(), "why": erased.why });
+    }
+    whole
 }
 
 /// A value that stays JavaScript's.

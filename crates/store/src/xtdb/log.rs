@@ -216,7 +216,7 @@ impl Inner {
                     continue;
                 }
                 let Some(text) = document.content().map(str::to_owned) else { continue };
-                let version = Version { document, tx_id: tx, tx_time: time, valid_time: time };
+                let version = Version { document, tx_id: tx, tx_time: time, valid_time: time, erased: None };
                 if let Some(hit) = memory::matches(&wanted, &text, &version) {
                     hits.insert((hit.id.clone(), text), hit);
                 }

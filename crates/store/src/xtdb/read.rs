@@ -370,7 +370,13 @@ fn document_without_content(value: Value) -> Result<Parts> {
 }
 
 pub(super) fn version(document: Document, place: Place) -> Version {
-    Version { document, tx_id: place.tx.id, tx_time: place.tx.time, valid_time: place.valid_time }
+    Version {
+        document,
+        tx_id: place.tx.id,
+        tx_time: place.tx.time,
+        valid_time: place.valid_time,
+        erased: None,
+    }
 }
 
 /// The moment from which a read looks back. XTDB's own default is its clock; here it is the end of time.
