@@ -397,12 +397,59 @@ export type Edit =
   | { kind: 'gone'; /** The message. */
   key: string }
 
+/** When and why the owner of a store erased something of a version. */
+export interface ErasedMark {
+  /** When, RFC 3339. */
+  at: string
+  /** The owner's words. */
+  why: string
+}
+
 /**
  * Writes the histories of a store, or of one of its sessions, as JSON Lines.
  *
  * Rejects with `UNKNOWN_OBJECT` if the store does not have the session, `IO`, and with the errors of the store.
  */
 export declare function exportStore(store: StoreOptions, path: string, sessionId?: string | undefined | null): Promise<TransferSummary>
+
+/**
+ * The IDs of the objects that a name may stand for: the object with this ID; else the files with this canonical path;
+ * else the objects whose IDs begin so. At most 20.
+ *
+ * Rejects with the errors of the store.
+ */
+export declare function findObjects(store: StoreOptions, name: string): Promise<Array<string>>
+
+/**
+ * Erases texts from a database file for good: from all versions, the search index, the log and the free pages. Envelopes,
+ * hashes and times stay; the versions say when and why, and what was erased is never stored again. The file is written
+ * anew, which takes twice its length of free room. What a call that was interrupted has left is done by the same call
+ * again.
+ *
+ * Rejects with `INVALID_ARGUMENT` for an unknown object, path or session, for a text that is too short and for a store
+ * that is no file, `STORE_FULL` without that room (nothing was erased then), and what the store reports.
+ */
+export declare function forgetStore(store: StoreOptions, wanted: Array<Forgetting>, why: string): Promise<Forgotten>
+
+/** What is to be forgotten: one of these. */
+export interface Forgetting {
+  /** The ID of an object. */
+  id?: string
+  /** The canonical path of files. */
+  path?: string
+  /** A text, wherever it stands. */
+  text?: string
+  /** A session, with what no other session has encountered. */
+  sessionId?: string
+}
+
+/** What was forgotten. */
+export interface Forgotten {
+  /** Distinct texts. */
+  texts: number
+  /** Versions that say so now. */
+  versions: number
+}
 
 /** Which part of a history to return. */
 export interface HistoryPart {
@@ -450,6 +497,13 @@ export interface IndexResult {
   /** Why the object has no text, as the end of a sentence that begins "the file …". */
   reason?: string
 }
+
+/**
+ * The sessions of a store, the one that was written last first.
+ *
+ * Rejects with the errors of the store.
+ */
+export declare function listSessions(store: StoreOptions): Promise<Array<SessionSummary>>
 
 /** The circumstances of the next model call. */
 export interface ModelCall {
@@ -504,6 +558,13 @@ export interface MountMapping {
   /** The filesystem namespace of everything below the prefix. */
   filesystemId: string
 }
+
+/**
+ * The versions of an object, oldest first, or a part of them; empty for an unknown object.
+ *
+ * Rejects with the errors of the store.
+ */
+export declare function objectHistory(store: StoreOptions, id: string, part?: HistoryPart | undefined | null): Promise<Version[]>
 
 /** How a session is opened. */
 export interface OpenOptions {
@@ -589,6 +650,41 @@ export interface Plan {
   pointTimes?: [string, string]
 }
 
+/** What left a store, or would leave it. */
+export interface Pruned {
+  /** The sessions, the oldest first. */
+  sessions: Array<SessionSummary>
+  /** Objects, the sessions' own documents included. */
+  objects: number
+  /** About so many bytes of the file become free. */
+  freedBytes: number
+  /** So many bytes of it were in use before. */
+  usedBytes: number
+  /** Whether the file is shorter now. Otherwise what comes next uses the free room. */
+  isShorter: boolean
+}
+
+/** Which sessions leave a store: give an age, a size, a project, or several of them. */
+export interface PruneOptions {
+  /** Sessions that were neither written nor opened for so many days. */
+  olderThanDays?: number
+  /** As many of the oldest sessions as it takes to use no more bytes than this. */
+  maxBytes?: number
+  /** Only sessions that worked in this folder or below it. */
+  project?: string
+  /** Only say what would leave. */
+  dryRun?: boolean
+}
+
+/**
+ * Takes sessions out of a database file, with what only they have encountered. They can be imported again. What was
+ * written or opened within the last day stays.
+ *
+ * Rejects with `INVALID_ARGUMENT` without an age, a size and a project, and for a store that is no file; with the errors
+ * of the store.
+ */
+export declare function pruneStore(store: StoreOptions, options: PruneOptions): Promise<Pruned>
+
 /** Which objects a query returns. Absent fields do not restrict it. */
 export interface QueryFilter {
   /** Only objects of this type. */
@@ -600,6 +696,13 @@ export interface QueryFilter {
   /** Only objects that changed at this time or later, RFC 3339. */
   since?: string
 }
+
+/**
+ * The version of an object that holds now, or held after a transaction; `null` if there is none.
+ *
+ * Rejects with the errors of the store.
+ */
+export declare function readObject(store: StoreOptions, id: string, txId?: number | undefined | null): Promise<Version | null>
 
 /** What to show when a tool result enters the transcript. */
 export interface ReceivedResult {
@@ -673,6 +776,13 @@ export interface SearchOptions {
   sessionId?: string
 }
 
+/**
+ * Full-text search over all sessions of a store, best match first.
+ *
+ * Rejects with the errors of the store.
+ */
+export declare function searchStore(store: StoreOptions, text: string, options?: SearchOptions | undefined | null): Promise<Array<StoreHit>>
+
 /** The four sets of a session, as object IDs in the order in which they entered. */
 export interface SessionSets {
   /** Every content object that the session has encountered; never shrinks. */
@@ -683,6 +793,22 @@ export interface SessionSets {
   active_set: Array<string>
   /** The objects that are exempt from auto-collapse. */
   pinned_set: Array<string>
+}
+
+/** A session of a store. */
+export interface SessionSummary {
+  /** Its ID. */
+  id: string
+  /** Turns of its chat. */
+  turns: number
+  /** Objects that it has encountered. */
+  objects: number
+  /** When it was last written, RFC 3339. */
+  lastWritten: string
+  /** The folder that it worked in, if that is known. */
+  folder?: string
+  /** The beginning of the first prompt, on one line. */
+  firstPrompt?: string
 }
 
 /**
@@ -841,6 +967,8 @@ export interface Version {
   txTime: string
   /** The time from which it holds, RFC 3339. */
   validTime: string
+  /** Set if the owner of the store has erased something of it: texts are missing or say `[erased]`. */
+  erased?: ErasedMark
 }
 
 /** Something that happened to a tracked file outside the agent's own calls. */

@@ -773,17 +773,25 @@ if (
   }
 }
 
-const { ContextManager, OutputCache, OutputDirectory, RelevanceIndex, RelevanceRanking, exportStore, importStore, outputFileName, outputNames, outputQueryHash, outputTemporaryName, verifyStore } = nativeBinding
+const { ContextManager, OutputCache, OutputDirectory, RelevanceIndex, RelevanceRanking, exportStore, findObjects, forgetStore, importStore, listSessions, objectHistory, outputFileName, outputNames, outputQueryHash, outputTemporaryName, pruneStore, readObject, searchStore, storeLimits, verifyStore } = nativeBinding
 export { ContextManager }
 export { OutputCache }
 export { OutputDirectory }
 export { RelevanceIndex }
 export { RelevanceRanking }
 export { exportStore }
+export { findObjects }
+export { forgetStore }
 export { importStore }
+export { listSessions }
+export { objectHistory }
 export { outputFileName }
 export { outputNames }
 export { outputQueryHash }
 export { outputTemporaryName }
+export { pruneStore }
+export { readObject }
+export { searchStore }
+export { storeLimits }
 export { verifyStore }
 export const __napiBindingTarget = __napiLoadedBindingTarget

@@ -174,9 +174,9 @@ test('OpenCode’s reads: the lines as the file has them, unless OpenCode shows 
     tool: 'read',
     state: { status: 'completed', input: { filePath: 'a' }, output: `1: ${text}`, metadata: { display: { type, text } } },
   })
-  const parts = [read('plain', 'one'), read('cut', 'xx... (line truncated to 2000 chars)'), read('adorned', 'one'), read('folder', '', 'directory')]
+  const parts = [read('plain', 'one'), read('cut', 'xx... (line truncated to 2000 chars)'), read('altered', 'one'), read('folder', '', 'directory')]
   const message = { info: { id: 'm', role: 'assistant', sessionID: 's' }, parts }
-  const { parts: [answer, ...results] } = opencodeShape((callId) => callId === 'adorned').read([message], 0)
+  const { parts: [answer, ...results] } = opencodeShape((callId) => callId === 'altered').read([message], 0)
   expect(results.map(({ lines }) => lines)).toEqual(['one', undefined, undefined, undefined])
   expect(results.map(({ content }) => (content as any)[0].text)).toEqual(parts.map(({ state }) => state.output))
   expect((answer!.content as any[]).map(({ engineArguments }) => engineArguments)).toEqual([{ path: 'a' }, undefined, undefined, undefined])

@@ -1,6 +1,6 @@
 /** What crosses the border to the native part: any JSON, however much of it, and histories that share what they can. */
 import { afterEach, describe, expect, test } from 'vitest'
-import type { ContextManager } from '../lib/index.ts'
+import type { ContextManager, IncomingMessage, ModelCall } from '../lib/index.ts'
 import { expectedHashes, folder, opened, sqlite } from './core/setup.ts'
 import { cleanUp } from './rig/cleanup.ts'
 
@@ -46,6 +46,80 @@ describe('values', () => {
     let args: object = {}
     for (let level = 0; level < 60; level += 1) args = { a: args, b: args }
     await expect(manager.recordToolcall(call('c', args))).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  })
+})
+
+const CALL: ModelCall = {
+  model: 'm',
+  prices: { input: 3, cacheRead: 0.3, cacheWrite: 3.75 },
+  contextWindow: 200_000,
+  cacheTtlMs: 300_000,
+  nowMs: 1,
+  systemTokens: 0,
+  onlyAtUserTurn: false,
+  atUserTurn: true,
+  rolls: true,
+}
+
+/** An object with twice the fields that are taken, which notes how many of them are looked at. */
+function widest(): { args: object; looked: () => number } {
+  const names = Array.from({ length: 200_000 }, (_, n) => `k${n}`)
+  let count = 0
+  const args = new Proxy({} as Record<string, number>, {
+    ownKeys: () => names,
+    getOwnPropertyDescriptor: () => {
+      count += 1
+      return { value: 1, enumerable: true, configurable: true, writable: true }
+    },
+    get: (target, name) => {
+      if (typeof name === 'symbol' || name === 'toJSON') return Reflect.get(target, name)
+      count += 1
+      return 1
+    },
+  })
+  return { args, looked: () => count }
+}
+
+describe('more fields of one object than are taken', () => {
+  const message = (args: object): object => ({
+    role: 'assistant',
+    content: [{ type: 'text', text: 'x' }, { type: 'toolCall', id: 'c', name: 'custom', arguments: args }],
+    timestamp: 1,
+  })
+
+  test('are refused after the first one too many, and before anything is written', async () => {
+    const manager = await opened({ cwd: folder() })
+    for (const refused of [
+      (args: object) => manager.recordToolcall(call('c', args)),
+      (args: object) => manager.appendTurn({ role: 'user', content: args }),
+      (args: object) => manager.advance([{ key: 'k', message: message(args) } as IncomingMessage], CALL),
+      (args: object) => manager.transformContext([message(args)]),
+    ]) {
+      const { args, looked } = widest()
+      await expect(refused(args)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('100000 fields') })
+      expect(looked()).toBeLessThan(101_000)
+    }
+    expect((await manager.sessionSets()).session_index).toEqual([])
+    expect((await manager.get('chat:s'))!['turns']).toEqual([])
+  })
+
+  test('are listed once, however often the conversation is handed over', async () => {
+    const manager = await opened({ cwd: folder() })
+    const { args, looked } = widest()
+    const messages = [{ role: 'user', content: 'x', timestamp: 1 }, message(args)]
+    await expect(manager.transformContext(messages)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+    const once = looked()
+    await expect(manager.transformContext(messages)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+    expect(looked()).toBe(once)
+    expect(await manager.transformContext(messages.slice(0, 1))).toEqual(messages.slice(0, 1))
+  })
+
+  test('the last one that is taken comes back', async () => {
+    const manager = await opened({ cwd: folder() })
+    const args = Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`k${n}`, n]))
+    await manager.recordToolcall(call('c', args))
+    const found = (await manager.get('c'))!['args'] as Record<string, number>
+    expect([Object.keys(found).length, found['k99999']]).toEqual([100_000, 99_999])
   })
 })
 

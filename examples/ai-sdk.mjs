@@ -8,7 +8,7 @@ import { contextFor } from 'pi-context-manager/ai-sdk'
 const { OPENAI_BASE_URL: baseURL = 'https://api.openai.com/v1', OPENAI_API_KEY: apiKey = '', MODEL = 'gpt-5' } = process.env
 const provider = createOpenAICompatible({ name: 'openai', baseURL, apiKey })
 
-// One context is one conversation. Without `store` it is kept in the user's data directory.
+// Each conversation has its own context. Without `store`, it is saved in the user's data directory.
 const context = contextFor({
   sessionId: `ai-sdk-${process.pid}`,
   model: { name: MODEL, contextWindow: 400_000, input: 1.25, cacheRead: 0.125, cacheWrite: 1.25 },

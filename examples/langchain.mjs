@@ -7,7 +7,7 @@ import { contextMiddleware } from 'pi-context-manager/langchain'
 
 const { OPENAI_BASE_URL: baseURL = 'https://api.openai.com/v1', OPENAI_API_KEY: apiKey = '', MODEL = 'gpt-5' } = process.env
 
-// The middleware brings its tool along.
+// The middleware declares its own tool.
 const middleware = contextMiddleware({
   sessionId: `langchain-${process.pid}`,
   model: { name: MODEL, contextWindow: 400_000, input: 1.25, cacheRead: 0.125, cacheWrite: 1.25 },

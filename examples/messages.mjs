@@ -1,4 +1,4 @@
-// Any loop of your own, with messages as a provider has them: node examples/messages.mjs "What does package.json say?"
+// Your own loop, with messages in a provider's shape: node examples/messages.mjs "What does package.json say?"
 // Needs: npm install pi-context-manager, and OPENAI_BASE_URL, OPENAI_API_KEY, MODEL. Plain JavaScript on Node 20.
 import { readFile } from 'node:fs/promises'
 import { ContextManager } from 'pi-context-manager'
@@ -27,7 +27,7 @@ const execute = async (name, args) => {
 
 const messages = [{ role: 'user', content: process.argv[2] ?? 'What does package.json say?' }]
 for (;;) {
-  // The loop keeps its own messages; what is sent is their projection.
+  // The loop keeps its own messages and sends their projection.
   const body = JSON.stringify({ model: MODEL, messages: await manager.transformContext(messages), tools })
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${key}` }
   const response = await fetch(`${baseURL}/chat/completions`, { method: 'POST', headers, body })

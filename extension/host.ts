@@ -86,13 +86,16 @@ export class Host {
     }
   }
 
-  /** Opens the session that Pi has open. Repeating it for the same session changes nothing. Never rejects. */
-  start(ctx: ExtensionContext): Promise<void> {
+  /**
+   * Opens the session that Pi has open. Repeating it for the same session changes nothing. `isNew`: nothing can have
+   * been recorded of it, although it may begin with messages of the session that it was made of. Never rejects.
+   */
+  start(ctx: ExtensionContext, isNew = false): Promise<void> {
     const { sessionManager } = ctx
     const session = `${sessionManager.getSessionId()} ${sessionManager.getSessionFile() ?? ''}`
     if (session !== this.#session) {
       this.#session = session
-      this.#opening = this.#opening.then(() => this.#start(ctx))
+      this.#opening = this.#opening.then(() => this.#start(ctx, isNew))
     }
     return this.#opening
   }
@@ -139,7 +142,7 @@ export class Host {
     return this.boundary.manager
   }
 
-  async #start(ctx: ExtensionContext): Promise<void> {
+  async #start(ctx: ExtensionContext, isNew: boolean): Promise<void> {
     await this.#close()
     this.requests.clear()
     this.failure = undefined
@@ -147,7 +150,7 @@ export class Host {
       const { settings, problems } = readSettings(getAgentDir())
       this.settings = settings
       for (const problem of problems) this.#tellOnce(ctx, problem)
-      const manager = await this.#open(ctx, settings)
+      const manager = await this.#open(ctx, settings, isNew)
       const circumstances = new Circumstances(this.pi, settings)
       const leftOut = (why: string): void =>
         this.#tellOnce(ctx, `Context manager: a message could not be recorded: ${why}.`)
@@ -162,13 +165,17 @@ export class Host {
     }
   }
 
-  async #open(ctx: ExtensionContext, settings: Settings): Promise<ContextManager> {
+  async #open(ctx: ExtensionContext, settings: Settings, isNew: boolean): Promise<ContextManager> {
     const native = await this.#load()
     const { sessionManager } = ctx
     const kept = sessionManager.getSessionFile() !== undefined
     const place = placeOf(kept, settings.store, process.env, native.defaultStorePath)
     this.place = place.name
+    // A session that goes on has the prompt of its last run, which other extensions may have had a part in. They say so
+    // with the next prompt; until then what Pi has here is only where they begin.
+    const isEmpty = !sessionManager.getEntries().some(({ type }) => type === 'message')
     const opening = native.open({
+      ...(isNew || isEmpty ? { systemPrompt: ctx.getSystemPrompt() } : {}),
       sessionId: sessionManager.getSessionId(),
       cwd: ctx.cwd,
       home: homedir(),

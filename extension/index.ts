@@ -45,8 +45,8 @@ export function install(pi: ExtensionAPI, load: Load): void {
   })
   registerCommand(pi, host)
 
-  pi.on('session_start', async (_event, ctx) => {
-    await host.start(ctx)
+  pi.on('session_start', async ({ reason }, ctx) => {
+    await host.start(ctx, reason === 'new' || reason === 'fork')
     await showStatus(host, ctx)
   })
   const handover = new Handover()

@@ -13,9 +13,12 @@ use serde_json::{Map, Value, json};
 use crate::error::Coded;
 
 /// Writes a value as JSON, and refuses what JSON has no name for. The number of values is bounded because a few objects
-/// that hold each other several times can stand for more than any memory holds.
+/// that hold each other several times can stand for more than any memory holds. The number of one object's fields is
+/// because V8 is slow with very wide objects, and listing the names is most of that: they are listed once, and none is
+/// written.
 const WRITE: &str = "(() => {
   const most = 4_000_000
+  const widest = 100_000
   return (value) => {
     let count = 0
     const checked = (_name, one) => {
@@ -23,6 +26,12 @@ const WRITE: &str = "(() => {
       if (type === 'function' || type === 'symbol') throw new TypeError(`a ${type} is no JSON value`)
       if (type === 'number' && !Number.isFinite(one)) throw new TypeError(`${one} is no JSON value`)
       if ((count += 1) > most) throw new RangeError(`there are more than ${most} values`)
+      if (type === 'object' && one !== null && !Array.isArray(one)) {
+        let fields = 0
+        for (const _ in one) {
+          if ((fields += 1) > widest) throw new RangeError(`an object has more than ${widest} fields; make a list of them, or a text`)
+        }
+      }
       if (type !== 'bigint') return one
       return Number.isSafeInteger(Number(one)) ? Number(one) : String(one)
     }
@@ -51,6 +60,11 @@ impl Json {
     pub fn of(value: &impl Serialize) -> Result<Self, Coded> {
         let failed = |error| Coded::failed(format!("an answer can't be written as JSON: {error}"));
         serde_json::to_string(value).map(Self).map_err(failed)
+    }
+
+    /// The text of a version.
+    pub fn version(version: &Version) -> Result<Self, Coded> {
+        Self::of(&whole(version, json!(version.document)))
     }
 
     /// The value.
@@ -119,7 +133,7 @@ impl History {
 
 /// A version without the beginnings of lists that the one before it has, too, and the lengths of these.
 fn step(before: Option<&Version>, version: &Version) -> Value {
-    let Version { document, tx_id, tx_time, valid_time } = version;
+    let document = &version.document;
     let mut fields = Map::new();
     let mut lists = Vec::new();
     for (name, value) in document.payload() {
@@ -136,13 +150,21 @@ fn step(before: Option<&Version>, version: &Version) -> Value {
     fields.insert("type".into(), document.object_type().as_str().into());
     fields.insert("source".into(), json!(document.source()));
     fields.insert("identity_hash".into(), document.identity_hash().to_string().into());
-    let version = json!({
-        "document": fields,
-        "txId": tx_id.0,
-        "txTime": tx_time.to_string(),
-        "validTime": valid_time.to_string(),
+    json!([whole(version, fields.into()), lists])
+}
+
+/// A version with its document in this form.
+fn whole(version: &Version, document: Value) -> Value {
+    let mut whole = json!({
+        "document": document,
+        "txId": version.tx_id.0,
+        "txTime": version.tx_time.to_string(),
+        "validTime": version.valid_time.to_string(),
     });
-    json!([version, lists])
+    if let Some(erased) = &version.erased {
+        whole["erased"] = json!({ "at": erased.at.to_string(), "why": erased.why });
+    }
+    whole
 }
 
 /// A value that stays JavaScript's.

@@ -8,6 +8,7 @@ mod convert;
 mod error;
 mod import;
 mod json;
+mod look;
 mod manager;
 mod outputs;
 mod portable;

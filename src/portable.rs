@@ -2,15 +2,20 @@
 #![cfg_attr(test, allow(dead_code, reason = "a test build does not register functions with Node"))]
 
 use std::path::Path;
+use std::sync::Arc;
 
 use context_model::id::{ObjectId, SessionId};
+use context_model::time::Timestamp;
+use context_store::sessions::{Limits, Prune, Pruned};
+use context_store::sqlite::{Durability, SqliteStore};
 use context_store::transfer::{self, Summary, Target};
-use context_store::{Damage, Store};
+use context_store::{Damage, Erase, ErasedCount, Store, StoreError};
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
 
 use crate::convert;
 use crate::error::{Coded, promise};
+use crate::look;
 use crate::manager::{ContextManager, Open};
 use crate::store;
 use crate::types as js;
@@ -84,6 +89,8 @@ pub fn import_store(
 ) -> napi::Result<PromiseRaw<'_, js::TransferSummary>> {
     let work = async move {
         let mut file = transfer::open(Path::new(&path))?;
+        // Before the store is made: a file that can't be imported leaves no empty one behind.
+        transfer::check(&mut file)?;
         let store = store::open(Some(store)).await?.store;
         let imported = transfer::import(&mut file, &*store).await;
         store.close().await?;
@@ -103,6 +110,131 @@ pub fn verify_store(env: &Env, store: js::StoreOptions) -> napi::Result<PromiseR
         Ok(found?)
     };
     promise(env, work, |found: Vec<Damage>| found.into_iter().map(damage).collect())
+}
+
+/// Erases texts from a database file for good: from all versions, the search index, the log and the free pages. Envelopes,
+/// hashes and times stay; the versions say when and why, and what was erased is never stored again. The file is written
+/// anew, which takes twice its length of free room. What a call that was interrupted has left is done by the same call
+/// again.
+///
+/// Rejects with `INVALID_ARGUMENT` for an unknown object, path or session, for a text that is too short and for a store
+/// that is no file, `STORE_FULL` without that room (nothing was erased then), and what the store reports.
+#[napi]
+pub fn forget_store(
+    env: &Env,
+    store: js::StoreOptions,
+    wanted: Vec<js::Forgetting>,
+    why: String,
+) -> napi::Result<PromiseRaw<'_, js::Forgotten>> {
+    let work = async move {
+        let wanted = wanted.into_iter().map(erase).collect::<Result<Vec<_>, Coded>>()?;
+        in_file(store, |store| async move { Ok(store.erase(wanted, &why).await?) }).await
+    };
+    promise(env, work, |count: ErasedCount| js::Forgotten {
+        texts: count.texts as f64,
+        versions: count.versions as f64,
+    })
+}
+
+/// Takes sessions out of a database file, with what only they have encountered. They can be imported again. What was
+/// written or opened within the last day stays.
+///
+/// Rejects with `INVALID_ARGUMENT` without an age, a size and a project, and for a store that is no file; with the errors
+/// of the store.
+#[napi]
+pub fn prune_store(
+    env: &Env,
+    store: js::StoreOptions,
+    options: js::PruneOptions,
+) -> napi::Result<PromiseRaw<'_, js::Pruned>> {
+    let work = async move {
+        let before = options.older_than_days.map(before).transpose()?;
+        let max_bytes = options.max_bytes.map(|bytes| convert::whole(bytes, "maxBytes")).transpose()?;
+        let wanted = Prune {
+            before,
+            max_bytes: max_bytes.map(|bytes| bytes as u64),
+            project: options.project,
+            is_dry_run: options.dry_run.unwrap_or(false),
+        };
+        in_file(store, |store| async move { Ok(store.prune(wanted).await?) }).await
+    };
+    promise(env, work, |pruned: Pruned| js::Pruned {
+        sessions: pruned.sessions.into_iter().map(look::summary).collect(),
+        objects: pruned.objects as f64,
+        freed_bytes: pruned.freed_bytes as f64,
+        used_bytes: pruned.used_bytes as f64,
+        is_shorter: pruned.is_shorter,
+    })
+}
+
+/// The limits of a database file; sets them first if they are given. No limits: nothing leaves by itself.
+///
+/// Rejects with `INVALID_ARGUMENT` for a store that is no file, and with the errors of the store.
+#[napi]
+pub fn store_limits(
+    env: &Env,
+    store: js::StoreOptions,
+    limits: Option<js::StoreLimits>,
+) -> napi::Result<PromiseRaw<'_, js::StoreLimits>> {
+    let work = async move {
+        let limits = limits.map(|limits| -> Result<Limits, Coded> {
+            let max_bytes = limits.max_bytes.map(|bytes| convert::whole(bytes, "maxBytes")).transpose()?;
+            let max_days = limits.max_days.map(|days| convert::whole(days, "maxDays")).transpose()?;
+            let max_days = max_days.map(|days| u32::try_from(days).unwrap_or(u32::MAX));
+            Ok(Limits { max_bytes: max_bytes.map(|bytes| bytes as u64), max_days })
+        });
+        let limits = limits.transpose()?;
+        in_file(store, |store| async move {
+            if let Some(limits) = limits {
+                store.set_limits(limits).await?;
+            }
+            Ok(store.limits().await?)
+        })
+        .await
+    };
+    promise(env, work, |limits: Limits| js::StoreLimits {
+        max_bytes: limits.max_bytes.map(|bytes| bytes as f64),
+        max_days: limits.max_days.map(f64::from),
+    })
+}
+
+/// The time so many days ago.
+fn before(days: f64) -> Result<Timestamp, Coded> {
+    let millis = convert::whole(days, "olderThanDays")?.saturating_mul(24 * 60 * 60 * 1_000);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    Ok(Timestamp::from_millis(now.saturating_sub(i64::try_from(millis).unwrap_or(i64::MAX))))
+}
+
+/// Opens a database file for one piece of work that only it can do.
+async fn in_file<T, W>(
+    options: js::StoreOptions,
+    work: impl FnOnce(Arc<SqliteStore>) -> W + Send,
+) -> Result<T, Coded>
+where
+    W: Future<Output = Result<T, Coded>> + Send,
+    T: Send,
+{
+    let js::StoreOptions::Sqlite { path, .. } = options else {
+        return Err(Coded::invalid("only a database file can do this; on XTDB, use its own means"));
+    };
+    let open = move || SqliteStore::open(path, Durability::Power);
+    let store = tokio::task::spawn_blocking(open)
+        .await
+        .map_err(|error| StoreError::Unavailable(error.to_string()))??;
+    let done = work(Arc::clone(&store)).await;
+    store.close().await?;
+    done
+}
+
+fn erase(wanted: js::Forgetting) -> Result<Erase, Coded> {
+    match (wanted.id, wanted.path, wanted.text, wanted.session_id) {
+        (Some(id), None, None, None) => Ok(Erase::Object(ObjectId::new(id))),
+        (None, Some(path), None, None) => Ok(Erase::Path(path)),
+        (None, None, Some(text), None) => Ok(Erase::Text(text)),
+        (None, None, None, Some(session)) => Ok(Erase::Session(SessionId::new(session)?)),
+        _ => Err(Coded::invalid("name one of id, path, text and sessionId")),
+    }
 }
 
 /// Writes beside the target and renames, so that a broken export never takes the place of a whole one.

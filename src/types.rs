@@ -249,6 +249,17 @@ pub struct Version {
     pub tx_time: String,
     /// The time from which it holds, RFC 3339.
     pub valid_time: String,
+    /// Set if the owner of the store has erased something of it: texts are missing or say `[erased]`.
+    pub erased: Option<ErasedMark>,
+}
+
+/// When and why the owner of a store erased something of a version.
+#[napi(object)]
+pub struct ErasedMark {
+    /// When, RFC 3339.
+    pub at: String,
+    /// The owner's words.
+    pub why: String,
 }
 
 /// Which part of a history to return.
@@ -372,6 +383,107 @@ pub struct WatchEvent {
     /// What happened.
     #[napi(ts_type = "'created' | 'updated' | 'unchanged' | 'deleted' | 'orphaned' | 'warning' | 'touched'")]
     pub action: String,
+}
+
+/// What is to be forgotten: one of these.
+#[napi(object)]
+pub struct Forgetting {
+    /// The ID of an object.
+    pub id: Option<String>,
+    /// The canonical path of files.
+    pub path: Option<String>,
+    /// A text, wherever it stands.
+    pub text: Option<String>,
+    /// A session, with what no other session has encountered.
+    pub session_id: Option<String>,
+}
+
+/// What was forgotten.
+#[napi(object)]
+pub struct Forgotten {
+    /// Distinct texts.
+    pub texts: f64,
+    /// Versions that say so now.
+    pub versions: f64,
+}
+
+/// Which sessions leave a store: give an age, a size, a project, or several of them.
+#[napi(object)]
+pub struct PruneOptions {
+    /// Sessions that were neither written nor opened for so many days.
+    pub older_than_days: Option<f64>,
+    /// As many of the oldest sessions as it takes to use no more bytes than this.
+    pub max_bytes: Option<f64>,
+    /// Only sessions that worked in this folder or below it.
+    pub project: Option<String>,
+    /// Only say what would leave.
+    pub dry_run: Option<bool>,
+}
+
+/// What left a store, or would leave it.
+#[napi(object)]
+pub struct Pruned {
+    /// The sessions, the oldest first.
+    pub sessions: Vec<SessionSummary>,
+    /// Objects, the sessions' own documents included.
+    pub objects: f64,
+    /// About so many bytes of the file become free.
+    pub freed_bytes: f64,
+    /// So many bytes of it were in use before.
+    pub used_bytes: f64,
+    /// Whether the file is shorter now. Otherwise what comes next uses the free room.
+    pub is_shorter: bool,
+}
+
+/// Limits of a store: what is beyond them leaves by itself, when the store has nothing else to do.
+#[napi(object)]
+pub struct StoreLimits {
+    /// The most bytes that the file may use.
+    pub max_bytes: Option<f64>,
+    /// Sessions that were not opened for so many days leave.
+    pub max_days: Option<f64>,
+}
+
+/// A session of a store.
+#[napi(object)]
+pub struct SessionSummary {
+    /// Its ID.
+    pub id: String,
+    /// Turns of its chat.
+    pub turns: f64,
+    /// Objects that it has encountered.
+    pub objects: f64,
+    /// When it was last written, RFC 3339.
+    pub last_written: String,
+    /// The folder that it worked in, if that is known.
+    pub folder: Option<String>,
+    /// The beginning of the first prompt, on one line.
+    pub first_prompt: Option<String>,
+}
+
+/// One hit of a search over a whole store.
+#[napi(object)]
+pub struct StoreHit {
+    /// The object's ID.
+    pub id: String,
+    /// The object's type.
+    #[napi(ts_type = "ObjectType")]
+    pub r#type: String,
+    /// A file's canonical path.
+    pub path: Option<String>,
+    /// The tool of a tool call.
+    pub tool: Option<String>,
+    /// The arguments of a tool call.
+    #[napi(ts_type = "Record<string, unknown>")]
+    pub args: Option<Json>,
+    /// The newest version with this content.
+    pub tx_id: i64,
+    /// Whether that is the object's latest version.
+    pub is_latest: bool,
+    /// The first line that matches, counted from 1.
+    pub line: u32,
+    /// That line, shortened around the match.
+    pub snippet: String,
 }
 
 /// What an export or import did.

@@ -140,7 +140,7 @@ describe.each(NAMES)('%s', (name) => {
     await prompts(driver, rounds(14, (n) => `show n${n} m${n}`))
     expect(rolls()).toBe(0)
     expect(results(server).map(({ text }) => text)).toEqual(rounds(14).flatMap((_, n) => [output(`n${n}`), output(`m${n}`)]))
-    expect(warnings).toEqual([expect.stringContaining('the model has no tool to bring back what collapses, so nothing does')])
+    expect(warnings).toEqual([expect.stringContaining('nothing collapses, because the model has no tool to bring outputs back')])
   })
 
   test('a store that fails does not reach the host, and is told once', async () => {
@@ -148,6 +148,6 @@ describe.each(NAMES)('%s', (name) => {
     await prompts(driver, rounds(4))
     server.check()
     expect(results(server).map(({ text }) => text)).toEqual(rounds(4).map((_, n) => output(`n${n}`)))
-    expect(warnings).toEqual([expect.stringMatching(/the agent works without it: .*\((STORE_UNAVAILABLE|IO)\)/)])
+    expect(warnings).toEqual([expect.stringMatching(/the agent continues without it: .*\((STORE_UNAVAILABLE|IO)\)/)])
   })
 })

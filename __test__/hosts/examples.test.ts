@@ -44,7 +44,7 @@ test.each(EXAMPLES)('%s without the addon', async (example) => {
   const nowhere = { NAPI_RS_NATIVE_LIBRARY_PATH: '/nowhere/context.node' }
   const { stdout, stderr } = await run(findRuntime().node, example, server.baseUrl('openai-completions'), nowhere)
   expect(stdout.trim()).toBe('a.txt has 40 lines')
-  expect(stderr.split('pi-context-manager: the agent works without it').length, stderr).toBe(2)
+  expect(stderr.split('pi-context-manager: the agent continues without it').length, stderr).toBe(2)
   server.check()
 })
 

@@ -233,6 +233,38 @@ describe('inside a process', () => {
     expect(other.session_index.filter((id) => id.startsWith('call_'))).toEqual(['call_b'])
   })
 
+  test('the prompt of each session has one version, from its start on, however often it goes on', async () => {
+    const { server, home, store, load } = await library({ context: {} })
+    const sessions = new Set<string>()
+    const note = async (rpc: PiRpc): Promise<void> => void sessions.add((await rpc.state())['sessionId'])
+    const rpc = await startRpc(load)
+    await note(rpc)
+    await rpc.prompt('read a')
+    await rpc.command({ type: 'new_session' })
+    await note(rpc)
+    await rpc.prompt('read b')
+    await rpc.command({ type: 'clone' })
+    await note(rpc)
+    await rpc.prompt('read c')
+    // Never asked anything.
+    await rpc.command({ type: 'new_session' })
+    await note(rpc)
+    expect(await rpc.close()).toEqual({ code: 0, signal: null })
+    const again = await startRpc({ ...load, args: ['--continue'] })
+    await note(again)
+    await again.prompt('read d')
+    expect(await again.close()).toEqual({ code: 0, signal: null })
+    server.check()
+    expect(sessions.size).toBe(4)
+    const sent = server.requests.map(({ messages }) => messages[0])
+    for (const session of sessions) {
+      const manager = await openStore(store, session, home.cwd)
+      const versions = await manager.history(`system_prompt:${session}`)
+      expect(versions.map(({ document }) => document.content)).toEqual([sent[0]!.text])
+      await manager.close()
+    }
+  })
+
   test.each(['fork', 'clone'])('a %s has its own state, from the point where it began', async (kind) => {
     const { server, home, store, load } = await library()
     const rpc = await startRpc(load)

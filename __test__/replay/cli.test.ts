@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { cleanUp } from '../rig/cleanup.ts'
@@ -103,6 +103,7 @@ describe('replay', () => {
     ])
     expect(stdout).toMatch(/good [\s\S]*all 2 sessions[\s\S]*\nYou would have paid \$/)
     const html = readFileSync(page, 'utf8')
+    expect(statSync(page).mode & 0o777).toBe(0o600)
     expect(html).toContain('Not everything could be read')
     expect(html).toContain('neither a session of Pi')
   })

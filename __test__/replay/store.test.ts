@@ -73,16 +73,17 @@ describe('export, import, doctor', () => {
     const refused = await cli(['import', '--store', other, file])
     expect(refused.code).toBe(1)
     expect(refused.stderr).toContain('nothing was imported')
-    const found = JSON.parse((await cli(['doctor', '--store', other, '--json'])).stdout)
-    expect(found).toMatchObject({ sessions: 0, byType: {} })
+    expect(existsSync(other)).toBe(false)
   })
 
   test('a damaged store is named and fails', async () => {
     const store = await storeOf('pi-version-1.jsonl')
     const bytes = readFileSync(store)
-    const at = bytes.indexOf('all rules hold')
+    // Texts are compressed: a byte within each of them is turned.
+    const frame = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
+    const at = bytes.indexOf(frame)
     expect(at).toBeGreaterThan(0)
-    for (let place = at; place > 0; place = bytes.indexOf('all rules hold', place + 1)) bytes.write('ALL', place)
+    for (let place = at; place > 0; place = bytes.indexOf(frame, place + 1)) bytes[place + 30]! ^= 0x80
     writeFileSync(store, bytes)
     const { code, stdout, stderr } = await cli(['doctor', '--store', store])
     expect(stderr).toBe('')
@@ -126,7 +127,7 @@ describe('inspect', () => {
     const store = await storeOf('pi-version-3.jsonl')
     const before = readFileSync(store)
     const listed = await cli(['inspect', '--store', store])
-    expect(listed.stdout).toMatch(/9 turns +\d+ objects +\S+\n$/)
+    expect(listed.stdout).toMatch(/9 turns +\d+ objects +\S+ {2}\/home\/dev\/shop {2}Read the shop and tell me .+\n$/)
     const page = join(temporaryFolder(), 'store.html')
     expect((await cli(['inspect', '--store', store, '--html', page])).code).toBe(0)
     const html = readFileSync(page, 'utf8')

@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util'
 import { contentsOf } from '../inspect/contents.ts'
 import type { Contents, ObjectSummary } from '../inspect/contents.ts'
 import { native } from '../native.ts'
+import { size } from '../inspect/names.ts'
 import { STORE_HELP, storeOf, withFolder } from './store.ts'
 import { numberOf, out, plain } from './terminal.ts'
 
@@ -18,6 +19,9 @@ ${STORE_HELP}
   --json                the findings as JSON
 
 Exit code: 0 for an intact store, 1 for a damaged one.`
+
+/** From so many bytes on, a store's owner is told how to make it smaller. */
+const LARGE = 2 * 1024 ** 3
 
 /** The findings of the command. */
 interface Findings {
@@ -106,6 +110,9 @@ function print({ store, files, damages, sessions, byType: types, orphans, larges
     out('           sessions with "export --session ID" and import them into a new store.')
     return
   }
+  const used = Object.values(files).reduce((sum, bytes) => sum + bytes, 0)
+  if (used >= LARGE)
+    out(`size       ${size(used)}: "prune --older-than 90d --dry-run" shows what could be removed, "limits" keeps it small`)
   out(`contents   ${sessions} ${sessions === 1 ? 'session' : 'sessions'}`)
   for (const [type, sum] of Object.entries(types).sort()) {
     out(`           ${size(sum.bytes).padStart(9)}  ${sum.objects} ${type} in ${sum.versions} versions`)
@@ -119,11 +126,4 @@ function print({ store, files, damages, sessions, byType: types, orphans, larges
   out('largest    (text of all versions; the store keeps equal contents only once)')
   for (const { name, versions, bytes } of largest)
     out(plain(`           ${size(bytes).padStart(9)}  ${name}, ${versions} version${versions === 1 ? '' : 's'}`))
-}
-
-function size(bytes: number): string {
-  if (bytes < 1024) return `${bytes} B`
-  const unit = bytes < 1024 ** 2 ? 'KiB' : bytes < 1024 ** 3 ? 'MiB' : 'GiB'
-  const value = bytes / 1024 ** (unit === 'KiB' ? 1 : unit === 'MiB' ? 2 : 3)
-  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${unit}`
 }

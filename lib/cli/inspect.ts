@@ -44,16 +44,20 @@ export async function inspect(args: string[]): Promise<number> {
   if (values.call !== undefined)
     return showCall(numberOf('call', values.call, 0), values.session, values['pi-session'])
   const { options, name } = storeOf(values.store)
+  const all = await native.listSessions(options)
+  const sessions = all.filter(({ id }) => values.session === undefined || id === values.session)
+  if (sessions.length === 0 && values.session !== undefined)
+    throw new Error(`${name} has no session ${values.session}; "sessions" lists them`)
+  if (values.json === true) out(JSON.stringify(sessions, null, 2))
+  else if (values.html === undefined) list(sessions, name)
+  if (values.html === undefined) return 0
+  const html = values.html
   return withFolder(async (folder) => {
     const whole = join(folder, 'store.jsonl')
     await native.exportStore(options, whole, values.session)
-    const { sessions, objects } = await contentsOf(whole)
+    const { objects } = await contentsOf(whole)
     const summaries = new Map(objects.map((one) => [one.id, one]))
-    sessions.sort((left, right) => (left.lastWritten < right.lastWritten ? 1 : -1))
-    if (values.json === true) out(JSON.stringify(sessions, null, 2))
-    else if (values.html === undefined) list(sessions, name)
-    if (values.html === undefined) return 0
-    await writePrivately(values.html, async (write) => {
+    await writePrivately(html, async (write) => {
       write(begin(name, sessions))
       for (const [index, { id }] of sessions.entries()) {
         const file = join(folder, `session-${index}.jsonl`)
@@ -67,7 +71,7 @@ export async function inspect(args: string[]): Promise<number> {
       }
       write(END)
     })
-    tell(plain(`${values.html}: ${sessions.length} session${sessions.length === 1 ? '' : 's'} of ${name}`))
+    tell(plain(`${html}: ${sessions.length} session${sessions.length === 1 ? '' : 's'} of ${name}`))
     return 0
   })
 }
@@ -89,8 +93,9 @@ function list(sessions: readonly SessionSummary[], store: string): void {
     out(plain(`${store} has no sessions`))
     return
   }
-  for (const { id, turns, objects, lastWritten } of sessions) {
-    out(plain(`${lastWritten}  ${String(turns).padStart(4)} turns  ${String(objects).padStart(5)} objects  ${id}`))
+  for (const { id, turns, objects, lastWritten, folder, firstPrompt } of sessions) {
+    const about = [folder, firstPrompt].filter((text) => text !== undefined).join('  ')
+    out(plain(`${lastWritten}  ${String(turns).padStart(4)} turns  ${String(objects).padStart(5)} objects  ${id}  ${about}`.trimEnd()))
   }
 }
 

@@ -14,7 +14,7 @@ ${STORE_HELP}
   --session ID          a session whose turns and tool outputs to show; can be repeated
   --folder DIR          also show the sessions' files in this folder; can be repeated`
 
-/** Runs the command until the client hangs up; resolves with the exit code. */
+/** Runs the command until the client disconnects. Resolves with the exit code. */
 export async function mcp(args: string[]): Promise<number> {
   const { values } = parseArgs({
     args,

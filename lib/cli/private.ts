@@ -5,26 +5,59 @@ import { basename, dirname, join } from 'node:path'
 import { UsageError } from './terminal.ts'
 
 /**
- * Writes a file with mode 0600 under a new name and renames it when it is complete, so that a link planted at the
- * path is never followed. Throws a {@link UsageError} if anything but a regular file is at the path.
+ * A file with mode 0600 that is written under a new name and renamed when it is complete, so that a link planted at the
+ * path is never followed.
  */
-export async function writePrivately(path: string, work: (write: (text: string) => void) => Promise<void>): Promise<void> {
-  refuse(path)
-  const beside = join(dirname(path), `.${basename(path).slice(0, 40)}.${randomBytes(8).toString('hex')}.part`)
-  const file = openSync(beside, 'wx', 0o600)
-  try {
-    try {
-      await work((text) => writeSync(file, text))
-      fsyncSync(file)
-    } finally {
-      closeSync(file)
-    }
+export class PrivateFile {
+  readonly #path: string
+  readonly #beside: string
+  readonly #file: number
+
+  /** Throws a {@link UsageError} if anything but a regular file is at the path. */
+  constructor(path: string) {
     refuse(path)
-    renameSync(beside, path)
+    this.#path = path
+    this.#beside = join(dirname(path), `.${basename(path).slice(0, 40)}.${randomBytes(8).toString('hex')}.part`)
+    this.#file = openSync(this.#beside, 'wx', 0o600)
+  }
+
+  write(text: string): void {
+    writeSync(this.#file, text)
+  }
+
+  /** Puts the file into its place. Throws as the constructor does; then there is no file. */
+  finish(): void {
+    try {
+      try {
+        fsyncSync(this.#file)
+      } finally {
+        closeSync(this.#file)
+      }
+      refuse(this.#path)
+      renameSync(this.#beside, this.#path)
+    } catch (error) {
+      rmSync(this.#beside, { force: true })
+      throw error
+    }
+  }
+
+  /** Leaves nothing behind. */
+  abandon(): void {
+    closeSync(this.#file)
+    rmSync(this.#beside, { force: true })
+  }
+}
+
+/** Writes a {@link PrivateFile}. Throws a {@link UsageError} if anything but a regular file is at the path. */
+export async function writePrivately(path: string, work: (write: (text: string) => void) => Promise<void>): Promise<void> {
+  const file = new PrivateFile(path)
+  try {
+    await work((text) => file.write(text))
   } catch (error) {
-    rmSync(beside, { force: true })
+    file.abandon()
     throw error
   }
+  file.finish()
 }
 
 function refuse(path: string): void {

@@ -1,5 +1,5 @@
 /** The command `replay`. */
-import { closeSync, existsSync, openSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { baselineOf, compare, readBaseline } from '../replay/baseline.ts'
 import { CACHES } from '../replay/cache.ts'
@@ -20,6 +20,7 @@ import { Sums } from '../replay/summary.ts'
 import { survey } from '../replay/survey.ts'
 import { COLOURS, PLAIN, rowOf, sessionsTable, sessionTable, summaryTable, verdictLines } from '../replay/table.ts'
 import type { Row } from '../replay/table.ts'
+import { PrivateFile } from './private.ts'
 import { numberOf, painted, plain, Progress, showsColours, tell, UsageError } from './terminal.ts'
 
 export const REPLAY_HELP = `pi-context-manager replay [options] FILE|FOLDER...
@@ -111,11 +112,11 @@ export async function replay(args: string[]): Promise<number> {
   const sums = new Sums()
   const held: Pick<SessionReport, 'file' | 'policies'>[] = []
   const json = values.json === true ? new JsonWriter((text) => process.stdout.write(text), about.json) : undefined
-  const html = values.html === undefined ? undefined : openSync(values.html, 'w')
+  const html = values.html === undefined ? undefined : new PrivateFile(values.html)
   const page =
     html === undefined
       ? undefined
-      : new PageWriter((text) => writeSync(html, text), about.text, files.length)
+      : new PageWriter((text) => html.write(text), about.text, files.length)
   const work = new Work(files)
   const progress = new Progress()
   const rows: Row[] = []
@@ -141,7 +142,7 @@ export async function replay(args: string[]): Promise<number> {
     const summary = sums.summary()
     json?.end(summary, problems, leftOut)
     page?.end(summary, problems, leftOut)
-    if (html !== undefined) closeSync(html)
+    html?.finish()
   }
   const summary = sums.summary()
   if (json === undefined && values.quiet !== true && summary.sessions > 0) {

@@ -7,6 +7,9 @@ export class UsageError extends Error {
   }
 }
 
+/** What was asked for is not there: exit code 1, as with grep. */
+export class NotFound extends Error {}
+
 /** Writes a line of the result, or several. */
 export function out(line: string): void {
   process.stdout.write(`${shown(line)}\n`)

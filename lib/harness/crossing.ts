@@ -1,17 +1,17 @@
-/** What crosses to the engine. */
+/** What is passed to the engine. */
 import type { IncomingMessage } from '../../index.js'
 import type { Block, EngineMessage, ToolCallBlock } from './message.ts'
 import { recordable } from './message.ts'
 import type { Part } from './table.ts'
 
-/** What of a message crosses to the engine: an answer as a whole, because its usage is recorded; of others their content. */
+/** The fields of a message that the engine gets: all of an answer, because its usage is recorded; the content of others. */
 export function handed(message: EngineMessage): EngineMessage {
   const { role, content, timestamp, toolCallId, toolName, isError, summary, command, output, lines } = message
   if (role === 'assistant') return typeof content === 'string' || !content.some(isTranslated) ? message : { ...message, content: content.map(call) }
   return defined({ role, content: lines ?? content, timestamp, toolCallId, toolName, isError, summary, command, output }) as EngineMessage
 }
 
-/** Whether a block is a call in other words than the engine's. */
+/** Whether a block is a call whose arguments the engine knows under other names. */
 export function isTranslated(block: Block): block is ToolCallBlock & { engineArguments: object } {
   return block.type === 'toolCall' && 'engineArguments' in block
 }
@@ -26,7 +26,7 @@ function defined(fields: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
 
-/** A part of a message as the engine takes it. */
+/** A part of a message in the form that the engine takes. */
 export function incoming({ key, message }: Part): IncomingMessage {
   return { key, message: recordable(handed(message)) }
 }

@@ -1,16 +1,16 @@
-/** What a parent session hands to a child: the outputs and files that the child's prompt names, and nothing else. */
+/** What a parent session hands to a child: the outputs and files that the child's prompt names, nothing else. */
 import type { ContextManager } from '../../index.js'
 import { callsOf } from './objects.ts'
 import type { Projection } from './projection.ts'
 
-/** The names in a text: short ids, as headers and `toolcall_ref` lines have them. */
+/** The object names in a text: short IDs, as in headers and `toolcall_ref` lines. */
 export function namesIn(text: string): string[] {
   return [...new Set([...text.matchAll(/\bid=([0-9a-f]{8,64})\b/g)].map((found) => found[1] as string))]
 }
 
 /**
- * Takes an object of the parent's session into the child's, so that the child's model can bring it back. The object is the
- * same, not a copy. Returns its ID; undefined for a name that the parent does not have or may not show any more.
+ * Adds an object of the parent's session to the child's, so that the child's model can bring it back. It is the same
+ * object, not a copy. Returns its ID, or undefined if the parent does not have the object or may no longer show it.
  */
 export async function adopt(
   child: ContextManager,
@@ -35,7 +35,7 @@ export async function adopt(
     content: document.content,
     status: document['status'] === 'fail' ? 'fail' : 'ok',
   })
-  // It is there to be asked for; its text is not in the child's conversation.
+  // The child may ask for it, but its text is not in the child's conversation.
   await child.deactivate(adopted)
   return adopted
 }

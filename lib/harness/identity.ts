@@ -1,41 +1,41 @@
 /**
- * What a message is: its whole content. A copy of its structure is kept; texts are shared with the host. Whether anything
- * has changed at all, ledger.ts sees; here is what tells how.
+ * Identity of messages: two messages are the same if their whole content is. We keep a copy of the structure and share the
+ * texts with the host. ledger.ts detects that something has changed; this file finds out what.
  */
 import { createHash } from 'node:crypto'
 import { invalid } from '../errors.ts'
 
-/** How a message stands to the copy that was kept of it. `marked`: only its cache markers differ. */
+/** How a message compares with the copy kept of it. `marked`: only its cache markers differ. */
 export type Likeness = 'same' | 'marked' | 'different'
 
-/** Fields that hosts move along from call to call, and that say nothing about the content. */
+/** Fields that hosts move from message to message between calls; they are not content. */
 const MARKERS: ReadonlySet<string> = new Set(['cache_control', 'cacheControl', 'cachePoint', 'promptCacheBreakpoint'])
 
 type Node = Record<string, unknown>
 
-/** A copy of a content's structure. Throws `INVALID_ARGUMENT` for one that contains itself. */
+/** Copies the structure of a content. Throws `INVALID_ARGUMENT` if it contains itself. */
 export function keep(value: unknown): unknown {
   return guarded(() => copy(value))
 }
 
-/** Compares what was kept with what is there now. */
+/** Compares the copy with the current content. */
 export function likeness(kept: unknown, now: unknown): Likeness {
   return guarded(() => compare(kept, now))
 }
 
-/** The hash of a whole content, without cache markers and independent of the order of fields. */
+/** The hash of a content, ignoring cache markers and the order of fields. */
 export function fingerprint(value: unknown): string {
   const hash = createHash('sha256')
   guarded(() => feed(value, (text) => hash.update(text)))
   return hash.digest('base64')
 }
 
-/** Whether two values have the same content; fields that are undefined count as absent. */
+/** Whether two values have the same content. Undefined fields count as absent. */
 export function isEqual(left: unknown, right: unknown): boolean {
   return guarded(() => compare(left, right)) !== 'different'
 }
 
-/** Runs a walk over a content; one that never ends becomes `INVALID_ARGUMENT`. */
+/** Runs a recursive walk; a stack overflow becomes `INVALID_ARGUMENT`. */
 export function guarded<T>(work: () => T): T {
   try {
     return work()
@@ -45,7 +45,7 @@ export function guarded<T>(work: () => T): T {
   }
 }
 
-/** Bytes, dates, addresses: objects whose content is not in their fields; undefined for all others. */
+/** The content of objects that don't have it in their fields: bytes, dates, URLs. Undefined for all others. */
 export function opaque(value: object): string | Uint8Array | undefined {
   if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
   if (value instanceof ArrayBuffer) return new Uint8Array(value)
@@ -108,7 +108,7 @@ function compareFields(kept: Node, now: Node): Likeness {
   return result
 }
 
-/** Whether two different values of a field differ in cache markers only, be it that one of them holds nothing else. */
+/** Whether two different values of a field differ only in cache markers, or one is absent and the other holds nothing else. */
 function isMarker(name: string, kept: unknown, now: unknown): boolean {
   if (MARKERS.has(name)) return true
   return (kept === undefined && holdsMarkers(now)) || (now === undefined && holdsMarkers(kept))

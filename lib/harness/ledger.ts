@@ -1,23 +1,22 @@
 /**
- * What the host handed over last, message by message, laid out so that comparing it with what the host hands over now
- * costs next to nothing where nothing has changed: structures are kept once for all messages that share them, and the
- * values of all messages stand in one list, which is walked from its start to its end. Texts are compared by reference
- * first, so an object that was changed in place is noticed, and a text that is still the same one is not even looked at.
+ * The messages of the host's last call, stored so that comparing them with the current ones is cheap if nothing has
+ * changed. Messages of the same structure share one description of it, and all values are in one list that is read from
+ * start to end. Texts are compared by reference first, so changes in place are noticed, and an unchanged text is not read.
  */
 import { guarded, isEqual, keep, opaque } from './identity.ts'
 
-/** How a content is built; undefined for a plain value. */
+/** The structure of a content; undefined for a plain value. */
 interface Structure {
   readonly id: number
-  /** Of an object: its fields, in their order; of an array: undefined. */
+  /** The fields of an object in their order; undefined for an array. */
   readonly names: readonly string[] | undefined
   readonly children: readonly (Structure | undefined)[]
 }
 
-/** Bytes, dates and addresses: compared as a whole. */
+/** Bytes, dates and URLs: compared as a whole. */
 const OPAQUE: Structure = { id: 1, names: undefined, children: [] }
 
-/** Every message of the host, with the number of the unit that it belongs to. */
+/** Every message of the host, with the number of its unit. */
 export class Ledger {
   readonly #known = new Map<string, Structure>()
   readonly #structures: (Structure | undefined)[] = []
@@ -36,7 +35,7 @@ export class Ledger {
     return this.#units[at] as number
   }
 
-  /** Adds a message with its content. Throws `INVALID_ARGUMENT` for one that contains itself. */
+  /** Adds a message with its content. Throws `INVALID_ARGUMENT` if it contains itself. */
   add(message: object, content: unknown, unit: number): void {
     const start = this.#values.length
     const structure = guarded(() => this.#structureOf(content))
@@ -46,7 +45,7 @@ export class Ledger {
     this.#objects.push(message)
   }
 
-  /** Forgets the messages of the units from this one on. Returns how many messages are left. */
+  /** Drops the messages of this unit and all later ones. Returns how many messages are left. */
   cut(unit: number): number {
     let at = this.length
     while (at > 0 && (this.#units[at - 1] as number) >= unit) at -= 1
@@ -56,8 +55,8 @@ export class Ledger {
   }
 
   /**
-   * How many messages, from the first on, have the content that was noted. `replaced` hears of those that are another
-   * object now, and of which object they were. `contentOf` gives what counts of a message; without it all of it does.
+   * Counts the messages from the start whose content is unchanged. Calls `replaced` for each of them that is now another
+   * object, with the earlier one. `contentOf` returns the part of a message that counts; default: all of it.
    */
   follow(messages: readonly object[], contentOf: ((message: object) => unknown) | undefined, replaced: (at: number, before: object) => void): number {
     const count = Math.min(this.length, messages.length)
@@ -73,13 +72,13 @@ export class Ledger {
       }
       return count
     } catch (error) {
-      // A message that contains itself now: the comparison that follows says so.
+      // A message now contains itself; the comparison that follows reports it.
       if (error instanceof RangeError) return 0
       throw error
     }
   }
 
-  /** Walks a value along its structure. Returns the place behind its values, or a negative number where it differs. */
+  /** Compares a value with the list along its structure. Returns the position after its values, or a negative number if they differ. */
   #match(value: unknown, structure: Structure | undefined, at: number): number {
     if (structure === undefined) return this.#isValue(value, at) ? at + 1 : -1
     if (typeof value !== 'object' || value === null) return -1
@@ -104,13 +103,13 @@ export class Ledger {
       }
       index += 1
     }
-    // A date has no fields either.
+    // A date has no fields, either.
     return index === names.length && (index > 0 || opaque(value) === undefined) ? at : -1
   }
 
   #isValue(value: unknown, at: number): boolean {
     const noted = this.#values[at]
-    // `Object.is` looks at no text that is the same one, which `===` does.
+    // `Object.is` does not read a text that is identical by reference; `===` does.
     return Object.is(value, noted) || value === noted
   }
 

@@ -1,13 +1,13 @@
-/** Messages as the engine reads them: pi-ai's user, assistant and tool result messages. */
+/** Messages in the engine's shape: pi-ai's user, assistant and tool result messages. */
 import { invalid } from '../errors.ts'
 
-/** A value's fields, where only some of them are looked at. */
+/** The fields of an object of which only some are used. */
 export type Fields = Record<string, unknown>
 
-/** A block of text, an image, or a tool call. Other blocks are carried along and counted as nothing. */
+/** A block of text, reasoning, an image, or a tool call. Other blocks are kept and count as zero tokens. */
 export type Block =
   | { type: 'text'; text: string }
-  /** Its signature is what a provider has signed or encrypted it with: whether it may leave depends on the provider. */
+  /** With a signature, the provider has signed or encrypted it, and the provider decides whether it may be dropped. */
   | { type: 'thinking'; thinking: string; thinkingSignature?: string }
   | { type: 'image' }
   | ToolCallBlock
@@ -18,36 +18,36 @@ export interface ToolCallBlock {
   type: 'toolCall'
   id: string
   name: string
-  /** As the model gave them; so they are recorded. */
+  /** As the model gave them. They are recorded like this. */
   arguments: object
-  /** The same in the words that the engine looks for (`path`, `content`, `oldText`, `newText`), where the host has others. */
+  /** The same under the names that the engine knows (`path`, `content`, `oldText`, `newText`), if the host's differ. */
   engineArguments?: object
   thoughtSignature?: string
 }
 
-/** A message for the engine. Every other role than these three is text that always stays. */
+/** A message for the engine. Text of any other role always stays. */
 export interface EngineMessage {
   role: string
   content: string | readonly Block[]
   /** When it was made, in milliseconds since the epoch. */
   timestamp?: number
-  /** Of an answer: the provider's interface, by pi-ai's name, where it decides what of the answer may leave. */
+  /** Answers: pi-ai's name of the provider's API, if that decides which parts may be dropped. */
   api?: string
-  /** Of a tool result. */
+  /** Tool results: the ID of the call. */
   toolCallId?: string
-  /** Of a tool result; found by its call where the host's message does not say it. */
+  /** Tool results: the tool's name; taken from the call if the host's message lacks it. */
   toolName?: string
-  /** Of a tool result. */
+  /** Tool results: whether the call failed. */
   isError?: boolean
   /**
-   * Of a tool result: the lines of a file as they are, where the host numbers or frames what it shows of it. The engine
-   * compares them with the file's versions; recorded is the whole result.
+   * Tool results: the plain lines of a file, if the host's result adds line numbers or other text to them. The engine
+   * compares them with the file's versions. The record has the whole result.
    */
   lines?: string
   [field: string]: unknown
 }
 
-/** The deepest nesting that the engine records. The engine counts the message itself, too, so this leaves some room. */
+/** The deepest nesting that is recorded as it is. The engine's limit is slightly higher, because it counts the message too. */
 const MAX_DEPTH = 90
 
 /** Whether a value is an object with fields. */
@@ -55,12 +55,12 @@ export function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A field's text; empty where it is none. */
+/** The text of a field, or '' if it is not a string. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** The arguments that a provider has as JSON text. What is no JSON object has none that could collapse. */
+/** Parses arguments that a provider sends as JSON text. Anything but a JSON object has no arguments that could collapse. */
 export function argumentsOf(text: unknown): object {
   if (isFields(text)) return text
   try {
@@ -71,17 +71,17 @@ export function argumentsOf(text: unknown): object {
   }
 }
 
-/** The text of a tool result as the engine reads it. */
+/** The text of a tool result, as the engine reads it. */
 export function resultText({ content }: EngineMessage): string {
   if (typeof content === 'string') return content
   return content.flatMap((block) => (block.type === 'text' && 'text' in block ? [block.text] : [])).join('\n')
 }
 
 /**
- * A message that the engine can record: what is nested too deeply stands in it as JSON text. The calls that it
- * concerns keep their arguments, so nothing that was flattened here is ever sent.
+ * The message in a form that the engine can record: values nested too deeply become JSON text. The calls of such a message
+ * keep their arguments, so the flattened form is never sent.
  *
- * Throws `INVALID_ARGUMENT` for a message that contains itself.
+ * Throws `INVALID_ARGUMENT` if a message contains itself.
  */
 export function recordable(message: EngineMessage): EngineMessage {
   if (!isDeeper(message, MAX_DEPTH)) return message
@@ -96,7 +96,8 @@ export function recordable(message: EngineMessage): EngineMessage {
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (levels === 0) return true
-  for (const one of Object.values(value)) if (isDeeper(one, levels - 1)) return true
+  if (Array.isArray(value)) return value.some((one) => isDeeper(one, levels - 1))
+  for (const name in value) if (isDeeper((value as Fields)[name], levels - 1)) return true
   return false
 }
 

@@ -1,13 +1,13 @@
-/** Objects of tool calls: which of them stands for a result that a host has in its conversation. */
+/** Finds the object that a tool result in the host's conversation stands for. */
 import type { ContextManager, ObjectDocument } from '../../index.js'
 import { wasBorn } from './births.ts'
 import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
 
-/** The mark of an object whose call ID had been used before: a digest, or in older stores a number. */
+/** The suffix of an object whose call ID was already in use: a digest, or a number in older stores. */
 const MARK = /~(?:[0-9a-f]{16}|[1-9]\d*)$/
 
-/** The objects of a session that are recorded under a call's ID. `index` has the IDs of all its objects. */
+/** The session's objects that are recorded under a call ID. `index` contains the IDs of all its objects. */
 export async function* objectsOf(manager: ContextManager, callId: string, index: ReadonlySet<string>): AsyncGenerator<ObjectDocument> {
   for (const id of [callId, `toolcall:${callId}`, ...(marked(index).get(callId) ?? [])]) {
     if (!index.has(id)) continue
@@ -16,7 +16,7 @@ export async function* objectsOf(manager: ContextManager, callId: string, index:
   }
 }
 
-/** The object that stands for a result. */
+/** The object that a result stands for. */
 export async function objectFor(manager: ContextManager, message: EngineMessage, index: ReadonlySet<string>): Promise<string | undefined> {
   for await (const document of objectsOf(manager, message.toolCallId ?? '', index)) {
     if (await standsFor(manager, resultText(message), document)) return document['xt/id']
@@ -24,7 +24,7 @@ export async function objectFor(manager: ContextManager, message: EngineMessage,
   return undefined
 }
 
-/** Whether a result is recorded under its call's ID, but in other words. */
+/** Whether the record has a result under the same call ID, but with different text. */
 export async function isReworded(manager: ContextManager, message: EngineMessage, index: ReadonlySet<string>): Promise<boolean> {
   const { role, toolCallId = '' } = message
   if (role !== 'toolResult' || wasBorn(manager, toolCallId)) return false
@@ -39,7 +39,7 @@ export async function isReworded(manager: ContextManager, message: EngineMessage
 
 const markedOf = new WeakMap<ReadonlySet<string>, Map<string, string[]>>()
 
-/** The IDs with a mark, by the call ID before it. */
+/** The IDs with a suffix, by the call ID before it. */
 function marked(index: ReadonlySet<string>): Map<string, string[]> {
   let found = markedOf.get(index)
   if (found !== undefined) return found
@@ -52,18 +52,18 @@ function marked(index: ReadonlySet<string>): Map<string, string[]> {
   return found
 }
 
-/** The names under which an object's call may stand in a conversation. */
+/** The call IDs that an object's call may have in a conversation. */
 export function callsOf(id: string): string[] {
   const plain = id.startsWith('toolcall:') ? [id, id.slice('toolcall:'.length)] : [id]
   return [...new Set(plain.flatMap((one) => [one, one.replace(MARK, '')]))]
 }
 
-/** The name in a line of ours at a text's beginning: its header, or the reference that took its place. */
+/** The object name in our line at the start of a text: a header, or a reference. */
 export function namedBy(text: string): string | undefined {
   return /^(?:toolcall_ref )?id=([0-9a-f]{8,})(?:[ \n]|$)/.exec(text)?.[1]
 }
 
-/** Whether a text stands for an object: as its whole content, or under a line of ours that names it. */
+/** Whether a text stands for an object: it is its whole content, or starts with our line that names it. */
 export async function standsFor(manager: ContextManager, text: string, document: ObjectDocument): Promise<boolean> {
   if (document.content === text) return true
   const name = namedBy(text)

@@ -1,13 +1,13 @@
-/** Long work in pieces, so that the host's event loop goes on meanwhile. */
+/** Splits long work into pieces, so that it does not block the host's event loop. */
 import { setImmediate as nextRound } from 'node:timers/promises'
 
-/** Work goes on for this long before others have their turn, in milliseconds. */
+/** After this time the event loop gets a turn, in milliseconds. */
 const PIECE_MS = 10
 
-/** How much of the work is done between two looks at the clock. */
+/** How many elements are processed between two looks at the clock. */
 const LOOK_EVERY = 16
 
-/** Does something with each of `all`, one after the other. What takes less than a piece is done at once. */
+/** Maps elements one after the other. Work shorter than a piece is done synchronously. */
 export async function inPieces<T, R>(all: Iterable<T>, work: (one: T, index: number) => R): Promise<R[]> {
   const results: R[] = []
   let start = performance.now()
@@ -21,7 +21,7 @@ export async function inPieces<T, R>(all: Iterable<T>, work: (one: T, index: num
   return results
 }
 
-/** The parts of a list, each with so many elements at most. */
+/** Splits a list into groups of at most `size` elements. */
 export function* groupsOf<T>(list: readonly T[], size: number): Generator<T[]> {
   for (let at = 0; at < list.length; at += size) yield list.slice(at, at + size)
 }

@@ -1,13 +1,13 @@
 /**
- * The projection: what a harness sends in place of its conversation. New messages go to the engine, once; what the engine
- * says of them is kept in a table and applied to the host's own messages at each call.
+ * The projection: what a harness sends instead of its conversation. Each new message goes to the engine once. The engine's
+ * edits are kept in a table and applied to the host's own messages at each call.
  */
 import type { ContextManager, IncomingMessage, ModelCall, ModelPrices, Plan, RollReceipt, Toolcall } from '../../index.js'
 import { invalid } from '../errors.ts'
 import { sections } from '../sections.ts'
 import { forgetBirth, wasBorn } from './births.ts'
 import { handed, incoming, isTranslated } from './crossing.ts'
-import { fingerprint } from './identity.ts'
+import { fingerprint, guarded } from './identity.ts'
 import type { EngineMessage, ToolCallBlock } from './message.ts'
 import { recordable, resultText } from './message.ts'
 import { callsOf, isReworded, objectFor, objectsOf, standsFor } from './objects.ts'
@@ -18,76 +18,78 @@ import type { ShapeName } from './shapes.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
 import type { Part, Unit } from './table.ts'
 import { contentOf, read, renewed, Table, undisturbed, wordsOf } from './table.ts'
+import { checkWidth } from './width.ts'
 
-/** The model that the projection is made for. */
+/** The model that the messages are sent to. */
 export interface ProjectedModel extends ModelPrices {
   /** The context window in tokens; 0 when unknown. */
   contextWindow: number
   /** How long the provider keeps a prompt prefix, in milliseconds. Default 300,000. */
   cacheTtlMs?: number
-  /** The model's name. Another one than before has a cold cache. */
+  /** The model's name. After a change, the cache is cold. */
   name?: string
   /** How many content blocks back the provider looks for a cached prefix: 20 for Anthropic's API. */
   lookbackBlocks?: number
 }
 
-/** How a projection is made. */
+/** Options of a projection. */
 export interface ProjectionOptions {
   /**
-   * `anchored` (default): outputs stay where they appeared until a roll pays. `sections`: the canonical four sections,
-   * rendered anew at each call; for pi-ai's messages.
+   * `anchored` (default): outputs stay where they appeared until a roll pays off. `sections`: the canonical four sections,
+   * rendered anew at each call; only for pi-ai's messages.
    */
   layout?: 'anchored' | 'sections'
-  /** The model in use; a function where it may change. Without one, prices of 0.1 (read) and 1 (write) are assumed. */
+  /** The model in use; a function if it may change. Without it, prices of 0.1 (read) and 1 (write) are assumed. */
   model?: ProjectedModel | (() => ProjectedModel)
   /** Estimated tokens of system prompt and tool declarations. Default 0. */
   systemTokens?: number
-  /** The shape of the messages; default: what the messages themselves say. A host may bring a shape of its own. */
+  /** The shape of the messages. Default: detected. A host can supply its own shape. */
   shape?: ShapeName | Shape
   /**
-   * Whether the model can bring back what collapses; a function where that may change. Nothing collapses while it can't.
+   * Whether the model can bring back collapsed outputs; a function if that may change. While it can't, nothing collapses.
    * Default true: the harness gives the model `activate` as a tool.
    */
   canRecall?: boolean | (() => boolean)
   /**
-   * Whether old reasoning may leave, prose and long texts of users may be shortened, and old calls may become one line
-   * each, besides outputs and arguments. Not for a harness that stores what it is given in place of its own messages and
-   * hands that over to a later process: there it would be taken for what was said. Default false.
+   * Whether more than outputs and arguments may shrink: old reasoning may be dropped, prose and long user texts shortened,
+   * and old calls reduced to one line. Don't set it in a harness that stores the projection instead of its own messages and
+   * loads it in a later process, because shortened text would then count as what was said. Default
+   * false.
    */
   shortens?: boolean
-  /** Told of each roll. */
+  /** Called after each roll. */
   onRoll?: (receipt: RollReceipt) => void
   /** Milliseconds since the epoch; for tests and replays. Default `Date.now`. */
   now?: () => number
 }
 
-/** How many objects are asked for at once. */
+/** How many objects are fetched at once. */
 const AT_ONCE = 64
 
-/** The ID of something that was said. */
+/** The ID of a shortened text of a user or the model. */
 const SAID = /^[0-9a-f]{11}$/
 
 const UNKNOWN_MODEL: ProjectedModel = { contextWindow: 0, input: 0, cacheRead: 0, cacheWrite: 0 }
 
-/** The projection of one session's messages. Calls act one after the other. */
+/** The projection of one session's messages. Calls run one after the other. */
 export class Projection {
   readonly #manager: ContextManager
   readonly #options: ProjectionOptions
   #shape: Shape | undefined
   #table = new Table()
-  /** The engine has exactly what the table has. Not so before the first call, and after one that failed. */
+  /** Whether engine and table agree. False before the first call and after a failed one. */
   #isCertain = false
-  /** Words of ours that were sent: a host may carry them forward as if they were its own. */
+  /** Notices that were sent, by fingerprint. A host may return them as if they were its own messages. */
   readonly #notices = new Map<string, string>()
-  /** Words that had no place yet. */
+  /** Notices that could not be placed yet. */
   #unsaid: string[] = []
-  /** The latest call of each ID. */
+  /** The latest call by ID. */
   readonly #calls = new Map<string, ToolCallBlock>()
-  /** Results that the harness has cut after it had recorded all of them: call ID and text. */
+  /** Results that the harness truncated after recording them in full: call ID and text. */
   readonly #cut = new Set<string>()
-  /** Calls whose results had left when a host that carries forward what was sent made the table be built anew. */
+  /** Calls whose results were already dropped when the table was rebuilt for a host that returns what it was sent. */
   readonly #left = new Set<string>()
-  /** Objects that another session has handed over. */
+  /** Objects handed over by another session. */
   readonly #allowed = new Set<string>()
   #keys = 0
   #queue: Promise<unknown> = Promise.resolve()
@@ -100,12 +102,13 @@ export class Projection {
   }
 
   /**
-   * What to send in place of a conversation's messages. New messages are recorded: turns, and tool results that were
-   * not recorded by `receive` or `recordToolcall`. What the host has changed, taken out or put elsewhere since the last
-   * call is sent as the host has it now. Its cost follows what is new, besides comparing and copying the array.
+   * Returns the messages to send instead of the conversation's own. Records new messages: turns, and tool results that
+   * `receive` or `recordToolcall` have not recorded. What the host has changed, removed or moved since the last call is
+   * sent as it is now. The cost depends on what is new, apart from comparing and copying the array.
    *
-   * Rejects with `INVALID_ARGUMENT` for messages of an unknown shape, and with what the engine reports; then nothing
-   * has changed here, the messages can be sent as they are, and the next call records what is missing.
+   * Rejects with `INVALID_ARGUMENT` for messages of an unknown shape or with an object of more than 100,000 fields, and
+   * with the engine's errors. After a rejection nothing has changed here: the messages can be sent as they are, and the
+   * next call records what is missing.
    */
   transform<T>(messages: readonly T[]): Promise<T[]> {
     const result = this.#queue.then(() => this.#transform(messages as readonly object[]))
@@ -114,12 +117,12 @@ export class Projection {
   }
 
   /**
-   * Whether an object may be brought back: files, and the outputs that the host still has in its conversation in the
-   * same wording. What it has changed or taken out is never sent again.
+   * Whether an object may be brought back. Files may, and outputs that the host still has in its conversation, unchanged.
+   * What it has changed or removed is never sent again.
    */
   async permits(name: string): Promise<boolean> {
     const document = await this.#manager.get(name.replace(/@\d+$/, ''))
-    // Hosts take things out of the middle; the record has what was said until it is written anew.
+    // A host may have removed a message from the middle that the record still has.
     if (document === null && SAID.test(name)) return this.#table.says(name)
     if (document?.type !== 'toolcall' || this.#allowed.has(document['xt/id'])) return true
     for (const callId of callsOf(document['xt/id'])) {
@@ -131,7 +134,7 @@ export class Projection {
     return false
   }
 
-  /** Lets an object be brought back that is not in the conversation: another session has handed it over. */
+  /** Allows bringing back an object that is not in the conversation, because another session has handed it over. */
   allow(id: string): void {
     this.#allowed.add(id)
   }
@@ -154,6 +157,7 @@ export class Projection {
   #read(messages: readonly object[], from: number, shape: Shape | undefined): Promise<Unit[]> {
     const ours = (message: object): string | undefined =>
       this.#notices.size === 0 ? undefined : this.#notices.get(fingerprint(contentOf(shape ?? UNDECIDED, message)))
+    guarded(() => messages.slice(from).forEach(checkWidth))
     const units = read(messages, from, shape ?? UNDECIDED, () => String((this.#keys += 1)), ours)
     return inPieces(units, (unit) => {
       for (const part of unit.parts) part.message = this.#named(part.message)
@@ -161,7 +165,7 @@ export class Projection {
     })
   }
 
-  /** A result with the name of its tool, which some shapes have in the call only. */
+  /** Adds the tool's name to a result; in some shapes only the call has it. */
   #named(message: EngineMessage): EngineMessage {
     const { role, content, toolCallId = '', toolName = '' } = message
     if (role === 'assistant' && typeof content !== 'string') {
@@ -172,8 +176,8 @@ export class Projection {
   }
 
   /**
-   * Hands over what is new, and puts it into the table when the engine has it. Results that the host has reworded become
-   * objects of their own first: the engine would take the one that it knows by the call's ID.
+   * Hands new messages to the engine, then adds them to the table. Results that the host has reworded are recorded as new
+   * objects first, because the engine would take the object that it knows by the call ID.
    */
   async #extend(table: Table, fresh: readonly Unit[], reworded: ReadonlySet<Part>, shape: Shape | undefined): Promise<void> {
     this.#isCertain = false
@@ -203,14 +207,14 @@ export class Projection {
     forgetBirth(this.#manager, message.toolCallId ?? '')
   }
 
-  /** Whether the engine is handed a result, or its call, in other words than the host's. */
+  /** Whether the engine gets a result, or the arguments of its call, in another form than the record. */
   #isTranslated({ role, toolCallId = '', lines }: EngineMessage): boolean {
     if (role !== 'toolResult' || wasBorn(this.#manager, toolCallId)) return false
     const call = this.#calls.get(toolCallId)
     return lines !== undefined || (call !== undefined && isTranslated(call))
   }
 
-  /** A result that the harness had recorded by itself may be shorter in the conversation than in the record. */
+  /** A result that the harness recorded itself may be shorter in the conversation than in the record. */
   #noteCut(message: EngineMessage): void {
     const { role, toolCallId = '' } = message
     if (role !== 'toolResult' || !wasBorn(this.#manager, toolCallId)) return
@@ -228,7 +232,7 @@ export class Projection {
     this.#notices.set(fingerprint(contentOf(shape ?? UNDECIDED, notice)), text)
   }
 
-  /** A first call, a call after one that failed, or a conversation that was changed: what is visible is built anew. */
+  /** Rebuilds the visible state: at the first call, after a failed one, and when the conversation has changed. */
   async #rebuild(messages: readonly object[], shape: Shape | undefined): Promise<void> {
     const manager = this.#manager
     const wasCertain = this.#isCertain
@@ -246,7 +250,7 @@ export class Projection {
     const [known, fresh] = [units.slice(0, boundary), units.slice(boundary)]
     const table = new Table()
     await table.add(known)
-    // Our own words are among what is visible: the engine says again what is not.
+    // Notices are part of what is visible. The engine repeats those that are not.
     const visible = await inPieces(known, ({ parts, notices }) => [
       ...parts.map(incoming),
       ...notices.map(({ text }) => ({ key: 'notice', message: { role: 'notice', content: text } })),
@@ -257,7 +261,7 @@ export class Projection {
     await this.#withdraw(old, table, reworded)
   }
 
-  /** The conversation in units, and which of them the table has already, with the wording that the host had first. */
+  /** Splits the conversation into units, and finds those that the table already has in the host's original wording. */
   async #recognize(messages: readonly object[], shape: Shape | undefined): Promise<{ units: Unit[]; seen: Map<Unit, number> }> {
     const old = this.#table
     const { units: same, next } = old.follow(messages)
@@ -284,7 +288,7 @@ export class Projection {
     return { units, seen }
   }
 
-  /** How many units the record has. Where it went another way than the conversation, it is taken back to the last common point. */
+  /** How many units are in the record. If the record diverges from the conversation, it is restored to the last common point. */
   async #boundary(units: readonly Unit[], seen: ReadonlyMap<Unit, number>): Promise<number> {
     const manager = this.#manager
     const saidIn = await inPieces(units, (unit, index) =>
@@ -311,7 +315,7 @@ export class Projection {
     return boundary
   }
 
-  /** Whether a unit with nothing but results is in the record. */
+  /** Whether a unit that consists of results only is in the record. */
   async #isRecorded(unit: Unit, seen: ReadonlyMap<Unit, number>, objects: ReadonlySet<string>): Promise<boolean> {
     if (!unit.parts.every(({ message }) => message.role === 'toolResult')) return false
     if (seen.has(unit)) return true
@@ -323,7 +327,7 @@ export class Projection {
     return new Set((await this.#manager.sessionSets()).session_index)
   }
 
-  /** The results that the session has recorded under their call's ID, but in other words. */
+  /** The results that the record has under the same call ID, but with different text. */
   async #reworded(units: readonly Unit[], seen: ReadonlyMap<Unit, number>): Promise<Set<Part>> {
     const found = new Set<Part>()
     const objects = await this.#index()
@@ -335,7 +339,7 @@ export class Projection {
     return found
   }
 
-  /** Takes out of pool and active set what the host has reworded or taken out. */
+  /** Removes from the pool and the active set what the host has reworded or removed. */
   async #withdraw(old: Table, now: Table, reworded: ReadonlySet<Part>): Promise<void> {
     const calls = new Set([...reworded].map(({ message }) => message.toolCallId ?? ''))
     for (const unit of old.units) {

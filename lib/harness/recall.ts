@@ -1,4 +1,4 @@
-/** The tool with which a model brings back what has collapsed, for any host. */
+/** The tool with which a model brings back collapsed outputs, for all hosts. */
 import type { ContextManager, Part, SetChange } from '../../index.js'
 import type { Projection } from './projection.ts'
 
@@ -11,7 +11,7 @@ export const RECALL_DESCRIPTION =
   'Context is scarce, so old tool outputs collapse to a toolcall_ref line and large ones are shown as an excerpt; ' +
   'nothing is lost, and this is cheaper than repeating the call.'
 
-/** What the model gives. */
+/** The tool's arguments. */
 export interface RecallInput {
   id: string
   lines?: string | null
@@ -22,7 +22,7 @@ export interface RecallInput {
 export const RECALL_PARAMETERS = {
   type: 'object' as const,
   properties: {
-    id: { type: 'string' as const, description: 'as first lines and toolcall_ref lines show it' },
+    id: { type: 'string' as const, description: 'as shown in headers and toolcall_ref lines' },
     lines: { type: 'string' as const, description: 'e.g. "120-180"' },
     grep: { type: 'string' as const, description: 'regular expression' },
   },
@@ -30,13 +30,13 @@ export const RECALL_PARAMETERS = {
   additionalProperties: false,
 }
 
-/** Answers a call of the tool. What can't be brought back is answered with a sentence for the model. */
+/** Answers a call of the tool. If something can't be brought back, the answer is a sentence for the model. */
 export async function recall(manager: ContextManager, projection: Projection, input: RecallInput): Promise<string> {
   const { id, lines, grep } = input
-  if (typeof id !== 'string' || id === '') return 'give the id of an output, as a toolcall_ref line shows it'
+  if (typeof id !== 'string' || id === '') return 'pass the id of an output, as shown in its toolcall_ref line'
   const part = partOf(lines ?? '', grep ?? '')
   if (typeof part === 'string') return part
-  if (!(await projection.permits(id))) return `${id} was changed or taken out of the conversation, so it can't be shown again`
+  if (!(await projection.permits(id))) return `${id} was changed in the conversation or removed from it, so it can't be shown again`
   const change = await manager.activate(id, part)
   if (!change.ok) return change.message
   return part === undefined ? whole(change) : change.content || 'no line matches'
@@ -47,9 +47,9 @@ function whole(change: SetChange): string {
   return change.arguments === undefined ? text : `${text}\n\narguments of the call: ${JSON.stringify(change.arguments)}`
 }
 
-/** The part that is asked for, or a sentence that says how to ask. */
+/** The requested part, or a sentence that says how to ask for one. */
 function partOf(lines: string, grep: string): Part | undefined | string {
-  if (lines !== '' && grep !== '') return 'give lines or grep, not both'
+  if (lines !== '' && grep !== '') return 'pass lines or grep, not both'
   if (grep !== '') return { grep }
   if (lines === '') return undefined
   const found = /^\s*(\d{1,9})(?:\s*[-–,:]\s*(\d{1,9}))?\s*$/.exec(lines)

@@ -1,44 +1,43 @@
-/** How far a conversation stands in the session's record: what was said is compared, word by word. */
+/** Finds out how much of a conversation is in the session's record, by comparing what was said. */
 import type { ContextManager } from '../../index.js'
 import { isEqual } from './identity.ts'
 import type { EngineMessage, Fields } from './message.ts'
 import { isFields } from './message.ts'
 import { inPieces } from './pieces.ts'
 
-/** Something that was said: by the user, or by the model. */
+/** A message of the user or the model. */
 export interface Said {
   role: 'user' | 'assistant'
-  /** What of its content is compared. */
+  /** The part of its content that is compared. */
   words: unknown
 }
 
-/** What the session's record says, in its order. */
+/** The messages in the session's record, in their order. */
 export async function recordOf(manager: ContextManager, txId?: number): Promise<Said[]> {
   const id = `chat:${manager.sessionId}`
   const chat = await (txId === undefined ? manager.get(id) : manager.getAsOf(id, { txId }))
   const turns = (chat?.['turns'] ?? []) as { user: unknown; assistant: { content?: unknown }[] }[]
   const said = turns.flatMap((turn) => [
-    // A conversation that the model begins has a turn without a user's message.
+    // If the model begins the conversation, its first turn has no user message.
     ...(turn.user === null || turn.user === undefined ? [] : [{ role: 'user' as const, content: turn.user }]),
     ...turn.assistant.map(({ content }) => ({ role: 'assistant' as const, content: content ?? null })),
   ])
   return inPieces(said, ({ role, content }) => ({ role, words: comparable(content) }))
 }
 
-/** A message as something said; undefined for results and all else. */
+/** The message as it is compared with the record; undefined for results and other roles. */
 export function saidBy({ role, content }: EngineMessage): Said | undefined {
   return role === 'user' || role === 'assistant' ? { role, words: comparable(content ?? null) } : undefined
 }
 
 /**
- * How many of `said` stand in the record, from the first on: all up to the record's last entry. A host may have taken
- * out what was said long ago, so where they do not begin alike the ends decide. Undefined where the record goes on in
- * another way than the conversation does.
+ * How many messages of `said` are in the record: those up to the record's last entry. A host may have removed old
+ * messages, so if the beginnings differ, the ends are compared. Undefined if record and conversation diverge.
  */
 export function recordedOf(record: readonly Said[], said: readonly Said[]): number | undefined {
   if (isPrefix(record, said)) return record.length
   if (isPrefix(said, record)) return undefined
-  // Where both begin alike, only what comes after that can tell.
+  // A common beginning proves nothing; compare what follows it.
   let alike = 0
   while (isSaid(record[alike], said[alike])) alike += 1
   let [best, length] = [0, 0]
@@ -48,16 +47,16 @@ export function recordedOf(record: readonly Said[], said: readonly Said[]): numb
     if (run > length) [best, length] = [end, run]
   }
   if (length >= 2) return best
-  // One prompt can be the same by chance, and so can an answer to the same beginning.
+  // A single prompt can match by chance, and so can an answer after a common beginning.
   return length === 1 && said[best - 1]?.role === 'assistant' && alike === 0 ? best : undefined
 }
 
-/** Whether one is how the other begins. */
+/** Whether the second list starts with the first one. */
 export function isPrefix(record: readonly Said[], said: readonly Said[]): boolean {
   return record.length <= said.length && record.every((one, index) => isSaid(one, said[index]))
 }
 
-/** The newest transaction at which the record was how this conversation begins; 0 where there is none. */
+/** The newest transaction at which the record was a prefix of this conversation; 0 if there is none. */
 export async function lastCommon(manager: ContextManager, said: readonly Said[]): Promise<number> {
   let [low, high] = [0, await manager.point()]
   while (low < high) {
@@ -73,7 +72,7 @@ function isSaid(one: Said | undefined, other: Said | undefined): boolean {
   return isEqual(one?.words, other?.words)
 }
 
-/** Texts, reasoning without its signature, and calls by name and ID: their arguments may be those that we have shortened. */
+/** What is compared: texts, reasoning without signatures, and calls by name and ID, because we may have shortened their arguments. */
 function comparable(content: unknown): unknown {
   if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]
   if (!Array.isArray(content)) return []
@@ -85,7 +84,7 @@ function comparable(content: unknown): unknown {
   })
 }
 
-/** The store keeps Unicode text: half a surrogate pair has become a replacement character there. */
+/** In the store, a lone surrogate has become a replacement character. */
 function wellFormed(block: Fields): Fields {
   const { text } = block
   if (typeof text !== 'string' || !/\p{Surrogate}/u.test(text)) return block

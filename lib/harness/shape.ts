@@ -1,70 +1,70 @@
-/** What a shape of messages is: how they are told apart, read for the engine, and written back. */
+/** Shapes of messages: how they are told apart, read for the engine, and written back. */
 import type { CollapsedCall } from '../../index.js'
 import type { EngineMessage } from './message.ts'
 
-/** A block of a message that is shortened or, without a text, left out. */
+/** A block of a message that is shortened, or dropped if `text` is absent. */
 export interface TextEdit {
-  /** The block, counted from 0 among those of the part as the engine was given it; 0 for a content that is one text. */
+  /** The block's index in the part that the engine got; 0 if the content is one text. */
   block: number
   text?: string
 }
 
-/** Arguments that stand in place of a call's own. */
+/** Arguments that replace a call's own. */
 export type CallEdit = Pick<CollapsedCall, 'position' | 'args'>
 
-/** What is shown in place of a part of a message. */
+/** What replaces a part of a message. */
 export type PartEdit =
-  /** Another text of a result. */
+  /** Another text for a result. */
   | { kind: 'result'; text: string }
-  /** Other arguments of an answer's calls; texts of an answer or a user's message, shortened or left out. */
+  /** Other arguments for an answer's calls; texts of an answer or user message, shortened or dropped. */
   | { kind: 'message'; calls: readonly CallEdit[]; texts: readonly TextEdit[] }
-  /** Nothing: the part is left out. */
+  /** The part is dropped. */
   | { kind: 'gone' }
 
-/** Some of a host's messages, read for the engine. */
+/** Some of the host's messages, read for the engine. */
 export interface Reading {
   /** How many of the host's messages belong together. */
   size: number
-  /** What they are to the engine, in their order. */
+  /** The engine's messages for them, in order. */
   parts: readonly EngineMessage[]
 }
 
-/** One shape. It never changes a message that it is given. */
+/** One shape. It never changes the messages that it gets. */
 export interface Shape {
   /** Its name in {@link ProjectionOptions.shape} and in errors. */
   readonly name: string
   /**
-   * `own`: only this shape has such messages. `shared`: others could have it, too, and would read it in the same way.
-   * `undefined`: it is not of this shape.
+   * `own`: only this shape has such messages. `shared`: other shapes have them too and would read them in the same way.
+   * `undefined`: the message is not of this shape.
    */
   judge(message: object): 'own' | 'shared' | undefined
-  /** Reads the message at `at`, together with those after it that belong to it. */
+  /** Reads the message at index `at` and those after it that belong to it. */
   read(messages: readonly object[], at: number): Reading
-  /** The messages of one reading with edits, by the number of the part. All else stays as it is. None where all is left out. */
+  /** Applies edits, by part number, to the messages of one reading; the rest stays as it is. Empty if everything is dropped. */
   write(messages: readonly object[], edits: ReadonlyMap<number, PartEdit>): object[]
-  /** A message with words for the model. */
+  /** Makes a message with a notice for the model. */
   notice(text: string, timestamp: number): object
-  /** What of a message is its content, where that is not all of it. */
+  /** The part of a message that counts as its content, if not all of it does. */
   content?(message: object): unknown
 }
 
-/** The edit of a message, if it is one. */
+/** The edit, if it is of the kind `message`. */
 export function messageEdit(edit: PartEdit | undefined): (PartEdit & { kind: 'message' }) | undefined {
   return edit?.kind === 'message' ? edit : undefined
 }
 
-/** The arguments that take the place of calls' own, by the calls' positions. */
+/** The arguments that replace the calls' own, by position. */
 export function argumentsBy(edit: PartEdit | undefined): ReadonlyMap<number, object> {
   return new Map(messageEdit(edit)?.calls.map((call) => [call.position, call.args]))
 }
 
-/** The text of a content that is one text. */
+/** The edited text of a content that is one text. */
 export function shortenedText(text: string, edit: PartEdit | undefined): string {
   const found = messageEdit(edit)?.texts.find(({ block }) => block === 0)
   return found === undefined ? text : (found.text ?? '')
 }
 
-/** Blocks with their texts as an edit has them. `numberOf` gives a block its number, where it has one. */
+/** Applies an edit's texts to blocks. `numberOf` returns a block's number, if it has one. */
 export function shortened<T extends object>(
   blocks: readonly T[],
   edit: PartEdit | undefined,

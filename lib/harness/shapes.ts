@@ -1,4 +1,4 @@
-/** The shapes that are known, and which of them a conversation has. */
+/** The known shapes, and how the shape of a conversation is detected. */
 import { invalid } from '../errors.ts'
 import { isFields } from './message.ts'
 import type { Shape } from './shape.ts'
@@ -8,7 +8,7 @@ import { chat } from './shapes/openai-chat.ts'
 import { responses } from './shapes/openai-responses.ts'
 import { pi } from './shapes/pi.ts'
 
-/** The names of the shapes that are known. */
+/** The names of the known shapes. */
 export type ShapeName = 'pi' | 'anthropic' | 'openai-chat' | 'openai-responses' | 'ai-sdk'
 
 const SHAPES: readonly Shape[] = [pi, anthropic, chat, responses, modelMessages]
@@ -21,10 +21,11 @@ export function shapeNamed(name: string): Shape {
 }
 
 /**
- * The shape of a conversation. `known` is what it was told or found to be; without it messages decide that only one
- * shape has. Until there is such a message it is undefined, which reads as pi-ai's.
+ * The shape of a conversation. `known` is the shape that was set or found before. Otherwise it is decided by
+ * the first message that only one shape can have; until there is one, the result is undefined, and messages are read as
+ * pi-ai's.
  *
- * Throws `INVALID_ARGUMENT` where a message is of no shape, or of another one than the rest.
+ * Throws `INVALID_ARGUMENT` if a message is of no shape, or of another one than the rest.
  */
 export function shapeOf(messages: readonly unknown[], from: number, known: Shape | undefined): Shape | undefined {
   let found = known
@@ -45,7 +46,7 @@ export function shapeOf(messages: readonly unknown[], from: number, known: Shape
   return found
 }
 
-/** The shape that a conversation is read with as long as nothing tells. */
+/** The shape in which a conversation is read until its own is known. */
 export const UNDECIDED: Shape = pi
 
 function unknown(messages: readonly unknown[], at: number, shape?: Shape): Error {
@@ -57,5 +58,5 @@ function unknown(messages: readonly unknown[], at: number, shape?: Shape): Error
     shape === undefined
       ? `of a known shape (${SHAPES.map((one) => one.name).join(', ')})`
       : `of the shape ${shape.name}, as those before it are`
-  return invalid(`message ${at} of ${messages.length} is not ${wanted}: it ${what}. Nothing was recorded of it; name the shape with the option "shape" if the messages are of one`)
+  return invalid(`message ${at} of ${messages.length} is not ${wanted}: it ${what}. It was not recorded; if the messages have one of these shapes, set it with the option "shape"`)
 }

@@ -1,6 +1,6 @@
 /**
- * The table from message identity to the edit in force. It holds the host's conversation as it was last handed over, what
- * each message was to the engine, and what is sent in its place. It changes only when a call has succeeded.
+ * The table from message identity to the edit in force. It holds the host's conversation as of the last call, what the
+ * engine got for each message, and what is sent instead of it. It changes only if a call succeeds.
  */
 import { createHash } from 'node:crypto'
 import type { Edit as Now } from '../../index.js'
@@ -12,43 +12,43 @@ import { resultText } from './message.ts'
 import { inPieces } from './pieces.ts'
 import type { CallEdit, PartEdit, Shape, TextEdit } from './shape.ts'
 
-/** An edit of a plan, of every kind that engines have given. */
+/** An edit of a plan, of any kind that past and future engines make. */
 type Edit =
   | Now
   | { kind: 'arguments'; key: string; calls: readonly CallEdit[] }
   | { kind: 'message'; key: string; calls: readonly CallEdit[]; texts: readonly TextEdit[] }
   | { kind: 'gone'; key: string }
 
-/** A part of a message: what the engine knows by a key of its own. */
+/** A part of a message; the engine knows it by its key. */
 export interface Part {
   key: string
   message: EngineMessage
   edit: PartEdit | undefined
 }
 
-/** Messages of the host that are read together. */
+/** Messages of the host that belong together. */
 export interface Unit {
   shape: Shape
-  /** The host's messages in their own words, as they were handed over last. */
+  /** The host's own messages, as of the last call. */
   raw: object[]
-  /** A copy of what their content was. */
+  /** A copy of their content. */
   kept: readonly unknown[]
   parts: readonly Part[]
-  /** What was sent in their place, the latest last: a host that carries it forward hands it over the next time. */
+  /** What was sent instead of them, latest last. Some hosts return it at the next call. */
   forms: (readonly unknown[])[]
-  /** What is sent in their place now. */
+  /** What is sent instead of them now. */
   written: readonly object[] | undefined
-  /** Words of ours that are sent after them. */
+  /** Notices that are sent after them. */
   notices: { text: string; message: object }[]
-  /** They are words of ours that a host has carried forward, and no part of the conversation. */
+  /** Whether they are notices that the host has returned, and not part of the conversation. */
   isOurs: boolean
 }
 
-/** How far a conversation is the one that the table holds. */
+/** How much of a conversation matches the table. */
 export interface Match {
-  /** So many units are the same, from the start on. */
+  /** How many units from the start are the same. */
   units: number
-  /** The place of the first message behind them. */
+  /** The index of the first message after them. */
   next: number
 }
 
@@ -57,16 +57,16 @@ export class Table {
   readonly units: Unit[]
   readonly #parts = new Map<string, { unit: number; part: Part }>()
   readonly #results = new Map<string, Set<string>>()
-  /** What the host handed over last, for as many units as have been compared. */
+  /** The host's messages of the last call, for the units compared so far. */
   readonly #ledger = new Ledger()
   /** The first message of each unit in the ledger. */
   readonly #firsts: number[] = []
-  /** What is sent for the first units, and where each of them begins there. */
+  /** What is sent for the first units, and where each unit starts in it. */
   readonly #sent: object[] = []
   readonly #places: number[] = []
   #isCarried = false
 
-  /** Whether the host hands over what was sent, and not its own words: then what has left is missing in it. */
+  /** Whether the host returns what it was sent instead of its own messages. Dropped messages are then missing. */
   get isCarried(): boolean {
     return this.#isCarried
   }
@@ -75,7 +75,7 @@ export class Table {
     this.units = []
   }
 
-  /** Takes units over at the end. */
+  /** Adds units at the end. */
   async add(units: readonly Unit[]): Promise<void> {
     await inPieces(units, (unit) => {
       const number = this.units.push(unit) - 1
@@ -87,17 +87,17 @@ export class Table {
         if (texts === undefined) this.#results.set(toolCallId, new Set([resultText(part.message)]))
         else texts.add(resultText(part.message))
       }
-      // Its copy is noted: the host may have changed its own meanwhile.
+      // Note the copy, because the host may have changed its own messages meanwhile.
       if (this.#firsts.length === number && unit.notices.length === 0) this.#note(number, unit.raw, unit.kept)
     })
   }
 
-  /** The texts that the host has for the results of a call. */
+  /** The texts of a call's results in the host's conversation. */
   results(callId: string): ReadonlySet<string> {
     return this.#results.get(callId) ?? new Set()
   }
 
-  /** Compares a conversation with the one held, and takes over its objects, which may have other cache markers. */
+  /** Compares a conversation with the table's, and takes over its objects, which may have other cache markers. */
   follow(messages: readonly object[]): Match {
     const ledger = this.#ledger
     const content = this.units[0]?.shape.content
@@ -124,8 +124,8 @@ export class Table {
   }
 
   /**
-   * Puts a plan's edits in force. An answer whose calls shall leave stays together with their results where something of
-   * it is not the engine's to judge: an image, or what only its provider understands.
+   * Puts a plan's edits in force. If an answer that the engine drops contains something the engine can't judge (an image,
+   * or a block that only its provider understands), it stays, together with its results.
    */
   apply(edits: readonly Edit[]): void {
     const staying = this.#staying(edits)
@@ -139,18 +139,18 @@ export class Table {
     }
   }
 
-  /** The calls whose results have left what is sent, as a line elsewhere says. */
+  /** The calls whose results are dropped; a line elsewhere replaces them. */
   left(): string[] {
     const parts = this.units.flatMap((unit) => unit.parts)
     return parts.flatMap(({ edit, message }) => (edit?.kind === 'gone' && message.role === 'toolResult' ? [message.toolCallId ?? ''] : []))
   }
 
-  /** The text that was said with this ID, as the engine names what it shortens. */
+  /** Whether a text in the conversation has this ID, which the engine gives to what it shortens. */
   says(id: string): boolean {
     return this.units.some(({ parts }) => parts.some(({ message }) => textsOf(message).some((text) => saidId(text) === id)))
   }
 
-  /** Puts words of ours behind the last unit. A host that carries them forward hands them over the next time. */
+  /** Adds a notice after the last unit. Some hosts return it at the next call. */
   say(text: string, message: object): void {
     const last = this.units.length - 1
     this.units[last]?.notices.push({ text, message })
@@ -159,7 +159,7 @@ export class Table {
     this.#firsts.length = Math.min(this.#firsts.length, last)
   }
 
-  /** What to send. Only what has changed since the last time is put together anew. */
+  /** The messages to send. Only what has changed since the last call is rebuilt. */
   output(): object[] {
     const [sent, places] = [this.#sent, this.#places]
     for (let number = places.length; number < this.units.length; number += 1) {
@@ -171,7 +171,7 @@ export class Table {
     return sent.slice()
   }
 
-  /** Units under the hash of each of their wordings, in their order. */
+  /** Units by the hash of each of their wordings, in order. */
   async byFingerprint(from: number): Promise<Map<string, Unit[]>> {
     const found = new Map<string, Unit[]>()
     await inPieces(this.units.slice(from), (unit) => {
@@ -185,7 +185,7 @@ export class Table {
     return found
   }
 
-  /** How many messages a unit has at a place of a conversation, in the host's words or in those that were sent. */
+  /** How many messages at an index of a conversation are this unit, in the host's wording or as it was sent. */
   #match(number: number, messages: readonly object[], at: number): number | undefined {
     const unit = this.units[number] as Unit
     const like = likenessOf(unit, messages, at)
@@ -205,7 +205,7 @@ export class Table {
     return raw.length
   }
 
-  /** The keys of answers and results that stay although the engine has them leave. */
+  /** The keys of answers and results that stay although the engine drops them. */
   #staying(edits: readonly Edit[]): Set<string> {
     const staying = new Set<string>()
     let step: string[] = []
@@ -225,21 +225,21 @@ export class Table {
     return staying
   }
 
-  /** Notes what the host has handed over for a unit. */
+  /** Notes the host's messages for a unit. */
   #note(number: number, messages: readonly object[], contents: readonly unknown[]): void {
     this.#firsts[number] = this.#ledger.length
     for (const [index, message] of messages.entries()) this.#ledger.add(message, contents[index], number)
   }
 
-  /** A message with the same content is another object now. */
+  /** A message is now another object with the same content. */
   #replace(at: number, before: object, message: object): void {
     const number = this.#ledger.unitAt(at)
     const index = at - (this.#firsts[number] as number)
-    // What the host carries forward of ours does not take the place of its own words.
+    // What we sent, and the host returned, does not replace the host's own message.
     if ((this.units[number] as Unit).raw[index] === before) this.#take(number, index, message)
   }
 
-  /** Takes over an object of the host's for a message of a unit. */
+  /** Takes over the host's object for a message of a unit. */
   #take(number: number, index: number, message: object): void {
     const unit = this.units[number] as Unit
     if (unit.raw[index] === message) return
@@ -248,7 +248,7 @@ export class Table {
     if (place !== undefined && !isEdited(unit)) this.#sent[place + index] = message
   }
 
-  /** What is sent from this unit on is put together anew. */
+  /** Rebuilds what is sent from this unit on. */
   #unsend(number: number): void {
     const place = this.#places[number]
     if (place === undefined) return
@@ -257,7 +257,7 @@ export class Table {
   }
 }
 
-/** Reads messages into units, from `from` on. `ours` says which of them are words of ours that the host carries. */
+/** Reads messages into units, starting at `from`. `ours` returns the text of a message that is a notice of ours. */
 export function* read(
   messages: readonly object[],
   from: number,
@@ -283,7 +283,7 @@ export function* read(
   }
 }
 
-/** A unit as it stands in a conversation that is read anew: nothing is in force yet, and no words of ours follow it. */
+/** A unit for a rebuilt table: without edits and notices. */
 export function renewed(unit: Unit, raw: object[]): Unit {
   const isRaw = raw.every((message, index) => isEqual(unit.kept[index], contentOf(unit.shape, message)))
   const parts = unit.parts.map(({ key, message }) => ({ key, message, edit: undefined }))
@@ -291,8 +291,8 @@ export function renewed(unit: Unit, raw: object[]): Unit {
 }
 
 /**
- * How many units are recorded, where the host has only taken something out or added at the end. Undefined where it has
- * said something else than before, or has taken back the end.
+ * How many units are recorded, if the host has only removed messages or added some at the end. Undefined if it has changed
+ * what was said, or removed the end.
  */
 export function undisturbed(old: Table, units: readonly Unit[], seen: ReadonlyMap<Unit, number>): number | undefined {
   const isSaid = ({ parts }: Unit): boolean => parts.some(({ message: { role } }) => role === 'user' || role === 'assistant')
@@ -317,7 +317,7 @@ export function wordsOf({ kept }: Unit): unknown[] {
   return [...kept]
 }
 
-/** What identity is made of. */
+/** The part of a message that identifies it. */
 export function contentOf(shape: Shape, message: object): unknown {
   return shape.content?.(message) ?? message
 }
@@ -337,7 +337,7 @@ function likenessOf({ raw, kept, shape }: Unit, messages: readonly object[], at:
   return result
 }
 
-/** How many messages of a conversation are what was sent in place of a unit, the latest first. */
+/** How many messages at an index are what was sent instead of a unit; the latest form is tried first. */
 function formAt({ forms, shape }: Unit, messages: readonly object[], at: number, isCarried: boolean): number | undefined {
   const form = forms.findLast(
     (one) =>
@@ -347,7 +347,7 @@ function formAt({ forms, shape }: Unit, messages: readonly object[], at: number,
   return form?.length
 }
 
-/** Blocks of an answer that may leave together with it: its provider needs none of them for the rest. */
+/** Blocks that may be dropped together with their answer; the provider does not need them for the rest. */
 const LEAVING: ReadonlySet<string> = new Set(['text', 'thinking', 'toolCall', 'redacted_thinking', 'reasoning', 'step-start', 'step-finish', 'snapshot', 'patch'])
 
 function mayLeave({ role, content }: EngineMessage): boolean {
@@ -361,12 +361,12 @@ function textsOf({ role, content }: EngineMessage): string[] {
   return (content ?? []).flatMap((block) => ('text' in block ? [block.text] : 'thinking' in block ? [block.thinking] : []))
 }
 
-/** The engine's own: the beginning of the hash of a text as it is stored. */
+/** The engine's ID of a text: the beginning of its hash. */
 function saidId(text: string): string {
   return createHash('sha256').update(text, 'utf8').digest('hex').slice(0, SAID_DIGITS)
 }
 
-/** Hexadecimal digits of the ID of what was said. */
+/** Hexadecimal digits of such an ID. */
 const SAID_DIGITS = 11
 
 function write(unit: Unit): readonly object[] {

@@ -1,5 +1,5 @@
 /**
- * The AI SDK (`ai` 7): `prepareStep` for `generateText`, `streamText` and agents, and the tool that goes with it.
+ * Entry for the AI SDK (`ai` 7): `prepareStep` for `generateText`, `streamText` and agents, and its tool.
  *
  * @module
  */
@@ -12,21 +12,21 @@ import type { HostOptions } from './context.ts'
 
 export type { HostOptions } from './context.ts'
 
-/** The context of one conversation, or of one agent. */
+/** The context of one conversation or agent. */
 export interface AiSdkContext extends AsyncDisposable {
-  /** For the option `prepareStep`. What it returns carries forward to later steps. */
+  /** Pass this as the option `prepareStep`. The AI SDK carries its result forward to later steps. */
   prepareStep: (step: { messages: ModelMessage[] }) => Promise<{ messages: ModelMessage[] }>
-  /** To be spread into the agent's tools. As long as nobody has asked for it nothing collapses. */
+  /** Spread this into the agent's tools. Nothing collapses until you have read this property. */
   readonly tools: { activate: Tool<RecallInput, string> }
-  /** The context of a subagent: its model can bring back what its prompt names. */
+  /** Creates the context of a subagent, whose model can bring back the outputs that its prompt names. */
   child(options: HostOptions): AiSdkContext
   /** Closes the session. */
   close(): Promise<void>
-  /** What the entries of all hosts share. */
+  /** The part that all hosts share. */
   readonly context: HostContext
 }
 
-/** Opens a context at the first step. It never fails: if something goes wrong, the agent goes on without it. */
+/** Creates a context, opened at the first step. It never fails: if something goes wrong, the agent continues without it. */
 export function contextFor(options: HostOptions): AiSdkContext {
   const context = new HostContext(options, 'ai-sdk')
   let isGiven = false

@@ -1,6 +1,6 @@
 /**
- * What every host's entry is made of: one session, opened at the first call, whose failures never reach the host. Nothing
- * here loads the addon before it is needed, so that a host on a platform without one works as if we were not there.
+ * The part that all hosts share: one session, opened at the first call, whose failures never reach the host. The addon is
+ * loaded when it is needed and not before, so that a host on a platform without it works as if we were not there.
  */
 import type { ContextManager, OpenOptions } from '../index.ts'
 import { adopt, namesIn } from '../harness/handover.ts'
@@ -11,30 +11,30 @@ import type { RecallInput } from '../harness/recall.ts'
 import type { Shape } from '../harness/shape.ts'
 import type { ShapeName } from '../harness/shapes.ts'
 
-/** How a host's context is opened. One context is one conversation; a subagent has one of its own. */
+/** Options of a host's context. Each conversation has its own context, and so has each subagent. */
 export interface HostOptions extends Omit<OpenOptions, 'layout' | 'model' | 'shape' | 'cwd'> {
-  /** The agent's folder. Default: the process's. */
+  /** The agent's working directory. Default: that of the process. */
   cwd?: string
-  /** The model in use; a function where it may change. Its prices decide when something collapses. */
+  /** The model in use; a function if it may change. Its prices decide when outputs collapse. */
   model?: ProjectionOptions['model']
-  /** Estimated tokens of system prompt and tool declarations, where the host does not show them to us. */
+  /** Estimated tokens of the system prompt and the tool declarations, which the host does not show us. Default 0. */
   systemTokens?: number
   /**
-   * Whether prose, reasoning and old calls may be shortened, too, and not only outputs and arguments. Default true; false
-   * in the OpenAI Agents SDK, whose sessions store what the model was sent.
+   * Whether prose, reasoning and old calls may be shortened, and not only outputs and arguments. Default true, but false
+   * for the OpenAI Agents SDK, whose sessions store what was sent.
    */
   shortens?: boolean
-  /** Told of each roll. */
+  /** Called after each roll. */
   onRoll?: ProjectionOptions['onRoll']
-  /** Told once what went wrong, and that the host goes on without us. Default: a warning of the process. */
+  /** Called once for each kind of failure; the host continues without us. Default: emits a process warning. */
   onWarning?: (sentence: string) => void
-  /** The context whose model has started this one: what its prompt names, the model here can bring back. */
+  /** The parent's context. The model can bring back those of its outputs that the prompt names. */
   parent?: HostContext
   /** Milliseconds since the epoch; for tests. Default `Date.now`. */
   now?: () => number
 }
 
-/** A call of ours takes no longer than that; then the host goes on without us. */
+/** The time limit of a call; after it, the host continues without us. */
 const LIMIT_MS = 30_000
 
 interface Opened {
@@ -50,38 +50,38 @@ export class HostContext {
   #opened: Promise<Opened | undefined> | undefined
   readonly #told = new Set<string>()
   #canRecall = false
-  /** Names in prompts that have been looked at. */
+  /** Names from prompts that have been processed. */
   readonly #adopted = new Set<string>()
   #isClosed = false
 
-  /** `keepsOwn`: the host never takes what it is sent for its own words in a later process. */
+  /** `keepsOwn`: the host stores its own messages and not what was sent. */
   constructor(options: HostOptions, shape: ShapeName | Shape, keepsOwn = true) {
     this.#options = options
     this.#shape = shape
     this.#keepsOwn = keepsOwn
   }
 
-  /** The session; undefined where it can't be opened, which was told then. */
+  /** The session, or undefined if it can't be opened; a warning has said so. */
   async manager(): Promise<ContextManager | undefined> {
     return (await this.#open())?.manager
   }
 
   /**
-   * What to send in place of the host's messages; the same messages where we fail. `canRecall`: the model has the tool to
-   * bring back what collapses.
+   * Returns the messages to send instead of the host's, or the host's own if we fail. `canRecall`: the model has the tool
+   * that brings back collapsed outputs.
    */
   async transform<T>(messages: T[], canRecall: boolean): Promise<T[]> {
     this.#canRecall = canRecall
     if (!canRecall) {
       this.#tell(
         'recall',
-        'the model has no tool to bring back what collapses, so nothing does; give the agent the tool "activate" of its context',
+        'nothing collapses, because the model has no tool to bring outputs back; give the agent the tool "activate" of its context',
       )
     }
     try {
       return await bounded(this.#transform(messages))
     } catch (error) {
-      this.#tell('failed', `the conversation is sent as it is: ${sentence(error)}`)
+      this.#tell('failed', `your messages are sent unchanged: ${sentence(error)}`)
       return messages
     }
   }
@@ -98,8 +98,8 @@ export class HostContext {
   }
 
   /**
-   * Records a file as it is now, which a tool of the host's has shown or written. Returns its text; undefined where it
-   * has none or can't be recorded.
+   * Records the current state of a file that one of the host's tools has shown or written. Returns its text, or undefined
+   * if it has none or can't be recorded.
    */
   async met(path: string, isWritten: boolean): Promise<string | undefined> {
     try {
@@ -109,12 +109,12 @@ export class HostContext {
       const { id } = await (isWritten ? manager.indexWritten(path) : manager.indexFile(path))
       return (await manager.get(id))?.content ?? undefined
     } catch (error) {
-      this.#tell('file', `${path} is not recorded: ${sentence(error)}`)
+      this.#tell('file', `${path} was not recorded: ${sentence(error)}`)
       return undefined
     }
   }
 
-  /** Closes the session; what was recorded is in the store at any time. */
+  /** Closes the session. Everything recorded is in the store already. */
   async close(): Promise<void> {
     this.#isClosed = true
     const opened = await this.#opened
@@ -141,7 +141,7 @@ export class HostContext {
   async #start(): Promise<Opened | undefined> {
     const { model, systemTokens, shortens = this.#keepsOwn, onRoll, onWarning: _w, parent: _p, now, cwd = process.cwd(), ...options } = this.#options
     try {
-      // Loaded here, not above: without the addon this rejects, and the host goes on.
+      // Imported here and not at the top, because it fails without the addon, and the host must continue.
       const { ContextManager } = await import('../index.ts')
       const manager = await ContextManager.open({ cwd, ...options })
       const projection = new Projection(manager, {
@@ -155,12 +155,12 @@ export class HostContext {
       })
       return { manager, projection }
     } catch (error) {
-      this.#tell('opening', `the agent works without it: ${sentence(error)}`)
+      this.#tell('opening', `the agent continues without it: ${sentence(error)}`)
       return undefined
     }
   }
 
-  /** Takes over from the parent what the prompts name. */
+  /** Takes over from the parent the objects that the prompts name. */
   async #adopt(messages: readonly object[], { manager, projection }: Opened): Promise<void> {
     const { parent: context } = this.#options
     const parent = context === undefined ? undefined : await context.#open()
@@ -186,7 +186,7 @@ export class HostContext {
   }
 }
 
-/** Whether a message is what a parent or a person has said. */
+/** Whether a message is a prompt, of a person or of a parent agent. */
 function isPrompt(message: object): boolean {
   const { role, info, type } = message as { role?: unknown; info?: { role?: unknown }; type?: unknown }
   return role === 'user' || info?.role === 'user' || type === 'human'

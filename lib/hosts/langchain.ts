@@ -1,5 +1,5 @@
 /**
- * LangChain (`langchain` 1): a middleware for `createAgent`, which brings its tool along.
+ * Entry for LangChain (`langchain` 1): a middleware for `createAgent` that declares its own tool.
  *
  * @module
  */
@@ -19,13 +19,13 @@ export type { HostOptions } from './context.ts'
 
 /** The middleware of one agent. */
 export type ContextMiddleware = ReturnType<typeof createMiddleware> & {
-  /** The middleware of a subagent: its model can bring back what its prompt names. */
+  /** Creates the middleware of a subagent, whose model can bring back the outputs that its prompt names. */
   child(options: HostOptions): ContextMiddleware
-  /** What the entries of all hosts share. */
+  /** The part that all hosts share. */
   readonly context: HostContext
 }
 
-/** Opens a context at the first call. It never fails: if something goes wrong, the agent goes on without it. */
+/** Creates a middleware whose context opens at the first call. It never fails: if something goes wrong, the agent continues without it. */
 export function contextMiddleware(options: HostOptions): ContextMiddleware {
   const context = new HostContext(options, langchain)
   const activate = tool((input: unknown) => context.activate(input as RecallInput), {
@@ -45,7 +45,7 @@ export function contextMiddleware(options: HostOptions): ContextMiddleware {
   return Object.assign(middleware, { child, context }) as ContextMiddleware
 }
 
-/** LangChain's messages are instances of classes; what they say is the same in every provider's. */
+/** LangChain's messages: instances of classes, the same for all providers. */
 export const langchain: Shape = {
   name: 'langchain',
 
@@ -106,12 +106,12 @@ function blocksOf(content: unknown): { type: string; text?: string }[] {
   })
 }
 
-/** Calls stand in `tool_calls`, too. */
+/** Whether a block is a call. Calls are in `tool_calls`, too. */
 function isCall({ type }: Fields): boolean {
   return type === 'tool_use' || type === 'tool_call'
 }
 
-/** The same message, of the same class, with other words. */
+/** The same message, of the same class, with an edit applied. */
 function edited(message: BaseMessage, edit: PartEdit): BaseMessage {
   if (edit.kind === 'result') {
     const { content } = message
@@ -125,7 +125,7 @@ function edited(message: BaseMessage, edit: PartEdit): BaseMessage {
   const collapsed = argumentsBy(edit)
   const calls = (answer.tool_calls ?? []).map((call, position) => ({ ...call, args: (collapsed.get(position) ?? call.args) as typeof call.args }))
   const byId = new Map(calls.map((call, position) => [call.id, collapsed.has(position) ? call.args : undefined]))
-  // Anthropic's calls stand in the content as well, OpenAI's raw ones among the other fields.
+  // Anthropic's calls are also in the content, and OpenAI's raw ones in `additional_kwargs`.
   const content = Array.isArray(words)
     ? (words as Fields[]).map((block) => {
         const args = block['type'] === 'tool_use' ? byId.get(textOf(block['id'])) : undefined
@@ -147,13 +147,13 @@ function edited(message: BaseMessage, edit: PartEdit): BaseMessage {
   } as unknown as AIMessageFields)
 }
 
-/** What a message is made of, without what its class adds. */
+/** The fields of a message, without those that its class adds. */
 function fieldsOf(message: BaseMessage): Fields {
   const { lc_kwargs: _k, lc_namespace: _n, lc_serializable: _s, type: _t, ...fields } = message as unknown as Fields
   return fields
 }
 
-/** A content with its texts as an edit has them; calls have no number among its blocks. */
+/** Applies an edit's texts to a content. Calls don't count in the numbering of its blocks. */
 function withTexts(content: unknown, edit: PartEdit): unknown {
   if ((messageEdit(edit)?.texts.length ?? 0) === 0) return content
   if (!Array.isArray(content)) return shortenedText(textOf(content), edit)

@@ -1,5 +1,5 @@
 /**
- * The OpenAI Agents SDK (`@openai/agents`): `callModelInputFilter` for `run` and `Runner`, and the tool that goes with it.
+ * Entry for the OpenAI Agents SDK (`@openai/agents`): `callModelInputFilter` for `run` and `Runner`, and its tool.
  *
  * @module
  */
@@ -14,21 +14,21 @@ export type { HostOptions } from './context.ts'
 
 /** The context of one conversation. */
 export interface AgentsContext extends AsyncDisposable {
-  /** For the option `callModelInputFilter`. */
+  /** Pass this as the option `callModelInputFilter`. */
   callModelInputFilter: CallModelInputFilter
-  /** To be put among the tools of each agent. Where the agent that is called has it not nothing collapses. */
+  /** Add these to the tools of every agent. While the current agent lacks them, nothing collapses. */
   readonly tools: FunctionTool<any, any, any>[]
-  /** The context of a subagent: its model can bring back what its prompt names. */
+  /** Creates the context of a subagent, whose model can bring back the outputs that its prompt names. */
   child(options: HostOptions): AgentsContext
   /** Closes the session. */
   close(): Promise<void>
-  /** What the entries of all hosts share. */
+  /** The part that all hosts share. */
   readonly context: HostContext
 }
 
-/** Opens a context at the first call. It never fails: if something goes wrong, the agent goes on without it. */
+/** Creates a context, opened at the first call. It never fails: if something goes wrong, the agent continues without it. */
 export function contextFor(options: HostOptions): AgentsContext {
-  // Its sessions store what it is sent: words that were shortened there would be taken for what was said.
+  // The SDK's sessions store what was sent, so shortened text would later count as what was said.
   const context = new HostContext(options, 'openai-responses', false)
   const activate = tool({
     name: RECALL,

@@ -1,27 +1,27 @@
-/** OpenCode's messages (1.18): an answer holds its calls together with their results. */
+/** OpenCode's messages (1.18). An answer contains its calls together with their results. */
 import type { Block, EngineMessage, Fields } from '../harness/message.ts'
 import { isFields, textOf } from '../harness/message.ts'
 import { argumentsBy, shortened } from '../harness/shape.ts'
 import type { PartEdit, Reading, Shape } from '../harness/shape.ts'
 import { reasoningApi, reasoningBlock } from '../harness/shapes/ai-sdk.ts'
 
-/** What OpenCode sends in place of an output that it has cleared by itself. */
+/** What OpenCode sends instead of an output that it has cleared itself. */
 const CLEARED = '[Old tool result content cleared]'
 
-/** OpenCode's tools that show a file, and those that write one. */
+/** OpenCode's tools that show or write a file. */
 export const READS: ReadonlySet<string> = new Set(['read'])
 export const WRITES: ReadonlySet<string> = new Set(['write', 'edit'])
 
 const FILE_TOOLS: ReadonlySet<string> = new Set([...READS, ...WRITES])
 
-/** The arguments of OpenCode's file tools, as the engine calls them. */
+/** Arguments of OpenCode's file tools, and the engine's names for them. */
 const ENGINE_WORDS = [
   ['filePath', 'path'],
   ['oldString', 'oldText'],
   ['newString', 'newText'],
 ] as const
 
-/** What OpenCode puts at the end of a line of which it shows the beginning only. */
+/** The end of a line that OpenCode has truncated. */
 const CUT_LINE = /\.\.\. \(line truncated to \d+ chars\)$/m
 
 /** A message with its parts. */
@@ -30,16 +30,16 @@ export interface HostMessage {
   parts: Fields[]
 }
 
-/** The shape. `isAdorned` says whether the lines that a read has shown are not to be found in the file, character for character. */
-export function opencodeShape(isAdorned: (callId: string) => boolean): Shape {
+/** The shape. `isAltered` returns whether a read has shown lines other than the file has them, character for character. */
+export function opencodeShape(isAltered: (callId: string) => boolean): Shape {
   const lines = (part: Fields): string | undefined => {
     const text = shownFile(part)
-    return text === undefined || CUT_LINE.test(text) || isAdorned(textOf(part['callID'])) ? undefined : text
+    return text === undefined || CUT_LINE.test(text) || isAltered(textOf(part['callID'])) ? undefined : text
   }
   return { ...opencode, read: (messages, at) => reading(messages[at] as HostMessage, lines) }
 }
 
-/** The lines of a file that a read has shown, which OpenCode keeps beside the numbered ones. */
+/** The lines that a read has shown, without the numbers: OpenCode keeps both. */
 export function shownFile({ tool, state }: Fields): string | undefined {
   const { metadata } = isFields(state) ? state : {}
   const display = isFields(metadata) ? metadata['display'] : undefined
@@ -98,25 +98,25 @@ function reading({ info, parts }: HostMessage, lines: (part: Fields) => string |
   return { size: 1, parts: [{ role: 'assistant', content, ...reasoningApi(parts, 'metadata'), ...time }, ...results] }
 }
 
-/** The engine's arguments of a call in OpenCode's words. */
+/** Arguments from the engine, under OpenCode's names. */
 function hostArguments(part: Fields, args: object): object {
   if (!FILE_TOOLS.has(textOf(part['tool']))) return args
   const back = [...wordsOf((part['state'] as Fields)['input'])].map(([host, engine]) => [engine, host] as const)
   return renamed(args, new Map(back))
 }
 
-/** Which of a call's arguments the engine calls otherwise. */
+/** Those of a call's arguments that have another name in the engine. */
 function wordsOf(input: unknown): Map<string, string> {
   const fields = isFields(input) ? input : {}
   return new Map(ENGINE_WORDS.filter(([host, engine]) => host in fields && !(engine in fields)))
 }
 
-/** Fields under other names. */
+/** Renames fields. */
 function renamed(fields: object, names: ReadonlyMap<string, string>): Fields {
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [names.get(name) ?? name, value]))
 }
 
-/** What of a call the model sees; its title and its times change while it runs. */
+/** The parts of a call that the model sees. Its title and times change while it runs. */
 function said(part: Fields): Fields {
   const state = part['state'] as Fields
   return { type: 'tool', callID: part['callID'], tool: part['tool'], status: state['status'], input: state['input'], output: outputOf(state) }
@@ -133,7 +133,7 @@ function outputOf(state: Fields): string {
   return textOf(state['status'] === 'error' ? state['error'] : state['output'])
 }
 
-/** `isFile`: the engine can follow what the call shows or writes of a file. */
+/** `isFile`: the engine can follow what the call shows or writes of a file, so it gets the arguments under its own names. */
 function blockOf(part: Fields, isFile: boolean): Block {
   switch (part['type']) {
     case 'text':

@@ -1,26 +1,26 @@
 /**
- * OpenCode (1.18): a plugin. OpenCode hands over all messages of a session before each model call, and takes them back
- * changed in place. It takes every export of a plugin's module for a plugin.
+ * Plugin for OpenCode (1.18). Before each model call, OpenCode passes all messages of a session, and plugins change the
+ * array in place. OpenCode loads every export of this module as a plugin, so there must be no others.
  *
  * @module
  */
 import { resolve } from 'node:path'
 import type { Fields } from '../harness/message.ts'
 import { isFields, textOf } from '../harness/message.ts'
-import { RECALL, RECALL_DESCRIPTION } from '../harness/recall.ts'
+import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import { HostContext } from './context.ts'
 import type { HostOptions } from './context.ts'
 import { opencodeShape, shownFile, WRITES } from './opencode-shape.ts'
 import type { HostMessage } from './opencode-shape.ts'
 
-/** What a plugin of OpenCode is given, as far as this one asks. */
+/** What OpenCode passes to a plugin, as far as this one uses it. */
 interface Given {
   directory: string
   client?: { session: { get(request: { path: { id: string } }): Promise<{ data?: { parentID?: string } }> } }
 }
 
-/** What a plugin of OpenCode gives, as far as this one does. */
+/** What a plugin returns, as far as this one does. */
 interface Hooks {
   dispose(): Promise<void>
   config(config: Fields): Promise<void>
@@ -31,17 +31,17 @@ interface Hooks {
   'tool.execute.after'(input: { tool: string; sessionID: string; callID: string; args?: unknown }, output?: { metadata?: unknown }): Promise<void>
 }
 
-/** A mark at a file's beginning and line ends of two characters: OpenCode shows neither. */
+/** A byte order mark and `\r\n`: OpenCode shows neither. */
 const NOT_SHOWN = /^\uFEFF|\r\n/
 
-/** The plugin. Options in OpenCode's configuration are those of {@link HostOptions} but `sessionId` and `cwd`. */
+/** The plugin. Its options in OpenCode's configuration are {@link HostOptions} without `sessionId` and `cwd`. */
 export async function ContextManagerPlugin({ directory, client }: Given, options: Fields = {}): Promise<Hooks> {
   const contexts = new Map<string, Promise<HostContext>>()
   const models = new Map<string, Fields>()
-  /** Sessions whose next list is that of a compaction: what is summarized is not the conversation. */
+  /** Sessions whose next list of messages is for a compaction, not for the conversation. */
   const compacting = new Set<string>()
-  /** Reads whose lines the file has in other characters. */
-  const adorned = new Set<string>()
+  /** Reads whose lines differ from the file's, character for character. */
+  const altered = new Set<string>()
   let settings: Fields = {}
   const contextOf = (sessionID: string): Promise<HostContext> => {
     let context = contexts.get(sessionID)
@@ -50,10 +50,10 @@ export async function ContextManagerPlugin({ directory, client }: Given, options
   }
   const opened = async (sessionID: string): Promise<HostContext> => {
     const own: HostOptions = { ...options, sessionId: `opencode:${sessionID}`, cwd: directory, model: () => modelOf(models.get(sessionID)) }
-    // A subagent is a session with a parent. Where OpenCode does not tell, it is one without.
+    // A subagent is a session with a parent. If OpenCode does not answer, treat it as one without.
     const told = await client?.session.get({ path: { id: sessionID } }).catch(() => undefined)
     const parentID = told?.data?.parentID
-    return new HostContext(parentID === undefined ? own : { ...own, parent: await contextOf(parentID) }, opencodeShape((callId) => adorned.has(callId)))
+    return new HostContext(parentID === undefined ? own : { ...own, parent: await contextOf(parentID) }, opencodeShape((callId) => altered.has(callId)))
   }
   const { z } = await import('zod')
   return {
@@ -67,9 +67,9 @@ export async function ContextManagerPlugin({ directory, client }: Given, options
       [RECALL]: {
         description: RECALL_DESCRIPTION,
         args: {
-          id: z.string().describe('as first lines and toolcall_ref lines show it'),
-          lines: z.string().optional().describe('e.g. "120-180"'),
-          grep: z.string().optional().describe('regular expression'),
+          id: z.string().describe(RECALL_PARAMETERS.properties.id.description),
+          lines: z.string().optional().describe(RECALL_PARAMETERS.properties.lines.description),
+          grep: z.string().optional().describe(RECALL_PARAMETERS.properties.grep.description),
         },
         execute: async (given: RecallInput, { sessionID }) => (await contextOf(sessionID)).activate(given),
       },
@@ -80,7 +80,7 @@ export async function ContextManagerPlugin({ directory, client }: Given, options
       if (sessionID === undefined || compacting.delete(sessionID)) return
       const asked = messages.findLast(({ info }) => info.role === 'user')?.info
       const sent = await (await contextOf(sessionID)).transform(messages, isAllowed(settings, asked))
-      // OpenCode goes on with the array that it has given.
+      // OpenCode continues with its own array.
       if (sent !== messages) messages.splice(0, messages.length, ...sent)
     },
     async 'experimental.session.compacting'({ sessionID }) {
@@ -95,14 +95,14 @@ export async function ContextManagerPlugin({ directory, client }: Given, options
       if (path === '' || !(isRead || WRITES.has(tool))) return
       const context = await contextOf(sessionID)
       const text = await context.met(resolve(directory, path), !isRead)
-      if (isRead && (text === undefined || NOT_SHOWN.test(text))) adorned.add(callID)
+      if (isRead && (text === undefined || NOT_SHOWN.test(text))) altered.add(callID)
     },
   }
 }
 
 export default ContextManagerPlugin
 
-/** Whether the model has the tool: nothing switches it off, neither for all agents nor for this one or this message. */
+/** Whether the model has the tool: it is not disabled for all agents, this agent or this message. */
 function isAllowed(settings: Fields, asked: HostMessage['info'] | undefined): boolean {
   const agents = isFields(settings['agent']) ? settings['agent'] : {}
   const agent = agents[asked?.agent ?? '']
@@ -112,7 +112,7 @@ function isAllowed(settings: Fields, asked: HostMessage['info'] | undefined): bo
   })
 }
 
-/** OpenCode's model, as the projection takes it. */
+/** OpenCode's model in the form that the projection takes. */
 function modelOf(model: Fields | undefined): { name: string; contextWindow: number; input: number; cacheRead: number; cacheWrite: number; lookbackBlocks?: number } {
   const cost = isFields(model?.['cost']) ? model['cost'] : {}
   const cache = isFields(cost['cache']) ? cost['cache'] : {}

@@ -1,5 +1,5 @@
 /**
- * pi-agent-core's `Agent`: `transformContext`, and the tool that goes with it.
+ * Entry for pi-agent-core's `Agent`: `transformContext` and its tool.
  *
  * @module
  */
@@ -13,19 +13,19 @@ export type { HostOptions } from './context.ts'
 
 /** The context of one agent. */
 export interface AgentContext extends AsyncDisposable {
-  /** For the agent's option `transformContext`. */
+  /** Pass this as the agent's option `transformContext`. */
   transformContext: (messages: AgentMessage[], signal?: AbortSignal) => Promise<AgentMessage[]>
-  /** To be put among the agent's tools. As long as nobody has asked for it nothing collapses. */
+  /** Add these to the agent's tools. Nothing collapses until you have read this property. */
   readonly tools: AgentTool[]
-  /** The context of a subagent: its model can bring back what its prompt names. */
+  /** Creates the context of a subagent, whose model can bring back the outputs that its prompt names. */
   child(options: HostOptions): AgentContext
   /** Closes the session. */
   close(): Promise<void>
-  /** What the entries of all hosts share. */
+  /** The part that all hosts share. */
   readonly context: HostContext
 }
 
-/** Opens a context at the first call. It never fails: if something goes wrong, the agent goes on without it. */
+/** Creates a context, opened at the first call. It never fails: if something goes wrong, the agent continues without it. */
 export function contextFor(options: HostOptions): AgentContext {
   const context = new HostContext(options, 'pi')
   let isGiven = false

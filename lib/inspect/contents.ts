@@ -1,5 +1,6 @@
 /** The contents of a store, from its export: sizes by object, sessions, and objects that no session has. */
 import { jsonLines } from '../replay/lines.ts'
+import { subject } from './names.ts'
 
 /** One object. */
 export interface ObjectSummary {
@@ -22,6 +23,10 @@ export interface SessionSummary {
   objects: number
   /** When it was last written, RFC 3339. */
   lastWritten: string
+  /** The folder that it worked in, if that is known. */
+  folder?: string
+  /** The beginning of the first prompt, on one line. */
+  firstPrompt?: string
 }
 
 /** A whole store. */
@@ -123,7 +128,8 @@ function typeOf(id: string): string {
 }
 
 function nameOf(document: Line): string | undefined {
-  if (document['type'] === 'toolcall') return `${String(document['tool'])} ${String(document['xt/id'])}`
+  if (document['type'] === 'toolcall')
+    return `${String(document['tool'])} ${subject(document['args']) || String(document['xt/id'])}`
   const source = document['source'] as { path?: unknown } | null | undefined
   return typeof source?.path === 'string' ? source.path : undefined
 }

@@ -4,6 +4,7 @@ import { escape } from '../replay/page/chart.ts'
 import { STYLE } from '../replay/page/style.ts'
 import { tokens } from '../replay/tokens.ts'
 import type { ObjectSummary, SessionSummary } from './contents.ts'
+import { subject } from './names.ts'
 import { difference } from './difference.ts'
 
 /** Longer texts are cut on the page; the store has them whole. */
@@ -16,13 +17,13 @@ const MAX_DIFFS = 20
 export function begin(store: string, sessions: readonly SessionSummary[]): string {
   const rows = sessions
     .map(
-      ({ id, turns, objects, lastWritten }) =>
-        `<tr><td><a href="#${escape(id)}">${escape(id)}</a></td><td class="n">${turns}</td><td class="n">${objects}</td><td>${escape(lastWritten)}</td></tr>`,
+      ({ id, turns, objects, lastWritten, folder = '', firstPrompt = '' }) =>
+        `<tr><td><a href="#${escape(id)}">${escape(id)}</a></td><td>${escape(folder)}</td><td style="white-space:normal">${escape(short(firstPrompt))}</td><td class="n">${turns}</td><td class="n">${objects}</td><td>${escape(lastWritten)}</td></tr>`,
     )
     .join('')
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>Context store</title><style>${STYLE}a{color:var(--anchored)}</style></head><body><main>
 <h1>Context store</h1><p class="dim">${escape(store)}</p>
-<div class="scroll"><table><thead><tr><th>session</th><th class="n">turns</th><th class="n">objects</th><th>last written</th></tr></thead><tbody>${rows}</tbody></table></div>
+<div class="scroll"><table><thead><tr><th>session</th><th>folder</th><th>first prompt</th><th class="n">turns</th><th class="n">objects</th><th>last written</th></tr></thead><tbody>${rows}</tbody></table></div>
 `
 }
 
@@ -99,8 +100,10 @@ function versions(history: readonly Version[], written: ObjectSummary['written']
     const lines = change === '' ? '' : `<pre>${escape(cut(change))}</pre>`
     return `<p class="dim">${escape(`@${tx}, valid from ${version.validTime}, stored ${time}`)}</p>${lines}`
   })
-  const { content } = (history.at(-1) as Version).document
-  const text = typeof content === 'string' ? `<pre>${escape(cut(content))}</pre>` : '<p class="dim">no text</p>'
+  const { document, erased } = history.at(-1) as Version
+  const { content } = document
+  const none = erased === undefined ? 'no text' : escape(`erased ${erased.at}: ${erased.why}`)
+  const text = typeof content === 'string' ? `<pre>${escape(cut(content))}</pre>` : `<p class="dim">${none}</p>`
   return `${parts.join('')}<p class="dim">content of the newest version</p>${text}`
 }
 
@@ -125,13 +128,6 @@ function title(document: ObjectDocument): string {
     return `${String(document['tool'])} ${subject(document['args'])} (${document['xt/id']}, ${String(document['status'])})`
   const path = (document.source as { path?: unknown } | null)?.path
   return typeof path === 'string' ? path : document['xt/id']
-}
-
-/** What a call was about: its command, its pattern, its path, or else its first text. */
-function subject(args: unknown): string {
-  const { command, pattern, path, ...others } = (args ?? {}) as Record<string, unknown>
-  const text = [command, pattern, path, ...Object.values(others)].find((value) => typeof value === 'string') ?? ''
-  return short(text.replaceAll(/\s+/g, ' '))
 }
 
 function textIn(content: unknown): string {

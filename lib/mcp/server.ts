@@ -6,7 +6,7 @@ import type { ContextManager, ObjectDocument } from '../../index.js'
 import { invalid } from '../errors.ts'
 import type { LimitedStore } from './store.ts'
 
-/** How many hits a search shows by default, and at most. */
+/** The default and the maximum number of search hits. */
 const HITS = { usual: 20, most: 100 }
 
 /** The longest text in one answer, in UTF-16 units. */
@@ -17,12 +17,12 @@ const SESSION = { session: { type: 'string', description: 'only this session' } 
 const TOOLS = [
   {
     name: 'sessions',
-    description: 'The sessions that this server shows: turns, objects, and when each was last written.',
+    description: 'The sessions that this server shows, with their turns, objects and time of the last write.',
     inputSchema: { type: 'object' as const, properties: {} },
   },
   {
     name: 'search',
-    description: 'Full-text search over tool outputs and files of all versions. Shows an id for each hit.',
+    description: 'Full-text search in all versions of tool outputs and files. Each hit has an id.',
     inputSchema: {
       type: 'object' as const,
       properties: { query: { type: 'string' }, ...SESSION, limit: { type: 'integer', minimum: 1, maximum: HITS.most } },
@@ -35,7 +35,7 @@ const TOOLS = [
     inputSchema: {
       type: 'object' as const,
       properties: {
-        id: { type: 'string', description: 'as search and log show it' },
+        id: { type: 'string', description: 'as shown by search and log' },
         ...SESSION,
         lines: { type: 'string', description: 'e.g. "120-180"' },
         grep: { type: 'string', description: 'regular expression' },
@@ -50,7 +50,7 @@ const TOOLS = [
   },
 ].map((tool) => ({ ...tool, annotations: { readOnlyHint: true, openWorldHint: false } }))
 
-/** The server over a store. Connect it to a transport. */
+/** Creates the server for a store. Connect it to a transport. */
 export function serverOf(store: LimitedStore, version: string): Server {
   const server = new Server({ name: 'pi-context-manager', version }, { capabilities: { tools: {} } })
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: TOOLS }))
@@ -110,7 +110,7 @@ async function show(
   grep: string | undefined,
 ): Promise<string> {
   const { document } = await find(store, copies, id)
-  if (typeof document.content !== 'string') return 'it has no text'
+  if (typeof document.content !== 'string') return 'this object has no text'
   const all = document.content.split('\n')
   if (grep !== undefined) {
     const pattern = patternOf(grep)
@@ -120,7 +120,7 @@ async function show(
   const ends = /^\s*(\d{1,9})(?:\s*-\s*(\d{1,9}))?\s*$/.exec(range)
   if (ends === null) throw invalid(`lines is a range such as "120-180", not ${JSON.stringify(range)}`)
   const first = Number(ends[1])
-  return cut(lines(all.slice(Math.max(0, first - 1), Number(ends[2] ?? first)), `it has ${all.length} lines`))
+  return cut(lines(all.slice(Math.max(0, first - 1), Number(ends[2] ?? first)), `no such lines: it has ${all.length}`))
 }
 
 async function versionsOf(store: LimitedStore, copies: readonly ContextManager[], id: string): Promise<string> {
@@ -150,7 +150,7 @@ async function turnsOf(copies: readonly ContextManager[]): Promise<string> {
   return cut(lines(found, 'no turn yet'))
 }
 
-/** The object with an ID or handle, if it may be shown. Any other object does not exist here. */
+/** Finds an object by its ID or handle. Objects that may not be shown don't exist here. */
 async function find(store: LimitedStore, copies: readonly ContextManager[], id: string): Promise<{ document: ObjectDocument; copy: ContextManager }> {
   for (const copy of copies) {
     const document = await copy.get(id)
@@ -164,13 +164,13 @@ function promptOf(content: unknown): string {
   return Array.isArray(content) ? content.map((block: { text?: unknown }) => (typeof block?.text === 'string' ? block.text : '')).join(' ') : ''
 }
 
-/** Text from outside can't forge one of our lines. */
+/** Removes line breaks, so that text from outside can't forge one of our lines. */
 function oneLine(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f\u0085\u2028\u2029]+/g, ' ')
 }
 
 function cut(text: string): string {
-  return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}\n... ${text.length - MAX_TEXT} more characters, ask for lines`
+  return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}\n... ${text.length - MAX_TEXT} more characters; ask for a range of lines`
 }
 
 function lines(list: readonly string[], none: string): string {
@@ -181,14 +181,14 @@ function patternOf(text: string): RegExp {
   try {
     return new RegExp(text)
   } catch (error) {
-    throw invalid(`grep is a regular expression: ${(error as Error).message}`)
+    throw invalid(`grep is not a valid regular expression: ${(error as Error).message}`)
   }
 }
 
 function textOf(input: Record<string, unknown>, name: string): string | undefined {
   const value = input[name]
   if (value === undefined || value === null || value === '') return undefined
-  if (typeof value !== 'string') throw invalid(`${name} is a text`)
+  if (typeof value !== 'string') throw invalid(`${name} must be a string`)
   return value
 }
 
@@ -200,6 +200,6 @@ function required(input: Record<string, unknown>, name: string): string {
 
 function limitOf(value: unknown): number {
   if (value === undefined) return HITS.usual
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value > HITS.most) throw invalid(`limit is a number from 1 to ${HITS.most}`)
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value > HITS.most) throw invalid(`limit must be an integer from 1 to ${HITS.most}`)
   return value
 }

@@ -1,6 +1,6 @@
 /**
- * A store as the MCP server sees it: in-memory copies of the sessions that it may show, so that nothing can be
- * written.
+ * The MCP server's view of a store: in-memory copies of the sessions that it may show, so that it can't write
+ * anything.
  */
 import { realpathSync, statSync } from 'node:fs'
 import { join, resolve, sep } from 'node:path'
@@ -12,16 +12,16 @@ import { native } from '../native.ts'
 
 /** What may be shown. */
 export interface Limits {
-  /** The sessions: their turns and tool outputs. */
+  /** IDs of the sessions whose turns and tool outputs may be shown. */
   sessions: readonly string[]
-  /** The folders: files below them that the sessions have encountered. Other files don't exist here. */
+  /** Folders. Only files in them that the sessions have encountered may be shown. */
   folders: readonly string[]
 }
 
-/** A store that can't tell whether it has changed is read again after this many milliseconds. */
+/** A store that can't report changes is read again after this time, in milliseconds. */
 const REMOTE_AGE_MS = 10_000
 
-/** Reads a store within limits. */
+/** A store of which only a part may be shown. */
 export class LimitedStore {
   readonly #options: StoreOptions
   readonly #limits: Limits
@@ -34,7 +34,7 @@ export class LimitedStore {
     this.#limits = { sessions: limits.sessions, folders: limits.folders.map((folder) => canonical(resolve(folder))) }
   }
 
-  /** Lends copies of the sessions as the store has them now; only one of them if `session` is given. */
+  /** Passes up-to-date copies of the sessions to `work`; only one of them if `session` is given. */
   read<T>(session: string | undefined, work: (copies: readonly ContextManager[]) => Promise<T>): Promise<T> {
     const result = this.#queue.then(async () => {
       await this.#refresh()
@@ -70,7 +70,7 @@ export class LimitedStore {
         try {
           await native.exportStore(this.#options, file, session)
         } catch (error) {
-          // A named session may start later.
+          // The session may start later.
           if ((error as { code?: string }).code === 'UNKNOWN_OBJECT') continue
           throw error
         }
@@ -110,7 +110,7 @@ function canonical(path: string): string {
   try {
     return realpathSync(path)
   } catch {
-    // The folder of a deleted project, whose files keep their names.
+    // The project may have been deleted; its files keep their names.
     return path
   }
 }

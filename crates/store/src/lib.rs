@@ -1,7 +1,8 @@
 //! The bitemporal document store (SSOT 2.1, 3.7): one trait, several backends, one conformance suite.
 //!
 //! Architecture invariants:
-//! - History is append-only. No call rewrites or removes a version.
+//! - History is append-only. No call rewrites or removes a version, but for those that only the owner of the store has:
+//!   `erase` and `prune` of [`sqlite::SqliteStore`].
 //! - A write that was acknowledged is durable against a killed process and readable at once.
 //! - Transaction numbers rise strictly, and transaction times never fall, whatever the clock does.
 //! - Appending to a growing document costs what the change costs; reading gives the whole document.
@@ -9,11 +10,12 @@
 use std::collections::{BTreeMap, HashSet};
 
 use async_trait::async_trait;
-use context_model::id::ObjectId;
+use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, ObjectType};
 use context_model::patch::Patch;
 use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub mod clock;
@@ -22,6 +24,7 @@ pub mod conformance;
 mod error;
 mod heads;
 pub mod memory;
+pub mod sessions;
 mod shape;
 pub mod sqlite;
 mod top;
@@ -214,6 +217,40 @@ pub struct Version {
     pub tx_time: Timestamp,
     /// From when on it holds.
     pub valid_time: Timestamp,
+    /// When and why the owner of the store erased something of it; what was erased is null or replaced in the document,
+    /// and its `content_hash` was that of the document as it was.
+    pub erased: Option<Erased>,
+}
+
+/// The mark of a version whose content the owner of the store has erased.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Erased {
+    /// When.
+    pub at: Timestamp,
+    /// Why, in the owner's words.
+    pub why: String,
+}
+
+/// What the owner of a store wants to be forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Erase {
+    /// All versions of an object.
+    Object(ObjectId),
+    /// All versions of the files with this canonical path.
+    Path(String),
+    /// Every text that has this in it, and this wherever it stands in a payload.
+    Text(String),
+    /// A session: its prompt, its chat, and what no other session has encountered.
+    Session(SessionId),
+}
+
+/// What was forgotten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ErasedCount {
+    /// Distinct texts.
+    pub texts: u64,
+    /// Versions that say so now.
+    pub versions: u64,
 }
 
 /// One version of an object in the form in which it was written.
@@ -227,6 +264,8 @@ pub struct Entry {
     pub tx_time: Timestamp,
     /// From when on it holds.
     pub valid_time: Timestamp,
+    /// When and why the owner of the store erased something of it.
+    pub erased: Option<Erased>,
 }
 
 /// What a write made of an object.
@@ -240,8 +279,8 @@ pub enum Change {
 
 impl From<Version> for Entry {
     fn from(version: Version) -> Self {
-        let Version { document, tx_id, tx_time, valid_time } = version;
-        Self { change: Change::Document(document), tx_id, tx_time, valid_time }
+        let Version { document, tx_id, tx_time, valid_time, erased } = version;
+        Self { change: Change::Document(document), tx_id, tx_time, valid_time, erased }
     }
 }
 

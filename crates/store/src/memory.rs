@@ -138,7 +138,13 @@ impl Store for MemoryStore {
             };
             places.insert(*row, versions.len());
             let tx_time = state.time(*tx_id);
-            versions.push(Version { document, tx_id: *tx_id, tx_time, valid_time: *valid_time });
+            versions.push(Version {
+                document,
+                tx_id: *tx_id,
+                tx_time,
+                valid_time: *valid_time,
+                erased: None,
+            });
         }
         Ok(versions)
     }
@@ -164,7 +170,13 @@ impl Store for MemoryStore {
             };
             places.insert(*row, versions.len());
             let tx_time = state.time(*tx_id);
-            versions.push(Version { document, tx_id: *tx_id, tx_time, valid_time: *valid_time });
+            versions.push(Version {
+                document,
+                tx_id: *tx_id,
+                tx_time,
+                valid_time: *valid_time,
+                erased: None,
+            });
         }
         Ok(versions)
     }
@@ -177,7 +189,13 @@ impl Store for MemoryStore {
                 Written::Document(document) => Change::Document(document.clone()),
                 Written::Patch(_, patch, _) => Change::Patch(patch.clone()),
             };
-            Entry { change, tx_id: *tx_id, tx_time: state.time(*tx_id), valid_time: *valid_time }
+            Entry {
+                change,
+                tx_id: *tx_id,
+                tx_time: state.time(*tx_id),
+                valid_time: *valid_time,
+                erased: None,
+            }
         };
         Ok(state.objects.get(id).into_iter().flatten().map(entry).collect())
     }
@@ -292,7 +310,13 @@ impl State {
 
     fn version(&self, row: usize) -> Result<Version> {
         let Row { tx_id, valid_time, .. } = self.rows[row];
-        Ok(Version { document: self.document(row)?, tx_id, tx_time: self.time(tx_id), valid_time })
+        Ok(Version {
+            document: self.document(row)?,
+            tx_id,
+            tx_time: self.time(tx_id),
+            valid_time,
+            erased: None,
+        })
     }
 
     fn outline(&mut self, row: usize) -> Result<Outline> {

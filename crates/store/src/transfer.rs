@@ -230,6 +230,13 @@ impl Object {
         let Some(stored) = self.stored.get(self.common) else {
             return Ok(Some(self.write(version.change, valid_time)));
         };
+        if stored.erased.is_some() && stored.valid_time == valid_time {
+            // What the owner of this store has erased never comes back.
+            self.mine.push(version.change, valid_time)?;
+            self.theirs.push(stored.change.clone(), stored.valid_time)?;
+            self.common += 1;
+            return Ok(None);
+        }
         let is_same = stored.valid_time == valid_time && stored.change == version.change;
         let mine = self.mine.push(version.change.clone(), valid_time)?;
         let theirs = self.theirs.push(stored.change.clone(), stored.valid_time)?;

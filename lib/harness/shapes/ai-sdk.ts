@@ -1,4 +1,4 @@
-/** The AI SDK's `ModelMessage`: results are parts of a message with the role `tool`, several for parallel calls. */
+/** The AI SDK's `ModelMessage`. Results are parts of a message with the role `tool`, several for parallel calls. */
 import type { Block, EngineMessage, Fields } from '../message.ts'
 import { isFields, textOf } from '../message.ts'
 import { argumentsBy, shortened, shortenedText } from '../shape.ts'
@@ -28,7 +28,7 @@ export const modelMessages: Shape = {
     const list = content as Fields[]
     if (role !== 'tool') return { size: 1, parts: [{ role: String(role), content: list.map(blockOf), ...reasoningApi(list, 'providerOptions') }] }
     const parts = list.filter(isResult).map(result)
-    // A message with nothing but approvals is said by nobody that the record knows.
+    // A message that contains only approvals is neither the user's nor the model's.
     return { size: 1, parts: parts.length > 0 ? parts : [{ role: 'approval', content: '' }] }
   },
 
@@ -57,15 +57,15 @@ export const modelMessages: Shape = {
   },
 }
 
-/** The field in which a part carries what its provider needs back: in the AI SDK's messages, and in OpenCode's. */
+/** The field with the provider's own data of a part: in the AI SDK's messages, and in OpenCode's. */
 type ProviderField = 'providerOptions' | 'metadata'
 
-/** A part with reasoning. Whatever its provider put beside the text counts as a signature. */
+/** Reads a part with reasoning. Any provider data beside the text counts as a signature. */
 export function reasoningBlock(part: Fields, field: ProviderField): Block {
   return { type: 'thinking', thinking: textOf(part['text']), ...(isFields(part[field]) ? { thinkingSignature: 'signed' } : {}) }
 }
 
-/** The API that decides whether an answer's reasoning may leave. Unsigned reasoning gets the strictest one. */
+/** The API that decides whether an answer's reasoning may be dropped; the strictest one for unsigned reasoning. */
 export function reasoningApi(parts: readonly Fields[], field: ProviderField): { api?: string } {
   const reasoning = parts.filter(({ type }) => type === 'reasoning')
   if (reasoning.length === 0) return {}
@@ -110,7 +110,7 @@ function blockOf(part: Fields): Block {
   }
 }
 
-/** Whether a provider has signed the call, as Gemini does, or has executed it by itself. */
+/** Whether the provider signed the call, as Gemini does, or executed it itself. */
 function isSigned({ providerOptions, providerExecuted }: Fields): boolean {
   if (providerExecuted === true) return true
   if (!isFields(providerOptions)) return false
@@ -137,7 +137,7 @@ function outputOf(type: string, { value, reason }: Fields): string | readonly Bl
   return (value as Fields[]).map((one): Block => (one['type'] === 'text' ? { type: 'text', text: textOf(one['text']) } : { type: 'image' }))
 }
 
-/** A text in place of another output; what was an error stays one, and a cache marker stays. */
+/** Replaces an output by a text. An error stays an error, and a cache marker stays. */
 function withText(output: Fields, text: string): Fields {
   const { providerOptions } = output
   const options = providerOptions === undefined ? {} : { providerOptions }

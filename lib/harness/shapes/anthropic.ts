@@ -1,6 +1,6 @@
 /**
- * Anthropic's messages: calls are `tool_use` blocks of an answer, results `tool_result` blocks of the user's message
- * that follows it, several in one message where calls were made in parallel.
+ * Anthropic's messages. Calls are `tool_use` blocks of an answer; results are `tool_result` blocks of the user message after
+ * it, several in one message for parallel calls.
  */
 import type { Block, EngineMessage, Fields } from '../message.ts'
 import { isFields, textOf } from '../message.ts'
@@ -87,7 +87,7 @@ function answer(message: Fields, blocks: readonly Fields[]): EngineMessage {
     if (block['type'] === 'thinking') return { type: 'thinking', thinking: textOf(block['thinking']), thinkingSignature: textOf(block['signature']) }
     return blockOf(block)
   })
-  // It takes an answer without its reasoning, but for the newest one.
+  // Anthropic accepts answers without their reasoning, except for the newest one.
   const api = content.some(({ type }) => type === 'thinking') ? { api: 'anthropic-messages' } : {}
   return { role: 'assistant', content, ...api, ...(message['model'] === undefined ? {} : { model: message['model'] }) }
 }
@@ -98,7 +98,7 @@ function result(block: Fields): EngineMessage {
   return { role: 'toolResult', toolCallId: textOf(block['tool_use_id']), content: blocks, isError: block['is_error'] === true }
 }
 
-/** A text in place of another, in the form that the other had; a cache marker on it stays. */
+/** Replaces a text, in the same form. A cache marker on it stays. */
 function withText(content: unknown, text: string): unknown {
   if (!Array.isArray(content)) return text
   const marked = (content as Fields[]).findLast((block) => block['type'] === 'text' && 'cache_control' in block)
@@ -106,7 +106,7 @@ function withText(content: unknown, text: string): unknown {
   return [{ type: 'text', text, ...marker }, ...(content as Fields[]).filter((block) => block['type'] !== 'text')]
 }
 
-/** A user's message: results, and behind them the part of what the user says. */
+/** A user message: its results, then what the user says. */
 function answered(blocks: readonly Fields[], edits: ReadonlyMap<number, PartEdit>): Fields[] {
   const said = edits.get(blocks.filter(isResult).length)
   const numbers = new Map(blocks.filter((block) => !isResult(block)).map((block, number) => [block, number]))

@@ -1,4 +1,4 @@
-/** OpenAI's chat completions messages, which many other providers take. */
+/** OpenAI's chat completions messages, which many other providers accept. */
 import type { Block, EngineMessage, Fields } from '../message.ts'
 import { argumentsOf, isFields, textOf } from '../message.ts'
 import { argumentsBy, messageEdit, shortened, shortenedText } from '../shape.ts'
@@ -86,7 +86,7 @@ function callOf(call: Fields): Block {
   return { type: 'toolCall', id, name: textOf(called['name']), arguments: argumentsOf(called['arguments']), ...signature }
 }
 
-/** Gemini signs its calls through this interface, too. */
+/** Gemini also signs its calls in this API. */
 function signatureOf(call: Fields): { thoughtSignature?: string } {
   const { extra_content: extra } = call
   const google = isFields(extra) ? extra['google'] : undefined
@@ -112,7 +112,7 @@ function edited(message: Fields, edit: PartEdit): object {
   return { ...message, ...content, ...(calls === undefined ? {} : { tool_calls: calls }) }
 }
 
-/** A text that has left altogether is null, as an answer with nothing but calls has it. */
+/** A content of which nothing is left becomes null, as in an answer that only makes calls. */
 function withTexts(content: unknown, edit: PartEdit): unknown {
   if (!Array.isArray(content)) return shortenedText(textOf(content), edit) || null
   const left = shortened(content as Fields[], edit, (part, text) => ({ ...part, [part['type'] === 'refusal' ? 'refusal' : 'text']: text }))

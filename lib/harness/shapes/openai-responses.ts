@@ -1,6 +1,6 @@
 /**
- * OpenAI's responses items, and those of the OpenAI Agents SDK, which are the same under other names: an answer is
- * reasoning, text and calls as items of their own, one after the other.
+ * OpenAI's responses items, and those of the OpenAI Agents SDK, which only have other names. An answer is a sequence of
+ * separate items for reasoning, text and calls.
  */
 import type { Block, EngineMessage, Fields } from '../message.ts'
 import { argumentsOf, isFields, textOf } from '../message.ts'
@@ -12,7 +12,7 @@ const ROLES: ReadonlySet<string> = new Set(['user', 'assistant', 'system', 'deve
 const CONTENT: ReadonlySet<string> = new Set([
   ...['input_text', 'input_image', 'input_file', 'input_audio', 'output_text', 'refusal', 'summary_text', 'reasoning_text'],
 ])
-/** What else the Agents SDK has in an answer. */
+/** Further items in the Agents SDK's answers. */
 const ANSWERED: ReadonlySet<string> = new Set([...CONTENT, 'audio', 'image'])
 
 export const responses: Shape = {
@@ -56,7 +56,7 @@ export const responses: Shape = {
   },
 }
 
-/** Items besides messages are told by a type of their own, and those of calls by an ID. */
+/** All items except messages are recognized by their type, and calls also by an ID. */
 function isItem(item: Fields): boolean {
   const type = String(item['type'])
   if (type === 'function_call' || type === 'custom_tool_call' || RESULTS.has(type)) return callId(item) !== undefined
@@ -68,7 +68,7 @@ function callId(item: Fields): string | undefined {
   return typeof id === 'string' ? id : undefined
 }
 
-/** Whether the model said it. */
+/** Whether the item is the model's. */
 function isAnswer(item: Fields): boolean {
   const { type, role } = item
   if (type === undefined || type === 'message') return role === 'assistant'
@@ -86,7 +86,7 @@ function answered(item: Fields): readonly Block[] {
   }
   if (type === 'reasoning') {
     const parts = [item['content'], item['summary']].flatMap((one) => (Array.isArray(one) ? (one as Fields[]) : []))
-    // OpenAI ties it to the call or the text after it.
+    // OpenAI requires reasoning together with the call or text after it.
     return [{ type: 'thinking', thinking: parts.map((part) => textOf(part['text'])).join('\n'), thinkingSignature: 'tied to what follows' }]
   }
   const content = blocksOf(item['content'])
@@ -108,7 +108,7 @@ function result(item: Fields): EngineMessage {
   return { role: 'toolResult', toolCallId: callId(item) ?? '', content, isError: item['status'] === 'incomplete', ...name }
 }
 
-/** A text in place of another, in the form that the other had. */
+/** Replaces a text, in the same form. */
 function withText(output: unknown, text: string): unknown {
   if (isFields(output)) return { ...output, text }
   if (!Array.isArray(output)) return text
@@ -128,7 +128,7 @@ function withArguments(items: readonly Fields[], edit: PartEdit): Fields[] {
   })
 }
 
-/** Texts of messages; an item of reasoning is never shortened. An item whose texts have all left goes with them. */
+/** Edits texts of messages; reasoning is never shortened. An item without any text left is dropped. */
 function withTexts(items: readonly Fields[], edit: PartEdit): Fields[] {
   if ((messageEdit(edit)?.texts.length ?? 0) === 0) return [...items]
   let first = 0

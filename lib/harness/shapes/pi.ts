@@ -14,7 +14,7 @@ export const pi: Shape = {
     if (typeof role !== 'string' || role === '' || type !== undefined || parts !== undefined) return undefined
     if (role === 'tool' || role === 'developer' || role === 'function') return undefined
     if ('tool_calls' in message || 'tool_call_id' in message) return undefined
-    // pi-agent-core's own and an application's messages have roles of their own.
+    // pi-agent-core and applications add messages with their own roles.
     if (!['user', 'assistant', 'system', 'toolResult'].includes(role)) {
       return 'timestamp' in message || 'summary' in message || 'customType' in message ? 'own' : undefined
     }

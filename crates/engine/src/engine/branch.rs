@@ -72,7 +72,6 @@ impl Engine {
         state.session.read_chat(&chat);
         state.read_chat(Some(&chat));
         state.leave_branch();
-        inner.handed().clear();
         drop(state);
         inner.reconcile(Some(&new)).await?;
         Ok(())

@@ -32,7 +32,8 @@ impl Inner {
         if state.session.is_toolcall(object) {
             let in_sight = state.sight.pieces.lines_of(object).map(|lines| lines.file.clone());
             let shown = in_sight.and_then(|file| Some((state.known.shown_by(&file, object)?, file)));
-            let shown = if shown.is_some() { shown } else { self.lines_recorded(object).await? };
+            let shown =
+                if shown.is_some() { shown } else { self.lines_recorded(&state.session, object).await? };
             let Some((lines, file)) = shown else { return Ok(None) };
             if state.known.get(&file).is_none() {
                 state.known.saw(&file, lines.content);
@@ -99,7 +100,8 @@ impl Inner {
             return Ok(None);
         }
         let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
-        self.note_read(state, file, (call, tx), first, output, taking).await
+        let is_limited = first > 1 || args.get("limit").is_some_and(|limit| !limit.is_null());
+        self.note_read(state, file, (call, tx), (first, is_limited), output, taking).await
     }
 
     /// What the model knows of a file after a read of it from a line on.
@@ -108,7 +110,7 @@ impl Inner {
         state: &mut State,
         file: ObjectId,
         (call, tx): (&ObjectId, TxId),
-        first: usize,
+        (first, is_limited): (usize, bool),
         output: &str,
         taking: Taking,
     ) -> Result<Option<ShownLines>> {
@@ -133,8 +135,12 @@ impl Inner {
             Some(lines) => Some((lines, true)),
             None => self.passage_shown(&file, tx, state.known.spoken_of(&file), first, text).await?,
         };
+        // A read that may have come before anything was stored, and that goes to the end of another text than this.
+        let is_cut = |(lines, _): &(Passage, bool)| !is_limited && !lines.whole && text.ends_with('\n');
+        let is_other = taking.again && taking.record && shown.as_ref().is_some_and(is_cut);
+        let shown = shown.filter(|_| !is_other);
         let Some((lines, is_all)) = shown else {
-            if !is_handed && !self.is_plain(&file, tx, first, text).await? {
+            if !is_handed && !is_other && !self.is_plain(&file, tx, first, text).await? {
                 return Ok(None);
             }
             // The tool gives files as they are, and this is none of the versions that anybody has seen.
@@ -188,7 +194,7 @@ impl Inner {
         let recorded = if taking.again { self.store().get(call, AsOf::default()).await? } else { None };
         let recorded = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
         let args = recorded.unwrap_or(args);
-        let content = match self.version_written(file, tx, args).await? {
+        let content = match self.version_written(file, tx, args, taking).await? {
             Some(content) => content,
             // It was gone before anybody stored it.
             None => Content::lost(match args.get("content").and_then(Value::as_str) {
@@ -200,12 +206,15 @@ impl Inner {
         Ok(content)
     }
 
-    /// The version that a call has left. It may have been stored before the call was, and something newer since.
+    /// The version that a call has left. It may have been stored before the call was, and something newer since. Where the
+    /// process has ended and nobody can tell, it is the oldest that has what the call has put in: one notice too many is
+    /// better than none.
     async fn version_written(
         &self,
         file: &ObjectId,
         mut tx: TxId,
         args: &Map<String, Value>,
+        taking: Taking,
     ) -> Result<Option<Content>> {
         let leaves = Leaves::of(args);
         let mut perhaps = None;
@@ -218,7 +227,11 @@ impl Inner {
             let content = Content::stored(after.document.source_hash(), after.tx_id);
             match leaves.fits(text, after.document.content().unwrap_or_default()) {
                 Fit::Yes => return Ok(Some(content)),
+                Fit::Perhaps if taking.again && taking.record && leaves.is_telling() => {
+                    perhaps = Some(content)
+                }
                 Fit::Perhaps => perhaps = perhaps.or(Some(content)),
+                Fit::No if perhaps.is_some() => break,
                 Fit::No => {}
             }
             version = before;

@@ -59,9 +59,16 @@ impl Inner {
         self.ground.heard_of(state.session.seen);
         if !news::load(&self.ground, &mut state.session).await? {
             self.start(&mut state).await?;
+        } else if let Err(error) = self.store().set_note(&self.opened(), &now()).await {
+            tracing::warn!(code = %error.code(), "the store could not note that the session was opened");
         }
         self.follow(&mut state);
         Ok(())
+    }
+
+    /// The name of the note that says when this session was opened: the owner of a store removes what was not.
+    fn opened(&self) -> String {
+        format!("opened:{}", self.ground.session_id())
     }
 
     async fn start(&self, state: &mut State) -> Result<()> {
@@ -92,4 +99,10 @@ impl Inner {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Milliseconds since 1970.
+fn now() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.unwrap_or_default().as_millis().to_string()
 }

@@ -10,26 +10,48 @@ use super::{Handed, Inner};
 use crate::files::difference::common_lines;
 use crate::files::said::{Content, Passage};
 use crate::ground::error::Result;
+use crate::session::Session;
+use crate::sight::answers::named_object;
 
 /// How many versions of a file are looked at for the one that an output shows.
 pub(crate) const LOOKED_BACK: usize = 8;
 
 impl Inner {
-    /// The lines of a file that a recorded read has shown, of whose result the request knows nothing.
-    pub async fn lines_recorded(&self, call: &ObjectId) -> Result<Option<(Passage, ObjectId)>> {
-        let Some(read) = self.store().get(call, AsOf::default()).await? else { return Ok(None) };
-        let args = read.document.field("args");
-        let arg = |name: &str| args.and_then(|args| args.get(name));
-        let path = arg("path").and_then(Value::as_str).filter(|_| read.document.text("tool") == Some("read"));
-        let (Some(path), Some(output)) = (path, read.document.content()) else { return Ok(None) };
-        let Some(file) = self.file_at(path) else { return Ok(None) };
-        let first = arg("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
-        let shown = self.passage_shown(&file, read.tx_id, None, first, output).await?;
-        Ok(shown.map(|(lines, _)| (lines, file)))
+    /// The lines of a file that a recorded call has shown, of whose result the request knows nothing: a read, or a call that
+    /// has brought one back.
+    pub async fn lines_recorded(
+        &self,
+        session: &Session,
+        call: &ObjectId,
+    ) -> Result<Option<(Passage, ObjectId)>> {
+        let mut call = call.clone();
+        for _ in 0..LOOKED_BACK {
+            let Some(read) = self.store().get(&call, AsOf::default()).await? else { break };
+            let args = read.document.field("args").and_then(Value::as_object);
+            let (Some(args), Some(output)) = (args, read.document.content()) else { break };
+            let tool = read.document.text("tool").unwrap_or_default();
+            if let Some(object) = named_object(session, tool, args) {
+                let Some(version) = self.version_at(&object, read.tx_id).await? else { break };
+                if !version.document.content().is_some_and(|text| brings_back(output, text)) {
+                    break;
+                }
+                if !session.is_toolcall(&object) {
+                    return Ok(passage_in(&version, 1, output).map(|(lines, _)| (lines, object)));
+                }
+                call = object;
+                continue;
+            }
+            let path = args.get("path").and_then(Value::as_str).filter(|_| tool == "read");
+            let Some(file) = path.and_then(|path| self.file_at(path)) else { break };
+            let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
+            let shown = self.passage_shown(&file, read.tx_id, None, first, output).await?;
+            return Ok(shown.map(|(lines, _)| (lines, file)));
+        }
+        Ok(None)
     }
 
     /// The lines that an output shows of what a tool has handed over. Results come in another order than their tools read,
-    /// and some show nothing of what was read, so the oldest that fits is taken.
+    /// and some show nothing of what was read, so the oldest that fits best is taken.
     pub async fn passage_handed(
         &self,
         file: &ObjectId,
@@ -38,6 +60,7 @@ impl Inner {
         output: &str,
     ) -> Result<Option<Passage>> {
         let handed: Vec<Handed> = self.handed().get(file).cloned().unwrap_or_default();
+        let mut best: Option<(usize, Passage, Shows)> = None;
         for (number, Handed { content, text }) in handed.into_iter().enumerate() {
             let mut shown = text.and_then(|text| passage_of(&text, content, first, output));
             let mut at = content.tx.unwrap_or(tx);
@@ -49,14 +72,25 @@ impl Inner {
                     break;
                 }
             }
-            if let Some((lines, _)) = shown.filter(|(_, shows)| *shows != Shows::More) {
-                if let Some(waiting) = self.handed().get_mut(file) {
-                    waiting.remove(number);
-                }
-                return Ok(Some(lines));
+            if let Some((lines, shows)) = shown.filter(|(_, shows)| *shows != Shows::More)
+                && best.as_ref().is_none_or(|(.., so_far)| shows > *so_far)
+            {
+                best = Some((number, lines, shows));
             }
         }
-        Ok(None)
+        if let (Some((number, ..)), Some(waiting)) = (&best, self.handed().get_mut(file)) {
+            waiting.remove(*number);
+        }
+        Ok(best.map(|(_, lines, _)| lines))
+    }
+
+    /// What a tool has just read of a file will not be its result.
+    pub fn forget_handed(&self, file: &ObjectId, hash: Digest) {
+        if let Some(waiting) = self.handed().get_mut(file)
+            && waiting.last().is_some_and(|last| last.content.hash == Some(hash))
+        {
+            waiting.pop();
+        }
     }
 
     /// The lines that an output shows from one on, of the versions that were the newest when the call was recorded or
@@ -113,6 +147,12 @@ impl Inner {
     }
 }
 
+/// Whether an output brings a text back, whole. What follows is on lines of its own, and any output begins with an empty text.
+pub(crate) fn brings_back(output: &str, text: &str) -> bool {
+    let rest = output.strip_prefix(text);
+    rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('\n') && !text.is_empty()))
+}
+
 /// What an output shows besides the lines that it has in common with a version.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Shows {
@@ -143,7 +183,12 @@ fn passage_in(version: &Version, first: usize, output: &str) -> Option<(Passage,
 
 /// The lines of a text that an output shows from one on, and what else it shows.
 fn passage_of(text: &str, content: Content, first: usize, output: &str) -> Option<(Passage, Shows)> {
-    let last = common_lines(text, first, output)?;
+    let mut last = common_lines(text, first, output)?;
+    // A blank line right before a note is the note's, and not the end of the file.
+    let mut rest = output.split('\n').skip(last - first);
+    if last > first && rest.next() == Some("") && rest.next().is_some_and(|line| line.starts_with('[')) {
+        last -= 1;
+    }
     let whole = first == 1 && last == text.split('\n').count();
     Some((Passage { content, first, last, whole }, Shows::of(output, last + 1 - first)))
 }
@@ -154,4 +199,40 @@ pub(crate) fn lost(hash: Digest, first: usize, output: &str) -> Passage {
     let is_cut = matches!(&lines[..], [.., "", note] if note.starts_with('[') && note.ends_with(']'));
     let last = first + lines.len() - 1 - if is_cut { 2 } else { 0 };
     Passage { content: Content::lost(hash), first, last, whole: first == 1 && !is_cut }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::whole(1, "a\nb\nc\n", Some((1, 4, true)))]
+    #[case::without_the_last_break(1, "a\nb\nc", Some((1, 3, false)))]
+    #[case::a_part(2, "b", Some((2, 2, false)))]
+    #[case::a_part_and_a_note(1, "a\nb\n\n[2 more lines in file]", Some((1, 2, false)))]
+    #[case::up_to_the_last_line_and_a_note(2, "b\nc\n\n[1 more lines in file]", Some((2, 3, false)))]
+    #[case::another_text(1, "x", None)]
+    fn which_lines_an_output_shows(
+        #[case] first: usize,
+        #[case] output: &str,
+        #[case] expected: Option<(usize, usize, bool)>,
+    ) {
+        let content = Content::lost(Digest::of(b"a"));
+        let shown = passage_of("a\nb\nc\n", content, first, output);
+        assert_eq!(shown.map(|(lines, _)| (lines.first, lines.last, lines.whole)), expected);
+    }
+
+    #[rstest]
+    #[case::itself("a\nb", "a\nb", true)]
+    #[case::more_below("a\n\narguments of the call: {}", "a", true)]
+    #[case::more_beside("a is active", "a", false)]
+    #[case::nothing("", "", true)]
+    #[case::a_line_about_nothing("a is active; it is empty", "", false)]
+    #[case::lines_below_nothing("\n\narguments", "", false)]
+    #[case::another("b", "a", false)]
+    fn what_brings_a_text_back(#[case] output: &str, #[case] text: &str, #[case] expected: bool) {
+        assert_eq!(brings_back(output, text), expected);
+    }
 }

@@ -8,6 +8,7 @@ use context_store::AsOf;
 use serde_json::{Map, Value};
 
 use super::job::{ToolcallInput, fingerprint};
+use super::passages::brings_back;
 use super::{Inner, State};
 use crate::ground::error::Result;
 use crate::session::Session;
@@ -77,7 +78,10 @@ impl Inner {
         let mut excerpts = match state.sight.gated.remove(&object) {
             Some(excerpts) => excerpts,
             None if taking.record => Excerpts::default(),
-            None => self.excerpts_of(state, &object).await?,
+            None => {
+                let shown = state.session.without_header(&object, &text);
+                self.excerpts_of(state, &object, shown).await?
+            }
         };
         if taking.record && !taking.excerpts {
             excerpts.born = None;
@@ -165,15 +169,19 @@ impl Inner {
         Ok(is_same.then_some(plain))
     }
 
-    /// The excerpts of a recorded output.
-    async fn excerpts_of(&self, state: &State, object: &ObjectId) -> Result<Excerpts> {
+    /// The excerpts of a recorded output that is shown as this text: where that is another one, it is one of them.
+    async fn excerpts_of(&self, state: &State, object: &ObjectId, shown: &str) -> Result<Excerpts> {
         let version = self.store().get(object, AsOf::default()).await?;
         let document = version.map(|version| version.document);
         let tool = document.as_ref().and_then(|document| document.text("tool")).unwrap_or_default();
         let content = document.as_ref().and_then(|document| document.content());
         let Some(content) = content else { return Ok(Excerpts::default()) };
         let faded = state.sight.rolled.fades(object).then(|| faded(tool, content)).flatten();
-        Ok(Excerpts { faded, ..excerpts(tool, content) })
+        let mut excerpts = Excerpts { faded, ..excerpts(tool, content) };
+        if shown != content && excerpts.born.is_none() {
+            excerpts.born = Some(shown.to_owned());
+        }
+        Ok(excerpts)
     }
 
     /// Carries out once more what a call that steers the context did after the point to which the session has come back.
@@ -212,11 +220,7 @@ impl Inner {
     ) -> Result<Option<Carried>> {
         let Some(object) = named_object(&state.session, tool, args) else { return Ok(None) };
         let Some(text) = self.text_at(&object, None).await? else { return Ok(None) };
-        // What follows is on lines of its own. Any output begins with an empty text.
-        let whole = match output.strip_prefix(&text) {
-            Some(rest) => rest.is_empty() || (rest.starts_with('\n') && !text.is_empty()),
-            None => false,
-        };
+        let whole = brings_back(output, &text);
         Ok(Some(Carried { object, whole }))
     }
 }

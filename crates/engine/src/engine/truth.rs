@@ -63,6 +63,7 @@ impl Engine {
         let last = limit.map_or(total, |limit| total.min(first.saturating_add(limit).saturating_sub(1)));
         if first > last {
             // Past the end: that is the tool's to say.
+            self.inner.forget_handed(&id, hash);
             return Ok(None);
         }
         let tx = self.inner.ground.newest();
@@ -78,6 +79,7 @@ impl Engine {
             self.inner.changed_since(&state, &lines, path, &text).await?
         };
         if let Some(answer) = &answer {
+            self.inner.forget_handed(&id, hash);
             let renew = |session: &mut Session, work: &mut Work| {
                 session.activate(&answer.object, work);
                 Ok(())
@@ -107,13 +109,14 @@ impl Engine {
         if self.inner.lock().await?.known.get(&id).is_none() {
             return Ok(None);
         }
-        self.inner.look_at_one(place).await?;
+        let looked = self.inner.look_at_one(place).await?;
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
         let (Some(hash), Some(known)) = (state.session.hash_of(&id), state.known_now(&id)) else {
             return Ok(None);
         };
-        if known.hash == Some(hash) {
+        // What could not be stored may be on the disk all the same.
+        if known.hash == Some(hash) || (looked.is_some() && known.hash == looked) {
             return Ok(None);
         }
         let path = render::text(path);
@@ -213,17 +216,18 @@ impl State {
 }
 
 impl Inner {
-    /// Looks at a file that the session knows, where the client can see it, and indexes what it finds.
-    async fn look_at_one(&self, place: Place) -> Result<()> {
+    /// Looks at a file that the session knows, where the client can see it, and indexes what it finds. Gives the hash of its
+    /// bytes, where it has some.
+    async fn look_at_one(&self, place: Place) -> Result<Option<Digest>> {
         if !matches!(place.disk, Disk::At(_)) {
-            return Ok(());
+            return Ok(None);
         }
         let (file, since) = self.eye().look(&place, None).await?;
         let was_read = matches!(file, FileState::Text(_) | FileState::NoText { .. } | FileState::Gone);
-        if let Some(seen) = Seen::of(place, file, since).filter(|_| was_read) {
-            self.index(vec![seen], Entry::Tracked).await?;
-        }
-        Ok(())
+        let Some(seen) = Seen::of(place, file, since).filter(|_| was_read) else { return Ok(None) };
+        let hash = seen.observation.source_hash();
+        self.index(vec![seen], Entry::Tracked).await?;
+        Ok(hash)
     }
 
     /// A read whose lines are visible in an older version: the difference, where that is the shorter text.
@@ -256,7 +260,7 @@ impl Inner {
     /// What the store reports; nothing counts as told then.
     pub async fn notices(&self, state: &mut State) -> Result<()> {
         state.unclaimed();
-        let (open, told, mut lines) = loop {
+        loop {
             let open = state.known.open();
             let (mut told, mut lines) = (Vec::new(), Vec::new());
             for file in &open {
@@ -275,18 +279,22 @@ impl Inner {
                 work.expected.extend(told.iter().map(|(file, _)| (file.clone(), latest(file))));
                 Ok(true)
             };
-            if told.is_empty() || self.commit(state, note).await? {
-                break (open, told, lines);
+            if told.is_empty() {
+                state.known.settle(&open);
+                return Ok(());
             }
-        };
-        for (file, hash) in told {
-            state.known.says(&file, None, Says::Other(hash));
-            state.known.note(file, hash);
+            if !self.commit(state, note).await? {
+                continue;
+            }
+            for (file, hash) in told {
+                state.known.says(&file, None, Says::Other(hash));
+                state.known.note(file, hash);
+            }
+            lines.sort();
+            state.unsaid.append(&mut lines);
+            // While that was written another client may have stored something else.
+            self.refresh(state).await?;
         }
-        state.known.settle(&open);
-        lines.sort();
-        state.unsaid.append(&mut lines);
-        Ok(())
     }
 
     /// The bytes that the model takes a file for, where it is others by now and nothing in sight says so.

@@ -72,6 +72,15 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_long_texts_are_counted_and_those_of_very_long_ones_are_not() {
+        let text = |length: usize| "line\n".repeat(length / 5);
+        let count = |length| counted(&text(length), &(text(length) + "more\n"));
+        assert_eq!(count(MAX_COUNTED - 10), "+1 -0");
+        assert_eq!(MAX_COUNTED, 524_288);
+        assert_eq!(count(MAX_COUNTED), "changed");
+    }
+
+    #[test]
     fn changed_lines_are_counted() {
         assert_eq!(counted("a\nb\nc\n", "a\nx\ny\nc\n"), "+2 -1");
     }

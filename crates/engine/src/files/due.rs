@@ -169,6 +169,18 @@ mod tests {
     }
 
     #[test]
+    fn a_rest_is_kept_until_it_is_over() {
+        let (mut due, now) = (Due::default(), Instant::now());
+        due.touch(PATH.into(), now);
+        let ready = due.ready(now, false);
+        due.looked(&ready[0], true, MS, now);
+        due.tidy(now);
+        assert_eq!(due.files.len(), 1);
+        due.tidy(now + MS);
+        assert!(due.files.is_empty());
+    }
+
+    #[test]
     fn an_event_during_a_look_asks_for_another_one() {
         let (mut due, now) = (Due::default(), Instant::now());
         due.touch(PATH.into(), now);

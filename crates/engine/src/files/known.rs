@@ -173,3 +173,41 @@ impl Session {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use context_model::time::TxId;
+
+    use super::*;
+
+    #[test]
+    fn the_version_that_was_spoken_of_last() {
+        let (mut known, file) = (Known::default(), ObjectId::new("f"));
+        let hash = |name: &str| Some(Digest::of(name.as_bytes()));
+        let content = |name: &str| Content::stored(hash(name), TxId(1));
+        let lines = |name: &str| Passage { content: content(name), first: 1, last: 2, whole: false };
+        assert_eq!(known.spoken_of(&file), None);
+        let said = [
+            (Says::Lines(lines("a")), hash("a")),
+            (Says::Other(hash("b")), hash("b")),
+            (Says::All(content("c")), hash("c")),
+            (Says::Again(lines("d")), hash("d")),
+            (Says::Other(None), None),
+        ];
+        for (says, expected) in said {
+            known.says(&file, None, says);
+            assert_eq!(known.spoken_of(&file), expected);
+        }
+    }
+
+    /// A notice of which the chat knows nothing is of some version, and of none that the file has.
+    #[test]
+    fn a_notice_that_is_not_noted_is_of_an_unknown_version() {
+        let (mut known, file) = (Known::default(), ObjectId::new("f"));
+        known.note(file.clone(), None);
+        known.heard_again(&file, 0);
+        assert_eq!(known.spoken_of(&file), None);
+        known.heard_again(&file, 1);
+        assert!(known.spoken_of(&file).is_some());
+    }
+}

@@ -41,6 +41,15 @@ impl<'a> Leaves<'a> {
         if all.is_empty() { Self::Unsaid } else { Self::Edits(all) }
     }
 
+    /// Whether all that the call has put in can be looked for.
+    pub fn is_telling(&self) -> bool {
+        match self {
+            Self::Text(_) => true,
+            Self::Edits(edits) => edits.iter().all(|(_, new)| !new.is_empty()),
+            Self::Unsaid => false,
+        }
+    }
+
     /// Whether the call has left this text, of a file that was `before` it.
     pub fn fits(&self, before: Option<&str>, text: &str) -> Fit {
         match self {

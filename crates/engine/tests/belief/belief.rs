@@ -240,4 +240,6 @@ pub struct Held {
     pub text: String,
     /// By a pin; else by an activation.
     pub pinned: bool,
+    /// A person has brought it back since the last point. No message says so: if the process ends now, nobody knows it.
+    pub unsaved: bool,
 }

@@ -188,6 +188,73 @@ fn turn(client: usize, end: TurnEnd) -> Step {
     disk(3, Change::Old(3)),
     called(1, Tool::Activate { output: 4 }, CallId::Repeated(0), true),
 ])]
+#[case::lines_that_two_activations_bring_back_are_shown(2612, 1, 1, vec![
+    act(0, read(1)),
+    called(0, read(2), CallId::Repeated(1), false),
+    act(0, read(0)),
+    disk(1, Change::Empty),
+    act(3, Tool::Activate { output: 2 }),
+    Step::Crash { client: 0, keep: false },
+    act(0, Tool::Activate { output: 0 }),
+])]
+#[case::an_answered_read_takes_nothing_from_a_later_part(3487, 1, 1, vec![
+    called(0, read(3), CallId::Repeated(1), false),
+    Step::Crash { client: 0, keep: true },
+    act(0, read(1)),
+    called(0, Tool::Edit { file: 1, line: 28 }, CallId::Repeated(0), false),
+    act(0, part(1, 7, 2)),
+    disk(3, Change::Old(1)),
+])]
+#[case::a_read_past_the_end_takes_nothing_from_the_next_one(3668, 1, 1, vec![
+    disk(0, Change::Whole(1)),
+    disk(3, Change::Append),
+    act(2, part(0, 6, 2)),
+    disk(2, Change::Cut(39)),
+    act(2, read(2)),
+    disk(0, Change::Line(5)),
+])]
+#[case::what_is_stored_while_a_notice_is_written_is_told_with_it(5679, 2, 3, vec![
+    called(1, read(1), CallId::Repeated(1), false),
+    act(1, read(0)),
+    act(0, part(1, 9, 1)),
+    disk(1, Change::Line(31)),
+    turn(1, TurnEnd::Open),
+    Step::Fault { client: 1, fault: Fault::Beside },
+    act(0, Tool::Write { file: 3, lines: 30 }),
+    turn(1, TurnEnd::Open),
+])]
+#[case::what_a_tool_has_read_counts_through_a_failed_hand_over(6663, 1, 1, vec![
+    Step::Back { client: 2, to: 7 },
+    Step::Fault { client: 2, fault: Fault::Full },
+    act(2, read(2)),
+    turn(2, TurnEnd::Open),
+    disk(0, Change::Append),
+])]
+#[case::an_excerpt_is_not_the_whole(7111, 1, 1, vec![
+    late(0, read(3)),
+    Step::Quiet,
+    disk(1, Change::Whole(60)),
+    act(0, Tool::Edit { file: 1, line: 17 }),
+    turn(2, TurnEnd::Prompt),
+    Step::Roll { client: 0 },
+    act(2, read(1)),
+    turn(0, TurnEnd::Lost),
+    late(0, part(0, 20, 7)),
+    act(2, Tool::Custom { lines: 60 }),
+    called(2, Tool::Activate { output: 3 }, CallId::Repeated(1), true),
+])]
+#[case::what_one_has_written_is_known_though_it_is_not_stored(9808, 2, 1, vec![
+    called(2, Tool::Deactivate { output: 2 }, CallId::Repeated(0), false),
+    Step::Fault { client: 0, fault: Fault::Locked },
+    called(1, read(1), CallId::Repeated(0), false),
+    act(2, Tool::Write { file: 0, lines: 1 }),
+    act(0, Tool::Edit { file: 0, line: 31 }),
+])]
+#[case::a_blank_line_before_a_note_is_not_the_end_of_the_file(16400, 1, 1, vec![
+    act(0, part(0, 5, 11)),
+    disk(3, Change::Cut(11)),
+    act(0, part(3, 7, 5)),
+])]
 fn it_is_right_now(
     #[case] seed: u64,
     #[case] clients: usize,

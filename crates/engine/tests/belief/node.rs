@@ -151,6 +151,7 @@ impl Node {
     }
 
     /// How many bytes of transactions it was sent, and how many it has answered, since the last time that somebody asked.
+    #[allow(dead_code, reason = "the tests of the store ask, which have this node, too")]
     pub fn traffic(&self) -> (usize, usize) {
         (self.sent.swap(0, Ordering::Relaxed), self.answered.swap(0, Ordering::Relaxed))
     }

@@ -242,6 +242,7 @@ impl Run {
             }
         }
         let recorded = client.recorded(point.length);
+        client.held.retain(|held| !held.unsaved);
         if let Err(error) = engine.resync(client.incoming(0), recorded, &client.call(false)).await {
             client.allow(faulty, "resync", &error)?;
             return Ok(false);
@@ -334,6 +335,7 @@ impl Run {
         if let Some((tx, times)) = plan.point {
             let session = SessionId::new(client.session.as_str()).unwrap();
             client.points.push(Point { length: client.sent, session, tx, times: Some(times) });
+            client.held.iter_mut().for_each(|held| held.unsaved = false);
         }
         check::notices(&self.world, client, &plan.notices).await?;
         check::request(client, first).await?;

@@ -270,12 +270,18 @@ async fn edit(
     // Who has seen a part of it has seen it, or not.
     let parts = [&seen.partly, &seen.known_partly, &believed.partly, &believed.known_partly];
     let has_part = parts.into_iter().any(is_now);
+    // Once the process that read a part has ended, nobody can tell which of two versions it was that have this part.
+    let is_doubtful = client.recovered
+        && seen.led_to.is_empty()
+        && !seen.fragments.is_empty()
+        && seen.fragments.iter().all(|part| part.is_as_in(Some(&now)));
     match refusal {
         // What comes with this very answer may count as seen, or not.
         None if !has_part
             && seen.known_visibly.is_some()
             && !is_now(&seen.known)
             && !is_now(&believed.known)
+            && !is_doubtful
             && !faulty =>
         {
             let change = changes(seen.known.as_deref(), Some(&now));
@@ -286,7 +292,8 @@ async fn edit(
             let said = write(world, client, file, with_line(&now, line, Some(&new))).await?;
             Ok(("edit", args, said))
         }
-        Some(text) if is_now(&seen.known) && is_now(&seen.known_visibly) => {
+        // As above, what came with this very answer may count: a difference to another version, for instance.
+        Some(text) if [&seen.known, &seen.known_visibly, &believed.known].into_iter().all(is_now) => {
             violation(Kind::WronglyRefused, text)
         }
         // Lines that were brought back are all that it may have seen.
@@ -353,17 +360,18 @@ async fn control(client: &mut Client, tool: Tool) -> Outcome<Option<(&'static st
             if change.content.as_deref() != Some(&text) {
                 return violation(Kind::Lost, format!("{name} has another text now: {:?}", change.content));
             }
-            if change.visible && !in_sight(client, &object, &text) {
+            // Another call may have brought it back.
+            if change.visible && !client.messages.iter().any(|message| message.shows(&text)) {
                 return violation(Kind::NotWhole, format!("{name} is said to be in sight, and is not"));
             }
             if !change.visible {
                 output = text.clone();
                 back = notes.iter().filter_map(Note::again).collect();
             }
-            client.hold(Held { object, text, pinned: false });
+            client.hold(Held { object, text, pinned: false, unsaved: false });
         }
         Tool::Pin { .. } if client.messages.iter().any(|message| message.shows(&text)) => {
-            client.hold(Held { object, text, pinned: true });
+            client.hold(Held { object, text, pinned: true, unsaved: false });
         }
         Tool::Deactivate { .. } => client.held.retain(|held| held.object != object || held.pinned),
         Tool::Unpin { .. } => client.held.retain(|held| held.object != object || !held.pinned),
@@ -380,7 +388,7 @@ impl Client {
             let message = self.messages.iter().find(|message| message.key == *key);
             let Some(text) = message.map(|message| message.output.clone()) else { continue };
             if message.is_some_and(|message| message.is_whole()) {
-                self.hold(Held { object: object.clone(), text, pinned: false });
+                self.hold(Held { object: object.clone(), text, pinned: false, unsaved: true });
             }
         }
     }

@@ -1,14 +1,19 @@
 //! Carrying out a prepared transaction inside a write transaction of SQLite.
 
+use std::borrow::Cow;
+
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 
-use super::prepare::{Body, PatchWrite, Prepared, PreparedWrite, Put, Text};
+use super::form::Text;
+use super::pack::{self, Parts, Skeleton};
+use super::prepare::{Body, PatchWrite, Prepared, PreparedWrite, Put};
 use super::read;
 use super::row::Row;
+use super::{erase, index};
 use crate::clock::{self, Clock};
 use crate::heads::{self, Heads};
 use crate::memory::{envelope_differs, patch_time, unknown};
@@ -86,6 +91,8 @@ struct Known {
 struct Columns<'a> {
     body: &'a Body,
     content: Option<(i64, Digest)>,
+    /// Whether that text was erased, and stays so.
+    is_erased: bool,
     content_hash: Option<Digest>,
     chain: Option<Chain<'a>>,
 }
@@ -94,8 +101,7 @@ struct Columns<'a> {
 struct Chain<'a> {
     base: i64,
     depth: i64,
-    patch: &'a str,
-    digest: Digest,
+    patch: &'a Skeleton,
     nested: String,
 }
 
@@ -123,8 +129,11 @@ impl Open<'_> {
                 Known { object, object_type, source }
             }
         };
-        let content = put.text.as_ref().map(|text| self.content(text)).transpose()?;
-        let columns = Columns { body: &put.body, content, content_hash: Some(put.content_hash), chain: None };
+        let stored = put.text.as_ref().map(|text| index::stored(self.connection, text)).transpose()?;
+        let content = stored.zip(put.text.as_ref()).map(|((content, _), text)| (content, text.key));
+        let is_erased = stored.is_some_and(|(_, is_erased)| is_erased);
+        let content_hash = Some(put.content_hash);
+        let columns = Columns { body: &put.body, content, is_erased, content_hash, chain: None };
         self.insert(&put.id, &known, valid_time, &columns)?;
         Ok(true)
     }
@@ -152,21 +161,24 @@ impl Open<'_> {
             }
             (Fit::Deep, _) => return Err(unknown(&write.id)),
         };
-        let content = match change {
-            Content::Kept => latest.content,
-            Content::Set(None) => None,
-            Content::Set(Some(text)) => Some(self.content(&Text::new(text))?),
+        let (content, is_erased) = match change {
+            Content::Kept => (latest.content, false),
+            Content::Set(None) => (None, false),
+            Content::Set(Some(text)) => {
+                let text = Text::new(text);
+                let (content, is_erased) = index::stored(self.connection, &text)?;
+                (Some((content, text.key)), is_erased)
+            }
         };
         let nested = Value::from_iter(shape.nested.iter().map(|(k, v)| (k.clone(), Value::from(*v))));
         let chain = Chain {
             base: latest.base,
             depth: latest.depth + 1,
-            patch: &write.json,
-            digest: write.digest,
+            patch: &write.skeleton,
             nested: nested.to_string(),
         };
         let body = Body::new(shape.scalars)?;
-        let columns = Columns { body: &body, content, content_hash: None, chain: Some(chain) };
+        let columns = Columns { body: &body, content, is_erased, content_hash: None, chain: Some(chain) };
         let seq = self.insert(&write.id, &known, valid_time, &columns)?;
         if let Some(payload) = head {
             self.heads.keep(&write.id, seq.unsigned_abs(), payload);
@@ -181,19 +193,6 @@ impl Open<'_> {
             Ok(Known { object: row.get(0)?, object_type: row.get(1)?, source: row.get(2)? })
         });
         Ok(known.optional()?)
-    }
-
-    /// Stores a text if it is not there yet.
-    fn content(&self, text: &Text) -> Result<(i64, Digest)> {
-        let mut find = self.connection.prepare_cached("SELECT content FROM contents WHERE sha256 = ?")?;
-        let content = match find.query_row([text.key.as_bytes()], |row| row.get(0)).optional()? {
-            Some(content) => content,
-            None => self
-                .connection
-                .prepare_cached("INSERT INTO contents (sha256, text) VALUES (?, ?)")?
-                .insert(params![text.key.as_bytes(), text.text])?,
-        };
-        Ok((content, text.key))
     }
 
     fn insert(
@@ -214,6 +213,11 @@ impl Open<'_> {
             .prepare_cached("SELECT coalesce(max(seq), 0) + 1 FROM versions")?
             .query_row([], |row| row.get(0))?;
         let chain = columns.chain.as_ref();
+        let skeleton = &columns.body.skeleton;
+        let texts = skeleton.texts.iter().chain(chain.into_iter().flat_map(|chain| &chain.patch.texts));
+        let texts = texts.map(|text| index::stored(self.connection, text)).collect::<Result<Vec<_>>>()?;
+        let is_erased = columns.is_erased || texts.iter().any(|(_, is_erased)| *is_erased);
+        let erased = is_erased.then(|| erase::again(self.tx_time)).transpose()?;
         let row = Row {
             seq,
             tx_id: self.tx_id,
@@ -222,35 +226,44 @@ impl Open<'_> {
             object_id: id.as_str(),
             object_type: &known.object_type,
             source: known.source.as_deref(),
-            body: &columns.body.json,
+            body: Cow::Borrowed(&skeleton.json),
             text_hash: columns.content.as_ref().map(|(_, key)| key.as_bytes().as_slice()),
             content_hash: columns.content_hash.as_ref().map(|h| h.as_bytes().as_slice()),
             source_hash: columns.body.source_hash.as_ref().map(|h| h.as_bytes().as_slice()),
             base: chain.map(|c| c.base),
             depth: chain.map(|c| c.depth),
-            patch: chain.map(|c| c.patch),
-            nested: chain.map(|c| c.nested.as_str()),
+            patch: chain.map(|c| Cow::Borrowed(&*c.patch.json)),
+            nested: chain.map(|c| Cow::Borrowed(&*c.nested)),
+            texts: texts.into_iter().map(|(content, _)| content).collect(),
+            erased: erased.as_deref(),
         };
-        let row_hash = row.hash(&columns.body.digest, chain.map(|c| &c.digest));
+        let row_hash = row.hash(&skeleton.digest, chain.map(|c| &c.patch.digest));
+        let parts = Parts { body: &row.body, patch: row.patch.as_deref(), nested: row.nested.as_deref() };
+        let packed = pack::pack(parts, &row.texts)?;
+        let seen =
+            packed.is_some().then(|| if chain.is_some() { "{}".into() } else { pack::seen(&row.body) });
         let sql = "INSERT INTO versions (seq, tx_id, object, valid_from, ahead, body, content, content_hash, \
-                   source_hash, base, depth, patch, nested, row_hash, text_hash) \
-                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+                   source_hash, base, depth, patch, nested, row_hash, text_hash, packed, erased) \
+                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        let in_columns = packed.is_none();
         self.connection.prepare_cached(sql)?.execute(params![
             row.seq,
             row.tx_id,
             known.object,
             row.valid_from,
             row.valid_from > row.tx_time,
-            row.body,
+            seen.as_deref().unwrap_or(&row.body),
             columns.content.map(|(content, _)| content),
             row.content_hash,
             row.source_hash,
             row.base,
             row.depth,
-            row.patch,
-            row.nested,
+            row.patch.as_deref().filter(|_| in_columns),
+            row.nested.as_deref().filter(|_| in_columns),
             row_hash.as_bytes(),
             row.text_hash,
+            packed,
+            row.erased,
         ])?;
         Ok(seq)
     }

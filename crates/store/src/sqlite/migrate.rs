@@ -9,10 +9,11 @@ use crate::StoreError;
 const APPLICATION_ID: i32 = 0x6374_7873; // "ctxs"
 
 /// The migrations in their order; the schema's number is how many were applied.
-pub(super) const MIGRATIONS: [&str; 3] = [
+pub(super) const MIGRATIONS: [&str; 4] = [
     include_str!("migrations/0001-history.sql"),
     include_str!("migrations/0002-search.sql"),
     include_str!("migrations/0003-text-hash.sql"),
+    include_str!("migrations/0004-forms.sql"),
 ];
 
 /// The newest schema number that this version reads.

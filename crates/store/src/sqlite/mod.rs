@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
-use context_model::time::TxId;
+use context_model::time::{Timestamp, TxId};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -35,30 +35,38 @@ use self::settle::Settled;
 pub use self::size::Size;
 use self::writer::{Desk, INDEX_TIME, Job, Writer};
 use crate::clock::{self, Clock};
+use crate::sessions::{self, Limits, Prune, Pruned, SessionSummary};
 use crate::{
-    AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
-    Version,
+    AsOf, Damage, Entry, Erase, Erased, ErasedCount, Filter, Hit, Outline, Receipt, Result, Search, Store,
+    StoreError, Transaction, Version,
 };
 
 mod absent;
 mod apply;
+mod column;
 mod connect;
 mod copier;
 mod durability;
+mod erase;
 mod error;
+mod form;
 mod index;
 mod limit;
 mod migrate;
+mod pack;
 mod page;
 mod place;
 mod pool;
 mod prepare;
+mod prune;
 mod read;
+mod rewrite;
 mod row;
 mod runtime;
 mod search;
 mod settle;
 mod size;
+mod useful;
 mod verify;
 mod writer;
 
@@ -82,6 +90,7 @@ pub struct SqliteStore {
     /// None where nothing is synced anyway.
     settled: Option<Settled>,
     place: Arc<Place>,
+    clock: Clock,
     absent: Arc<Absent>,
 }
 
@@ -108,7 +117,7 @@ impl SqliteStore {
         let searches = Pool::new(Arc::clone(&place), "store-search", search::prepare)?;
         let (sender, jobs) = mpsc::channel();
         let copier = Copier::new(Arc::clone(&place));
-        let writer = Writer::new(connection, Arc::clone(&place), clock, copier, durability)?;
+        let writer = Writer::new(connection, Arc::clone(&place), Arc::clone(&clock), copier, durability)?;
         let desk = Arc::new(Desk::new(writer));
         let working = Arc::clone(&desk);
         let thread = std::thread::Builder::new()
@@ -118,7 +127,7 @@ impl SqliteStore {
         let (jobs, thread) = (RwLock::new(Some(sender)), Mutex::new(Some(thread)));
         let settled = (durability == Durability::Power).then(|| Settled::new(connect::log(&path)));
         let absent = Arc::default();
-        Ok(Arc::new(Self { jobs, desk, thread, pool, searches, settled, place, absent }))
+        Ok(Arc::new(Self { jobs, desk, thread, pool, searches, settled, place, clock, absent }))
     }
 
     /// What the file holds, and how its bytes are divided.
@@ -142,6 +151,67 @@ impl SqliteStore {
                 connect::copy(place.path(), &to)
             })
             .await
+    }
+
+    /// Erases what the owner of the store wants to be forgotten: from the texts, the payloads, the search index, the log
+    /// and the free pages. Envelopes, hashes and times stay, and the versions say when and why; none of these texts is
+    /// stored again. The file is written anew, which takes as long as it is large and twice its length of free room.
+    ///
+    /// A process that ends on the way has erased all of it or nothing; the same call again completes it.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for an unknown object, path or session and for a text that is too short, `STORE_FULL` without
+    /// that room: nothing was erased then. `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `CLOSED`.
+    pub async fn erase(&self, wanted: Vec<Erase>, why: &str) -> Result<ErasedCount> {
+        let mark = Erased { at: (self.clock)(), why: why.to_owned() };
+        self.call(move |writer| writer.erase(&wanted, &mark)).await
+    }
+
+    /// Takes sessions out of the store, with what only they have encountered. They may be imported again.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` where neither an age, a size nor a project is given. `STORE_FULL`, `STORE_UNAVAILABLE`,
+    /// `STORE_CORRUPT`, `CLOSED`.
+    pub async fn prune(&self, wanted: Prune) -> Result<Pruned> {
+        let Prune { before, max_bytes, project, is_dry_run } = wanted;
+        if before.is_none() && max_bytes.is_none() && project.is_none() {
+            return Err(StoreError::Invalid(
+                "say which sessions leave: by age, by size or by project".into(),
+            ));
+        }
+        let summaries = sessions::summaries(self).await?;
+        let is_in = |summary: &&SessionSummary| {
+            let Some(project) = project.as_deref().map(|project| project.trim_end_matches('/')) else {
+                return true;
+            };
+            let below = summary.folder.as_deref().and_then(|folder| folder.strip_prefix(project));
+            below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let of_project = summaries.iter().filter(is_in).map(|summary| summary.id.clone()).collect();
+        let before =
+            if max_bytes.is_none() { before.or(Some(Timestamp::from_millis(i64::MAX))) } else { before };
+        let which = prune::Which { among: Some(of_project), before, max_bytes };
+        let left = self.call(move |writer| writer.prune(&which, is_dry_run, true)).await?;
+        let named = |id: &_| summaries.iter().find(|summary| summary.id == *id).cloned();
+        Ok(Pruned { sessions: left.sessions.iter().filter_map(named).collect(), ..left.pruned })
+    }
+
+    /// The limits that were set.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `CLOSED`.
+    pub async fn limits(&self) -> Result<Limits> {
+        self.pool.away(prune::limits).await
+    }
+
+    /// Sets the limits.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `STORE_FULL`, `CLOSED`.
+    pub async fn set_limits(&self, limits: Limits) -> Result<()> {
+        let json = serde_json::to_string(&limits)
+            .map_err(|_| StoreError::Invalid("these limits can't be written".into()))?;
+        self.call(move |writer| writer.set_local(prune::LIMITS, &json)).await
     }
 
     /// When the first transaction after this one was made. A read of one row on the caller's thread.
@@ -241,7 +311,7 @@ impl Store for SqliteStore {
 
     async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
         match self.here(|connection| read::get_quick(connection, id, at))? {
-            Quick::Done(Some(version)) => Ok(Some(version)),
+            Quick::Done(Some(version)) => Ok(Some(*version)),
             Quick::Done(None) => {
                 let (id, absent) = (id.clone(), Arc::clone(&self.absent));
                 let look = move |connection: &Connection| {

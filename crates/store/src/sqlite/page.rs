@@ -15,9 +15,9 @@ use rusqlite::OptionalExtension;
 use rusqlite::{Connection, params};
 use serde_json::Value;
 
-use super::read;
 #[cfg(feature = "xtdb")]
-use super::row::text;
+use super::column::text;
+use super::read;
 use super::row::{Row, Text, select};
 use crate::{Result, StoreError, Version};
 
@@ -45,7 +45,7 @@ pub(super) fn page(
         let sql = rows
             .next()?
             .ok_or_else(|| StoreError::Corrupt(format!("a version of object {id:?} is missing")))?;
-        let row = Row::read(sql)?;
+        let row = Row::read(moment, sql)?;
         if row.object_id != id.as_str() {
             return Err(row.damaged());
         }
@@ -54,15 +54,17 @@ pub(super) fn page(
             break;
         }
         // The first patch of a chain is put together from its base, each later one from the one before.
-        let version = match (row.base.and_then(|base| chains.get(&base)), row.patch()?) {
+        let chain = row.base.unwrap_or(row.seq);
+        let version = match (row.base.and_then(|base| chains.get(&base)), row.patch(moment)?) {
             (Some(before), Some(change)) => {
                 let document = patch::apply(versions[*before].document.clone(), [&change])?;
                 let (tx_time, valid_time) = row.times();
-                Version { document, tx_id: row.tx(), tx_time, valid_time }
+                let erased = row.erased()?.or_else(|| versions[*before].erased.clone());
+                Version { document, tx_id: row.tx(), tx_time, valid_time, erased }
             }
             _ => read::version(moment, row, sql)?,
         };
-        chains.insert(row.base.unwrap_or(row.seq), versions.len());
+        chains.insert(chain, versions.len());
         bytes += length(&version.document);
         versions.push(version);
     }
@@ -119,7 +121,7 @@ pub(super) fn count_at(
     let mut rows = find.query(params![id.as_str(), valid_time.millis(), number(until)])?;
     let mut count = 0;
     while let Some(sql) = rows.next()? {
-        let row = Row::read(sql)?;
+        let row = Row::read(&moment, sql)?;
         let found = match row.digest(row.content_hash)? {
             Some(content) => (content, row.digest(row.source_hash)?),
             None => {

@@ -6,6 +6,8 @@ use context_model::object::{Document, ObjectType};
 use context_model::time::{Timestamp, TxId};
 use serde_json::{Map, Value};
 
+use super::form::Text;
+use super::pack::Skeleton;
 use crate::{Result, StoreError, Transaction, Write};
 
 /// A transaction in the form of rows.
@@ -36,22 +38,14 @@ pub(super) struct Put {
 pub(super) struct PatchWrite {
     pub id: ObjectId,
     pub operations: Value,
-    pub json: String,
-    pub digest: Digest,
+    pub skeleton: Skeleton,
     pub valid_time: Option<Timestamp>,
 }
 
 /// A payload without its content and hashes.
 pub(super) struct Body {
-    pub json: String,
-    pub digest: Digest,
+    pub skeleton: Skeleton,
     pub source_hash: Option<Digest>,
-}
-
-/// A content and its key.
-pub(super) struct Text {
-    pub text: String,
-    pub key: Digest,
 }
 
 impl Prepared {
@@ -71,9 +65,8 @@ impl PreparedWrite {
             }
             Write::Patch { id, patch, valid_time } => {
                 let operations = serde_json::to_value(&patch).map_err(unwritable)?;
-                let json = operations.to_string();
-                let digest = Digest::of(json.as_bytes());
-                Ok(Self::Patch(PatchWrite { id, operations, json, digest, valid_time }))
+                let skeleton = Skeleton::of(operations.to_string());
+                Ok(Self::Patch(PatchWrite { id, operations, skeleton, valid_time }))
             }
         }
     }
@@ -85,7 +78,7 @@ impl Put {
         let (id, object_type, source, mut payload) = document.into_parts();
         let source = source.map(|s| serde_json::to_string(&s)).transpose().map_err(unwritable)?;
         let text = match (payload.remove("content"), key) {
-            (Some(Value::String(text)), Some(key)) => Some(Text { text, key }),
+            (Some(Value::String(text)), Some(key)) => Some(Text::with_key(text, key)),
             (Some(other), _) => {
                 payload.insert("content".into(), other);
                 None
@@ -105,13 +98,7 @@ impl Body {
             payload.remove("source_hash");
         }
         let json = serde_json::to_string(&payload).map_err(unwritable)?;
-        Ok(Self { digest: Digest::of(json.as_bytes()), json, source_hash })
-    }
-}
-
-impl Text {
-    pub fn new(text: String) -> Self {
-        Self { key: Digest::of(text.as_bytes()), text }
+        Ok(Self { skeleton: Skeleton::of(json), source_hash })
     }
 }
 

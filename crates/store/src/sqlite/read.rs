@@ -10,9 +10,11 @@ use context_model::patch::{self, Patch};
 use context_model::time::{Timestamp, TxId};
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 
-use super::row::{CONTENT, LENGTH, Row, TEXT, Text, optional, select};
+use super::column;
+use super::form::Found;
+use super::row::{CONTENT, LENGTH, Row, Text, content, select};
 use crate::shape::Shape;
-use crate::{AsOf, Change, Entry, Filter, Known, Outline, Result, StoreError, Version};
+use crate::{AsOf, Change, Entry, Erased, Filter, Known, Outline, Result, StoreError, Version};
 
 /// The order in which the first row is the version that holds.
 const NEWEST_FIRST: &str = "ORDER BY v.valid_from DESC, v.tx_id DESC, v.seq DESC LIMIT 1";
@@ -44,7 +46,7 @@ pub(super) fn get(connection: &Connection, id: &ObjectId, at: AsOf) -> Result<Op
 /// What a read that must not take long found.
 pub(super) enum Quick {
     /// The version, or that there is none.
-    Done(Option<Version>),
+    Done(Option<Box<Version>>),
     /// A version that takes longer: a long text, or a long chain of patches.
     Long,
 }
@@ -63,7 +65,7 @@ pub(super) fn get_quick(connection: &Connection, id: &ObjectId, at: AsOf) -> Res
     })?;
     Ok(match found {
         None => Quick::Done(None),
-        Some(Some(version)) => Quick::Done(Some(version)),
+        Some(Some(version)) => Quick::Done(Some(Box::new(version))),
         Some(None) => Quick::Long,
     })
 }
@@ -83,7 +85,7 @@ pub(super) fn local(connection: &Connection, name: &str) -> Result<Option<String
 /// An object's latest version without its content.
 fn outline(connection: &Connection, id: &ObjectId) -> Result<Option<Outline>> {
     at_point(connection, id, AsOf::default(), Text::Left, |row, _| {
-        let mut payload = row.fields()?;
+        let mut payload = row.fields(connection)?;
         payload.remove("content");
         if let Some(hash) = row.digest(row.content_hash)? {
             payload.insert("content_hash".into(), hash.to_string().into());
@@ -106,16 +108,18 @@ pub(super) fn history(connection: &Connection, id: &ObjectId) -> Result<Vec<Vers
     let mut places = std::collections::HashMap::new();
     each(connection, id, |row, text| {
         // A patch changes the version that was the latest one then: the last of its chain.
-        let document = match (row.base, row.patch()?) {
+        let (document, before) = match (row.base, row.patch(connection)?) {
             (Some(base), Some(patch)) => {
-                let before = places.get(&base).map(|place: &usize| versions[*place].document.clone());
-                patch::apply(before.ok_or_else(|| row.damaged())?, [&patch])?
+                let before = places.get(&base).map(|place: &usize| &versions[*place]);
+                let before = before.ok_or_else(|| row.damaged())?;
+                (patch::apply(before.document.clone(), [&patch])?, before.erased.clone())
             }
-            _ => row.document(text)?,
+            _ => (row.document(connection, text)?, None),
         };
+        let erased = row.erased()?.or(before);
         places.insert(row.base.unwrap_or(row.seq), versions.len());
         let (tx_time, valid_time) = row.times();
-        versions.push(Version { document, tx_id: row.tx(), tx_time, valid_time });
+        versions.push(Version { document, tx_id: row.tx(), tx_time, valid_time, erased });
         Ok(())
     })?;
     Ok(versions)
@@ -125,12 +129,12 @@ pub(super) fn history(connection: &Connection, id: &ObjectId) -> Result<Vec<Vers
 pub(super) fn journal(connection: &Connection, id: &ObjectId) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     each(connection, id, |row, text| {
-        let change = match row.patch()? {
+        let change = match row.patch(connection)? {
             Some(patch) => Change::Patch(patch),
-            None => Change::Document(row.document(text)?),
+            None => Change::Document(row.document(connection, text)?),
         };
-        let (tx_time, valid_time) = row.times();
-        entries.push(Entry { change, tx_id: row.tx(), tx_time, valid_time });
+        let ((tx_time, valid_time), erased) = (row.times(), row.erased()?);
+        entries.push(Entry { change, tx_id: row.tx(), tx_time, valid_time, erased });
         Ok(())
     })?;
     Ok(entries)
@@ -186,7 +190,7 @@ pub(super) fn changes_since(connection: &Connection, tx: TxId) -> Result<BTreeMa
         if changed <= tx {
             break;
         }
-        changes.entry(ObjectId::new(super::row::text(row, 1)?)).or_insert(changed);
+        changes.entry(ObjectId::new(column::text(row, 1)?)).or_insert(changed);
     }
     Ok(changes)
 }
@@ -227,8 +231,8 @@ pub(super) struct Form {
 /// The form of an object's latest version.
 pub(super) fn latest_form(connection: &Connection, id: &ObjectId) -> Result<Option<Form>> {
     at_point(connection, id, AsOf::default(), Text::Left, |row, sql| {
-        let mut shape = Shape::of(&row.fields()?);
-        if let Some(nested) = row.nested {
+        let mut shape = Shape::of(&row.fields(connection)?);
+        if let Some(nested) = row.nested.as_deref() {
             shape.nested = serde_json::from_str(nested).map_err(|_| row.damaged())?;
         }
         shape.has_text = row.text_hash.is_some();
@@ -267,7 +271,7 @@ fn at_point<T>(
         }
     };
     let Some(sql) = rows.next()? else { return Ok(None) };
-    let row = Row::read(sql)?;
+    let row = Row::read(connection, sql)?;
     if row.object_id != id.as_str() {
         return Err(row.damaged());
     }
@@ -326,7 +330,7 @@ fn resolve(connection: &Connection, known: Known) -> Result<Option<(i64, i64)>> 
 fn each(
     connection: &Connection,
     id: &ObjectId,
-    mut then: impl FnMut(Row<'_>, Option<&str>) -> Result<()>,
+    mut then: impl FnMut(Row<'_>, Option<Found>) -> Result<()>,
 ) -> Result<()> {
     // The places are sorted and not the rows, which may be large.
     let sql = "SELECT v.seq FROM versions v JOIN objects o USING (object) WHERE o.object_id = ?";
@@ -339,47 +343,54 @@ fn each(
         let mut rows = statement.query([place])?;
         let missing = || StoreError::Corrupt(format!("a version of object {:?} is missing", id.as_str()));
         let sql = rows.next()?.ok_or_else(missing)?;
-        let row = Row::read(sql)?;
+        let row = Row::read(connection, sql)?;
         if row.object_id != id.as_str() {
             return Err(row.damaged());
         }
-        then(row, optional(sql, TEXT)?)?;
+        then(row, content(connection, sql)?)?;
     }
     Ok(())
 }
 
 /// The version of a row that was fetched with its text.
 pub(super) fn version(connection: &Connection, row: Row<'_>, sql: &rusqlite::Row<'_>) -> Result<Version> {
-    let document = match row.base {
-        None => row.document(optional(sql, TEXT)?)?,
+    let (document, erased) = match row.base {
+        None => (row.document(connection, content(connection, sql)?)?, row.erased()?),
         Some(base) => materialise(connection, base, &row)?,
     };
     let (tx_time, valid_time) = row.times();
-    Ok(Version { document, tx_id: row.tx(), tx_time, valid_time })
+    Ok(Version { document, tx_id: row.tx(), tx_time, valid_time, erased })
 }
 
-/// Puts a patched document together: the base, and the patches of its chain up to this one.
-fn materialise(connection: &Connection, base: i64, last: &Row<'_>) -> Result<Document> {
+/// Puts a patched document together: the base, and the patches of its chain up to this one. What was erased in one of
+/// them is erased in it.
+fn materialise(connection: &Connection, base: i64, last: &Row<'_>) -> Result<(Document, Option<Erased>)> {
     let mut statement = connection.prepare_cached(&AT_PLACE[Text::Fetched as usize])?;
     let mut rows = statement.query([base])?;
     let first = rows.next()?.ok_or_else(|| last.damaged())?;
-    let row = Row::read(first)?;
-    let document = row.document(optional(first, TEXT)?)?;
-    let patches = chain(connection, base, row.valid_from, last)?;
-    Ok(patch::apply(document, &patches)?)
+    let row = Row::read(connection, first)?;
+    let document = row.document(connection, content(connection, first)?)?;
+    let (patches, erased) = chain(connection, base, row.valid_from, last)?;
+    Ok((patch::apply(document, &patches)?, erased.or(row.erased()?)))
 }
 
-/// The patches of a chain up to the one of this row.
-fn chain(connection: &Connection, base: i64, from: i64, last: &Row<'_>) -> Result<Vec<Patch>> {
+/// The patches of a chain up to the one of this row, and the newest mark of what was erased in it.
+fn chain(
+    connection: &Connection,
+    base: i64,
+    from: i64,
+    last: &Row<'_>,
+) -> Result<(Vec<Patch>, Option<Erased>)> {
     let mut statement = connection.prepare_cached(&CHAIN)?;
     let mut rows = statement.query(params![last.object_id, from, last.valid_from, base, last.seq])?;
-    let mut patches = Vec::new();
+    let (mut patches, mut erased) = (Vec::new(), None);
     while let Some(sql) = rows.next()? {
-        let row = Row::read(sql)?;
-        patches.push(row.patch()?.ok_or_else(|| row.damaged())?);
+        let row = Row::read(connection, sql)?;
+        patches.push(row.patch(connection)?.ok_or_else(|| row.damaged())?);
+        erased = row.erased()?.or(erased);
         if row.depth != i64::try_from(patches.len()).ok() {
             return Err(row.damaged());
         }
     }
-    if last.depth == i64::try_from(patches.len()).ok() { Ok(patches) } else { Err(last.damaged()) }
+    if last.depth == i64::try_from(patches.len()).ok() { Ok((patches, erased)) } else { Err(last.damaged()) }
 }

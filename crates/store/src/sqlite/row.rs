@@ -1,15 +1,20 @@
 //! One stored version: its columns, its check, and the way back to a document.
 
+use std::borrow::Cow;
+
 use context_model::hash::{Digest, Hasher};
 use context_model::id::ObjectId;
 use context_model::object::{Document, ObjectType};
 use context_model::patch::Patch;
 use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
-use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Map, Value};
 
-use crate::{Result, StoreError};
+use super::column::{blob, optional, text};
+use super::form::{self, Found};
+use super::pack::{self, Parts, Unpacked};
+use crate::{Erased, Result, StoreError};
 
 /// Whether a row's text is fetched with it: it may be long, and most questions are not about it.
 #[derive(Clone, Copy, Debug)]
@@ -18,29 +23,36 @@ pub(super) enum Text {
     Fetched,
 }
 
-/// The index of the text in a statement of [`select`].
-pub(super) const TEXT: usize = 16;
+/// The index of the text's form in a statement of [`select`]: its codec, its bytes and its root.
+pub(super) const TEXT: usize = 18;
 /// The index of the text's length.
-pub(super) const LENGTH: usize = 17;
+pub(super) const LENGTH: usize = 21;
 /// The index of the text's number.
-pub(super) const CONTENT: usize = 18;
+pub(super) const CONTENT: usize = 22;
 
 /// A statement for a [`Row`], with the rest of it from `WHERE` on; in it, `v` are the versions and `o` their objects.
 pub(super) fn select(text: Text, rest: &str) -> String {
     // The table of the texts is not touched for a row without one: each of its pages has only a few of them.
     let (hash, text, join) = match text {
-        Text::Fetched => ("c.sha256", "c.text, octet_length(c.text)", "LEFT JOIN contents c USING (content)"),
-        Text::Left => ("(SELECT c.sha256 FROM contents c WHERE c.content = v.content)", "NULL, NULL", ""),
+        Text::Fetched => (
+            "c.sha256",
+            "c.codec, c.text, c.root, coalesce(c.length, octet_length(c.text))",
+            "LEFT JOIN contents c USING (content)",
+        ),
+        Text::Left => {
+            ("(SELECT c.sha256 FROM contents c WHERE c.content = v.content)", "NULL, NULL, NULL, NULL", "")
+        }
     };
     format!(
         "SELECT v.seq, v.tx_id, t.tx_time, v.valid_from, o.object_id, o.type, o.source, v.body,
-                coalesce(v.text_hash, {hash}), v.content_hash, v.source_hash, v.base, v.depth, v.patch, v.nested, v.row_hash, {text}, v.content
+                coalesce(v.text_hash, {hash}), v.content_hash, v.source_hash, v.base, v.depth, v.patch, v.nested, v.row_hash, v.packed, v.erased,
+                {text}, v.content
          FROM versions v JOIN objects o USING (object) JOIN txs t USING (tx_id) {join} {rest}"
     )
 }
 
 /// A row of `versions` with what belongs to it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Row<'a> {
     pub seq: i64,
     pub tx_id: i64,
@@ -49,14 +61,19 @@ pub(super) struct Row<'a> {
     pub object_id: &'a str,
     pub object_type: &'a str,
     pub source: Option<&'a str>,
-    pub body: &'a str,
+    /// The payload as far as the row has it, with holes where long strings were taken out; so is the patch.
+    pub body: Cow<'a, str>,
     pub text_hash: Option<&'a [u8]>,
     pub content_hash: Option<&'a [u8]>,
     pub source_hash: Option<&'a [u8]>,
     pub base: Option<i64>,
     pub depth: Option<i64>,
-    pub patch: Option<&'a str>,
-    pub nested: Option<&'a str>,
+    pub patch: Option<Cow<'a, str>>,
+    pub nested: Option<Cow<'a, str>>,
+    /// What belongs into the holes, in their order.
+    pub texts: Vec<i64>,
+    /// When and why its owner erased it.
+    pub erased: Option<&'a str>,
 }
 
 impl<'a> Row<'a> {
@@ -64,8 +81,8 @@ impl<'a> Row<'a> {
     ///
     /// # Errors
     /// `STORE_CORRUPT` when the two do not fit.
-    pub fn read(row: &'a rusqlite::Row<'_>) -> Result<Self> {
-        let this = Self {
+    pub fn read(connection: &Connection, row: &'a rusqlite::Row<'_>) -> Result<Self> {
+        let mut this = Self {
             seq: row.get(0)?,
             tx_id: row.get(1)?,
             tx_time: row.get(2)?,
@@ -73,23 +90,44 @@ impl<'a> Row<'a> {
             object_id: text(row, 4)?,
             object_type: text(row, 5)?,
             source: optional(row, 6)?,
-            body: text(row, 7)?,
+            body: Cow::Borrowed(text(row, 7)?),
             text_hash: blob(row, 8)?,
             content_hash: blob(row, 9)?,
             source_hash: blob(row, 10)?,
             base: row.get(11)?,
             depth: row.get(12)?,
-            patch: optional(row, 13)?,
-            nested: optional(row, 14)?,
+            patch: optional(row, 13)?.map(Cow::Borrowed),
+            nested: optional(row, 14)?.map(Cow::Borrowed),
+            texts: Vec::new(),
+            erased: optional(row, 17)?,
         };
+        if let Some(packed) = blob(row, 16)? {
+            let unpacked = Unpacked::new(packed).ok_or_else(|| this.damaged())?;
+            let Parts { body, patch, nested } = unpacked.parts();
+            let owned = |part: &str| Cow::Owned(part.to_owned());
+            (this.body, this.patch, this.nested) = (owned(body), patch.map(owned), nested.map(owned));
+            this.texts = unpacked.texts;
+        }
         let stored = blob(row, 15)?;
-        let body = Digest::of(this.body.as_bytes());
-        let patch = this.patch.map(|patch| Digest::of(patch.as_bytes()));
+        let (body, patch) = this.digests(connection)?;
         if stored == Some(this.hash(&body, patch.as_ref()).as_bytes().as_slice()) {
             Ok(this)
         } else {
             Err(this.damaged())
         }
+    }
+
+    /// The digests of body and patch, and of the texts that belong into them.
+    pub fn digests(&self, connection: &Connection) -> Result<(Digest, Option<Digest>)> {
+        let mut keys = Vec::with_capacity(self.texts.len());
+        for content in &self.texts {
+            let mut find = connection.prepare_cached("SELECT sha256 FROM contents WHERE content = ?")?;
+            let key = find.query_row([content], |row| row.get::<_, Vec<u8>>(0)).optional()?;
+            keys.push(key.and_then(|key| Digest::from_bytes(&key)).ok_or_else(|| self.damaged())?);
+        }
+        let border = pack::holes(&self.body).min(keys.len());
+        let body = pack::digest(&self.body, keys.drain(..border));
+        Ok((body, self.patch.as_deref().map(|patch| pack::digest(patch, keys))))
     }
 
     /// The hash over the row. The long columns come as digests, so that they are hashed outside of locks.
@@ -110,30 +148,39 @@ impl<'a> Row<'a> {
             self.content_hash,
             self.source_hash,
             patch.map(|digest| digest.as_bytes().as_slice()),
-            self.nested.map(str::as_bytes),
+            self.nested.as_deref().map(str::as_bytes),
         ] {
             let length = field.map_or(u64::MAX, |field| field.len() as u64);
             bytes.extend(length.to_le_bytes());
             bytes.extend(field.unwrap_or_default());
         }
+        // Only a version that was erased has it.
+        bytes.extend(self.erased.map(str::as_bytes).unwrap_or_default());
         let mut hasher = Hasher::default();
         hasher.update(&bytes);
         hasher.finish()
     }
 
-    /// The document of a whole version, checked against its content hash.
+    /// The document of a whole version, checked against its content hash. One that was erased has null content and its
+    /// long strings replaced; its hash is then that of what it was.
     ///
     /// # Errors
     /// `STORE_CORRUPT`.
-    pub fn document(&self, text: Option<&str>) -> Result<Document> {
-        let mut payload = self.fields()?;
-        if let Some(text) = text {
-            payload.insert("content".into(), text.into());
+    pub fn document(&self, connection: &Connection, text: Option<Found>) -> Result<Document> {
+        let (mut payload, is_changed) = self.filled_fields(connection)?;
+        let mut is_erased = is_changed || self.erased.is_some();
+        match text {
+            Some(Found::Text(text)) => drop(payload.insert("content".into(), text.into())),
+            Some(Found::Erased) => {
+                is_erased = true;
+                payload.insert("content".into(), Value::Null);
+            }
+            None => {}
         }
         let source = self.source()?;
         let document =
             Document::new(self.id(), self.object_type()?, source, payload).map_err(|_| self.damaged())?;
-        if self.content_hash == Some(document.content_hash().as_bytes().as_slice()) {
+        if is_erased || self.content_hash == Some(document.content_hash().as_bytes().as_slice()) {
             Ok(document)
         } else {
             Err(self.damaged())
@@ -152,20 +199,38 @@ impl<'a> Row<'a> {
     ///
     /// # Errors
     /// `STORE_CORRUPT`.
-    pub fn fields(&self) -> Result<Map<String, Value>> {
-        let mut fields: Map<String, Value> = serde_json::from_str(self.body).map_err(|_| self.damaged())?;
+    pub fn fields(&self, connection: &Connection) -> Result<Map<String, Value>> {
+        Ok(self.filled_fields(connection)?.0)
+    }
+
+    /// The same, and whether something in it was erased.
+    fn filled_fields(&self, connection: &Connection) -> Result<(Map<String, Value>, bool)> {
+        let texts = &self.texts[..pack::holes(&self.body).min(self.texts.len())];
+        let (body, is_erased) = pack::filled(connection, &self.body, texts)?;
+        let mut fields: Map<String, Value> = serde_json::from_str(&body).map_err(|_| self.damaged())?;
         if let Some(hash) = self.digest(self.source_hash)? {
             fields.insert("source_hash".into(), hash.to_string().into());
         }
-        Ok(fields)
+        Ok((fields, is_erased))
     }
 
     /// The patch of a version that was written as one.
     ///
     /// # Errors
     /// `STORE_CORRUPT`.
-    pub fn patch(&self) -> Result<Option<Patch>> {
-        self.patch.map(serde_json::from_str).transpose().map_err(|_| self.damaged())
+    pub fn patch(&self, connection: &Connection) -> Result<Option<Patch>> {
+        let Some(patch) = &self.patch else { return Ok(None) };
+        let texts = &self.texts[pack::holes(&self.body).min(self.texts.len())..];
+        let (patch, _) = pack::filled(connection, patch, texts)?;
+        serde_json::from_str(&patch).map(Some).map_err(|_| self.damaged())
+    }
+
+    /// When and why the version was erased.
+    ///
+    /// # Errors
+    /// `STORE_CORRUPT`.
+    pub fn erased(&self) -> Result<Option<Erased>> {
+        self.erased.map(serde_json::from_str).transpose().map_err(|_| self.damaged())
     }
 
     pub fn id(&self) -> ObjectId {
@@ -194,26 +259,7 @@ impl<'a> Row<'a> {
     }
 }
 
-pub(super) fn text<'a>(row: &'a rusqlite::Row<'_>, index: usize) -> Result<&'a str> {
-    optional(row, index)?.ok_or_else(wrong_type)
-}
-
-pub(super) fn optional<'a>(row: &'a rusqlite::Row<'_>, index: usize) -> Result<Option<&'a str>> {
-    match row.get_ref(index)? {
-        ValueRef::Null => Ok(None),
-        ValueRef::Text(bytes) => std::str::from_utf8(bytes).map(Some).map_err(|_| wrong_type()),
-        _ => Err(wrong_type()),
-    }
-}
-
-fn blob<'a>(row: &'a rusqlite::Row<'_>, index: usize) -> Result<Option<&'a [u8]>> {
-    match row.get_ref(index)? {
-        ValueRef::Null => Ok(None),
-        ValueRef::Blob(bytes) => Ok(Some(bytes)),
-        _ => Err(wrong_type()),
-    }
-}
-
-fn wrong_type() -> StoreError {
-    StoreError::Corrupt("a stored value does not have its column's type".into())
+/// The text of a row of [`select`].
+pub(super) fn content(connection: &Connection, row: &rusqlite::Row<'_>) -> Result<Option<Found>> {
+    form::text_at(connection, row, TEXT)
 }

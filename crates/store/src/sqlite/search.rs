@@ -8,8 +8,10 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::column::text;
+use super::form::{self, Found};
+use super::index::root_of;
 use super::limit::Limit;
-use super::row::text;
 use crate::words::{self, Part};
 use crate::{Hit, Result, Search, StoreError};
 
@@ -17,7 +19,7 @@ use crate::{Hit, Result, Search, StoreError};
 pub(super) const SEARCH_TIME: Duration = Duration::from_secs(10);
 
 /// The most bytes of text that are indexed in memory for one search.
-const MOST_REST: i64 = 32 << 20;
+const MOST_REST: usize = 32 << 20;
 
 /// Marks the first match in a text; a sequence that no text has at the place of a match by accident.
 const MARK: &str = "\u{1}\u{2}";
@@ -38,7 +40,7 @@ struct Wanted<'a> {
 }
 
 /// A version that matches.
-struct Found {
+struct Hitting {
     content: i64,
     object: String,
     tx_id: i64,
@@ -68,7 +70,7 @@ pub(super) fn search(
         within: query.within.as_ref().map(|ids| serde_json::json!(ids).to_string()),
         limit: i64::try_from(query.limit).unwrap_or(i64::MAX),
     };
-    let mut found = indexed(&moment, &wanted)?;
+    let mut found = indexed(&moment, &wanted, limit)?;
     if let Some(reason) = behind {
         add_rest(&moment, &wanted, &mut found, reason, limit)?;
     }
@@ -100,34 +102,112 @@ fn texts_with(connection: &Connection, word: &str) -> Result<Option<u64>> {
 }
 
 /// What the index finds, best first.
-fn indexed(connection: &Connection, wanted: &Wanted<'_>) -> Result<Vec<Found>> {
+///
+/// Its rows are parts of texts: those of one root belong together. Roots that have all phrases are looked at from the best
+/// one on, until there are enough hits.
+fn indexed(connection: &Connection, wanted: &Wanted<'_>, limit: &Limit) -> Result<Vec<Hitting>> {
+    let mut found = Vec::new();
+    for (root, rank) in roots(connection, wanted, limit)? {
+        limit.check()?;
+        if wanted.limit <= found.len() as i64 {
+            break;
+        }
+        for content in matching(connection, root, wanted)? {
+            found.extend(occurrences(connection, content, rank, wanted)?);
+        }
+    }
+    found.sort_by(|a, b| a.rank.total_cmp(&b.rank).then(b.seq.cmp(&a.seq)));
+    found.truncate(usize::try_from(wanted.limit).unwrap_or(usize::MAX));
+    Ok(found)
+}
+
+/// The roots in whose rows all phrases are, best first: a root's rank is the sum of the best of its rows for each phrase.
+fn roots(connection: &Connection, wanted: &Wanted<'_>, limit: &Limit) -> Result<Vec<(i64, f64)>> {
+    let mut find = connection
+        .prepare_cached("SELECT rowid, bm25(contents_fts) FROM contents_fts WHERE contents_fts MATCH ?")?;
+    let mut all: Option<Vec<(i64, f64)>> = None;
+    for phrase in &wanted.phrases {
+        limit.check()?;
+        let mut rows = find.query([phrase])?;
+        // Rows come in the order of their numbers, and so do the roots.
+        let mut mine: Vec<(i64, f64)> = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (root, rank) = (root_of(row.get(0)?), row.get::<_, f64>(1)?);
+            match mine.last_mut() {
+                Some((last, best)) if *last == root => *best = best.min(rank),
+                _ => mine.push((root, rank)),
+            }
+        }
+        all = Some(match all {
+            None => mine,
+            Some(before) => both(before, &mine),
+        });
+        if all.as_ref().is_some_and(Vec::is_empty) {
+            break;
+        }
+    }
+    let mut all = all.unwrap_or_default();
+    // Among equal ones the newest.
+    all.sort_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+    Ok(all)
+}
+
+/// What two lists in the order of their numbers have in common, with the sum of their ranks.
+fn both(mut left: Vec<(i64, f64)>, right: &[(i64, f64)]) -> Vec<(i64, f64)> {
+    let mut at = 0;
+    left.retain_mut(|(root, rank)| {
+        while right.get(at).is_some_and(|(other, _)| other < root) {
+            at += 1;
+        }
+        let is_same = right.get(at).filter(|(other, _)| other == root);
+        is_same.map(|(_, other)| *rank += other).is_some()
+    });
+    left
+}
+
+/// The texts of a root that have all phrases.
+fn matching(connection: &Connection, root: i64, wanted: &Wanted<'_>) -> Result<Vec<i64>> {
+    let mut find = connection.prepare_cached("SELECT content FROM contents WHERE root = ? AND place > 0")?;
+    let others = find.query_map([root], |row| row.get::<_, i64>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
+    if others.is_empty() {
+        return Ok(vec![root]);
+    }
+    let memory = Memory::new()?;
+    for content in std::iter::once(root).chain(others) {
+        if let Found::Text(text) = form::text_of(connection, content)? {
+            memory.add(content, &text)?;
+        }
+    }
+    Ok(memory.ranks(wanted)?.into_iter().map(|(content, _)| content).collect())
+}
+
+/// The objects that have a text, as far as they may be hit, each with its newest version.
+fn occurrences(
+    connection: &Connection,
+    content: i64,
+    rank: f64,
+    wanted: &Wanted<'_>,
+) -> Result<Vec<Hitting>> {
     let mut find = connection.prepare_cached(
-        "SELECT f.rowid, o.object_id, v.tx_id, v.seq, bm25(contents_fts)
-         FROM contents_fts f JOIN occurrences x ON x.content = f.rowid
-              JOIN objects o ON o.object = x.object JOIN versions v ON v.seq = x.seq
-         WHERE contents_fts MATCH ?1 AND (?2 IS NULL OR o.type = ?2)
-               AND (?4 IS NULL OR o.object_id IN (SELECT value FROM json_each(?4)))
-         ORDER BY 5, v.seq DESC LIMIT ?3",
+        "SELECT o.object_id, v.tx_id, v.seq
+         FROM occurrences x JOIN objects o ON o.object = x.object JOIN versions v ON v.seq = x.seq
+         WHERE x.content = ?1 AND (?2 IS NULL OR o.type = ?2)
+               AND (?3 IS NULL OR o.object_id IN (SELECT value FROM json_each(?3)))",
     )?;
-    let mut rows = find.query(params![wanted.phrases.join(" "), wanted.kind, wanted.limit, wanted.within])?;
+    let mut rows = find.query(params![content, wanted.kind, wanted.within])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(Found {
-            content: row.get(0)?,
-            object: text(row, 1)?.to_owned(),
-            tx_id: row.get(2)?,
-            seq: row.get(3)?,
-            rank: row.get(4)?,
-        });
+        let object = text(row, 0)?.to_owned();
+        found.push(Hitting { content, object, tx_id: row.get(1)?, seq: row.get(2)?, rank });
     }
     Ok(found)
 }
 
-/// Adds what the index lacks: versions of indexed contents, and contents that are not indexed.
+/// Adds what the index lacks: the versions after those that it has.
 fn add_rest(
     connection: &Connection,
     wanted: &Wanted<'_>,
-    found: &mut Vec<Found>,
+    found: &mut Vec<Hitting>,
     reason: &StoreError,
     limit: &Limit,
 ) -> Result<()> {
@@ -135,13 +215,22 @@ fn add_rest(
     if rest.is_empty() {
         return Ok(());
     }
-    let mut ranks = ranks_of_known(connection, wanted, rest.keys())?;
-    ranks.extend(ranks_of_new(connection, wanted, reason, limit)?);
-    let mut best: HashMap<(i64, String), Found> =
+    let (memory, mut bytes) = (Memory::new()?, 0);
+    for content in rest.keys() {
+        limit.check()?;
+        if let Found::Text(text) = form::text_of(connection, *content)? {
+            bytes += text.len();
+            if bytes > MOST_REST {
+                return Err(reason.clone());
+            }
+            memory.add(*content, &text)?;
+        }
+    }
+    let mut best: HashMap<(i64, String), Hitting> =
         found.drain(..).map(|found| ((found.content, found.object.clone()), found)).collect();
-    for (content, rank) in ranks {
+    for (content, rank) in memory.ranks(wanted)? {
         for (object, tx_id, seq) in rest.get(&content).into_iter().flatten() {
-            let newer = Found { content, object: object.clone(), tx_id: *tx_id, seq: *seq, rank };
+            let newer = Hitting { content, object: object.clone(), tx_id: *tx_id, seq: *seq, rank };
             best.insert((content, object.clone()), newer);
         }
     }
@@ -170,73 +259,51 @@ fn rest(connection: &Connection, wanted: &Wanted<'_>) -> Result<Rest> {
     Ok(rest)
 }
 
-/// Those of these contents that the index has and that match.
-fn ranks_of_known<'a>(
-    connection: &Connection,
-    wanted: &Wanted<'_>,
-    contents: impl Iterator<Item = &'a i64>,
-) -> Result<Vec<(i64, f64)>> {
-    let contents = serde_json::json!(contents.collect::<Vec<_>>()).to_string();
-    let mut find = connection.prepare_cached(
-        "SELECT rowid, bm25(contents_fts) FROM contents_fts
-         WHERE contents_fts MATCH ?1 AND rowid IN (SELECT value FROM json_each(?2))",
-    )?;
-    let rows = find.query_map([wanted.phrases.join(" "), contents], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
-}
+/// A few texts, indexed in memory for one search.
+struct Memory(Connection);
 
-/// The contents that the index lacks and that match.
-fn ranks_of_new(
-    connection: &Connection,
-    wanted: &Wanted<'_>,
-    reason: &StoreError,
-    limit: &Limit,
-) -> Result<Vec<(i64, f64)>> {
-    const NEW: &str = "WHERE content > (SELECT content FROM indexed)";
-    let bytes = format!("SELECT coalesce(sum(octet_length(text)), 0) FROM contents {NEW}");
-    if connection.prepare_cached(&bytes)?.query_row([], |row| row.get::<_, i64>(0))? > MOST_REST {
-        return Err(reason.clone());
+impl Memory {
+    fn new() -> Result<Self> {
+        let memory = Connection::open_in_memory()?;
+        memory.execute_batch(
+            "CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = \"unicode61 tokenchars '_'\"); BEGIN",
+        )?;
+        Ok(Self(memory))
     }
-    let memory = Connection::open_in_memory()?;
-    memory.execute_batch(
-        "CREATE VIRTUAL TABLE rest USING fts5 (text, tokenize = \"unicode61 tokenchars '_'\")",
-    )?;
-    let mut contents = connection.prepare_cached(&format!("SELECT content, text FROM contents {NEW}"))?;
-    let mut rows = contents.query([])?;
-    let mut add = memory.prepare("INSERT INTO rest (rowid, text) VALUES (?, ?)")?;
-    while let Some(row) = rows.next()? {
-        limit.check()?;
-        add.execute(params![row.get::<_, i64>(0)?, text(row, 1)?])?;
+
+    fn add(&self, content: i64, text: &str) -> Result<()> {
+        let mut add = self.0.prepare_cached("INSERT INTO texts (rowid, text) VALUES (?, ?)")?;
+        add.execute(params![content, text])?;
+        Ok(())
     }
-    let mut find = memory.prepare("SELECT rowid, bm25(rest) FROM rest WHERE rest MATCH ?")?;
-    let rows = find.query_map([wanted.phrases.join(" ")], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+
+    /// The texts that have all phrases, with their ranks, best first.
+    fn ranks(&self, wanted: &Wanted<'_>) -> Result<Vec<(i64, f64)>> {
+        let mut find =
+            self.0.prepare("SELECT rowid, bm25(texts) FROM texts WHERE texts MATCH ? ORDER BY 2, 1 DESC")?;
+        let rows = find.query_map([wanted.phrases.join(" ")], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
 }
 
 /// The first line of a content that has one of the phrases.
 fn place(connection: &Connection, content: i64, wanted: &Wanted<'_>) -> Result<(usize, String)> {
-    let missing = || StoreError::Corrupt("the search index does not fit the contents".into());
-    let mut find = connection.prepare_cached("SELECT text FROM contents WHERE content = ?")?;
-    let mut rows = find.query([content])?;
-    let row = rows.next()?.ok_or_else(missing)?;
-    let plain = text(row, 0)?;
-    let at = match words::first(plain, &wanted.parts) {
+    let Found::Text(plain) = form::text_of(connection, content)? else { return Ok((1, String::new())) };
+    let at = match words::first(&plain, &wanted.parts) {
         Some(at) => at,
         // The index also takes letters for equal that differ by an accent alone.
-        None if plain.len() <= MAX_MARKED => marked(connection, content, &wanted.phrases, plain)?,
+        None if plain.len() <= MAX_MARKED => marked(&wanted.phrases, &plain)?,
         None => 0,
     };
-    Ok(words::line_at(plain, at))
+    Ok(words::line_at(&plain, at))
 }
 
 /// Where the index sees the first match. The cost is that of the text's length times the number of matches.
-fn marked(connection: &Connection, content: i64, phrases: &[String], plain: &str) -> Result<usize> {
-    let mut find = connection.prepare_cached(
-        "SELECT highlight(contents_fts, 0, ?1, '') FROM contents_fts f
-         WHERE contents_fts MATCH ?2 AND f.rowid = ?3",
-    )?;
-    let found = find.query_row(params![MARK, phrases.join(" OR "), content], |row| row.get::<_, String>(0));
-    // A content that the index lacks has no place in it.
+fn marked(phrases: &[String], plain: &str) -> Result<usize> {
+    let memory = Memory::new()?;
+    memory.add(1, plain)?;
+    let mut find = memory.0.prepare("SELECT highlight(texts, 0, ?1, '') FROM texts WHERE texts MATCH ?2")?;
+    let found = find.query_row(params![MARK, phrases.join(" OR ")], |row| row.get::<_, String>(0));
     let Some(marked) = found.optional()? else { return Ok(0) };
     let at = marked.bytes().zip(plain.bytes()).take_while(|(a, b)| a == b).count().min(plain.len());
     Ok(plain.floor_char_boundary(at))

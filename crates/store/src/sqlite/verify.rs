@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 use rusqlite::Connection;
 
-use super::row::{Row, TEXT, Text, optional, select};
+use super::form::{self, Found};
+use super::row::{Row, Text, content, select};
 use crate::{Damage, Result, StoreError};
 
 /// Checks every version, and the file as a whole.
@@ -62,9 +62,9 @@ fn one(connection: &Connection, seq: i64, chains: &mut HashMap<i64, i64>) -> Res
     let sql = rows
         .next()?
         .ok_or_else(|| StoreError::Corrupt("its row, object, transaction or content is missing".into()))?;
-    let row = Row::read(sql)?;
-    if row.patch()?.is_none() {
-        row.document(optional(sql, TEXT)?)?;
+    let row = Row::read(connection, sql)?;
+    if row.patch(connection)?.is_none() {
+        row.document(connection, content(connection, sql)?)?;
         chains.insert(seq, 0);
         return Ok(());
     }
@@ -80,17 +80,16 @@ fn one(connection: &Connection, seq: i64, chains: &mut HashMap<i64, i64>) -> Res
 
 fn contents(connection: &Connection, damages: &mut Vec<Damage>) -> Result<()> {
     let mut check = || -> Result<()> {
-        let mut statement = connection.prepare("SELECT content, sha256, text FROM contents")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let stored = row.get_ref(1)?.as_blob().ok().map(<[u8]>::to_vec);
-            let intact = row
-                .get_ref(2)?
-                .as_bytes()
-                .is_ok_and(|text| stored.as_deref() == Some(Digest::of(text).as_bytes().as_slice()));
-            if !intact {
-                let what = format!("content {} does not have its hash", row.get::<_, i64>(0)?);
-                damages.push(Damage { id: None, tx_id: None, what });
+        let mut statement = connection.prepare("SELECT content FROM contents")?;
+        let contents = statement.query_map([], |row| row.get::<_, i64>(0))?;
+        for content in contents.collect::<rusqlite::Result<Vec<_>>>()? {
+            match form::text_of(connection, content) {
+                Ok(Found::Text(_) | Found::Erased) => {}
+                Err(StoreError::Corrupt(_)) => {
+                    let what = format!("content {content} does not have its hash");
+                    damages.push(Damage { id: None, tx_id: None, what });
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(())

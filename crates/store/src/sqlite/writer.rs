@@ -18,14 +18,17 @@ use super::apply::{self, Newest};
 use super::connect::{self, PATIENCE, patiently_for};
 use super::copier::{Copier, LONG};
 use super::durability::Durability;
+use super::erase;
 use super::error::{Trouble, stopped};
 use super::index;
 use super::limit::Limit;
 use super::place::Place;
 use super::prepare::Prepared;
+use super::prune::{self, Left, Which};
+use super::rewrite;
 use crate::clock::Clock;
 use crate::heads::Heads;
-use crate::{Receipt, Result, StoreError};
+use crate::{Erase, Erased, ErasedCount, Receipt, Result, StoreError};
 
 /// What the writer is asked to do.
 pub(super) enum Job {
@@ -43,6 +46,9 @@ const GROUP: usize = 256;
 /// So long without work, and the search index is brought forward: longer than the pauses within a turn's work, for
 /// what comes meanwhile has to wait for the portion that is being indexed.
 const IDLE: Duration = Duration::from_millis(250);
+
+/// So often the limits of the store are looked at.
+const LIMIT_TIME: Duration = Duration::from_secs(600);
 
 /// So long a search waits for the index to be completed, as long as that goes on.
 pub(super) const INDEX_TIME: Duration = Duration::from_secs(30);
@@ -65,6 +71,10 @@ pub(super) struct Writer {
     asked: i64,
     /// Whether versions may wait for the search index.
     unindexed: bool,
+    /// Whether nothing has come since the limits were last looked at.
+    is_within: bool,
+    /// When they were last exceeded or kept.
+    looked: Option<Instant>,
     /// When the last work ended.
     worked: Instant,
     /// Whether commits are synced now; None where they never are.
@@ -167,14 +177,19 @@ impl Desk {
             let Some(writer) = held.as_mut() else { return };
             match job {
                 Ok(job) => self.perform(writer, job, jobs),
-                Err(RecvTimeoutError::Timeout) if writer.worked.elapsed() >= IDLE => writer.index_some(),
+                Err(RecvTimeoutError::Timeout) if writer.worked.elapsed() >= IDLE && writer.unindexed => {
+                    writer.index_some();
+                    writer.is_within = false;
+                }
+                Err(RecvTimeoutError::Timeout) if writer.worked.elapsed() >= IDLE => writer.keep_limits(),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     *held = None;
                     return;
                 }
             }
-            pause = writer.unindexed.then(|| IDLE.saturating_sub(writer.worked.elapsed()));
+            let has_work = writer.unindexed || !writer.is_within;
+            pause = has_work.then(|| IDLE.saturating_sub(writer.worked.elapsed()));
         }
     }
 
@@ -240,6 +255,8 @@ impl Writer {
             log,
             asked,
             unindexed,
+            is_within: true,
+            looked: None,
             worked,
             synced,
             is_hurried,
@@ -367,11 +384,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Brings the search index up to date and compares it with the contents.
+    /// Brings the search index up to date and checks that it is whole.
     pub fn check_index(&mut self) -> Result<()> {
         self.index_all()?;
         self.write(|connection| {
-            let check = "INSERT INTO contents_fts (contents_fts, rank) VALUES ('integrity-check', 1)";
+            let check = "INSERT INTO contents_fts (contents_fts) VALUES ('integrity-check')";
             connection.execute(check, [])?;
             Ok(())
         })
@@ -394,6 +411,84 @@ impl Writer {
     pub fn flush(&mut self) -> Result<()> {
         self.index_all()?;
         self.copier.copy()
+    }
+
+    /// Erases what the owner of the store wants to be forgotten, and then writes the whole file anew.
+    pub fn erase(&mut self, wanted: &[Erase], mark: &Erased) -> Result<ErasedCount> {
+        rewrite::has_room(&self.place)?;
+        self.index_all()?;
+        self.heads.borrow_mut().clear();
+        let count = self.write(|connection| erase::erase(connection, wanted, mark))?;
+        self.optimize_index()?;
+        self.rewrite()?;
+        Ok(count)
+    }
+
+    /// Takes sessions out of the store, and then writes the whole file anew where that is wanted and there is room for it.
+    pub fn prune(&mut self, which: &Which, is_dry_run: bool, is_shortened: bool) -> Result<Left> {
+        self.index_all()?;
+        let now = (self.clock)();
+        if is_dry_run {
+            let moment = self.connection.unchecked_transaction()?;
+            return Ok(prune::choose(&moment, which, now)?.0);
+        }
+        self.heads.borrow_mut().clear();
+        // A key that refers to the texts would look through all versions for each text that goes.
+        self.connection.pragma_update(None, "foreign_keys", false)?;
+        let left = self.write(|connection| {
+            let (left, weighed) = prune::choose(connection, which, now)?;
+            prune::prune(connection, &weighed, left.sessions.len())?;
+            Ok(left)
+        });
+        self.connection.pragma_update(None, "foreign_keys", true)?;
+        let mut left = left?;
+        if is_shortened && !left.sessions.is_empty() {
+            left.pruned.is_shorter = self.shorten().is_ok();
+        }
+        self.checkpoint();
+        Ok(left)
+    }
+
+    fn shorten(&mut self) -> Result<()> {
+        rewrite::has_room(&self.place)?;
+        self.optimize_index()?;
+        self.rewrite()
+    }
+
+    /// What was deleted from the index stays in it until its parts are put together.
+    fn optimize_index(&self) -> Result<()> {
+        self.write(|connection| {
+            connection.execute("INSERT INTO contents_fts (contents_fts) VALUES ('optimize')", [])?;
+            Ok(())
+        })
+    }
+
+    /// Keeps the limits that the owner has set: takes the oldest session out where they are exceeded. What fails is tried
+    /// again after the next write.
+    fn keep_limits(&mut self) {
+        self.is_within = true;
+        if self.looked.is_some_and(|looked| looked.elapsed() < LIMIT_TIME) {
+            return;
+        }
+        let exceeding = prune::exceeding(&self.connection, (self.clock)());
+        let left =
+            exceeding.and_then(|which| which.map(|which| self.prune(&which, false, false)).transpose());
+        match left {
+            Ok(Some(left)) if !left.sessions.is_empty() => self.is_within = false,
+            Ok(_) => self.looked = Some(Instant::now()),
+            Err(error) => {
+                tracing::warn!(code = %error.code(), "the limits of the store could not be kept");
+                self.looked = Some(Instant::now());
+            }
+        }
+        self.worked = Instant::now();
+    }
+
+    /// Writes the whole file anew, without free pages, and empties the log.
+    pub fn rewrite(&mut self) -> Result<()> {
+        rewrite::has_room(&self.place)?;
+        self.sync_commits(true)?;
+        rewrite::rewrite(&self.connection)
     }
 
     /// A value of the `local` table; the first default is kept.

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::outcome::{Result, Summary, TransferError};
 use super::rules::History;
-use crate::{Change, Entry};
+use crate::{Change, Entry, Erased};
 
 /// The name of the format in the first line.
 const FORMAT: &str = "pi-context-manager/history";
@@ -50,6 +50,8 @@ struct Line {
     document: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     patch: Option<Patch>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    erased: Option<Erased>,
 }
 
 /// One version in a file.
@@ -63,12 +65,14 @@ pub(super) struct Exported {
     pub tx_id: TxId,
     pub tx_time: Timestamp,
     pub valid_time: Timestamp,
+    /// When and why the owner of that store erased something of it.
+    pub erased: Option<Erased>,
 }
 
 impl Exported {
     pub fn new(object: ObjectId, position: u64, entry: Entry) -> Self {
-        let Entry { change, tx_id, tx_time, valid_time } = entry;
-        Self { object, position, change, tx_id, tx_time, valid_time }
+        let Entry { change, tx_id, tx_time, valid_time, erased } = entry;
+        Self { object, position, change, tx_id, tx_time, valid_time, erased }
     }
 }
 
@@ -102,6 +106,7 @@ impl<'a> Writing<'a> {
             valid_time: version.valid_time,
             document,
             patch,
+            erased: version.erased.clone(),
         })
     }
 
@@ -196,17 +201,18 @@ impl<'a, R: BufRead> Reading<'a, R> {
             if !self.known.insert(line.object.clone()) {
                 return Err(self.damaged(&format!("{} comes a second time", line.object)));
             }
-            let begun = History::begin(&line.object, &change, line.valid_time);
+            let begun = History::begin(&line.object, &change, line.valid_time, line.erased.is_some());
             self.history = Some(begun.map_err(|why| self.damaged(&why))?);
         } else if let Some(history) = &mut self.history {
-            let gone_on = history.go_on(&change, line.valid_time);
+            let gone_on = history.go_on(&change, line.valid_time, line.erased.is_some());
             gone_on.map_err(|why| self.damaged(&why))?;
         }
         self.last = Some((line.object.clone(), line.position));
         self.summary.objects += u64::from(line.position == 0);
         self.summary.versions += 1;
-        let Line { object, position, tx_id, tx_time, valid_time, .. } = line;
-        Ok(Some((Exported { object, position, change, tx_id, tx_time, valid_time }, self.bytes.len())))
+        let Line { object, position, tx_id, tx_time, valid_time, erased, .. } = line;
+        let exported = Exported { object, position, change, tx_id, tx_time, valid_time, erased };
+        Ok(Some((exported, self.bytes.len())))
     }
 
     fn document(&self, object: &ObjectId, value: Value) -> Result<Document> {

@@ -47,8 +47,13 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Begins with an object's first version.
-    pub fn begin(id: &ObjectId, change: &Change, valid_time: Timestamp) -> Result<Self, Refused> {
+    /// Begins with an object's first version. Of one that was erased only the form is looked at.
+    pub fn begin(
+        id: &ObjectId,
+        change: &Change,
+        valid_time: Timestamp,
+        is_erased: bool,
+    ) -> Result<Self, Refused> {
         let Change::Document(document) = change else {
             return Err("a history begins with a patch, which has nothing to change".into());
         };
@@ -61,26 +66,26 @@ impl History {
             lists: None,
             moves: 0,
         };
-        history.take(document, valid_time)?;
+        history.take(document, valid_time, is_erased)?;
         Ok(history)
     }
 
     /// Goes on with the next version.
-    pub fn go_on(&mut self, change: &Change, valid_time: Timestamp) -> Result<(), Refused> {
+    pub fn go_on(&mut self, change: &Change, valid_time: Timestamp, is_erased: bool) -> Result<(), Refused> {
         if self.object_type == ObjectType::Toolcall {
             return Err(format!("tool call {} has a second version", self.id));
         }
         match change {
-            Change::Document(document) => self.take(document, valid_time),
+            Change::Document(document) => self.take(document, valid_time, is_erased),
             Change::Patch(patch) => self.patch(patch, valid_time),
         }
     }
 
-    fn take(&mut self, document: &Document, valid_time: Timestamp) -> Result<(), Refused> {
+    fn take(&mut self, document: &Document, valid_time: Timestamp, is_erased: bool) -> Result<(), Refused> {
         if (document.object_type(), document.source()) != (self.object_type, self.source.as_ref()) {
             return Err(format!("{} changes its type or source, which never change", self.id));
         }
-        whole(document)?;
+        whole(document, is_erased)?;
         // A document that is dated back is not the latest version.
         if self.payload.is_null() || self.valid_time <= valid_time {
             self.lists = (self.object_type == ObjectType::Session).then(|| lists(document.payload()));
@@ -179,10 +184,19 @@ impl History {
 }
 
 /// The rules of a document that is stored whole.
-fn whole(document: &Document) -> Result<(), Refused> {
+fn whole(document: &Document, is_erased: bool) -> Result<(), Refused> {
     let id = document.id();
     if document.payload().values().any(|value| is_deeper_than(value, MOST_LEVELS - 1)) {
         return Err(deep(id));
+    }
+    let is_emptied = is_erased && document.content().is_none();
+    if is_emptied
+        && matches!(
+            document.object_type(),
+            ObjectType::File | ObjectType::Toolcall | ObjectType::SystemPrompt
+        )
+    {
+        return Ok(());
     }
     let payload = Some(document.payload());
     match (document.object_type(), document.source()) {

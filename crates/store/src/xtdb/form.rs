@@ -2,7 +2,7 @@
 //!
 //! A chat gains a turn and a session gains IDs at every step. Sent whole each time, a session would cost the square
 //! of its length. So a version of such an object is a document without lists and objects, with the patch that makes it of
-//! another version in the field [`PATCH`]. Once the patches are as long together as the last whole document, the
+//! another version in the field `PATCH`. Once the patches are as long together as the last whole document, the
 //! next one is whole again: what is sent stays below twice the changes, and what one read needs below two documents.
 //!
 //! Architecture invariants:
@@ -23,16 +23,13 @@ use context_model::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::plan::document_length;
+use super::wire::{PATCH, document, document_length};
 use crate::{Result, StoreError};
-
-/// The field of a version that stands as a patch: a JSON text, so that XTDB neither indexes nor changes what is in it.
-pub(crate) const PATCH: &str = "context/patch";
 
 /// About what a document in XTDB has beside its fields, in bytes.
 const ENVELOPE: usize = 400;
 
-/// What [`PATCH`] says.
+/// What `PATCH` says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Change {
     /// The content hash of the version that was changed.
@@ -172,7 +169,7 @@ impl Changed {
 impl Given {
     /// Reads a document of XTDB.
     pub fn read(value: Value) -> Result<Self> {
-        let Some(text) = value.get(PATCH) else { return super::wire::document(value).map(Self::Whole) };
+        let Some(text) = value.get(PATCH) else { return document(value).map(Self::Whole) };
         let field = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
         let id = ObjectId::new(field("xt/id"));
         let damaged = || StoreError::Corrupt(format!("a version of {id} is no change of another one"));
@@ -243,7 +240,10 @@ impl Resolved {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use context_model::id::SessionId;
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -323,6 +323,54 @@ mod tests {
         assert!(Given::read(other).is_err());
         // A reader that knows no patches refuses it, too.
         assert!(crate::xtdb::wire::document(sent[place].clone()).is_err());
+    }
+
+    fn texts() -> impl Strategy<Value = String> {
+        const WORDS: [&str; 11] = [
+            "\"op\":\"copy\"",
+            "\"from\":\"\"",
+            "\"path\":\"\"",
+            "/turns",
+            "[",
+            "]",
+            "0",
+            "-1",
+            "1e99",
+            "\\ud800",
+            "",
+        ];
+        prop_oneof![prop::sample::select(&WORDS[..]).prop_map(str::to_owned), ".{0,8}"]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
+        /// Whatever somebody makes of a change: it is refused, or the version is what it was.
+        #[test]
+        fn an_altered_change_is_refused_or_as_it_was(
+            place in 1_usize..30, from in any::<prop::sample::Index>(), length in 0_usize..40, text in texts(),
+        ) {
+            static SENT: LazyLock<Vec<Value>> = LazyLock::new(|| sent(30));
+            let mut value = SENT[place].clone();
+            if let Some(patch) = value.get(PATCH).and_then(Value::as_str).map(str::to_owned) {
+                let from = from.index(patch.len());
+                let end = (from + length).min(patch.len());
+                if let (Some(start), Some(rest)) = (patch.get(..from), patch.get(end..)) {
+                    value[PATCH] = format!("{start}{text}{rest}").into();
+                }
+            }
+            let before = SENT[..place].iter().map(|value| Given::read(value.clone()).unwrap()).collect();
+            if let Ok(Given::Changed(wanted)) = Given::read(value)
+                && let Ok(Some((document, _))) = resolve(wanted, before)
+            {
+                prop_assert_eq!(document, chat(place));
+            }
+        }
+    }
+
+    /// How often the property is tried; more where `CONTEXT_LONG` says so.
+    fn cases() -> u32 {
+        if std::env::var_os("CONTEXT_LONG").is_some() { 200_000 } else { 200 }
     }
 
     #[test]

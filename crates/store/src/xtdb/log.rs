@@ -8,10 +8,10 @@ use context_model::object::{Document, ObjectType};
 use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
-use super::form::{Given, PATCH};
+use super::form::Given;
 use super::http::{Format, Request};
 use super::inner::{Inner, WRITERS};
-use super::wire::{FOREVER, document, number, xtdb_number};
+use super::wire::{FOREVER, PATCH, document, number, xtdb_number};
 use crate::{Damage, Hit, Result, Search, StoreError, Version, memory, words};
 
 /// How many hashes are looked up in one query.
@@ -216,7 +216,7 @@ impl Inner {
                     continue;
                 }
                 let Some(text) = document.content().map(str::to_owned) else { continue };
-                let version = Version { document, tx_id: tx, tx_time: time, valid_time: time };
+                let version = Version { document, tx_id: tx, tx_time: time, valid_time: time, erased: None };
                 if let Some(hit) = memory::matches(&wanted, &text, &version) {
                     hits.insert((hit.id.clone(), text), hit);
                 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::cache::Head;
 use super::form::Form;
-use super::wire::{FOREVER, LONGEST_FENCE, Ops};
+use super::wire::{FOREVER, LONGEST_FENCE, Ops, document_length, text_length};
 use crate::memory::{envelope_differs, patch_time, unknown};
 use crate::shape::misfit;
 use crate::{Result, StoreError, Version, Write};
@@ -271,20 +271,6 @@ fn draft(write: &Write, base: &Base, before: Option<&Draft>) -> Result<Option<Dr
 
 pub(super) fn is_equal(one: &Document, other: &Document) -> bool {
     one.content_hash() == other.content_hash() && one.source_hash() == other.source_hash()
-}
-
-/// About the length of a document's JSON text, in bytes.
-pub(super) fn document_length(document: &Document) -> usize {
-    document.payload().iter().map(|(name, value)| name.len() + 4 + text_length(value)).sum::<usize>() + 200
-}
-
-fn text_length(value: &Value) -> usize {
-    match value {
-        Value::String(text) => text.len() + 2,
-        Value::Array(items) => items.iter().map(text_length).sum::<usize>() + items.len(),
-        Value::Object(map) => map.iter().map(|(k, v)| k.len() + 4 + text_length(v)).sum(),
-        _ => 8,
-    }
 }
 
 /// The object that a write is of.

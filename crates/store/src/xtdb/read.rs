@@ -12,11 +12,10 @@ use tokio::task::JoinSet;
 
 use super::cache::Head;
 use super::edn::quote;
-use super::form::PATCH;
 use super::http::{Answer, Format, Request};
 use super::inner::Inner;
 use super::plan::is_equal;
-use super::wire::{FOREVER, Place, document, xtdb_number};
+use super::wire::{FOREVER, PATCH, Place, document, xtdb_number};
 use crate::{AsOf, Known, Outline, Result, StoreError, Version};
 
 /// How many requests are under way at once for one call.
@@ -371,7 +370,13 @@ fn document_without_content(value: Value) -> Result<Parts> {
 }
 
 pub(super) fn version(document: Document, place: Place) -> Version {
-    Version { document, tx_id: place.tx.id, tx_time: place.tx.time, valid_time: place.valid_time }
+    Version {
+        document,
+        tx_id: place.tx.id,
+        tx_time: place.tx.time,
+        valid_time: place.valid_time,
+        erased: None,
+    }
 }
 
 /// The moment from which a read looks back. XTDB's own default is its clock; here it is the end of time.

@@ -7,7 +7,6 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::{Value, json};
 
 use super::edn::Edn;
-use super::form::PATCH;
 use crate::{Result, StoreError};
 
 /// A valid time after every other one: a read at it is a read without bound.
@@ -15,6 +14,10 @@ pub(crate) const FOREVER: &str = "9999-12-31T23:59:59.999Z";
 
 /// The longest base document, in bytes, that is sent again only to make sure that nobody replaced it.
 pub(crate) const LONGEST_FENCE: usize = 1 << 20;
+
+/// The field of a version that stands as a patch (see `form`): a JSON text, so that XTDB neither indexes nor changes what is
+/// in it.
+pub(crate) const PATCH: &str = "context/patch";
 
 /// A transaction's number. XTDB counts from 0, and in this library 0 is the number of an empty store.
 pub(crate) fn number(xtdb: u64) -> TxId {
@@ -85,6 +88,21 @@ pub(crate) fn check(document: &Document) -> Result<()> {
         return Err(StoreError::Invalid(format!("the field {PATCH} marks changes in XTDB; rename it")));
     }
     Ok(())
+}
+
+/// About the length of a document's JSON text, in bytes.
+pub(crate) fn document_length(document: &Document) -> usize {
+    document.payload().iter().map(|(name, value)| name.len() + 4 + text_length(value)).sum::<usize>() + 200
+}
+
+/// The same of a value.
+pub(crate) fn text_length(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(text_length).sum::<usize>() + items.len(),
+        Value::Object(map) => map.iter().map(|(k, v)| k.len() + 4 + text_length(v)).sum(),
+        _ => 8,
+    }
 }
 
 /// A transaction's operations in JSON.

@@ -294,8 +294,13 @@ impl Inner {
                 if latest.is_some_and(|latest| latest > valid_time) {
                     continue;
                 }
-                let version =
-                    Version { document: draft.document.clone(), tx_id: tx.id, tx_time: tx.time, valid_time };
+                let version = Version {
+                    document: draft.document.clone(),
+                    tx_id: tx.id,
+                    tx_time: tx.time,
+                    valid_time,
+                    erased: None,
+                };
                 let (form, bytes) = (draft.form.clone(), draft.bytes);
                 cache.keep(Head { version: Arc::new(version), form, bytes });
             }

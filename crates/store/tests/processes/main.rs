@@ -5,9 +5,16 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stderr, reason = "tests report their figures and what was not run")]
 
+#[path = "../older/mod.rs"]
+mod older_schema;
+#[path = "../secrets/mod.rs"]
+mod secrets;
+
 mod faults;
+mod forget;
 mod kill;
 mod many;
+mod older;
 mod power;
 mod privacy;
 mod worker;

@@ -10,7 +10,7 @@ use context_store::sqlite::{Durability, SqliteStore};
 use context_store::{AsOf, Store, Write};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use super::{file, runtime, step, steps};
+use super::{file, runtime, secrets, step, steps};
 
 const PATH: &str = "CONTEXT_STORE_WORKER_PATH";
 const NAME: &str = "CONTEXT_STORE_WORKER_NAME";
@@ -33,6 +33,12 @@ pub enum Said {
 /// have each commit synced.
 pub const SOON: &str = "soon";
 pub const SETTLED: &str = "settled";
+
+/// The name of a worker that writes nothing and brings a store of an older schema into its new form.
+pub const OLDER: &str = "older";
+
+/// The name of a worker that forgets all secrets.
+pub const FORGET: &str = "forget";
 
 /// A started worker.
 pub struct Worker {
@@ -152,6 +158,17 @@ fn body() {
             Ok(store) => store,
             Err(error) => return say(&format!("failed {}", error.code())),
         };
+        if name == OLDER || name == FORGET {
+            let done = match &*name {
+                OLDER => store.flush().await,
+                _ => store.erase(secrets::all(), "live keys").await.map(|_| ()),
+            };
+            match done {
+                Ok(()) => say("ack 1"),
+                Err(error) => say(&format!("failed {}", error.code())),
+            }
+            return say(if store.close().await.is_ok() { "end" } else { "failed CLOSED" });
+        }
         let mut n = steps(&store, &name).await[0];
         let last = n + count;
         let mut seen = TxId(0);

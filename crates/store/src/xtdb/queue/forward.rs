@@ -16,8 +16,8 @@ use super::shared::Shared;
 use super::status::Written;
 use crate::xtdb::XtdbStore;
 use crate::xtdb::form::growth;
-use crate::xtdb::plan::document_length;
 use crate::xtdb::read::in_parallel;
+use crate::xtdb::wire::document_length;
 use crate::{Result, Store, StoreError, Transaction, Version, Write};
 
 /// The most versions in one transaction of XTDB.

@@ -1,0 +1,111 @@
+/** Looking into a store with the program itself: sessions, search, show and log. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { ContextManager } from '../lib/index.ts'
+import { cli } from './replay/support.ts'
+import { cleanUp, temporaryFolder } from './rig/pi.ts'
+
+afterEach(cleanUp)
+
+const STEERING = 'a\x1b[2J\u202egpj.\nforged'
+
+/** A store with a file in three versions, a call and a turn. */
+async function storeIn(folder: string): Promise<string> {
+  const path = join(folder, 'store', 'context.db')
+  const manager = await ContextManager.open({ sessionId: 'first', cwd: folder, store: { kind: 'sqlite', path }, watch: false })
+  await manager.setSystemPrompt(`Be brief.\n<cwd>\n${folder}\n</cwd>`)
+  await manager.appendTurn({ role: 'user', content: [{ type: 'text', text: 'mend the\n pelican' }] })
+  for (const text of ['one\ntwo\nthree\n', 'one\ntwo pelicans\nthree\n', 'one\nthree\n']) {
+    writeFileSync(join(folder, 'a.txt'), text)
+    await manager.indexFile('a.txt')
+  }
+  await manager.recordToolcall({ id: 'call_1', tool: 'bash', args: { command: 'ls  -l\n*.ts' }, content: `a heron\n\t${STEERING}`, status: 'ok' })
+  await manager.close()
+  return path
+}
+
+const JSON_LINES = (text: string): unknown[] => text.trim().split('\n').map((line) => JSON.parse(line))
+
+describe('looking into a store', () => {
+  test('sessions have their folder and first prompt', async () => {
+    const folder = temporaryFolder('look-')
+    const store = await storeIn(folder)
+    const { code, stdout, stderr } = await cli(['sessions', '--store', store])
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d {5}1 turn {3}first {2}\S+\n {4}mend the pelican\n$/)
+    expect(stdout).toContain(folder)
+    const list = JSON.parse((await cli(['sessions', '--store', store, '--json', '--project', folder])).stdout)
+    expect(list).toMatchObject([{ id: 'first', turns: 1, objects: 2, folder, firstPrompt: 'mend the pelican' }])
+    expect(await cli(['sessions', '--store', store, '--project', `${folder}x`])).toEqual({ code: 1, stdout: '', stderr: '' })
+    const inspected = await cli(['inspect', '--store', store])
+    expect(inspected.stdout).toContain(folder)
+    expect(inspected.stdout).toContain('mend the pelican')
+  })
+
+  test('search has the exit codes of grep, and finds older versions', async () => {
+    const folder = temporaryFolder('look-')
+    const store = await storeIn(folder)
+    const older = await cli(['search', '--store', store, 'pelicans'])
+    expect(older.code).toBe(0)
+    expect(older.stdout).toMatch(/^\w+@\d+ \S+a\.txt \(older version\)\n {4}2: two pelicans\n$/)
+    const call = await cli(['search', '--store', store, 'heron', '--type', 'toolcall', '--session', 'first'])
+    expect(call.stdout).toMatch(/^call_1@\d+ bash ls -l \*\.ts\n {4}1: a heron\n$/)
+    expect(JSON.parse((await cli(['search', '--store', store, '--json', 'heron'])).stdout)).toMatchObject([
+      { id: 'call_1', type: 'toolcall', tool: 'bash', args: { command: 'ls  -l\n*.ts' }, line: 1, isLatest: true },
+    ])
+    expect(await cli(['search', '--store', store, 'flamingo'])).toEqual({ code: 1, stdout: '', stderr: '' })
+    for (const args of [[], ['--type', 'chat', 'x'], ['--session', 'nobody', 'x'], ['--limit', '0', 'x'], ['--none']]) {
+      const { code, stdout, stderr } = await cli(['search', '--store', store, ...args])
+      expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: '' })
+      expect(stderr).toMatch(/^pi-context-manager: .+\n$/)
+    }
+  })
+
+  test('show gives a text byte for byte, of any version', async () => {
+    const folder = temporaryFolder('look-')
+    const store = await storeIn(folder)
+    const path = join(folder, 'a.txt')
+    expect((await cli(['show', '--store', store, path])).stdout).toBe('one\nthree\n')
+    const [hit] = JSON.parse((await cli(['search', '--store', store, '--json', 'pelicans'])).stdout)
+    expect((await cli(['show', '--store', store, `${hit.id.slice(0, 12)}@${hit.txId}`])).stdout).toBe('one\ntwo pelicans\nthree\n')
+    expect((await cli(['show', '--store', store, 'call_1'])).stdout).toBe(`a heron\n\t${STEERING}`)
+    expect(JSON.parse((await cli(['show', '--store', store, 'call_1', '--json'])).stdout)).toMatchObject({ document: { tool: 'bash' } })
+    for (const [name, words] of [['nobody', 'has no object nobody'], ['call_1@1', 'has no version at transaction 1']] as const) {
+      const { code, stdout, stderr } = await cli(['show', '--store', store, name])
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+      expect(stderr).toContain(words)
+    }
+  })
+
+  test('log shows each version with what it changed', async () => {
+    const folder = temporaryFolder('look-')
+    const store = await storeIn(folder)
+    const path = join(folder, 'a.txt')
+    const { code, stdout } = await cli(['log', '--store', store, path])
+    expect(code).toBe(0)
+    expect(stdout.replaceAll(/^\w+@\d+ {2}\S+ \S+ {2}/gm, '')).toBe(
+      '10 bytes\n one\n-two pelicans\n three\n \n\n23 bytes\n one\n-two\n+two pelicans\n three\n \n\n14 bytes\n+one\n+two\n+three\n\n',
+    )
+    expect((await cli(['log', '--store', store, '--limit', '1', '--no-patch', path])).stdout).toMatch(/^\w+@\d+ .* 10 bytes\n$/)
+    expect(JSON_LINES((await cli(['log', '--store', store, '--json', path])).stdout)).toHaveLength(3)
+    expect((await cli(['log', '--store', store, 'call_1'])).stdout).not.toContain('\x1b')
+    expect((await cli(['log', '--store', store, join(folder, 'none')])).code).toBe(1)
+
+    expect((await cli(['forget', '--store', store, '--path', path, '--why', 'a key'])).code).toBe(0)
+    expect((await cli(['log', '--store', store, '--no-patch', path])).stdout).toMatch(/^(\w+@\d+ .* erased .*, a key\n){3}$/)
+    const erased = await cli(['show', '--store', store, path])
+    expect({ code: erased.code, stdout: erased.stdout }).toEqual({ code: 1, stdout: '' })
+    expect(erased.stderr).toContain('has no text: erased')
+  })
+
+  test('the version, and a failed import that leaves no store', async () => {
+    const folder = temporaryFolder('look-')
+    const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+    expect(await cli(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+    writeFileSync(join(folder, 'broken'), 'no export\n')
+    const store = join(folder, 'new', 'context.db')
+    expect((await cli(['import', '--store', store, join(folder, 'broken')])).code).toBe(1)
+    expect(existsSync(join(folder, 'new'))).toBe(false)
+  })
+})

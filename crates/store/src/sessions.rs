@@ -1,0 +1,213 @@
+//! What sessions a store has, for people, and which of them leave it.
+
+use context_model::id::{ObjectId, SessionId};
+use context_model::object::ObjectType;
+use context_model::source::Source;
+use context_model::time::{Timestamp, TxId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{AsOf, Filter, Outline, Result, Store};
+
+/// One session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionSummary {
+    /// Its ID.
+    pub id: SessionId,
+    /// Turns of its chat.
+    pub turns: u64,
+    /// Objects that it has encountered.
+    pub objects: usize,
+    /// When its chat or its sets were last written.
+    pub last_written: Timestamp,
+    /// The folder that it worked in: as its system prompt says, else the one that all of its files are in.
+    pub folder: Option<String>,
+    /// The beginning of what the user said first, on one line.
+    pub first_prompt: Option<String>,
+}
+
+/// Which sessions leave a store, with what only they have encountered. What was written or opened within the last day stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prune {
+    /// Those that were neither written nor opened since.
+    pub before: Option<Timestamp>,
+    /// As many of the oldest ones as it takes to use no more bytes than this.
+    pub max_bytes: Option<u64>,
+    /// Only sessions that worked in this folder or below it; all of them where nothing else is given.
+    pub project: Option<String>,
+    /// Only say what would leave.
+    pub is_dry_run: bool,
+}
+
+/// What left a store, or would leave it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pruned {
+    /// The sessions, the oldest first.
+    pub sessions: Vec<SessionSummary>,
+    /// Objects, the sessions' own documents included.
+    pub objects: u64,
+    /// About so many bytes of the file become free.
+    pub freed_bytes: u64,
+    /// So many bytes of it were in use before.
+    pub used_bytes: u64,
+    /// Whether the file is shorter now. Otherwise what comes next uses the free room.
+    pub is_shorter: bool,
+}
+
+/// The limits that the owner of a store has set: what is beyond them leaves by itself, when the store has nothing else to
+/// do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// The most bytes that the file may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<u64>,
+    /// Sessions that were not opened for so many days leave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_days: Option<u32>,
+}
+
+/// The longest part of a prompt that is given, in characters.
+const PROMPT: usize = 200;
+
+/// So many files of a session are looked at for the folder that they share.
+const FILES: usize = 200;
+
+/// The sessions of a store, the one that was written last first.
+///
+/// # Errors
+/// Those of the store.
+pub async fn summaries(store: &dyn Store) -> Result<Vec<SessionSummary>> {
+    let sessions = Filter { object_type: Some(ObjectType::Session), ..Filter::default() };
+    let mut all = Vec::new();
+    for id in store.query(&sessions).await? {
+        let Some(session) = id.as_str().strip_prefix("session:").and_then(|id| SessionId::new(id).ok())
+        else {
+            continue;
+        };
+        all.extend(summary(store, session).await?);
+    }
+    all.sort_by(|a, b| b.last_written.cmp(&a.last_written).then_with(|| a.id.as_str().cmp(b.id.as_str())));
+    Ok(all)
+}
+
+async fn summary(store: &dyn Store, id: SessionId) -> Result<Option<SessionSummary>> {
+    let Some(session) = store.get(&ObjectId::session(&id), AsOf::default()).await? else { return Ok(None) };
+    let index =
+        session.document.field("session_index").and_then(Value::as_array).cloned().unwrap_or_default();
+    let chat = store.outlines(&[ObjectId::chat(&id)]).await?.pop().flatten();
+    let turns = chat.as_ref().and_then(|chat| chat.payload.get("turn_count")?.as_u64()).unwrap_or_default();
+    let last_written = chat.map_or(session.valid_time, |chat| chat.valid_time.max(session.valid_time));
+    let folder = match prompted_folder(store, &id).await? {
+        Some(folder) => Some(folder),
+        None => shared_folder(store, &index).await?,
+    };
+    let first_prompt = if turns == 0 { None } else { first_prompt(store, &id).await? };
+    Ok(Some(SessionSummary { id, turns, objects: index.len(), last_written, folder, first_prompt }))
+}
+
+async fn prompted_folder(store: &dyn Store, id: &SessionId) -> Result<Option<String>> {
+    let prompt = store.get(&ObjectId::system_prompt(id), AsOf::default()).await?;
+    Ok(prompt.and_then(|prompt| folder_in(prompt.document.content()?)))
+}
+
+/// The working directory that a system prompt names, as Pi writes it.
+fn folder_in(prompt: &str) -> Option<String> {
+    let section = |text: &str| Some(text.rsplit_once("<cwd>\n")?.1.split_once("\n</cwd>")?.0.to_owned());
+    let line = |text: &str| {
+        let rest = text.lines().rev().find_map(|line| line.strip_prefix("Current working directory: "))?;
+        Some(rest.trim().to_owned())
+    };
+    section(prompt).or_else(|| line(prompt)).filter(|folder| !folder.is_empty() && !folder.contains('\n'))
+}
+
+async fn shared_folder(store: &dyn Store, index: &[Value]) -> Result<Option<String>> {
+    let ids: Vec<ObjectId> = index.iter().filter_map(Value::as_str).map(ObjectId::new).collect();
+    let mut shared: Option<String> = None;
+    let mut files = 0;
+    for part in ids.chunks(FILES) {
+        for outline in store.outlines(part).await?.into_iter().flatten() {
+            let Some(path) = path_of(&outline) else { continue };
+            files += 1;
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            shared =
+                Some(shared.map_or_else(|| folder.to_owned(), |shared| common(&shared, folder).to_owned()));
+        }
+        if files >= FILES {
+            break;
+        }
+    }
+    Ok(shared.filter(|folder| !folder.is_empty()))
+}
+
+fn path_of(outline: &Outline) -> Option<String> {
+    match outline.source.as_ref()? {
+        Source::Filesystem(source) => Some(source.path.clone()),
+        Source::Other(_) => None,
+    }
+}
+
+/// The folder that is the same in both paths.
+fn common<'a>(left: &'a str, right: &str) -> &'a str {
+    let mut length = 0;
+    for (a, b) in left.split('/').zip(right.split('/')) {
+        if a != b {
+            break;
+        }
+        length += a.len() + 1;
+    }
+    left.get(..length.saturating_sub(1)).unwrap_or(left)
+}
+
+async fn first_prompt(store: &dyn Store, id: &SessionId) -> Result<Option<String>> {
+    let versions = store.history_page(&ObjectId::chat(id), TxId(0), 4).await?;
+    let said = versions.iter().find_map(|version| version.document.field("turns")?.get(0)?.get("user"));
+    let Some(said) = said else { return Ok(None) };
+    let mut words = String::new();
+    texts(said, &mut words);
+    let line: Vec<&str> = words.split_whitespace().collect();
+    Ok(Some(line.join(" ").chars().take(PROMPT).collect()))
+}
+
+/// The texts of a message, which is one or consists of parts.
+fn texts(message: &Value, words: &mut String) {
+    match message {
+        Value::String(text) => {
+            words.push_str(text);
+            words.push(' ');
+        }
+        Value::Array(parts) => parts.iter().for_each(|part| texts(part, words)),
+        Value::Object(part) => {
+            if let Some(text) = part.get("text").or_else(|| part.get("content")) {
+                texts(text, words);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_stands_in_the_prompt() {
+        assert_eq!(folder_in("x\n<cwd>\n/home/me/p\n</cwd>\n"), Some("/home/me/p".into()));
+        assert_eq!(folder_in("x\nCurrent working directory: /home/me/p\n"), Some("/home/me/p".into()));
+        assert_eq!(folder_in("Be brief."), None);
+        assert_eq!(folder_in("<cwd>\n\n</cwd>"), None);
+    }
+
+    #[test]
+    fn a_folder_is_shared_at_the_borders_of_names() {
+        for (left, right, shared) in [
+            ("/a/bc", "/a/bc", "/a/bc"),
+            ("/a/bc", "/a/b", "/a"),
+            ("/a/b/c", "/a/b", "/a/b"),
+            ("/a", "/b", ""),
+            ("", "/b", ""),
+        ] {
+            assert_eq!(common(left, right), shared, "{left} {right}");
+        }
+    }
+}

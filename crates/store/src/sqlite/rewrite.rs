@@ -1,0 +1,49 @@
+//! Writing the whole file anew: without free pages, and with an empty log.
+
+use rusqlite::Connection;
+
+use super::connect::{self, patiently};
+use super::place::Place;
+use crate::{Result, StoreError};
+
+/// Fails where the disk has no room for it: a second file and a log of the same length.
+///
+/// # Errors
+/// `STORE_FULL`. A system that does not tell its free room is taken to have it.
+pub(super) fn has_room(place: &Place) -> Result<()> {
+    place.check()?;
+    let length = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |found| found.len());
+    let wanted = 2 * (length(place.path()) + length(&connect::log(place.path())));
+    let folder = place.path().parent().unwrap_or(place.path());
+    let free =
+        rustix::fs::statvfs(folder).map_or(u64::MAX, |found| found.f_bavail.saturating_mul(found.f_frsize));
+    if wanted <= free {
+        return Ok(());
+    }
+    Err(StoreError::Full(format!(
+        "writing the store anew takes {} MB of free room, and there are {}; free some and try again, nothing was changed",
+        wanted.div_ceil(1 << 20),
+        free >> 20
+    )))
+}
+
+/// Writes the file anew. A process that ends on the way leaves it as it was.
+///
+/// # Errors
+/// `STORE_FULL`, `STORE_UNAVAILABLE`; also where another process reads an older state for so long that the log can't be
+/// emptied.
+pub(super) fn rewrite(connection: &Connection) -> Result<()> {
+    // The copy is as large as the store: it goes to the disk and not into memory.
+    connection.pragma_update(None, "temp_store", "file")?;
+    let vacuum = patiently(|| Ok(connection.execute_batch("VACUUM")?));
+    connection.pragma_update(None, "temp_store", "memory")?;
+    vacuum?;
+    patiently(|| {
+        let is_held: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if !is_held {
+            return Ok(());
+        }
+        let held = "another process reads an older state of the store; end it and repeat the command";
+        Err(StoreError::Unavailable(held.into()).into())
+    })
+}

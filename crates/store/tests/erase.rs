@@ -1,0 +1,147 @@
+//! What the owner of a store wants to be forgotten is in no file of it any more, and everything else is as it was.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod secrets;
+
+use std::io::Cursor;
+
+use context_model::error::ErrorCode;
+use context_model::id::{ObjectId, SessionId};
+use context_store::{AsOf, Erase, Store, Write, transfer};
+use serde_json::json;
+
+use secrets::{SECRETS, all, file, in_files, open, plant, readable, secret, write};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_secrets_are_in_no_file_any_more() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    let store = open(&path);
+    plant(&store).await;
+    assert!(in_files(place.path()) > 100 && readable(&store).await >= SECRETS);
+    let (kept, versions) =
+        (file("/kept", "nothing to hide"), store.history(file("/versions", "").id()).await.unwrap());
+    write(&store, vec![Write::put(kept.clone())]).await;
+
+    let count = store.erase(all(), "live keys").await.unwrap();
+    assert!(count.versions >= SECRETS as u64, "{count:?}");
+    assert_eq!((in_files(place.path()), readable(&store).await), (0, 0));
+    assert_eq!(store.verify().await.unwrap(), []);
+
+    // Envelopes, hashes, times and numbers are as they were, and the versions say what happened.
+    let now = store.history(file("/versions", "").id()).await.unwrap();
+    assert_eq!(now.len(), versions.len());
+    for (now, before) in now.iter().zip(&versions) {
+        assert_eq!(
+            (now.tx_id, now.tx_time, now.valid_time),
+            (before.tx_id, before.tx_time, before.valid_time)
+        );
+        assert_eq!(now.document.source_hash(), before.document.source_hash());
+        assert_eq!((now.document.content(), now.erased.as_ref().unwrap().why.as_str()), (None, "live keys"));
+    }
+    let chat =
+        store.get(&ObjectId::chat(&SessionId::new("s").unwrap()), AsOf::default()).await.unwrap().unwrap();
+    assert_eq!(chat.document.field("turns").unwrap().as_array().unwrap().len(), SECRETS / 5);
+    assert!(chat.erased.is_some());
+    let untouched = store.get(kept.id(), AsOf::default()).await.unwrap().unwrap();
+    assert_eq!((untouched.document, untouched.erased), (kept, None));
+
+    // The same again finds nothing, and what is written afterwards stays.
+    assert_eq!(store.erase(all(), "again").await.unwrap().versions, 0);
+    write(&store, vec![Write::put(file("/new", "a new text"))]).await;
+    store.close().await.unwrap();
+    let store = open(&path);
+    assert_eq!((in_files(place.path()), readable(&store).await), (0, 0));
+    assert!(store.get(file("/new", "").id(), AsOf::default()).await.unwrap().is_some());
+    store.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_a_path_and_a_session_can_be_forgotten() {
+    let place = tempfile::tempdir().unwrap();
+    let store = open(&place.path().join("store.db"));
+    plant(&store).await;
+    store
+        .erase(vec![Erase::Object(ObjectId::new("c2")), Erase::Path("/versions".into())], "mine")
+        .await
+        .unwrap();
+    let call = store.get(&ObjectId::new("c2"), AsOf::default()).await.unwrap().unwrap();
+    assert_eq!(call.document.field("args"), Some(&json!({})));
+    assert_eq!((call.document.field("args_display"), call.document.content()), (None, None));
+    let versions = store.history(file("/versions", "").id()).await.unwrap();
+    assert!(versions.iter().all(|version| version.document.content().is_none() && version.erased.is_some()));
+    // Another call had the same output, which is one text: it is gone there, too, and the call says so.
+    let other = store.get(&ObjectId::new("c7"), AsOf::default()).await.unwrap().unwrap();
+    assert!(other.document.content().is_none() && other.erased.is_some());
+    assert!(other.document.field("args").unwrap().to_string().contains(&secret(7)));
+    assert_eq!(store.verify().await.unwrap(), []);
+    store.close().await.unwrap();
+}
+
+/// What was erased comes back neither by an import nor by recording it once more.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_erased_does_not_come_back() {
+    let place = tempfile::tempdir().unwrap();
+    let store = open(&place.path().join("store.db"));
+    plant(&store).await;
+    let ids = transfer::all_objects(&*store).await.unwrap();
+    let mut export = Vec::new();
+    transfer::export(&*store, &ids, &mut export).await.unwrap();
+    store.erase(all(), "live keys").await.unwrap();
+    let summary = transfer::import(&mut Cursor::new(export), &*store).await.unwrap();
+    assert_eq!((summary.written, readable(&store).await), (0, 0));
+    // The same text again, also as another file's.
+    let text = format!("key = {}\n", secret(0));
+    write(&store, vec![Write::put(file("/short/0", &text)), Write::put(file("/copy", &text))]).await;
+    let copy = store.get(file("/copy", "").id(), AsOf::default()).await.unwrap().unwrap();
+    assert!(copy.document.content().is_none() && copy.erased.is_some());
+    assert_eq!(
+        (store.history(file("/short/0", "").id()).await.unwrap().len(), readable(&store).await),
+        (1, 0)
+    );
+    assert_eq!(store.verify().await.unwrap(), []);
+    // What is exported now can be taken in elsewhere.
+    let mut export = Vec::new();
+    transfer::export(&*store, &ids, &mut export).await.unwrap();
+    let other = open(&place.path().join("other.db"));
+    transfer::import(&mut Cursor::new(export), &*other).await.unwrap();
+    assert_eq!(readable(&other).await, 0);
+    other.close().await.unwrap();
+    store.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_there_is_told_and_nothing_is_erased() {
+    let place = tempfile::tempdir().unwrap();
+    let store = open(&place.path().join("store.db"));
+    plant(&store).await;
+    let there = Erase::Path("/versions".into());
+    for (wanted, word) in [
+        (Erase::Object(ObjectId::new("nobody")), "no object nobody"),
+        (Erase::Path("/outside".into()), "no file /outside"),
+        (Erase::Session(SessionId::new("other").unwrap()), "no session other"),
+        (Erase::Text("ab".into()), "6 bytes or more"),
+    ] {
+        let error = store.erase(vec![there.clone(), wanted], "x").await.unwrap_err();
+        assert!(error.code() == ErrorCode::InvalidArgument && error.to_string().contains(word), "{error}");
+    }
+    assert!(readable(&store).await >= SECRETS);
+    store.close().await.unwrap();
+}
+
+/// One text in 10,000 versions is taken out of all of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_in_ten_thousand_versions() {
+    let place = tempfile::tempdir().unwrap();
+    let store = open(&place.path().join("store.db"));
+    for batch in 0..100 {
+        let text = "the same secret text everywhere";
+        let writes = (0..100).map(|n| Write::put(file(&format!("/{batch}/{n}"), text))).collect();
+        write(&store, writes).await;
+    }
+    let count = store.erase(vec![Erase::Text("secret text".into())], "x").await.unwrap();
+    assert_eq!((count.texts, count.versions), (1, 10_000));
+    assert_eq!(store.verify().await.unwrap(), []);
+    store.close().await.unwrap();
+}

@@ -1,0 +1,61 @@
+/** Output that may be long: through a pager in a terminal, plain in a pipe. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { plain, shown, showsColours } from './terminal.ts'
+
+/** Writes lines that are safe for a terminal: plain, painted or escaped. Resolves when more can be written. */
+export type Write = (line: string) => Promise<void>
+
+/** Makes one line of any text safe for a terminal, and gives it a colour; none in a pipe. */
+export interface Paint {
+  id(text: string): string
+  path(text: string): string
+  dim(text: string): string
+  added(text: string): string
+  removed(text: string): string
+}
+
+/**
+ * Runs the work with a place to write to: `$PAGER` (else `less`) if standard output is a terminal. Ends quietly if the
+ * reader stops reading.
+ */
+export async function paged(work: (write: Write, paint: Paint) => Promise<void>): Promise<void> {
+  const paint = paints(showsColours(process.stdout))
+  const pager = process.stdout.isTTY === true ? (process.env['PAGER'] ?? 'less') : ''
+  if (pager === '' || pager === 'cat') return work(writer(process.stdout), paint)
+  // As git starts it: quit if it fits on a screen, show colours, leave the text on the screen.
+  const env = { ...process.env, LESS: process.env['LESS'] ?? 'FRX' }
+  const child = spawn(pager, { shell: true, stdio: ['pipe', 'inherit', 'inherit'], env })
+  const ended = new Promise<void>((resolve) => child.on('close', () => resolve()).on('error', () => resolve()))
+  let isRead = true
+  child.stdin.on('error', () => (isRead = false))
+  const write = writer(child.stdin)
+  await work(async (line) => {
+    if (isRead) await Promise.race([write(line), ended])
+  }, paint)
+  child.stdin.end()
+  await ended
+}
+
+/** Writes a whole text: byte for byte into a pipe, safe for a terminal. */
+export async function shownWhole(text: string): Promise<void> {
+  if (process.stdout.isTTY === true) {
+    const safe = text.replace(/\n$/, '').split('\t').map(shown).join('\t')
+    return paged((write) => write(safe))
+  }
+  if (!process.stdout.write(text)) await once(process.stdout, 'drain')
+}
+
+function writer(stream: NodeJS.WritableStream): Write {
+  return async (lines) => {
+    if (!stream.write(`${lines}\n`)) await once(stream, 'drain')
+  }
+}
+
+function paints(isColoured: boolean): Paint {
+  const colour = (code: number) => (text: string) => {
+    const line = text.split('\t').map(plain).join('\t')
+    return isColoured ? `\x1b[${code}m${line}\x1b[m` : line
+  }
+  return { id: colour(33), path: colour(36), dim: colour(2), added: colour(32), removed: colour(31) }
+}

@@ -1,0 +1,128 @@
+/** The commands `prune` and `limits`. */
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import type { Pruned, StoreLimits } from '../../index.js'
+import { native } from '../native.ts'
+import { size, when } from '../inspect/names.ts'
+import { STORE_HELP, storeOf } from './store.ts'
+import { out, plain, UsageError } from './terminal.ts'
+
+export const PRUNE_HELP = `pi-context-manager prune [options]
+
+Removes sessions from a store, with the files and tool outputs that no other session has encountered. Sessions that
+were written or opened within the last day stay. To keep a copy, run "export --session ID" first.
+
+${STORE_HELP}
+  --older-than AGE      sessions that were neither written nor opened for so long: 90d, 12w, 6m, 1y
+  --max-size SIZE       the oldest sessions, until the store uses no more than this: 500MB, 2GB
+  --project DIR         only sessions that worked in this folder or below it
+  --dry-run             only show what would be removed, and how much space that frees
+  --json                the result as JSON`
+
+export const LIMITS_HELP = `pi-context-manager limits [options]
+
+Shows or sets the limits of a store. What exceeds them is removed by itself, as by "prune", while the store is open
+and idle. Without limits nothing is ever removed.
+
+${STORE_HELP}
+  --older-than AGE      remove sessions that were neither written nor opened for so long: 90d, 12w, 6m, 1y
+  --max-size SIZE       remove the oldest sessions while the store uses more than this: 500MB, 2GB
+  --none                remove all limits
+  --json                the limits as JSON`
+
+/** Runs `prune`; resolves with the exit code. */
+export async function prune(args: string[]): Promise<number> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      store: { type: 'string' },
+      'older-than': { type: 'string' },
+      'max-size': { type: 'string' },
+      project: { type: 'string' },
+      'dry-run': { type: 'boolean' },
+      json: { type: 'boolean' },
+    },
+  })
+  const { 'older-than': age, 'max-size': most, project } = values
+  if (age === undefined && most === undefined && project === undefined)
+    throw new UsageError('say what to remove: --older-than, --max-size or --project')
+  const { options, name } = storeOf(values.store)
+  const pruned = await native.pruneStore(options, {
+    ...(age === undefined ? {} : { olderThanDays: daysOf(age) }),
+    ...(most === undefined ? {} : { maxBytes: bytesOf(most) }),
+    ...(project === undefined ? {} : { project: resolve(project) }),
+    dryRun: values['dry-run'] === true,
+  })
+  if (values.json === true) out(JSON.stringify(pruned, null, 2))
+  else print(pruned, name, values['dry-run'] === true)
+  return 0
+}
+
+function print({ sessions, objects, freedBytes, usedBytes, isShorter }: Pruned, name: string, isDry: boolean): void {
+  for (const { id, turns, lastWritten, folder, firstPrompt } of sessions) {
+    const about = [folder, firstPrompt].filter((text) => text !== undefined).join('  ')
+    out(plain(`${when(lastWritten)}  ${String(turns).padStart(4)} ${turns === 1 ? 'turn ' : 'turns'}  ${id}  ${about}`))
+  }
+  const what = `${sessions.length} ${sessions.length === 1 ? 'session' : 'sessions'} with ${objects} objects, about ${size(freedBytes)} of ${size(usedBytes)}`
+  if (sessions.length === 0) out(plain(`${name}: nothing to remove (${size(usedBytes)} in use)`))
+  else if (isDry) out(plain(`${name}: would remove ${what}`))
+  else if (isShorter) out(plain(`${name}: removed ${what}`))
+  else out(plain(`${name}: removed ${what}; the file keeps its size, and new data uses the free space`))
+}
+
+/** Runs `limits`; resolves with the exit code. */
+export async function limits(args: string[]): Promise<number> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      store: { type: 'string' },
+      'older-than': { type: 'string' },
+      'max-size': { type: 'string' },
+      none: { type: 'boolean' },
+      json: { type: 'boolean' },
+    },
+  })
+  const { 'older-than': age, 'max-size': most, none } = values
+  if (none === true && (age !== undefined || most !== undefined)) throw new UsageError('--none goes with no other limit')
+  const { options, name } = storeOf(values.store)
+  const before = await native.storeLimits(options)
+  const wanted: StoreLimits | undefined =
+    none === true
+      ? {}
+      : age === undefined && most === undefined
+        ? undefined
+        : {
+            ...before,
+            ...(age === undefined ? {} : { maxDays: daysOf(age) }),
+            ...(most === undefined ? {} : { maxBytes: bytesOf(most) }),
+          }
+  const now = wanted === undefined ? before : await native.storeLimits(options, wanted)
+  if (values.json === true) {
+    out(JSON.stringify(now))
+    return 0
+  }
+  const parts = [
+    now.maxDays === undefined ? [] : [`sessions not opened for ${now.maxDays} days`],
+    now.maxBytes === undefined ? [] : [`the oldest sessions while it uses more than ${size(now.maxBytes)}`],
+  ].flat()
+  out(plain(`${name}: ${parts.length === 0 ? 'no limits; nothing is removed by itself' : `removes ${parts.join(', and ')}`}`))
+  return 0
+}
+
+const DAYS: Readonly<Record<string, number>> = { d: 1, w: 7, m: 30, y: 365 }
+
+function daysOf(text: string): number {
+  const [, number, unit] = /^(\d{1,5})([dwmy])$/.exec(text) ?? []
+  const days = Number(number) * (DAYS[unit ?? ''] ?? Number.NaN)
+  if (!(days >= 1)) throw new UsageError(`--older-than needs an age from 1d on, such as 90d, 12w, 6m or 1y, not "${text}"`)
+  return days
+}
+
+const UNITS = ['', 'K', 'M', 'G', 'T']
+
+function bytesOf(text: string): number {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?$/i.exec(text) ?? []
+  const bytes = Math.floor(Number(number) * 1024 ** UNITS.indexOf((unit ?? '').toUpperCase()))
+  if (!Number.isSafeInteger(bytes)) throw new UsageError(`--max-size needs a size such as 500MB or 2GB, not "${text}"`)
+  return bytes
+}

@@ -1,0 +1,28 @@
+/** Names and times for people. */
+
+/** The longest subject, in characters. */
+const LONGEST = 160
+
+/** What a call was about, on one line: its command, its pattern, its path, or else its first text. */
+export function subject(args: unknown): string {
+  const { command, pattern, path, ...others } = (args ?? {}) as Record<string, unknown>
+  const text = [command, pattern, path, ...Object.values(others)].find((value) => typeof value === 'string') ?? ''
+  const line = text.replaceAll(/\s+/g, ' ').trim()
+  return line.length > LONGEST ? `${line.slice(0, LONGEST - 1)}…` : line
+}
+
+/** A time (RFC 3339) as people write it, in their own zone: `2026-01-31 14:05`. */
+export function when(time: string): string {
+  const date = new Date(time)
+  if (Number.isNaN(date.getTime())) return time
+  const two = (n: number): string => String(n).padStart(2, '0')
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}`
+}
+
+/** A number of bytes as people write it: `1.5 MiB`. */
+export function size(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`
+  const unit = bytes < 1024 ** 2 ? 'KiB' : bytes < 1024 ** 3 ? 'MiB' : 'GiB'
+  const value = bytes / 1024 ** (unit === 'KiB' ? 1 : unit === 'MiB' ? 2 : 3)
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${unit}`
+}

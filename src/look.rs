@@ -1,0 +1,201 @@
+//! Looking into a store without opening a session.
+#![cfg_attr(test, allow(dead_code, reason = "a test build does not register functions with Node"))]
+
+use std::sync::Arc;
+
+use context_model::id::{ObjectId, SessionId};
+use context_model::object::ObjectType;
+use context_model::source::Source;
+use context_store::sessions::{self, SessionSummary};
+use context_store::transfer;
+use context_store::{AsOf, Filter, Hit, Known, Outline, Search, Store};
+use napi::bindgen_prelude::{Env, PromiseRaw};
+use napi_derive::napi;
+
+use crate::convert;
+use crate::error::{Coded, promise};
+use crate::json::{History, Json};
+use crate::store;
+use crate::types as js;
+
+/// As many versions are read at once.
+const PAGE: usize = 256;
+
+/// The sessions of a store, the one that was written last first.
+///
+/// Rejects with the errors of the store.
+#[napi]
+pub fn list_sessions(
+    env: &Env,
+    store: js::StoreOptions,
+) -> napi::Result<PromiseRaw<'_, Vec<js::SessionSummary>>> {
+    let work = with(store, |store| async move { Ok(sessions::summaries(&*store).await?) });
+    promise(env, work, |all: Vec<SessionSummary>| all.into_iter().map(summary).collect())
+}
+
+/// Full-text search over all sessions of a store, best match first.
+///
+/// Rejects with the errors of the store.
+#[napi]
+pub fn search_store(
+    env: &Env,
+    store: js::StoreOptions,
+    text: String,
+    options: Option<js::SearchOptions>,
+) -> napi::Result<PromiseRaw<'_, Vec<js::StoreHit>>> {
+    let work = async move {
+        let wanted = convert::wanted(text, options)?;
+        with(store, |store| async move {
+            let within = match wanted.session_id {
+                None => None,
+                Some(session) => {
+                    let session = SessionId::new(session)?;
+                    let ids = transfer::session_objects(&*store, &session).await?;
+                    if ids.is_empty() {
+                        return Err(Coded::unknown(&ObjectId::session(&session)));
+                    }
+                    Some(ids.into_iter().collect())
+                }
+            };
+            let (text, limit, object_type) = (wanted.text, wanted.limit, wanted.object_type);
+            let hits = store.search(&Search { text, limit, object_type, within }).await?;
+            let ids: Vec<ObjectId> = hits.iter().map(|hit| hit.id.clone()).collect();
+            hits.into_iter().zip(store.outlines(&ids).await?).map(hit).collect::<Result<Vec<_>, Coded>>()
+        })
+        .await
+    };
+    promise(env, work, |hits| hits)
+}
+
+/// The IDs of the objects that a name may stand for: the object with this ID; else the files with this canonical path;
+/// else the objects whose IDs begin so. At most 20.
+///
+/// Rejects with the errors of the store.
+#[napi]
+pub fn find_objects(
+    env: &Env,
+    store: js::StoreOptions,
+    name: String,
+) -> napi::Result<PromiseRaw<'_, Vec<String>>> {
+    let work = with(store, |store| async move {
+        let exact = ObjectId::new(name.clone());
+        if store.outlines(std::slice::from_ref(&exact)).await?.iter().any(Option::is_some) {
+            return Ok(vec![exact]);
+        }
+        if name.starts_with('/') {
+            let filter = Filter {
+                object_type: Some(ObjectType::File),
+                path_prefix: Some(name.clone()),
+                ..Filter::default()
+            };
+            let ids = store.query(&filter).await?;
+            let outlines = store.outlines(&ids).await?.into_iter().flatten();
+            return Ok(outlines
+                .filter(|outline| path_of(outline).as_deref() == Some(&name))
+                .map(|outline| outline.id)
+                .collect());
+        }
+        let mut ids = store.query(&Filter::default()).await?;
+        ids.retain(|id| !name.is_empty() && id.as_str().starts_with(&name));
+        ids.truncate(20);
+        Ok(ids)
+    });
+    promise(env, work, |ids: Vec<ObjectId>| ids.iter().map(ToString::to_string).collect())
+}
+
+/// The versions of an object, oldest first, or a part of them; empty for an unknown object.
+///
+/// Rejects with the errors of the store.
+#[napi(ts_return_type = "Promise<Version[]>")]
+pub fn object_history(
+    env: &Env,
+    store: js::StoreOptions,
+    id: String,
+    part: Option<js::HistoryPart>,
+) -> napi::Result<PromiseRaw<'_, History>> {
+    let work = async move {
+        let (mut after, mut left) = convert::history_part(part)?;
+        with(store, |store| async move {
+            let (id, mut history) = (ObjectId::new(id), History::default());
+            while left > 0 {
+                let page = store.history_page(&id, after, left.min(PAGE)).await?;
+                let Some(last) = page.last() else { break };
+                (after, left) = (last.tx_id, left.saturating_sub(page.len()));
+                history.add(page)?;
+            }
+            Ok(history)
+        })
+        .await
+    };
+    promise(env, work, |history| history)
+}
+
+/// The version of an object that holds now, or held after a transaction; `null` if there is none.
+///
+/// Rejects with the errors of the store.
+#[napi(ts_return_type = "Promise<Version | null>")]
+pub fn read_object(
+    env: &Env,
+    store: js::StoreOptions,
+    id: String,
+    tx_id: Option<f64>,
+) -> napi::Result<PromiseRaw<'_, Option<Json>>> {
+    let work = async move {
+        let known = tx_id.map(convert::tx).transpose()?.map(Known::Tx);
+        with(store, |store| async move {
+            let found = store.get(&ObjectId::new(id), AsOf { valid_time: None, known }).await?;
+            found.map(|version| Json::version(&version)).transpose()
+        })
+        .await
+    };
+    promise(env, work, |found| found)
+}
+
+/// Opens a store for one piece of work.
+async fn with<T, W>(
+    options: js::StoreOptions,
+    work: impl FnOnce(Arc<dyn Store>) -> W + Send,
+) -> Result<T, Coded>
+where
+    W: Future<Output = Result<T, Coded>> + Send,
+    T: Send,
+{
+    let store = store::open(Some(options)).await?.store;
+    let done = work(Arc::clone(&store)).await;
+    store.close().await?;
+    done
+}
+
+/// A session's summary in JavaScript's shape.
+pub fn summary(summary: SessionSummary) -> js::SessionSummary {
+    js::SessionSummary {
+        id: summary.id.to_string(),
+        turns: summary.turns as f64,
+        objects: summary.objects as f64,
+        last_written: summary.last_written.to_string(),
+        folder: summary.folder,
+        first_prompt: summary.first_prompt,
+    }
+}
+
+fn hit((hit, outline): (Hit, Option<Outline>)) -> Result<js::StoreHit, Coded> {
+    let field = |name: &str| outline.as_ref()?.payload.get(name);
+    Ok(js::StoreHit {
+        id: hit.id.to_string(),
+        r#type: outline.as_ref().map_or("", |outline| outline.object_type.as_str()).to_owned(),
+        path: outline.as_ref().and_then(path_of),
+        tool: field("tool").and_then(|tool| tool.as_str()).map(str::to_owned),
+        args: field("args").map(Json::of).transpose()?,
+        tx_id: convert::number(hit.tx_id),
+        is_latest: outline.as_ref().is_some_and(|outline| outline.tx_id == hit.tx_id),
+        line: u32::try_from(hit.line).unwrap_or(u32::MAX),
+        snippet: hit.snippet,
+    })
+}
+
+fn path_of(outline: &Outline) -> Option<String> {
+    match outline.source.as_ref()? {
+        Source::Filesystem(source) => Some(source.path.clone()),
+        Source::Other(_) => None,
+    }
+}
