@@ -862,6 +862,43 @@ export interface StayOptions {
   weight?: number
 }
 
+/** One hit of a search over a whole store. */
+export interface StoreHit {
+  /** The object's ID. */
+  id: string
+  /** The object's type. */
+  type: ObjectType
+  /** A file's canonical path. */
+  path?: string
+  /** The tool of a tool call. */
+  tool?: string
+  /** The arguments of a tool call. */
+  args?: Record<string, unknown>
+  /** The newest version with this content. */
+  txId: number
+  /** Whether that is the object's latest version. */
+  isLatest: boolean
+  /** The first line that matches, counted from 1. */
+  line: number
+  /** That line, shortened around the match. */
+  snippet: string
+}
+
+/**
+ * The limits of a database file; sets them first if they are given. No limits: nothing leaves by itself.
+ *
+ * Rejects with `INVALID_ARGUMENT` for a store that is no file, and with the errors of the store.
+ */
+export declare function storeLimits(store: StoreOptions, limits?: StoreLimits | undefined | null): Promise<StoreLimits>
+
+/** Limits of a store: what is beyond them leaves by itself, when the store has nothing else to do. */
+export interface StoreLimits {
+  /** The most bytes that the file may use. */
+  maxBytes?: number
+  /** Sessions that were not opened for so many days leave. */
+  maxDays?: number
+}
+
 /** Where objects are stored. */
 export type StoreOptions =
   | { kind: 'memory' }
