@@ -8,7 +8,7 @@ use context_store::AsOf;
 use serde_json::{Map, Value};
 
 use super::job::ToolcallInput;
-use super::passages::{LOOKED_BACK, lost};
+use super::passages::{LOOKED_BACK, adorns, lost};
 use super::results::Taking;
 use super::truth::{is_end_of_difference, pointed_handle, told_path};
 use super::{Inner, State, Written};
@@ -116,7 +116,9 @@ impl Inner {
     ) -> Result<Option<ShownLines>> {
         // A recorded message may show less than the tool gave: what that was says of which version it is.
         let recorded = if taking.record { None } else { self.text_at(call, None).await? };
-        let text = recorded.as_deref().unwrap_or(output);
+        // Of a tool that numbers its lines the record has the numbers, and the harness hands over the lines alone.
+        let is_bare = recorded.as_deref().is_some_and(|recorded| adorns(recorded, output));
+        let text = recorded.as_deref().filter(|_| !is_bare).unwrap_or(output);
         let in_sight = |lines: Passage| {
             let last = lines.last.min(lines.first + common_lines(text, 1, output)? - 1);
             (last >= lines.first).then_some(Passage {
@@ -140,7 +142,7 @@ impl Inner {
         let is_other = taking.again && taking.record && shown.as_ref().is_some_and(is_cut);
         let shown = shown.filter(|_| !is_other);
         let Some((lines, is_all)) = shown else {
-            if !is_handed && !is_other && !self.is_plain(&file, tx, first, text).await? {
+            if is_bare || (!is_handed && !is_other && !self.is_plain(&file, tx, first, text).await?) {
                 return Ok(None);
             }
             // The tool gives files as they are, and this is none of the versions that anybody has seen.
@@ -151,7 +153,8 @@ impl Inner {
             return Ok(shown_lines(file, &lines, tx));
         };
         let Some(lines) = in_sight(lines) else { return Ok(None) };
-        if !is_all {
+        // A tool that adorns lines may have left out some of their characters.
+        if !is_all && !is_bare {
             // There is text that no version has.
             let unknown = Digest::of(text.as_bytes());
             state.known.saw(&file, Content { hash: Some(unknown), ..lines.content });

@@ -153,6 +153,15 @@ pub(crate) fn brings_back(output: &str, text: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('\n') && !text.is_empty()))
 }
 
+/// Whether a recorded output has these lines one after the other, each with something beside it, such as its number.
+pub(crate) fn adorns(recorded: &str, lines: &str) -> bool {
+    let (adorned, bare): (Vec<&str>, Vec<&str>) =
+        (recorded.split('\n').collect(), lines.split('\n').collect());
+    let is_adorned = |(adorned, bare): (&&str, &&str)| adorned.len() > bare.len() && adorned.contains(bare);
+    common_lines(recorded, 1, lines).is_none()
+        && adorned.windows(bare.len()).any(|adorned| adorned.iter().zip(&bare).all(is_adorned))
+}
+
 /// What an output shows besides the lines that it has in common with a version.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Shows {
@@ -234,5 +243,18 @@ mod tests {
     #[case::another("b", "a", false)]
     fn what_brings_a_text_back(#[case] output: &str, #[case] text: &str, #[case] expected: bool) {
         assert_eq!(brings_back(output, text), expected);
+    }
+
+    #[rstest]
+    #[case::numbered("<file>\n1: a\n2: \n3: b\n</file>", "a\n\nb", true)]
+    #[case::its_beginning("1: a\n2: b", "a", true)]
+    #[case::itself("a\nb", "a\nb", false)]
+    #[case::its_own_beginning("line 1\nline 10", "line 1", false)]
+    #[case::an_end_of_it("a\nb\nc", "b\nc", false)]
+    #[case::an_excerpt("a\nb\nc", "a\n[1 line]\nc", false)]
+    #[case::another_order("1: a\n2: b", "b\na", false)]
+    #[case::another("1: a\n2: b", "a\nc", false)]
+    fn what_adorns_lines(#[case] recorded: &str, #[case] lines: &str, #[case] expected: bool) {
+        assert_eq!(adorns(recorded, lines), expected);
     }
 }

@@ -8,7 +8,7 @@ use context_store::AsOf;
 use serde_json::{Map, Value};
 
 use super::job::{ToolcallInput, fingerprint};
-use super::passages::brings_back;
+use super::passages::{adorns, brings_back};
 use super::{Inner, State};
 use crate::ground::error::Result;
 use crate::session::Session;
@@ -169,7 +169,8 @@ impl Inner {
         Ok(is_same.then_some(plain))
     }
 
-    /// The excerpts of a recorded output that is shown as this text: where that is another one, it is one of them.
+    /// The excerpts of a recorded output that is shown as this text: where that is another one, it is one of them, unless
+    /// it is the same without what the tool has put beside each line.
     async fn excerpts_of(&self, state: &State, object: &ObjectId, shown: &str) -> Result<Excerpts> {
         let version = self.store().get(object, AsOf::default()).await?;
         let document = version.map(|version| version.document);
@@ -178,7 +179,7 @@ impl Inner {
         let Some(content) = content else { return Ok(Excerpts::default()) };
         let faded = state.sight.rolled.fades(object).then(|| faded(tool, content)).flatten();
         let mut excerpts = Excerpts { faded, ..excerpts(tool, content) };
-        if shown != content && excerpts.born.is_none() {
+        if shown != content && excerpts.born.is_none() && !adorns(content, shown) {
             excerpts.born = Some(shown.to_owned());
         }
         Ok(excerpts)

@@ -188,3 +188,53 @@ async fn an_excerpt_is_of_the_version_that_the_tool_gave() {
     let notices = chat.turn("go on").await.notices;
     assert!(notices.len() == 1 && notices[0].ends_with("+60 -60"), "{notices:?}");
 }
+
+/// Lines as a tool shows them that numbers them.
+fn numbered(path: &str, text: &str) -> String {
+    let lines = text.lines().enumerate().map(|(at, line)| format!("{}: {line}\n", at + 1));
+    format!("<path>{path}</path>\n<content>\n{}\n(End of file)\n</content>", lines.collect::<String>())
+}
+
+/// A read that the record has as its tool shows it, numbered; the harness hands over these lines alone.
+async fn read_numbered(chat: &mut Chat, id: &str, path: &str, handed: &str) {
+    let shown = numbered(path, &fs::read_to_string(path).unwrap());
+    chat.advance().await;
+    chat.engine.index_file(path, None).await.unwrap();
+    chat.run(id, "read", json!({ "path": path }), &shown).await;
+    chat.messages.last_mut().unwrap().message["content"] = json!([{ "type": "text", "text": handed }]);
+    chat.done();
+    chat.advance().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_that_are_recorded_with_numbers_are_known_after_a_restart() {
+    let bench = Bench::new(Backend::Memory);
+    let (mut chat, path) = started(&bench).await;
+    read_numbered(&mut chat, "one", &path, lines("old", 60).trim_end()).await;
+    assert!(chat.turn("go on").await.notices.is_empty());
+    fs::write(&path, lines("new", 60)).unwrap();
+    chat.resync(bench.open("s").await, chat.messages.len()).await;
+    chat.engine.reconcile().await.unwrap();
+    let notices = chat.turn("go on").await.notices;
+    assert!(notices.len() == 1 && notices[0].ends_with("+60 -60"), "{notices:?}");
+    let change = chat.engine.activate("one", None).await.unwrap();
+    assert!(change.visible, "{}", change.message);
+}
+
+/// The tool has left out a byte order mark and carriage returns, and in the new process nobody knows that it has.
+#[rstest::rstest]
+#[case::no_line("\u{feff}one\r\ntwo\r\n")]
+#[case::only_the_first_line("one\ntwo\r\n")]
+#[tokio::test(flavor = "multi_thread")]
+async fn numbered_lines_that_no_version_has_are_no_other_version(#[case] text: &str) {
+    let bench = Bench::new(Backend::Memory);
+    let (mut chat, _) = started(&bench).await;
+    let path = bench.write("windows.txt", text);
+    read_numbered(&mut chat, "one", &path, &numbered(&path, text)).await;
+    let read = chat.messages.iter_mut().find(|one| one.message["toolCallId"] == "one").unwrap();
+    read.message["content"] = json!([{ "type": "text", "text": "one\ntwo" }]);
+    chat.resync(bench.open("s").await, chat.messages.len()).await;
+    chat.engine.reconcile().await.unwrap();
+    let notices = chat.turn("go on").await.notices;
+    assert!(notices.is_empty(), "{notices:?}");
+}
