@@ -22,6 +22,8 @@ async function started(name: string, options: Partial<HostOptions> = {}, more: P
     sessionId: 's',
     cwd: folder(),
     store: { kind: 'memory' },
+    // Short sessions in which much collapses.
+    stay: { weight: 0.3 },
     filesystemId: FILESYSTEM,
     watch: false,
     model: MODEL,

@@ -89,7 +89,7 @@ const REORDERING = `
 describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
   test('outputs collapse, requests extend each other but for rolls, and the model brings back every byte', async () => {
     const store = sqlite()
-    const { server, host } = await started([[PLUGIN, { store }]])
+    const { server, host } = await started([[PLUGIN, { store, stay: { weight: 0.3 } }]])
     for (let n = 0; n < 10; n += 1) await host.prompt(`cat n${n}`)
     let broken = 0
     const requests = agentRequests(server)
@@ -126,7 +126,7 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     const store = sqlite()
     const second = join(folder(), 'reordering.mjs')
     writeFileSync(second, REORDERING)
-    const { server, host } = await started([`file://${second}`, [PLUGIN, { store }]])
+    const { server, host } = await started([`file://${second}`, [PLUGIN, { store, stay: { weight: 0.3 } }]])
     for (let n = 0; n < 6; n += 1) await host.prompt(`cat n${n}`)
     await host.prompt('say secret-prompt')
     const handle = /^toolcall_ref id=(\S+) /.exec(lastResults(server)[0]!.text)?.[1]
@@ -172,7 +172,7 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
   test('two of them on one store share objects, and each is told of what the other writes', async () => {
     const [store, path] = [sqlite(), join(folder(), 'shared.txt')]
     writeFileSync(path, 'one\n'.repeat(20))
-    const [first, second] = [await started([[PLUGIN, { store }]]), await started([[PLUGIN, { store }]])]
+    const [first, second] = [await started([[PLUGIN, { store, stay: { weight: 0.3 } }]]), await started([[PLUGIN, { store, stay: { weight: 0.3 } }]])]
     await first.host.prompt(`read ${path}`)
     await second.host.prompt(`read ${path}`)
     const shown = lastResults(second.server).at(-1)!
@@ -196,7 +196,7 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
 
   test('the model is told of lines that change under it, and of nothing else, also after a restart', async () => {
     const store = sqlite()
-    const { server, host } = await started([[PLUGIN, { store }]])
+    const { server, host } = await started([[PLUGIN, { store, stay: { weight: 0.3 } }]])
     const [plain, windows, long] = ['plain', 'windows', 'long'].map((name) => join(host.cwd, `${name}.txt`)) as [string, string, string]
     writeFileSync(plain, 'one\n'.repeat(20))
     writeFileSync(windows, 'one\r\n'.repeat(20))
@@ -209,7 +209,7 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     expect(told(server)).toEqual([expect.stringMatching(/^stale id=\S+ path=.*plain\.txt/)])
     await host.kill9()
     writeFileSync(plain, 'three\n')
-    await host.start(server, [[PLUGIN, { store }]])
+    await host.start(server, [[PLUGIN, { store, stay: { weight: 0.3 } }]])
     await host.prompt('say again')
     server.check()
     expect(told(server).at(-1)).toMatch(/^stale id=\S+ path=.*plain\.txt/)
@@ -220,7 +220,7 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
   test('killed between any two steps it loses nothing', async () => {
     const store = sqlite()
     let held: Gate | undefined
-    const { server, host } = await started([[PLUGIN, { store }]])
+    const { server, host } = await started([[PLUGIN, { store, stay: { weight: 0.3 } }]])
     server.script((request) => {
       if (held === undefined || request.tools.length === 0) return obedient(request)
       const gate = held
@@ -235,7 +235,7 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
       await reached(from)
       await host.kill9()
       await asked
-      await host.start(server, [[PLUGIN, { store }]])
+      await host.start(server, [[PLUGIN, { store, stay: { weight: 0.3 } }]])
     }
     const agents = ({ tools }: ModelRequest): boolean => tools.length > 0
     await kill('cat n0', (from) => server.request(agents, from, REQUEST_MS))

@@ -99,7 +99,7 @@ describe('between prompts', () => {
 /** Outputs of the turn that Pi compacts. */
 const STEPS = 24
 
-/** Of them, those that are so large that five of them leave too little room: Pi compacts, and later once more. */
+/** Of them, those that are so large that three of them leave too little room: Pi compacts, and later once more. */
 const isLarge = (n: number): boolean => n < 6 || n >= STEPS - 6
 
 describe('in the middle of a turn', () => {
@@ -137,8 +137,8 @@ describe('in the middle of a turn', () => {
       },
       {
         api,
-        contextWindow: byThreshold ? 36_000 : 200_000,
-        settings: { compaction: { keepRecentTokens: 6000 } },
+        contextWindow: byThreshold ? 30_000 : 200_000,
+        settings: { compaction: { keepRecentTokens: byThreshold ? 6000 : 1000 } },
         context: OUTPUTS_ONLY,
       },
     )
@@ -154,7 +154,7 @@ describe('in the middle of a turn', () => {
     // Pi has compacted inside of the turn, without an error, and the agent went on calling tools.
     const first = turn.findIndex((request) => request.kind === 'summary')
     expect(first).toBeGreaterThan(0)
-    expect(turn.slice(first).filter((request) => request.messages.at(-1)!.role === 'tool').length).toBeGreaterThan(5)
+    expect(turn.slice(first).filter((request) => request.messages.at(-1)!.role === 'tool').length).toBeGreaterThan(4)
     expect(events.filter((event) => event.type === 'compaction_end' && event['result'] != null)).not.toEqual([])
     expect(rpc.events.filter((event) => event['errorMessage'] !== undefined)).toEqual([])
     expect(rpc.events.filter((event) => event.type === 'extension_error' || event.type === 'not_json')).toEqual([])
@@ -163,7 +163,7 @@ describe('in the middle of a turn', () => {
 
     // A summary is made from texts, those of rolled outputs included.
     const summaries = server.requests.filter((request) => request.kind === 'summary')
-    expect(summaries[0]!.prompt).toContain('f0 line 1: lorem')
+    expect(summaries.some((request) => request.prompt.includes('f0 line 1: lorem'))).toBe(true)
     for (const summary of summaries) expect(summary.prompt).not.toContain('toolcall_ref')
 
     // From one request to the next outputs become shorter, in few of them, and nothing else changes.

@@ -17,7 +17,7 @@ async function afterFour(columns = 100, rows = 30): Promise<{ setting: Setting; 
     { context: TOOLS_AT_ONCE },
   )
   put(setting.home, 'a.txt', lines('a', 60))
-  put(setting.home, 'b.txt', lines('b', 30))
+  put(setting.home, 'b.txt', lines('b', 300))
   const terminal = await startTerminal({ ...setting.load, columns, rows })
   for (const [index, prompt] of ['one', 'two', 'three', 'four'].entries()) {
     await terminal.press(`${prompt}${KEYS.enter}`, new RegExp(`answer ${index + 1}\\.`))
