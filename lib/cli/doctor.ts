@@ -20,7 +20,7 @@ ${STORE_HELP}
 
 Exit code: 0 for an intact store, 1 for a damaged one.`
 
-/** From so many bytes on, a store's owner is told how to make it smaller. */
+/** From this many bytes on, `doctor` tells the owner how to make the store smaller. */
 const LARGE = 2 * 1024 ** 3
 
 /** The findings of the command. */

@@ -72,7 +72,7 @@ export async function sessions(args: string[]): Promise<number> {
   return all.length === 0 ? 1 : 0
 }
 
-/** Whether a folder is this one or below it; every folder is if none is asked for. */
+/** Whether a folder is the requested one or below it; true for every folder if none is requested. */
 export function isBelow(folder: string | undefined, wanted: string | undefined): boolean {
   if (wanted === undefined) return true
   return folder !== undefined && (folder === wanted || folder.startsWith(wanted.endsWith('/') ? wanted : `${wanted}/`))

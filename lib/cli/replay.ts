@@ -173,7 +173,7 @@ export async function replay(args: string[]): Promise<number> {
   return failed || summary.sessions === 0 ? 1 : 0
 }
 
-/** A report whose names start no line and steer no terminal. */
+/** A report whose names can't start a new line or control the terminal. */
 function named(report: SessionReport): SessionReport {
   const skipped = Object.fromEntries(Object.entries(report.skipped).map(([kind, count]) => [plain(kind), count]))
   return { ...report, file: plain(report.file), models: report.models.map(plain), skipped }
@@ -197,10 +197,10 @@ async function filesOf(paths: readonly string[], report: (problem: Problem) => v
   return files
 }
 
-/** The part of the work that learning takes, before the replay. */
+/** The share of the work that goes into learning phrases, before the replay. */
 const LEARNING = 0.15
 
-/** How much of all the work is done, by the files' sizes. */
+/** How much of the work is done, by file size. */
 class Work {
   /** Bytes before each file, and all. */
   readonly #before: number[]
@@ -229,7 +229,7 @@ class Work {
   }
 }
 
-/** What models write of their own accord, as all these files together tell. */
+/** Phrases that models write on their own, learned from all these files together. */
 async function phrasesOf(files: readonly string[], progress: (index: number) => void): Promise<OwnPhrases> {
   const phrases = new OwnPhrases()
   for (const [index, file] of files.entries()) {
@@ -237,7 +237,7 @@ async function phrasesOf(files: readonly string[], progress: (index: number) => 
     try {
       await phrases.learn(await openRecording(file))
     } catch {
-      // Whatever is wrong with a file is told when it is replayed.
+      // Problems with a file are reported when it is replayed.
     }
   }
   return phrases
@@ -296,7 +296,7 @@ function optionsOf(values: Values): ReplayOptions {
   }
 }
 
-/** Tokens of the extension's tools and of what it tells the model; the extension's tests hold them to it. */
+/** Tokens of the extension's tools and its instructions to the model; the extension's tests enforce this limit. */
 const OVERHEAD_TOKENS = 600
 
 function policiesOf(text: string | undefined): PolicyName[] {
@@ -329,7 +329,7 @@ function pricesOf(values: Values): ReplayOptions['prices'] {
   return ratioPrices(numberOf('read', values.read, 0.1, 0, 1), numberOf('write', values.write, 1.25, 0, 100))
 }
 
-/** What a session's own usage tells, unless the user does. */
+/** Derived from the session's own usage, unless the user sets it. */
 interface Scale {
   unitsPerToken: number | undefined
   systemTokens: number | undefined

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** What the package installs as its program: says in one sentence why there is none where the native part is missing. */
+/** The program that the package installs: if the native part is missing, it explains why in one sentence. */
 try {
   await import('./main.ts')
 } catch (error) {

@@ -26,7 +26,7 @@ export function storeOf(text: string | undefined, mayBeNew = false): { options: 
   return { options: { kind: 'sqlite', path }, name: path }
 }
 
-/** Lends a folder that only the user can read, and removes it afterwards. */
+/** Provides a folder that only the user can read, and removes it afterwards. */
 export async function withFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'pi-context-'))
   try {

@@ -7,7 +7,7 @@ export class UsageError extends Error {
   }
 }
 
-/** What was asked for is not there: exit code 1, as with grep. */
+/** What was requested does not exist: exit code 1, as with grep. */
 export class NotFound extends Error {}
 
 /** Writes a line of the result, or several. */
@@ -15,7 +15,7 @@ export function out(line: string): void {
   process.stdout.write(`${shown(line)}\n`)
 }
 
-/** Writes lines of ours that may have colours. What is in them from elsewhere is as {@link plain} gives it. */
+/** Writes our own lines, which may have colours. Text from elsewhere must have passed through {@link plain}. */
 export function painted(lines: string): void {
   process.stdout.write(`${lines}\n`)
 }

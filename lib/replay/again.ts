@@ -1,6 +1,6 @@
 /**
- * Files that an agent would have had to read again: an edit must give the text that it replaces, so that text must be
- * in sight. Where a policy no longer shows it and the plain conversation does, the agent reads the file once more.
+ * Files that an agent would have had to read again: an edit must contain the text that it replaces, so that text must
+ * be in sight. If the plain conversation shows it and a policy no longer does, the agent reads the file once more.
  */
 import { withoutLineNumbers } from './blocks.ts'
 import type { Block } from './blocks.ts'
@@ -12,17 +12,17 @@ import type { Entry, Message } from './recording.ts'
 /** Tokens of an answer that only asks for a file. */
 export const ASKING_TOKENS = 60
 
-/** Pi shows at most so many characters and lines of a file at once. */
+/** The most characters and lines of a file that Pi shows at once. */
 const MAX_READ_UNITS = 50 * 1024
 const MAX_READ_LINES = 2000
 
 /**
- * From so many UTF-16 units on an agent looks at a part of a file that it has seen before: in the recorded sessions that
- * the rules were made with, 80 of 84 such reads asked for a part.
+ * From this many UTF-16 units on, an agent reads only part of a file seen before: in the recorded sessions
+ * that the rules are based on, 80 of 84 such reads asked for a part.
  */
 const LARGE_UNITS = 10_000
 
-/** Lines before and after what is looked for: a part is then as long as the recorded ones, 40 to 90 lines. */
+/** Lines before and after the text: a part is then as long as the recorded ones, 40 to 90 lines. */
 const LINES_AROUND = 30
 
 /** The texts of one file that an answer's edits replace. */
@@ -31,7 +31,7 @@ export interface Need {
   texts: string[]
 }
 
-/** What an answer's edits need to have in sight. */
+/** What an answer's edits need to see. */
 export function needsOf(message: Message): Need[] {
   const needs = new Map<string, string[]>()
   for (const call of callsOf(message)) {
@@ -43,26 +43,26 @@ export function needsOf(message: Message): Need[] {
   return [...needs].map(([path, texts]) => ({ path, texts }))
 }
 
-/** Those texts that a request shows: in blocks about that file, or (`anywhere`) in any. */
+/** The texts that a request shows: in blocks about that file, or in any block if `anywhere` is set. */
 export function seen(blocks: readonly Block[], { path, texts }: Need, anywhere: boolean): Set<string> {
   const about = anywhere ? blocks : blocks.filter((block) => block.path === path)
   return new Set(texts.filter((text) => about.some((block) => block.texts.some((one) => one.includes(text)))))
 }
 
-/** What an agent that has lost some texts of a file has back, and how. */
+/** How an agent that no longer sees some texts of a file gets them back. */
 export interface Again {
   /** The output of the read. */
   text: string
-  /** What the read says of the file; undefined where nobody knows all of it. */
+  /** What the read says about the file; undefined if its whole text is unknown. */
   file?: FileEvent
-  /** Where the first text begins, counted from 1, where it is looked for by a search before a part is read. */
+  /** The line where the first text begins, counted from 1; set if the agent searches for it before reading a part. */
   found?: { line: number; text: string }
 }
 
 /**
- * How a file is read again. What comes back is the newest output of the plain conversation that shows the texts, be it
- * the whole file or the part that the agent had asked for; where no output does, the file as it is known. Of a large
- * one only the lines around the texts, which the agent finds by a search.
+ * How a file is read again. The read returns the newest output of the plain conversation that shows the texts, whether
+ * the whole file or the part that the agent requested; if there is none, the file as far as it is known. For a large
+ * file, it returns only the lines around the texts, which the agent finds by a search.
  */
 export function lookAgain(plain: readonly Block[], need: Need, files: Files): Again | undefined {
   const { path } = need
@@ -83,7 +83,7 @@ export function lookAgain(plain: readonly Block[], need: Need, files: Files): Ag
   }
 }
 
-/** The lines of a text around others, counted from 0, the last one excluded; undefined where one is not in it. */
+/** The range of lines around the given texts, counted from 0, end excluded; undefined if one of them is missing. */
 function partOf(text: string, wanted: readonly string[]): { first: number; last: number; place: number } | undefined {
   const plain = withoutLineNumbers(text)
   const places = wanted.map((one) => plain.indexOf(one))
@@ -106,12 +106,12 @@ function textToRead(plain: readonly Block[], { path, texts }: Need, files: Files
   return plain.findLast(shows)?.texts.find((one) => texts.some((text) => one.includes(text)))
 }
 
-/** Call and result of a search that the recording does not have. */
+/** Call and result of a search that is not in the recording. */
 export function searchAgain(path: string, found: { line: number; text: string }, number: number, at: number): Pair {
   return called('grep', { path, pattern: found.text.trim() }, `${found.line}: ${found.text}`, `search_${number}`, at)
 }
 
-/** Call and result of a read that the recording does not have. */
+/** Call and result of a read that is not in the recording. */
 export function readAgain(path: string, { text, file }: Again, number: number, at: number): Pair {
   const part = file?.offset === undefined ? {} : { offset: file.offset, limit: file.limit }
   return called('read', { path, ...part }, text, `again_${number}`, at)

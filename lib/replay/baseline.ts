@@ -12,14 +12,14 @@ export interface Baseline {
   sessions: Record<string, BaselineFigures>
 }
 
-/** The figures that are held. Baselines from before missed uses were counted do not have them. */
+/** The figures that are checked. Baselines from before missed uses were counted do not contain those. */
 export type BaselineFigures = Pick<Figures, 'costVsPi' | 'cacheHit' | 'peakTokens' | 'compactions'> &
   Partial<Pick<Figures, 'missed' | 'missedStrong' | 'costVsPiFetched'>>
 
-/** A figure may be higher by so much of itself, a cache hit lower by so much, before it counts as worse. */
+/** How much higher (as a fraction) a figure, or how much lower a cache hit, may be before it counts as worse. */
 const TOLERANCE = 0.01
 
-/** Reads a baseline. Throws a sentence where the file is none. */
+/** Reads a baseline. Throws an error with a clear sentence if the file is not one. */
 export function readBaseline(file: string): Baseline {
   let found: Partial<Baseline>
   try {
@@ -53,7 +53,7 @@ export function baselineOf(reports: readonly Pick<SessionReport, 'file' | 'polic
   return { version: 1, options, sessions }
 }
 
-/** What is worse than in the baseline, a line each; and the sessions that it does not know. */
+/** What is worse than in the baseline, one line each, and the sessions that it does not contain. */
 export function compare(
   baseline: Baseline,
   reports: readonly Pick<SessionReport, 'file' | 'policies'>[],

@@ -1,6 +1,6 @@
 /**
- * Messages as the blocks that a provider gets. A prefix cache compares bytes, so each block carries its own, exactly;
- * its size in the model's eyes is that of the text inside, without JSON's escapes.
+ * Messages as the blocks that a provider receives. A prefix cache compares bytes, so each block has its exact bytes;
+ * its size for the model is that of the text inside, without JSON escapes.
  */
 import { callsOf } from './recording.ts'
 import type { ContentBlock, Entry, Message } from './recording.ts'
@@ -13,9 +13,9 @@ export interface Block {
   readonly units: number
   /** What it is, for the report: a tool's name, or the kind of text. */
   readonly label: string
-  /** The texts inside as the model reads them, where one could be looked for. */
+  /** The texts inside as the model reads them, to be searched. */
   readonly texts: readonly string[]
-  /** What the model thought, where that is the block. An edit's text is not looked for in it. */
+  /** Set if the block is the model's thinking, which is not searched for an edit's text. */
   readonly thinking?: string
   /** The file that it shows, for the result of a read and for the arguments of a write or edit. */
   readonly path?: string
@@ -78,7 +78,7 @@ export class Calls {
   }
 }
 
-/** The blocks of a message in a request, none for one that is not sent. */
+/** The blocks of a message in a request; none if it is not sent. */
 export function blocksOf({ key, message }: Pick<Entry, 'key' | 'message'>, calls: Calls): Block[] {
   switch (message.role) {
     case 'user':
@@ -118,7 +118,7 @@ function answerBlock(block: ContentBlock, key: string, calls: Calls): Block {
   if (block.type === 'toolCall') {
     const { id, name = '', arguments: input = {} } = block
     const json = JSON.stringify(input)
-    // As the agent named it, whatever collapsed arguments call it.
+    // The path that the agent used, even if collapsed arguments show another.
     const path = calls.of(id)?.path
     const shows = (name === 'write' || name === 'edit') && path !== undefined
     const own: Block = {
@@ -161,7 +161,7 @@ function resultBlock(message: Message, key: string, calls: Calls): Block {
 
 const NUMBERED = /^ *\d+→/m
 
-/** A file as Claude Code shows it has a number before each line, which is not part of what an edit must match. */
+/** Claude Code shows files with a number before each line, which is not part of what an edit must match. */
 export function withoutLineNumbers(text: string): string {
   return NUMBERED.test(text) ? text.replace(/^ *\d+→/gm, '') : text
 }

@@ -1,5 +1,5 @@
 /**
- * A provider's prompt cache: it knows the prefixes of requests that were sent a short while ago, and compares bytes.
+ * A provider's prompt cache: it keeps the prefixes of recent requests and compares bytes.
  *
  * Two kinds exist. OpenAI's, and most others, reuse any common prefix from a minimum length on, in steps of some
  * tokens. Anthropic's stores a prefix only where a request sets a breakpoint (Pi: after the system part and after the
@@ -11,13 +11,13 @@ import type { Block } from './blocks.ts'
 export interface CacheRules {
   /** For the report. */
   name: string
-  /** Blocks before a breakpoint that are looked at; undefined for providers that reuse any common prefix. */
+  /** How many blocks before a breakpoint are checked; undefined for providers that reuse any common prefix. */
   lookback: number | undefined
-  /** A shorter prefix is not cached, in tokens. */
+  /** The shortest prefix that is cached, in tokens. */
   minimum: number
-  /** A cached prefix is a multiple of so many tokens, where blocks may be cut (1: to the token). */
+  /** If blocks may be split, a cached prefix is a multiple of this many tokens (1: exact to the token). */
   granularity: number
-  /** How long a prefix is kept after it was used last, in milliseconds. */
+  /** How long a prefix is kept after its last use, in milliseconds. */
   lifetimeMs: number
 }
 
@@ -38,7 +38,7 @@ interface Known {
   ends: Map<number, number>
 }
 
-/** More requests than that are not kept, whatever their lifetime: the older ones are prefixes of newer ones or lost. */
+/** The most requests that are kept, whatever their lifetime: older ones are prefixes of newer ones, or lost. */
 const MAX_KNOWN = 48
 
 /** A prompt cache over one series of requests to one model. */
@@ -54,8 +54,8 @@ export class PromptCache {
   }
 
   /**
-   * Sends a request and returns how many of its tokens were in the cache. `fixedBlocks` are those of the system part,
-   * which have a breakpoint of their own.
+   * Sends a request and returns how many of its tokens were in the cache. `fixedBlocks` is the number of blocks in the
+   * system part, which has its own breakpoint.
    */
   send(blocks: readonly Block[], fixedBlocks: number, model: string, at: number): number {
     if (model !== this.#model) this.#known = []

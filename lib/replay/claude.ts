@@ -1,7 +1,7 @@
 /**
  * Claude Code's transcripts. They are read as if Pi had held the conversation: tools and arguments get Pi's names, so
- * that the engine sees what it would have seen there. Conversations of subagents are separate; they and lines of kinds
- * that are no messages are counted and left out.
+ * that the engine sees what it would have seen in Pi. Conversations of subagents are separate; they, and lines that are
+ * not messages, are counted and left out.
  */
 import { edited, replacementsOf } from './files.ts'
 import { jsonLines } from './lines.ts'
@@ -62,7 +62,7 @@ export function claudeCodeOrigin(value: Record<string, unknown>): Origin {
   }
 }
 
-/** An answer whose blocks arrive in lines of their own. */
+/** An answer whose blocks arrive in separate lines. */
 interface OpenAnswer {
   id: string
   message: Message & { content: ContentBlock[] }
@@ -160,7 +160,7 @@ class Transcript {
     }
   }
 
-  /** Everything before is gone from the next request; the line's uuid stands for the last message before it. */
+  /** Everything before this leaves the next request; the line's uuid stands for the last message before it. */
   *#compaction(line: Record<string, unknown>): Generator<Step> {
     yield* this.end()
     if (this.#lastKey !== undefined) this.#keys.set(String(line['uuid']), this.#lastKey)
@@ -204,7 +204,7 @@ class Transcript {
     yield this.#step({ key, message: { role: 'user', content: others }, at: this.#at })
   }
 
-  /** The messages to go on from, where a user's message does not follow the newest one: the user went back. */
+  /** The messages to continue from if a user's message does not follow the newest one: the user went back. */
   #branch(uuid: string): BranchStep | undefined {
     let last: string | undefined
     let compaction: { summary: string; before: number } | undefined
@@ -299,7 +299,7 @@ function image(block: Record<string, unknown>): ContentBlock {
   return { type: 'image', data: String(source?.['data'] ?? ''), mimeType: String(source?.['media_type'] ?? '') }
 }
 
-/** A call in Pi's words; tools that Pi does not have keep theirs. */
+/** A call with Pi's tool and argument names; tools that Pi does not have keep their own. */
 function asPiCall(name: string, input: Record<string, unknown>): [string, Record<string, unknown>] {
   const { file_path: path, ...rest } = input
   switch (name) {
@@ -345,7 +345,7 @@ function usageOf(recorded: unknown): RecordedUsage | undefined {
   }
 }
 
-/** The lines of a file that a read shows, as the recorder keeps them beside the numbered ones for the model. */
+/** The lines of a file that a read shows, as the recorder stores them beside the numbered ones for the model. */
 interface ReadLines {
   content: string
   startLine: number
@@ -360,14 +360,14 @@ function readOf(details: unknown): ReadLines | undefined {
   return { content, numLines, totalLines, startLine }
 }
 
-/** A read as Pi's tool words it: plain lines, and a last line where there are more. */
+/** A read in the form of Pi's tool: plain lines, and a final line if there are more. */
 function asPiShows({ content, startLine, numLines, totalLines }: ReadLines): string {
   const next = startLine + numLines
   const more = totalLines - next + 1
   return more <= 0 ? content : `${content}\n\n[${more} more lines in file. Use offset=${next} to continue.]`
 }
 
-/** The whole text of a file after a call that read or changed it, where the recorder kept it. */
+/** The whole text of a file after a call that read or changed it, if the recorder kept it. */
 function fileOf(
   call: { name: string; args: Record<string, unknown> } | undefined,
   failed: boolean,

@@ -1,8 +1,8 @@
 /**
  * Codex's rollouts (`~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`): a line for each item of the conversation, as
  * `{ timestamp, type, payload }` (openai/codex, `codex-rs/protocol`). They are read as if Pi had held the conversation:
- * a shell's commands become `bash`, and the items of one response one answer. Events repeat items for the screen and are
- * passed over, but for the tokens that the provider counted. Patches stay calls of `apply_patch`.
+ * shell commands become `bash` calls, and the items of one response become one answer. Events only repeat items for the
+ * screen, so they are skipped, except for the provider's token counts. Patches remain calls of `apply_patch`.
  */
 import { jsonLines } from './lines.ts'
 import { LeftOut } from './recording.ts'
@@ -34,7 +34,7 @@ export function isCodexLine(value: Line): boolean {
   return LINES.has(String(value['type'])) && isObject(value['payload'])
 }
 
-/** What the first line says about its session. Throws {@link LeftOut} for the one of a subagent. */
+/** What the first line says about its session. Throws {@link LeftOut} for a subagent's session. */
 export function codexOrigin(value: Line): Origin {
   const payload = value['payload'] as Line
   const { cwd, id, source } = payload
@@ -58,7 +58,7 @@ interface OpenAnswer {
   results: Entry[]
 }
 
-/** Texts of the user's role that no person wrote. */
+/** Texts with the user role that no person wrote. */
 const INJECTED = /^\s*(?:<(?:environment_context|user_instructions|permissions|collaboration_mode|turn_aborted)|# AGENTS\.md)/
 
 class Rollout {
@@ -144,7 +144,7 @@ class Rollout {
     yield { kind: 'message', entry: { key: this.#key('message'), message, at: this.#at } }
   }
 
-  /** A block of the response that is open, or of the next one once outputs have come. */
+  /** Adds a block to the open response, or to the next one once outputs have arrived. */
   *#answer(block: ContentBlock, asked: number): Generator<Step> {
     if (this.#open !== undefined && (this.#open.results.length > 0 || this.#open.message.usage !== undefined)) {
       yield* this.end()
@@ -175,12 +175,12 @@ class Rollout {
       content,
       isError: failed,
     }
-    // An output without its call answers nothing; the call was lost with what a compaction replaced.
+    // An output without a call is skipped: a compaction removed the call.
     if (this.#open === undefined || !this.#calls.has(id)) this.#skip('outputs without their call')
     else this.#open.results.push({ key: this.#key('output'), message, at: this.#at })
   }
 
-  /** What the provider counted for the open response; later events only repeat it. */
+  /** The provider's token count for the open response; later events only repeat it. */
   #tokens(info: unknown): void {
     const last = isObject(info) ? info['last_token_usage'] : undefined
     if (!isObject(last) || this.#open === undefined || this.#open.message.usage !== undefined) return
@@ -244,7 +244,7 @@ function argumentsOf(value: unknown): Line {
   }
 }
 
-/** A call in Pi's words; tools that Pi does not have keep theirs. */
+/** A call with Pi's tool and argument names; tools that Pi does not have keep their own. */
 function asPiCall(name: string, args: Line): [string, Line] {
   switch (name) {
     case 'shell':
@@ -269,7 +269,7 @@ function asPiCall(name: string, args: Line): [string, Line] {
   }
 }
 
-/** A command as one line: of `["bash", "-lc", script]` the script. */
+/** A command as one line; for `["bash", "-lc", script]`, the script. */
 function commandOf(command: unknown): unknown {
   if (!Array.isArray(command)) return command
   return /^(?:.*\/)?(?:ba|z|da)?sh$/.test(String(command[0])) && command.length === 3
@@ -279,10 +279,10 @@ function commandOf(command: unknown): unknown {
 
 const EXIT_CODE = /^(?:Exit code:|Process exited with code) (-?\d+)/m
 
-/** Characters of an output in which its exit code stands. */
+/** Number of characters at the start of an output that are searched for the exit code. */
 const HEAD_CHARS = 400
 
-/** An output: a text, a list of texts and images, or, of a shell in older rollouts, JSON with text and exit code. */
+/** An output: a text, a list of texts and images, or (for shells in older rollouts) JSON with text and exit code. */
 function outputOf(value: unknown): { content: ContentBlock[]; failed: boolean } {
   if (isObject(value)) return { ...outputOf(value['content'] ?? value['body']), failed: value['success'] === false }
   if (typeof value === 'string' && value.startsWith('{"output":')) {

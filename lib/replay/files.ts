@@ -1,18 +1,18 @@
 /**
- * The files of a recorded session, as far as the recording tells: they are not on this disk, or have moved on since.
- * A whole read shows a file's text, a write sets it, an edit changes it; what nothing tells is unknown.
+ * The files of a recorded session, as far as the recording shows them; on this disk they are missing or have changed.
+ * A whole read shows a file's text, a write sets it, an edit changes it; everything else is unknown.
  */
 import { withoutLineNumbers } from './blocks.ts'
 import type { Calls } from './blocks.ts'
 import type { Entry } from './recording.ts'
 import { textOf } from './recording.ts'
 
-/** What a tool result tells about a file. */
+/** What a tool result says about a file. */
 export interface FileEvent {
   kind: 'read' | 'written'
   path: string
   content: string
-  /** The part that was asked for, where it was one. */
+  /** The requested part, if the read was partial. */
   offset?: number
   limit?: number
 }
@@ -27,7 +27,7 @@ export interface Replacement {
 export class Files {
   readonly #contents = new Map<string, string>()
 
-  /** What a result tells; undefined where it is about no file, or about one whose text is unknown. */
+  /** What a result says; undefined if it is not about a file, or if the file's text is unknown. */
   take(entry: Entry, calls: Calls): FileEvent | undefined {
     const { message } = entry
     if (message.role !== 'toolResult' || message.isError === true) return undefined
@@ -95,7 +95,7 @@ export function replacementsOf(args: Record<string, unknown>): Replacement[] {
   })
 }
 
-/** A text after replacements; undefined where one does not fit. `all` replaces each text wherever it occurs. */
+/** A text after replacements; undefined if one does not match. `all` replaces each text wherever it occurs. */
 export function edited(content: string | undefined, replacements: Replacement[], all: boolean): string | undefined {
   if (content === undefined || replacements.length === 0) return undefined
   let text = content
@@ -106,7 +106,7 @@ export function edited(content: string | undefined, replacements: Replacement[],
   return text
 }
 
-/** Whether a read's first lines are those of the text at that place: if not, the file has changed unseen. */
+/** Whether a read's first lines match the text at that place; if not, the file has changed unseen. */
 function showsPart(shown: string, content: string, offset: number): boolean {
   const expected = content.split('\n').slice(offset - 1, offset + 4)
   const lines = withoutLineNumbers(shown).split('\n').slice(0, expected.length)

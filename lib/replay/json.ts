@@ -3,7 +3,7 @@ import type { Problem } from './recording.ts'
 import type { SessionReport } from './run.ts'
 import type { Summary } from './summary.ts'
 
-/** Rises when a field changes its meaning or goes; new fields may come at any time. */
+/** Increases when a field is removed or changes its meaning; new fields may be added at any time. */
 export const JSON_VERSION = 1
 
 /** One session, without what only the picture needs. */

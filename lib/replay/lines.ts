@@ -13,8 +13,8 @@ export interface JsonLine {
 }
 
 /**
- * The lines of a file that are JSON objects. Others are reported and left out; the last one, which a killed program may
- * have left half written, with a sentence of its own. Rejects with what the file system says.
+ * The lines of a file that are JSON objects. Others are reported and left out; a last line that a killed program left
+ * half written gets its own message. Rejects with any file system error.
  */
 export async function* jsonLines(
   file: string,
@@ -24,7 +24,7 @@ export async function* jsonLines(
   const packed = file.endsWith('.gz')
   const input = packed ? stream.pipe(createGunzip()) : stream
   const lines = createInterface({ input, crlfDelay: Infinity })
-  // readline forwards no errors of its input to an iterator that has not begun to wait, and pipe none at all.
+  // readline does not forward input errors to an iterator that is not yet waiting, and pipe forwards none at all.
   let failure: Error | undefined
   const fail = (error: Error): void => {
     failure ??= error
@@ -57,7 +57,7 @@ export async function* jsonLines(
   }
 }
 
-/** What zlib says of a file that is cut off or no gzip file, as a sentence. */
+/** The zlib error for a truncated file, or one that is not gzip, as a sentence. */
 function unpacked(error: Error): Error {
   const { code } = error as { code?: string }
   if (code === 'Z_BUF_ERROR') return new NotReplayable('the gzip file is cut off')

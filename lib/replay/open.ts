@@ -11,15 +11,15 @@ import { NEWEST_PI_VERSION, PiRecording, piOrigin } from './pi.ts'
 import { LeftOut, NotReplayable } from './recording.ts'
 import type { Recording } from './recording.ts'
 
-/** Lines that are looked at before a file counts as something else. */
+/** How many lines are checked before a file is considered something else. */
 const LOOK_LINES = 1000
 
-/** Characters of a `.json` file that are looked at to tell whether it is an export. */
+/** How many characters of a `.json` file are checked to recognize an export. */
 const LOOK_CHARACTERS = 400
 
 /**
- * Looks into a file. Throws {@link LeftOut} for the conversation of a subagent, {@link NotReplayable} for a file that
- * holds no session that is known here, and what the file system says.
+ * Recognizes a file's format. Throws {@link LeftOut} for a subagent's conversation, {@link NotReplayable} if the file
+ * contains no session in a known format, and any file system error.
  */
 export async function openRecording(file: string): Promise<Recording> {
   if (/\.json(\.gz)?$/.test(file)) return openOpenCode(file)
@@ -53,8 +53,8 @@ export async function openRecording(file: string): Promise<Recording> {
 
 /**
  * The session files that a path stands for: the file itself, or every `.jsonl` and `.jsonl.gz` file below a folder, and
- * the exports of OpenCode, in the order of their names. Links to files are followed, links to folders are not. Rejects
- * with what the file system says.
+ * the exports of OpenCode, sorted by name. Links to files are followed, links to folders are not. Rejects with any file
+ * system error.
  */
 export async function* sessionFiles(path: string): AsyncGenerator<string> {
   if (!(await stat(path)).isDirectory()) {

@@ -15,7 +15,7 @@ export function isOpenCodeExport(beginning: string): boolean {
   return /^\uFEFF?\s*\{\s*"info"\s*:\s*\{/.test(beginning)
 }
 
-/** Reads an export. Throws {@link LeftOut} for the one of a subagent, {@link NotReplayable} for another document. */
+/** Reads an export. Throws {@link LeftOut} for a subagent's, {@link NotReplayable} for any other document. */
 export async function openOpenCode(file: string): Promise<Recording> {
   const { info } = await documentOf(file)
   if (typeof info['parentID'] === 'string') {
@@ -52,7 +52,7 @@ export class OpenCodeRecording implements Recording {
     const at = number(time['created'])
     if (info['role'] === 'user') {
       const content = parts.flatMap((part) => this.#userBlock(part))
-      // The request for a compaction is no message to the model.
+      // The request for a compaction is not a message to the model.
       if (content.length > 0) yield message(text(info['id']), { role: 'user', content }, at)
       return
     }
@@ -143,7 +143,7 @@ async function documentOf(file: string): Promise<{ info: Fields; messages: { inf
   }
 }
 
-/** The parts of each model call: older versions put several into one message. */
+/** The parts of each model call: older versions put several calls into one message. */
 function stepsOf(parts: readonly Fields[]): Fields[][] {
   const steps: Fields[][] = [[]]
   for (const part of parts) {
@@ -164,7 +164,7 @@ function usageOf(tokens: unknown): RecordedUsage | undefined {
   return { input: number(tokens['input']), output, cacheRead: number(cache['read']), cacheWrite: number(cache['write']) }
 }
 
-/** A call in Pi's words; tools that Pi does not have keep theirs. */
+/** A call with Pi's tool and argument names; tools that Pi does not have keep their own. */
 function asPiCall(name: string, input: Fields): [string, Fields] {
   const { filePath: path, ...rest } = input
   switch (name) {

@@ -1,4 +1,4 @@
-/** Pi's session files: version 1 is a list, versions 2 and 3 are a tree that is written in the order of time. */
+/** Pi's session files: version 1 is a list; versions 2 and 3 are a tree, written in chronological order. */
 import { jsonLines } from './lines.ts'
 import { callsOf } from './recording.ts'
 import type { BranchStep, Entry, Message, Origin, Problem, Recording, Step, Summarized } from './recording.ts'
@@ -47,7 +47,7 @@ export class PiRecording implements Recording {
 
 interface Node {
   parent: string | null
-  /** Whether the entry puts a message before the model. */
+  /** Whether the entry adds a message that the model sees. */
   sent: boolean
   /** What the entry put in place of earlier messages; `kept` is undefined for all of them. */
   compaction?: Summarized
@@ -59,7 +59,7 @@ class Tree {
   readonly #order: string[] = []
   #leaf: string | null = null
   #at = 0
-  /** Arguments of calls that wait for their results. */
+  /** Arguments of calls still waiting for their results. */
   readonly #calls = new Map<string, Record<string, unknown>>()
 
   /** The header has a position too. */
@@ -156,7 +156,7 @@ function messageOf(entry: Record<string, unknown>): Message | undefined {
   }
 }
 
-/** Pi's own last line under a text that it has cut. */
+/** The last line that Pi adds to a truncated text. */
 const CUT = /\n\n?\[(?:Showing lines|\d+ more lines|Line \d+ is|Output truncated|Truncated)[^\n]*\]\s*$/
 
 /** The file behind the result of a read that showed all of it. */

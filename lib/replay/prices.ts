@@ -18,7 +18,7 @@ const KNOWN: readonly [pattern: RegExp, prices: Prices][] = [
   [/gpt-5/, { input: 1.25, output: 10, cacheRead: 0.125, cacheWrite: 1.25 }],
 ]
 
-/** Prices by ratio, with a fresh input token as the unit. Output costs five fresh tokens unless told. */
+/** Prices by ratio, with a fresh input token as the unit. By default, output costs five fresh tokens. */
 export function ratioPrices(read: number, write: number, output = 5): Prices {
   const unit = 1_000_000
   return { input: unit, output: output * unit, cacheRead: read * unit, cacheWrite: write * unit }
@@ -29,7 +29,7 @@ export function knownPrices(model: string): Prices | undefined {
   return KNOWN.find(([pattern]) => pattern.test(model))?.[1]
 }
 
-/** Mends what a catalogue leaves out: no cache-write price means the price of input, no cache-read price a tenth. */
+/** Fills in prices missing from a catalogue: cache writes cost as much as input, cache reads a tenth of it. */
 export function mended(prices: Prices): Prices {
   const { input, output } = prices
   return {

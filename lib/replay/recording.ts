@@ -1,6 +1,6 @@
 /**
- * A recorded session, whatever program recorded it: a series of steps, each of which the recorded program took at a
- * known time. Messages have pi-ai's shapes, because they are what the engine takes in.
+ * A recorded session, from any program: a series of steps, each taken at a known time. Messages have pi-ai's types,
+ * because the engine accepts those.
  */
 
 /** A block of a message's content, as pi-ai shapes it; other fields are kept. */
@@ -52,7 +52,7 @@ export interface Entry {
   readonly message: Message
   /** Milliseconds since the epoch. For an answer: when it was asked for. */
   readonly at: number
-  /** The whole text of the file that a tool result is about, after the call, where the recording has it. */
+  /** The whole text of the file that a tool result is about, after the call, if the recording has it. */
   readonly file?: { path: string; content: string }
 }
 
@@ -60,10 +60,10 @@ export interface Entry {
 export type Step =
   | { kind: 'message'; entry: Entry }
   | BranchStep
-  /** The recorded program replaced everything before `firstKept` by a summary (all of it where that is undefined). */
+  /** The recorded program replaced everything before `firstKept` with a summary; everything if that is undefined. */
   | { kind: 'compaction'; summary: string; firstKept: string | undefined; at: number }
 
-/** The conversation goes on from an earlier place: these messages, in order, are what it consists of now. */
+/** The conversation continues from an earlier point: it now consists of these messages, in order. */
 export interface BranchStep {
   kind: 'branch'
   keys: readonly string[]
@@ -75,7 +75,7 @@ export interface BranchStep {
 /** A summary in place of all messages before one of them. */
 export interface Summarized {
   summary: string
-  /** The first message that is still sent beside the summary; undefined where none is. */
+  /** The first message that is still sent after the summary; undefined if none is. */
   kept: string | undefined
 }
 
@@ -96,7 +96,7 @@ export interface Origin {
 /** Something wrong with a file. */
 export interface Problem {
   file: string
-  /** Counted from 1; absent where it is about the whole file. */
+  /** Counted from 1; absent if the problem concerns the whole file. */
   line?: number
   /** A sentence for people. */
   message: string
@@ -110,17 +110,17 @@ export class NotReplayable extends Error {}
 /** A file that is left out on purpose, such as the conversation of a subagent, with a sentence that says what it is. */
 export class LeftOut extends NotReplayable {}
 
-/** A session file that has been looked into. */
+/** A session file whose format has been recognized. */
 export interface Recording {
   readonly file: string
   readonly origin: Origin
-  /** What the file has besides the conversation: lines of other kinds, by their kind. Known once it has been read. */
+  /** Lines of the file that are not part of the conversation, by kind. Known once the file has been read. */
   readonly skipped?: ReadonlyMap<string, number>
-  /** Reads the file from its start. May be called more than once; nothing is kept between. */
+  /** Reads the file from its start. May be called more than once; nothing is kept between calls. */
   steps(report: (problem: Problem) => void): AsyncGenerator<Step>
 }
 
-/** Those messages of a branch that the recorded program went on to send. */
+/** The messages of a branch that the recorded program kept sending. */
 export function keysInSight({ keys, compaction }: BranchStep): readonly string[] {
   if (compaction === undefined) return keys
   const from = compaction.kept === undefined ? -1 : keys.indexOf(compaction.kept)
@@ -139,12 +139,12 @@ export function callsOf(message: Message): ContentBlock[] {
   return Array.isArray(message.content) ? message.content.filter((block) => block.type === 'toolCall') : []
 }
 
-/** Whether an answer was asked for and not refused: what the provider is paid for. */
+/** Whether an answer was requested and not refused, so that the provider was paid for it. */
 export function isCall(message: Message): boolean {
   return message.role === 'assistant' && message.stopReason !== 'error'
 }
 
-/** Whether a message is part of later requests: pi-ai leaves out answers that failed, Pi what the user kept to himself. */
+/** Whether a message is part of later requests: pi-ai leaves out failed answers, and Pi what the user kept private. */
 export function isSent(message: Message): boolean {
   switch (message.role) {
     case 'assistant':

@@ -26,8 +26,8 @@ import { Bound, Tally } from './tally.ts'
 import type { ByLabel, Figures, OwnFigures, RollRecord, Series } from './tally.ts'
 
 /**
- * A file that one of so many newest answers named is read again without a search before: of 77 recorded reads of parts,
- * 49 had none in the three answers before, most of them after another read of that file.
+ * If one of this many latest answers named a file, the agent reads it again without searching first: of 77 recorded
+ * partial reads, 49 had no search in the three answers before, most of them after another read of the same file.
  */
 const ANSWERS_REMEMBERED = 3
 
@@ -35,16 +35,16 @@ const ANSWERS_REMEMBERED = 3
 export interface ReplayOptions {
   policies: readonly PolicyName[]
   cache: CacheRules
-  /** The same prices for every model; the model's own where undefined. */
+  /** The same prices for every model; if undefined, each model's own. */
   prices?: Prices
   /** The context window in tokens. */
   window: number
   manager: ManagerOptions
   /** Keep the context manager's store in this file. */
   store?: string
-  /** What models write of their own accord, as the sessions of one run tell. */
+  /** Phrases that models write on their own, learned from the sessions of one run. */
   phrases?: OwnPhrases
-  /** Leave missed uses uncounted, where only costs are wanted. */
+  /** Do not count missed uses, for runs that only need costs. */
   onlyCosts?: boolean
 }
 
@@ -53,11 +53,11 @@ export interface SessionReport {
   file: string
   /** The agent's working directory. */
   cwd: string
-  /** When the first and the last message came, in milliseconds since the epoch; absent where nobody noted it. */
+  /** When the first and last messages came, in milliseconds since the epoch; absent if not recorded. */
   from?: number
   to?: number
   format: Format
-  /** Lines of the file that are no part of the conversation, by their kind: calls of subagents among them. */
+  /** Lines of the file that are not part of the conversation, by kind, including calls of subagents. */
   skipped: Record<string, number>
   /** Model calls of the recording. */
   calls: number
@@ -82,10 +82,10 @@ export interface Details {
   lifetimes: Lifetime[]
 }
 
-/** The calls that are assumed to be of an unknown model: a fresh input token costs 1. */
+/** Prices assumed for an unknown model: a fresh input token costs 1. */
 const UNKNOWN_PRICES = ratioPrices(0.1, 1.25)
 
-/** Replays one recording. `progress` is told the number of calls that are done. */
+/** Replays one recording. `progress` is called with the number of calls done. */
 export async function replaySession(
   recording: Recording,
   survey: Survey,
@@ -121,7 +121,7 @@ class Run {
   readonly #setting: Setting
   readonly #cache: BlockCache
   readonly #lanes: Lane[]
-  /** The plain conversation, against which the others are held; part of the report where it is asked for. */
+  /** The plain conversation, to which the others are compared; in the report only if requested. */
   readonly #plain: Append
   readonly #bound: Bound
   readonly #files = new Files()
@@ -202,7 +202,7 @@ class Run {
     this.#meter?.branch(step, compaction === undefined ? undefined : textBlock(compaction.summary, 'summary'))
   }
 
-  /** The recorded program compacted; the policies make compactions of their own. */
+  /** The recorded program compacted; the policies make their own compactions. */
   compaction({ summary, firstKept }: { summary: string; firstKept: string | undefined }): void {
     this.#meter?.compaction(firstKept, textBlock(summary, 'summary'))
   }
@@ -282,8 +282,8 @@ class Run {
   }
 
   /**
-   * Lets the agent read a file again where the policy no longer shows what the plain conversation shows. Returns what is
-   * sent after that; undefined where nothing was read.
+   * Lets the agent read a file again if the policy no longer shows what the plain conversation shows. Returns what is
+   * sent after that; undefined if nothing was read.
    */
   async #fetch(
     lane: Lane,
@@ -309,7 +309,7 @@ class Run {
     return this.#ask(lane, readAgain(need.path, again, this.#again, moment.at), again.file, moment)
   }
 
-  /** A call that the recording does not have: an answer asks for something, and gets it. Returns what is sent then. */
+  /** A call that is not in the recording: an answer asks for something and gets it. Returns what is sent then. */
   async #ask(
     lane: Lane,
     [answer, result]: readonly [Entry, Entry],

@@ -1,4 +1,4 @@
-/** Many sessions as one: costs and tokens add up, so that a long session counts as much as it costs. */
+/** Many sessions as one: costs and tokens are added up, so each session weighs as much as it costs. */
 import { addUses, noUses } from './missed/uses.ts'
 import type { MissedUses } from './missed/uses.ts'
 import { POLICY_NAMES } from './policies/policy.ts'
@@ -19,7 +19,7 @@ export interface Summary {
   worst: Partial<Record<PolicyName, number>>
 }
 
-/** Adds sessions up as they come; holds no session. */
+/** Adds up sessions as they arrive, without keeping them. */
 export class Sums {
   #sessions = 0
   #calls = 0
@@ -28,12 +28,12 @@ export class Sums {
   #unit: SessionReport['unit'] | undefined
   readonly #policies = new Map<PolicyName, Sum>()
 
-  /** How many were taken in. */
+  /** How many were added. */
   get sessions(): number {
     return this.#sessions
   }
 
-  /** Takes in a session. */
+  /** Adds a session. */
   add(report: SessionReport): void {
     this.#sessions += 1
     this.#calls += report.calls

@@ -1,10 +1,10 @@
 /**
- * A first look through a recording: how many calls there are, how many characters of this session make a token, and
- * which quotes and names its answers contain.
+ * A first pass over a recording: the number of calls, the session's characters per token, and the quotes and names in
+ * its answers.
  *
- * Providers report what a request was counted as. A line through those counts over the characters of the requests that
- * were really sent has the session's characters per token as its slope and the size of the system part, which older
- * recordings do not contain, as its start.
+ * Providers report the token count of each request. A line is fitted through those counts, over the characters of the
+ * requests that were actually sent. Its slope gives the session's characters per token; its intercept gives the size
+ * of the system part, which older recordings do not contain.
  */
 import { blocksOf, Calls, unitsOf } from './blocks.ts'
 import { Reader } from './missed/answer.ts'
@@ -14,7 +14,7 @@ import type { Prices } from './prices.ts'
 import { isCall, isSent, keysInSight } from './recording.ts'
 import type { Message, Problem, Recording } from './recording.ts'
 
-/** What the first look finds. */
+/** What the first pass finds. */
 export interface Survey {
   /** Answers that were asked for. */
   calls: number
@@ -34,7 +34,7 @@ export interface Survey {
   vocabulary: Vocabulary
 }
 
-/** Assumed where a recording has no usage. */
+/** Assumed if a recording has no usage. */
 const DEFAULT_UNITS_PER_TOKEN = 2.8
 const DEFAULT_SYSTEM_TOKENS = 3000
 
@@ -101,7 +101,7 @@ interface Point {
   tokens: number
 }
 
-/** The line through the points, by least squares; its start is kept between nothing and the smallest request. */
+/** The line through the points, by least squares; its intercept is kept between 0 and the smallest request. */
 export function fit(points: readonly Point[]): { unitsPerToken: number; systemTokens: number } {
   const n = points.length
   const assumed = { unitsPerToken: DEFAULT_UNITS_PER_TOKEN, systemTokens: DEFAULT_SYSTEM_TOKENS }
@@ -116,14 +116,14 @@ export function fit(points: readonly Point[]): { unitsPerToken: number; systemTo
     xy += (units - meanX) * (tokens - meanY)
   }
   const slope = xx > 0 ? xy / xx : 0
-  // Texts have 1 to 8 characters a token; a line outside of that is fitted to something else.
+  // Texts have 1 to 8 characters per token; a line outside that range does not describe the text.
   if (!(slope > 1 / 8 && slope < 1)) {
     const system = meanY - meanX / DEFAULT_UNITS_PER_TOKEN
     return { ...assumed, systemTokens: Math.round(Math.min(smallest, Math.max(0, system))) }
   }
   const start = meanY - slope * meanX
   if (start >= 0 && start <= smallest) return { unitsPerToken: 1 / slope, systemTokens: Math.round(start) }
-  // The start is where the line must end; the slope then is that of the line through it and the middle.
+  // With the intercept fixed, the slope is that of the line through the intercept and the mean.
   const system = start < 0 ? 0 : smallest
   const rest = (meanY - system) / Math.max(1, meanX)
   return { unitsPerToken: 1 / Math.min(1, Math.max(1 / 8, rest)), systemTokens: Math.round(system) }

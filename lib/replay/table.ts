@@ -8,7 +8,7 @@ import type { Figures } from './tally.ts'
 import { tokens } from './tokens.ts'
 import { dayOf, difference, money, verdictOf } from './verdict.ts'
 
-/** Puts colours around words, or leaves them. */
+/** Colours words, or leaves them plain. */
 export interface Paint {
   own(text: string): string
   good(text: string): string
@@ -39,7 +39,7 @@ export interface Row {
   unit: SessionReport['unit']
 }
 
-/** A session as a row; undefined where Pi or the context manager was left out. */
+/** A session as a row; undefined if Pi or the context manager was left out. */
 export function rowOf(report: SessionReport): Row | undefined {
   const { pi, anchored } = report.policies
   if (pi === undefined || anchored === undefined) return undefined
@@ -55,7 +55,7 @@ export function rowOf(report: SessionReport): Row | undefined {
   }
 }
 
-/** Letters of a session's name; longer ones lose their middle. */
+/** Maximum length of a session's name; longer names lose their middle. */
 const NAME_CHARS = 36
 
 /** The sessions, by what they save. */

@@ -7,9 +7,9 @@ import type { MissedUses } from './missed/uses.ts'
 import type { PolicyName, Moment, Request, Setting } from './policies/policy.ts'
 import type { Prices } from './prices.ts'
 
-/** Figures of one policy over one session. Tokens are the provider's, as the session's own usage tells them. */
+/** Figures of one policy over one session. Tokens are the provider's, derived from the session's own usage. */
 export interface Figures {
-  /** What all prompts cost, with the answers of calls that the recording does not have (summaries, re-reads). */
+  /** The cost of all prompts, plus the answers of calls that are not in the recording (summaries, re-reads). */
   cost: number
   /** `cost` over that of policy `pi`. */
   costVsPi: number
@@ -25,7 +25,7 @@ export interface Figures {
   rereads: number
   /** What those reads cost; part of `cost`. */
   rereadCost: number
-  /** Reads that were answered by where their lines still are, or by what has changed in them. */
+  /** Reads that were answered with where their lines still are, or with what has changed in them. */
   answeredReads: number
   /** Requests that were longer than the model's window: in reality they would have failed. */
   overWindow: number
@@ -34,9 +34,9 @@ export interface Figures {
    * recorded agent quoted or named. NaN for `bound`, which has no requests.
    */
   missed: number
-  /** Those of them beyond doubt: with three quotes or three names. */
+  /** The strong ones: with three quotes or three names. */
   missedStrong: number
-  /** What it would cost to fetch the text of each strong missed use, own words included; no part of `cost`. */
+  /** What fetching the text of each strong missed use would cost, own words included; not part of `cost`. */
   fetchCost: number
   /** `cost` and `fetchCost` over the cost of policy `pi`. */
   costVsPiFetched: number
@@ -44,7 +44,7 @@ export interface Figures {
   missedUses?: MissedUses
 }
 
-/** What one policy's requests alone tell. */
+/** The figures that follow from one policy's requests alone. */
 export type OwnFigures = Omit<
   Figures,
   'costVsPi' | 'missed' | 'missedStrong' | 'fetchCost' | 'costVsPiFetched' | 'missedUses'
@@ -97,7 +97,7 @@ export class Tally {
     this.series.cost.push(this.#cost)
   }
 
-  /** A call that the recording does not have: the agent looks for a text again, and its answer asks for it. */
+  /** A call that is not in the recording: the agent looks for a text again, and its answer asks for it. */
   sendAgain(request: Request, moment: Moment, answerTokens: number): void {
     const before = this.#cost
     this.#note(request, moment)
@@ -127,7 +127,7 @@ export class Tally {
     for (const receipt of request.rolls ?? []) this.rolls.push({ ...receipt, call: this.#calls })
     const { compaction } = request
     if (compaction === undefined) return
-    // Pi asks for a summary in a request of its own that is not written to the cache.
+    // Pi asks for a summary in a separate request that is not written to the cache.
     this.#compactions += 1
     this.#sent += compaction.promptTokens
     this.#cost += perToken(prices.input) * compaction.promptTokens + perToken(prices.output) * compaction.outputTokens
@@ -153,7 +153,7 @@ export class Tally {
 }
 
 /**
- * What no layout can be below: each token is written once, and only prose (the system part, the user's words, the
+ * The lower bound for every layout: each token is written once, and only prose (the system part, the user's words, the
  * answers' text) is read again at each call.
  */
 export class Bound {

@@ -8,13 +8,13 @@ import { tokens } from './tokens.ts'
 export interface Verdict {
   /** What the sessions would have cost, instead of what they cost under plain Pi. */
   cost: string
-  /** What the agent would have had to fetch again for it. */
+  /** What the agent would have had to fetch again. */
   fetch: string
   /** Whether it would have cost less. */
   saves: boolean
 }
 
-/** The verdict on a run; undefined where Pi or the context manager was left out, or nothing was replayed. */
+/** The verdict on a run; undefined if Pi or the context manager was left out, or nothing was replayed. */
 export function verdictOf(summary: Summary): Verdict | undefined {
   const { pi, anchored } = summary.policies
   if (pi === undefined || anchored === undefined || pi.cost === 0) return undefined

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use context_model::time::Timestamp;
 
-/// Gives the present moment. A store never trusts it to go forward.
+/// Returns the current time. A store never relies on it to move forward.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The machine's wall clock.

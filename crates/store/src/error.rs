@@ -1,4 +1,4 @@
-//! What can go wrong in a store.
+//! The errors of a store.
 
 use context_model::error::{ErrorCode, ModelError};
 use context_model::id::ObjectId;
@@ -28,7 +28,7 @@ pub enum StoreError {
     /// `STORE_FULL`: no space left.
     #[error("the store's disk is full; everything acknowledged before is intact: {0}")]
     Full(String),
-    /// `INVALID_ARGUMENT`: the call can't be carried out as it stands.
+    /// `INVALID_ARGUMENT`: the call can't be executed with these arguments.
     #[error("{0}")]
     Invalid(String),
     /// `CLOSED`: the store was closed.

@@ -1,7 +1,7 @@
-//! The newest forms of a few patched documents, kept by whoever writes them.
+//! The newest forms of a few patched documents, kept by their writer.
 //!
-//! A patch that reaches deep into a document can only be checked against the document. Kept here, the document
-//! is changed in place, at the price of the change; it is put together once and never again.
+//! A patch that reaches deep into a document can only be checked against the document. The document kept here is
+//! changed in place, at the cost of the change, and is assembled only once.
 
 use std::collections::VecDeque;
 
@@ -12,10 +12,10 @@ use serde_json::Value;
 use crate::Result;
 use crate::shape::{misfit, reserved};
 
-/// So many documents are kept: the chats and sessions that one process works on.
+/// How many documents are kept: the chats and sessions that one process works on.
 const KEPT: usize = 8;
 
-/// Payloads by their object, each with the place of the version that it is.
+/// Payloads by object, each with the place of its version.
 #[derive(Debug, Default)]
 pub(crate) struct Heads(VecDeque<(ObjectId, u64, Value)>);
 
@@ -35,7 +35,7 @@ impl Heads {
         }
     }
 
-    /// Forgets everything: a transaction was taken back.
+    /// Forgets everything: a transaction was rolled back.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -44,7 +44,7 @@ impl Heads {
 /// Changes a payload in place.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` when the patch does not fit; the payload must not be used any more then.
+/// `INVALID_ARGUMENT` when the patch does not fit; the payload must then no longer be used.
 pub(crate) fn change(payload: &mut Value, operations: &Value) -> Result<()> {
     let patch = json_patch::Patch::deserialize(operations).map_err(|_| misfit("it is no RFC 6902 patch"))?;
     // The variant that takes back what it did panics where it can't, as after a move of a value to its parent.

@@ -1,7 +1,7 @@
 //! The bitemporal document store (SSOT 2.1, 3.7): one trait, several backends, one conformance suite.
 //!
 //! Architecture invariants:
-//! - History is append-only. No call rewrites or removes a version, but for those that only the owner of the store has:
+//! - History is append-only. No call rewrites or removes a version, except two that only the store's owner has:
 //!   `erase` and `prune` of [`sqlite::SqliteStore`].
 //! - A write that was acknowledged is durable against a killed process and readable at once.
 //! - Transaction numbers rise strictly, and transaction times never fall, whatever the clock does.
@@ -52,8 +52,8 @@ pub trait Store: Send + Sync {
     /// latest version on; `STORE_FULL`, `STORE_UNAVAILABLE`, `CLOSED`.
     async fn transact(&self, transaction: Transaction) -> Result<Receipt>;
 
-    /// As [`Store::transact`], acknowledged as soon as it survives the end of the process; a store that can't do that
-    /// earlier does not. What it takes to survive a loss of power is left to the next [`Store::settle`].
+    /// As [`Store::transact`], but acknowledged as soon as it survives the end of the process, if the store can do
+    /// that earlier. Surviving a power loss is left to the next [`Store::settle`].
     ///
     /// # Errors
     /// As [`Store::transact`].
@@ -64,12 +64,12 @@ pub trait Store: Send + Sync {
     /// Waits until everything that was acknowledged survives what [`Store::transact`] promises to survive.
     ///
     /// # Errors
-    /// `STORE_UNAVAILABLE`; nothing can be written any more then until the store is opened again.
+    /// `STORE_UNAVAILABLE`; nothing can then be written until the store is reopened.
     async fn settle(&self) -> Result<()> {
         Ok(())
     }
 
-    /// The version of an object at a point of the two times; `None` where there was none.
+    /// The version of an object at a point in valid and transaction time; `None` if there was none.
     ///
     /// # Errors
     /// `STORE_CORRUPT` when what is stored does not have the hash it was stored with.
@@ -94,10 +94,10 @@ pub trait Store: Send + Sync {
     /// As [`Store::get`].
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>>;
 
-    /// A part of [`Store::history`]: the versions that transactions after this one wrote, so many at most, and fewer where
-    /// they are large; empty at the end. The versions of one transaction are never divided.
+    /// A part of [`Store::history`]: the versions written by transactions after this one, up to a given number, fewer
+    /// if they are large; empty at the end. The versions of one transaction are never split.
     ///
-    /// The memory that this takes follows the part, while the whole history of a growing document takes the square of its
+    /// Memory use follows the size of the part, while a growing document's whole history takes the square of its
     /// length.
     ///
     /// # Errors
@@ -157,15 +157,15 @@ pub trait Store: Send + Sync {
     /// `STORE_UNAVAILABLE`, `STORE_FULL` where the index can't be completed, `CLOSED`. Any text is a valid query.
     async fn search(&self, query: &Search) -> Result<Vec<Hit>>;
 
-    /// A named value that belongs to this client's place and not to the shared history (for instance a
-    /// random filesystem ID). The first caller's `default` is kept and given to all later ones.
+    /// A named value that belongs to the client's local storage and not to the shared history (for instance a random
+    /// filesystem ID). The first caller's `default` is kept and returned to all later callers.
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE`, `STORE_FULL`, `CLOSED`.
     async fn local_value(&self, name: &str, default: &str) -> Result<String>;
 
-    /// A note that this client's place has left itself with [`Store::set_note`]. It belongs to no history and may be
-    /// lost at any time; a store that keeps no notes has none.
+    /// A note that this client left in its local storage with [`Store::set_note`]. It belongs to no history and may
+    /// be lost at any time. Some stores keep no notes.
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE`, `CLOSED`.
@@ -173,7 +173,7 @@ pub trait Store: Send + Sync {
         Ok(None)
     }
 
-    /// Leaves a note; the one before it under this name is gone.
+    /// Leaves a note, replacing the previous one with this name.
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE`, `STORE_FULL`, `CLOSED`.
@@ -181,13 +181,13 @@ pub trait Store: Send + Sync {
         Ok(())
     }
 
-    /// The files on this machine that the store keeps for itself, absolute. Reading them like others would, by
-    /// recording what was read, change them again without end.
+    /// The files on this machine that the store keeps for itself, absolute. Recording a read of one would change the
+    /// file again, in an endless loop.
     fn files(&self) -> Vec<std::path::PathBuf> {
         Vec::new()
     }
 
-    /// Reads everything and names each version whose stored hash does not fit. Empty means intact.
+    /// Reads everything and names each version whose stored hash does not match. Empty means intact.
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE`, `STORE_FULL`, `CLOSED`.
@@ -206,7 +206,7 @@ pub trait Store: Send + Sync {
     async fn close(&self) -> Result<()>;
 }
 
-/// One version of an object, and the two times of it.
+/// One version of an object, with its two times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Version {
     /// The whole document.
@@ -215,10 +215,10 @@ pub struct Version {
     pub tx_id: TxId,
     /// When the store learned of it.
     pub tx_time: Timestamp,
-    /// From when on it holds.
+    /// When it begins to hold.
     pub valid_time: Timestamp,
-    /// When and why the owner of the store erased something of it; what was erased is null or replaced in the document,
-    /// and its `content_hash` was that of the document as it was.
+    /// When and why the store's owner erased something in it. What was erased is null or replaced in the document;
+    /// `content_hash` is that of the original document.
     pub erased: Option<Erased>,
 }
 
@@ -231,14 +231,14 @@ pub struct Erased {
     pub why: String,
 }
 
-/// What the owner of a store wants to be forgotten.
+/// What the owner of a store wants to erase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Erase {
     /// All versions of an object.
     Object(ObjectId),
     /// All versions of the files with this canonical path.
     Path(String),
-    /// Every text that has this in it, and this wherever it stands in a payload.
+    /// Every text that contains this, and this wherever it occurs in a payload.
     Text(String),
     /// A session: its prompt, its chat, and what no other session has encountered.
     Session(SessionId),
@@ -262,9 +262,9 @@ pub struct Entry {
     pub tx_id: TxId,
     /// When the store learned of it.
     pub tx_time: Timestamp,
-    /// From when on it holds.
+    /// When it begins to hold.
     pub valid_time: Timestamp,
-    /// When and why the owner of the store erased something of it.
+    /// When and why the store's owner erased something in it.
     pub erased: Option<Erased>,
 }
 
@@ -310,8 +310,8 @@ pub struct Outline {
 pub struct Transaction {
     /// What is written. One object may be written several times; each write makes a version.
     pub writes: Vec<Write>,
-    /// What must hold before the first write: the transaction of an object's latest version (as
-    /// [`Store::get`] without bounds gives it), `None` for an object that does not exist.
+    /// What must hold before the first write: the transaction of an object's latest version (as returned by
+    /// [`Store::get`] without bounds), `None` for an object that does not exist.
     pub expected: Vec<(ObjectId, Option<TxId>)>,
 }
 
@@ -322,15 +322,15 @@ pub enum Write {
     Put {
         /// The document.
         document: Document,
-        /// From when on it holds; the transaction's time where it is `None`.
+        /// When it begins to hold; if `None`, at the transaction's time.
         valid_time: Option<Timestamp>,
     },
     /// A change of the latest version, stored as such; the result is the latest version.
     Patch {
         /// The object.
         id: ObjectId,
-        /// The change of its payload. It costs what the change costs, except for the first one of a store that
-        /// was just opened that reaches deeper than top-level fields and lists: that one reads the document.
+        /// The change of its payload. It costs what the change costs, with one exception: in a store that was just
+        /// opened, the first change that reaches deeper than top-level fields and lists reads the document.
         patch: Patch,
         /// From when on it holds; where it is `None`, the transaction's time, or the latest version's valid
         /// time if that is later.
@@ -345,7 +345,7 @@ impl Write {
         Self::Put { document, valid_time: None }
     }
 
-    /// A change of the latest version that holds from the transaction on.
+    /// A change of the latest version that holds from the transaction's time on.
     #[must_use]
     pub fn patch(id: ObjectId, patch: Patch) -> Self {
         Self::Patch { id, patch, valid_time: None }
@@ -355,7 +355,7 @@ impl Write {
 /// What a transaction did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// The transaction's number; the newest one where nothing was written.
+    /// The transaction's number; the newest one if nothing was written.
     pub tx_id: TxId,
     /// The transaction's time.
     pub tx_time: Timestamp,
@@ -363,8 +363,8 @@ pub struct Receipt {
     pub written: Vec<bool>,
 }
 
-/// A point of the two times. Among the versions that the store knew, the one with the newest valid time that is
-/// not after the given one holds; among equal ones that of the newest transaction. The default has no bounds.
+/// A point in valid and transaction time. Among the versions that the store knew, the one with the newest valid time
+/// not after the given one holds; among equal ones, the one from the newest transaction. The default has no bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AsOf {
     /// The valid time; no bound where it is `None`.
@@ -382,7 +382,7 @@ pub enum Known {
     Time(Timestamp),
 }
 
-/// Which objects a query wants; fields that are `None` do not restrict.
+/// Which objects a query selects; fields that are `None` do not restrict it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Only objects of this type.
@@ -435,10 +435,10 @@ pub struct Hit {
 /// A version that failed the integrity check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The object; `None` where the damage lies outside any version.
+    /// The object; `None` if the damage is outside any version.
     pub id: Option<ObjectId>,
     /// The version's transaction.
     pub tx_id: Option<TxId>,
-    /// What does not fit, in words.
+    /// A description of the damage.
     pub what: String,
 }

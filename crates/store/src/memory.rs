@@ -1,7 +1,7 @@
 //! The store in memory: the short reference model of the others, and the ephemeral backend (SSOT 6.3).
 //!
-//! It is written for obviousness: one list of versions in the order of their writing, searched from front to
-//! back. It keeps patches as patches, so that a long chat costs its length and not the square of it.
+//! It is written to be obviously correct: one list of versions in the order of their writing, searched from front to
+//! back. It keeps patches as patches, so that a long chat's cost is linear in its length, not quadratic.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,7 +34,7 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct State {
     closed: bool,
-    /// All versions in the order of their writing.
+    /// All versions in write order.
     rows: Vec<Row>,
     /// The rows of each object.
     objects: HashMap<ObjectId, Vec<usize>>,
@@ -45,10 +45,10 @@ struct State {
     /// The shapes of latest versions that were written as patches, by their row.
     shapes: HashMap<ObjectId, (usize, Shape)>,
     heads: Heads,
-    /// What outlines of versions that were written as patches are made of, by their row.
+    /// What outlines of versions written as patches are made from, by row.
     tops: HashMap<ObjectId, (usize, Top)>,
     local: HashMap<String, String>,
-    /// How many documents were put together from patches.
+    /// How many documents were assembled from patches.
     #[cfg(test)]
     applied: std::cell::Cell<usize>,
 }
@@ -72,7 +72,7 @@ impl MemoryStore {
         Self::with_clock(clock::system())
     }
 
-    /// An empty store with a clock of one's own.
+    /// An empty store with the given clock.
     #[must_use]
     pub fn with_clock(clock: Clock) -> Arc<Self> {
         Arc::new(Self { clock, state: Mutex::default() })
@@ -128,7 +128,7 @@ impl Store for MemoryStore {
         let mut places = HashMap::new();
         for row in state.objects.get(id).into_iter().flatten() {
             let Row { written, tx_id, valid_time } = &state.rows[*row];
-            // Each patch is applied once: what it changes comes before it in the answer.
+            // Each patch is applied once: the version that it changes precedes it in the answer.
             let document = match written {
                 Written::Document(document) => document.clone(),
                 Written::Patch(_, patch, before) => {
@@ -481,7 +481,7 @@ pub(crate) fn unknown(id: &ObjectId) -> StoreError {
     StoreError::Invalid(format!("object {id} does not exist; write it whole before patching it"))
 }
 
-/// From when on a patch holds: never before the version that it changes.
+/// When a patch begins to hold: never before the version that it changes.
 pub(crate) fn patch_time(
     wanted: Option<Timestamp>,
     tx_time: Timestamp,
@@ -496,7 +496,7 @@ pub(crate) fn patch_time(
     }
 }
 
-/// The hit of a version whose content has all words; the more of them in the less text, the better.
+/// The hit of a version whose content has all words. More matches in less text score higher.
 pub(crate) fn matches(wanted: &[Part], text: &str, version: &Version) -> Option<Hit> {
     let tokens: Vec<(usize, String)> = words::tokens(text).collect();
     let mut first = usize::MAX;

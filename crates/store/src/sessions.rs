@@ -1,4 +1,4 @@
-//! What sessions a store has, for people, and which of them leave it.
+//! The sessions of a store, described for people, and which of them leave it.
 
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::ObjectType;
@@ -20,22 +20,23 @@ pub struct SessionSummary {
     pub objects: usize,
     /// When its chat or its sets were last written.
     pub last_written: Timestamp,
-    /// The folder that it worked in: as its system prompt says, else the one that all of its files are in.
+    /// The folder that it worked in: the one in its system prompt, otherwise the one that contains all of its files.
     pub folder: Option<String>,
-    /// The beginning of what the user said first, on one line.
+    /// The beginning of the user's first message, on one line.
     pub first_prompt: Option<String>,
 }
 
-/// Which sessions leave a store, with what only they have encountered. What was written or opened within the last day stays.
+/// Which sessions leave a store, together with what only they have encountered. Sessions written or opened within the
+/// last day stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prune {
-    /// Those that were neither written nor opened since.
+    /// Those that were neither written nor opened since this time.
     pub before: Option<Timestamp>,
-    /// As many of the oldest ones as it takes to use no more bytes than this.
+    /// As many of the oldest ones as needed to use no more bytes than this.
     pub max_bytes: Option<u64>,
-    /// Only sessions that worked in this folder or below it; all of them where nothing else is given.
+    /// Only sessions that worked in this folder or below it; all of those if no other condition is given.
     pub project: Option<String>,
-    /// Only say what would leave.
+    /// Only report what would leave.
     pub is_dry_run: bool,
 }
 
@@ -46,23 +47,22 @@ pub struct Pruned {
     pub sessions: Vec<SessionSummary>,
     /// Objects, the sessions' own documents included.
     pub objects: u64,
-    /// About so many bytes of the file become free.
+    /// About how many bytes of the file become free.
     pub freed_bytes: u64,
-    /// So many bytes of it were in use before.
+    /// How many bytes of the file were in use before.
     pub used_bytes: u64,
-    /// Whether the file is shorter now. Otherwise what comes next uses the free room.
+    /// Whether the file has shrunk. If not, new data will use the free space.
     pub is_shorter: bool,
 }
 
-/// The limits that the owner of a store has set: what is beyond them leaves by itself, when the store has nothing else to
-/// do.
+/// The limits that the owner of a store has set. What exceeds them leaves automatically when the store is idle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
     /// The most bytes that the file may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<u64>,
-    /// Sessions that were not opened for so many days leave.
+    /// Sessions that were not opened for this many days leave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_days: Option<u32>,
 }
@@ -70,10 +70,10 @@ pub struct Limits {
 /// The longest part of a prompt that is given, in characters.
 const PROMPT: usize = 200;
 
-/// So many files of a session are looked at for the folder that they share.
+/// How many files of a session are checked for the folder that they share.
 const FILES: usize = 200;
 
-/// The sessions of a store, the one that was written last first.
+/// The sessions of a store, most recently written first.
 ///
 /// # Errors
 /// Those of the store.
@@ -169,7 +169,7 @@ async fn first_prompt(store: &dyn Store, id: &SessionId) -> Result<Option<String
     Ok(Some(line.join(" ").chars().take(PROMPT).collect()))
 }
 
-/// The texts of a message, which is one or consists of parts.
+/// The texts of a message, whose content is a single text or a list of parts.
 fn texts(message: &Value, words: &mut String) {
     match message {
         Value::String(text) => {

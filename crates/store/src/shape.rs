@@ -1,4 +1,4 @@
-//! What a store knows of a patched document without reading it: its scalar fields and the lengths of its lists.
+//! What a store knows about a patched document without reading it: its scalar fields and the lengths of its lists.
 //!
 //! With it a patch of top-level fields and lists is checked at the price of the patch, and an outline is given
 //! without putting the document together.
@@ -28,7 +28,7 @@ pub(crate) struct Shape {
 pub(crate) enum Fit {
     /// The patch fits, and leaves the content as it was or sets it.
     Fits(Content),
-    /// The patch reaches deeper than the shape knows; the shape is of no more use.
+    /// The patch reaches deeper than the shape knows; the shape is no longer usable.
     Deep,
 }
 
@@ -232,7 +232,7 @@ mod tests {
     }
 
     proptest! {
-        /// What the shape says of a patch is what applying it to the whole payload shows.
+        /// The shape's verdict on a patch equals that of applying it to the whole payload.
         #[test]
         fn a_shape_agrees_with_the_whole_payload(
             patches in proptest::collection::vec(proptest::collection::vec(operation(), 1..4), 1..4)

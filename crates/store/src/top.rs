@@ -1,11 +1,11 @@
-//! The top of a document, which an outline is made of: it is kept up with patches, so that nobody has to put a growing
-//! document together to know how long it is.
+//! The top of a document, which an outline is made of: it is updated with each patch, so that nobody has to assemble
+//! a growing document to know how long it is.
 
 use context_model::object::{Document, ObjectType};
 use context_model::source::Source;
 use serde_json::{Map, Value};
 
-/// What an outline says of a version besides its times.
+/// What an outline says about a version besides its times.
 #[derive(Clone)]
 pub(crate) struct Top {
     pub object_type: ObjectType,

@@ -1,14 +1,14 @@
 //! Histories as JSON Lines, to move them between stores of any kind (SSOT 1.2, 3.6).
 //!
-//! The first line names the format, each further one is a version in the form in which it was written, and the
-//! last one has the SHA-256 of everything before it. IDs, hashes, the order of versions and valid times stay;
-//! a store numbers and dates its transactions itself, so the original ones travel as data.
+//! The first line names the format, each further line is a version as it was written, and the last line has the
+//! SHA-256 of everything before it. IDs, hashes, the order of versions and valid times are preserved; a store numbers
+//! and dates its transactions itself, so the original ones travel as data.
 //!
 //! Architecture invariants:
 //! - A file is checked as a whole before the first write, against the rules of the model and against the store, so a
 //!   damaged, cut or forged one changes nothing, nor does one that contradicts what is there.
-//! - An import looks at what the store has already, version by version, so one that was interrupted, or is
-//!   repeated, writes only what is missing.
+//! - An import checks what the store already has, version by version, so an interrupted or repeated one writes only
+//!   what is missing.
 //! - Memory holds the versions of one object at a time, never the file.
 
 use std::collections::HashSet;
@@ -115,8 +115,9 @@ pub fn sessions(file: &mut (impl BufRead + Seek)) -> Result<Vec<SessionId>> {
 /// have the same history as far as both go.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` when the file is damaged, cut, no export, or holds what the model does not allow; `CONFLICT` when an
-/// object that is no file has another history in the store. Nothing was written then. `IO`, and those of the store.
+/// `INVALID_ARGUMENT` when the file is damaged, cut, no export, or holds what the model does not allow; `CONFLICT`
+/// when an object that is no file has another history in the store. Nothing was then written. `IO`, and those of the
+/// store.
 pub async fn import(file: &mut (impl BufRead + Seek + Send), store: &dyn Store) -> Result<Summary> {
     file.seek(SeekFrom::Start(0))?;
     let mut reading = Reading::new(file)?;
@@ -144,8 +145,8 @@ pub async fn import(file: &mut (impl BufRead + Seek + Send), store: &dyn Store) 
     Ok(summary)
 }
 
-/// Writes that wait for their transaction: at most one version of each object, so that a transaction's number
-/// goes on naming one version, as it did in the store that the file comes from.
+/// Writes that wait for their transaction: at most one version of each object, so that a transaction's number still
+/// names one version, as it did in the store that the file comes from.
 #[derive(Default)]
 struct Batch {
     writes: Vec<StoreWrite>,
@@ -171,7 +172,7 @@ impl Batch {
     }
 }
 
-/// What identifies a version whatever store it is in.
+/// What identifies a version in any store.
 #[derive(Clone, Debug, PartialEq)]
 struct Mark {
     content_hash: Digest,
@@ -190,17 +191,18 @@ struct Object {
     id: ObjectId,
     /// The versions that the store had before.
     stored: Vec<Entry>,
-    /// How many versions of the file were seen to be the stored ones.
+    /// How many versions of the file were found to equal the stored ones.
     common: usize,
     /// The latest version of the file, and that of the store, as far as they were compared.
     mine: Latest,
     theirs: Latest,
-    /// Where the histories differ, what identifies each stored version: each one of the file is looked for by itself.
+    /// If the histories differ: what identifies each stored version, so that each of the file's versions is looked up
+    /// by itself.
     merged: Option<Vec<Mark>>,
 }
 
 impl Object {
-    /// The object that a version is of: the present one, or the next one.
+    /// The object that a version belongs to: the current one or the next one.
     async fn at<'o>(
         present: &'o mut Option<Self>,
         store: &dyn Store,
@@ -220,7 +222,7 @@ impl Object {
         Ok(present.insert(next))
     }
 
-    /// The write that brings this version into the store; `None` where it has it.
+    /// The write that brings this version into the store; `None` if the store has it.
     fn missing(&mut self, version: Exported) -> Result<Option<StoreWrite>> {
         let valid_time = version.valid_time;
         if let Some(marks) = &self.merged {
@@ -231,7 +233,7 @@ impl Object {
             return Ok(Some(self.write(version.change, valid_time)));
         };
         if stored.erased.is_some() && stored.valid_time == valid_time {
-            // What the owner of this store has erased never comes back.
+            // What this store's owner has erased never comes back.
             self.mine.push(version.change, valid_time)?;
             self.theirs.push(stored.change.clone(), stored.valid_time)?;
             self.common += 1;

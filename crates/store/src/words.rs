@@ -6,14 +6,14 @@ use std::collections::{HashMap, HashSet};
 #[cfg(any(feature = "xtdb", test))]
 use std::convert::Infallible;
 
-/// A query asks for at most so many words. Of a longer one, such as a passage that was pasted, the rarest parts count:
-/// they say most, and each further word costs a look at all texts that have it.
+/// The most words that a query uses. Of a longer query, such as a pasted passage, only the rarest parts count: they
+/// are the most telling, and each further word costs a look at every text that has it.
 const MOST_WORDS: usize = 48;
 
-/// At most so many words of a part between spaces count, its first ones.
+/// The most words of a part between spaces that count, from its start.
 const MOST_WORDS_A_PART: usize = 8;
 
-/// At most so many different parts of a query are looked at, its first ones.
+/// The most distinct parts of a query that are looked at, from its start.
 const MOST_PARTS: usize = 1_000;
 
 /// A part of a query: between spaces, and at most [`MOST_WORDS_A_PART`] words long.
@@ -21,13 +21,13 @@ const MOST_PARTS: usize = 1_000;
 pub(crate) struct Part {
     /// As it was written.
     pub text: String,
-    /// Its words, which must stand side by side: `foo.bar` is one part of two words.
+    /// Its words, which must be adjacent: `foo.bar` is one part of two words.
     pub words: Vec<String>,
 }
 
-/// The parts that a query asks for. Those without any letter or digit ask for nothing, and none is asked for twice.
+/// The parts that a query searches for, each once. Parts without a letter or digit are ignored.
 ///
-/// `texts` tells in how many texts a word is, as far as that is known; it is asked about long queries only.
+/// `texts` returns how many texts contain a word, if that is known; it is called only for long queries.
 ///
 /// # Errors
 /// Those of `texts`.
@@ -72,7 +72,7 @@ pub(crate) fn wanted<E>(
     Ok(chosen.into_iter().map(|place| std::mem::take(&mut parts[place])).collect())
 }
 
-/// The same where nothing is known of the texts: the longest parts pass for the rarest.
+/// The same when nothing is known about the texts: the longest parts count as the rarest.
 #[cfg(any(feature = "xtdb", test))]
 pub(crate) fn longest(query: &str) -> Vec<Part> {
     let Ok(parts) = wanted(query, |_| Ok::<_, Infallible>(None));
@@ -84,7 +84,8 @@ impl Part {
         let mut words = Words::of(text);
         let first = words.by_ref().take(MOST_WORDS_A_PART);
         let folded = first.map(|(_, word)| folded(word).into_owned()).collect();
-        // Behind the last word may be what belongs to it for the index, such as an accent of its own.
+        // After the last word there may be characters that the index counts as part of it, such as a combining
+        // accent.
         let end = words.at;
         let text = if words.next().is_none() { text } else { &text[..end] };
         Self { text: text.to_owned(), words: folded }

@@ -1,4 +1,4 @@
-/** The quotes and names in answers and in what stands before the model. */
+/** The quotes and names in answers and in what the model sees. */
 import type { Block } from '../blocks.ts'
 import type { ContentBlock, Message } from '../recording.ts'
 import { Scanner, textsIn } from './probes.ts'
@@ -38,7 +38,7 @@ export class Reader implements Sink {
     this.#cwd = cwd
   }
 
-  /** Takes an answer's quotes and names into the vocabulary. */
+  /** Adds an answer's quotes and names to the vocabulary. */
   learn(message: Message): void {
     this.#adds = true
     for (const { texts } of partsOf(message)) this.ids(texts)

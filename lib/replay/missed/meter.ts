@@ -1,7 +1,7 @@
 /**
- * Counts what policies hide that the agent used: how often a recorded answer quotes or names text that was in sight when
- * it was recorded, and that stands nowhere in a policy's request. Nobody knows what a model would have done without that
- * text; it asks for it, or goes on from memory.
+ * Counts uses of text that policies hide: how often a recorded answer quotes or names text that was in sight when it
+ * was recorded and is nowhere in a policy's request. Nobody knows what a model would have done without that text: it
+ * might ask for it, or continue from memory.
  */
 import { unitsOf } from '../blocks.ts'
 import type { Block, Calls } from '../blocks.ts'
@@ -18,13 +18,13 @@ import { count, isStrong, noUses } from './uses.ts'
 import type { MissedUses } from './uses.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
-/** Who brings an output back asks with so many tokens. */
+/** Tokens of an answer that asks for an output. */
 const ASKING_TOKENS = 60
 
-/** Of a larger output only so much is fetched, in UTF-16 units. */
+/** The most that is fetched of an output, in UTF-16 units. */
 const MAX_FETCHED_UNITS = 10_000
 
-/** Calls for which a text stays that was fetched. */
+/** Number of calls for which fetched text stays. */
 const STAY_CALLS = 10
 
 /** What is the same for a whole session. */
@@ -33,7 +33,7 @@ export interface MeterSetting {
   unitsPerToken: number
   /** What the answers of the session contain. */
   vocabulary: Vocabulary
-  /** What models write of their own accord; undefined where only one session is known. */
+  /** Phrases that models write on their own; undefined if only one session is known. */
   phrases: OwnPhrases | undefined
   /** The calls of the recording, by ID. */
   calls: Calls
@@ -49,7 +49,7 @@ export interface Sent {
 /** Missed uses of one policy, and what it would cost to fetch the texts of all strong ones. */
 export interface Missed {
   uses: MissedUses
-  /** In millionths of what prices are in a million tokens: as the cost of a policy. */
+  /** In millionths of the unit of prices per million tokens, like the cost of a policy. */
   fetchCost: number
 }
 
@@ -91,13 +91,13 @@ export class Meter {
     for (const block of blocks) this.#see(entry, block)
   }
 
-  /** The recorded program replaced everything before a message by a summary. */
+  /** The recorded program replaced everything before a message with a summary. */
   compaction(firstKept: string | undefined, summary: Block): void {
     this.#sight.from(firstKept)
     this.#summary(summary)
   }
 
-  /** The recorded conversation went on from an earlier place; `summary` is that of its newest compaction. */
+  /** The recorded conversation continued from an earlier point; `summary` is that of its newest compaction. */
   branch(step: BranchStep, summary: Block | undefined): void {
     this.#sight.only(keysInSight(step))
     if (summary !== undefined) this.#summary(summary)
@@ -109,7 +109,7 @@ export class Meter {
     return { uses, fetchCost }
   }
 
-  /** Holds an answer against what a policy shows. */
+  /** Compares an answer with what a policy shows. */
   #hold(lane: Lane, sent: Sent, parts: readonly { use: string; ids: Uint32Array }[]): void {
     const events = new Map<string, Event>()
     for (const { use, ids } of parts) {
@@ -125,7 +125,7 @@ export class Meter {
       }
     }
     for (const [key, { source, quotes, names, where }] of events) {
-      // Whoever misses a text has it back for the rest of the user's turn.
+      // An agent that misses a text gets it back for the rest of the user's turn.
       lane.back.add(key)
       const use = { quotes: quotes.size, names: names.size, where }
       const ownWords = OWN_WORDS.has(source.kind)
@@ -134,7 +134,7 @@ export class Meter {
     }
   }
 
-  /** The newest source of what a policy does not show; undefined where the agent had it from elsewhere. */
+  /** The newest source of what a policy does not show; undefined if the agent had it from elsewhere. */
   #missing(id: number, lane: Lane): Source | undefined {
     let newest: Source | undefined
     for (const source of this.#sight.with(id)) {
@@ -145,7 +145,7 @@ export class Meter {
     return newest === undefined || this.#setting.phrases?.has(high, low) === true ? undefined : newest
   }
 
-  /** A call with the whole prompt that asks for the text, the text, and its stay. */
+  /** The cost of a call with the whole prompt that asks for the text, of the text, and of keeping it. */
   #fetchCost({ units }: Source, { blocks, prices }: Sent): number {
     const { unitsPerToken } = this.#setting
     const prompt = unitsOf(blocks) / unitsPerToken

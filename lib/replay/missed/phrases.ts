@@ -1,6 +1,6 @@
 /**
- * What models write of their own accord: phrases that answers of two or more sessions contain although nothing in sight
- * had them. That an answer contains one is no sign that it used hidden text.
+ * What models write on their own: phrases in answers of two or more sessions although nothing in sight contained them.
+ * An answer that contains one did not necessarily use hidden text.
  */
 import { blocksOf, Calls } from '../blocks.ts'
 import { isCall, isSent } from '../recording.ts'
@@ -9,11 +9,11 @@ import { partsOf, textsOf } from './answer.ts'
 import { Scanner } from './probes.ts'
 import type { Sink } from './probes.ts'
 
-/** A set of hashes in a fixed space, which may hold one more than were put in, but none less. */
+/** A set of hashes of fixed size (a Bloom filter): it may report a hash that was never added, but never misses one. */
 class Sieve {
   readonly #bits: Uint32Array
   readonly #mask: number
-  /** How many were put in. */
+  /** How many were added. */
   size = 0
 
   /** `bits` is a power of two. */
@@ -22,7 +22,7 @@ class Sieve {
     this.#mask = bits - 1
   }
 
-  /** Puts a hash in; whether it was there before. */
+  /** Adds a hash; returns whether it was there before. */
   add(high: number, low: number): boolean {
     let known = true
     for (let round = 0; round < 3; round += 1) {
@@ -37,7 +37,7 @@ class Sieve {
     return known
   }
 
-  /** Whether a hash was put in. */
+  /** Whether a hash was added. */
   has(high: number, low: number): boolean {
     for (let round = 0; round < 3; round += 1) {
       const bit = (high + Math.imul(round, low | 1)) & this.#mask
@@ -46,17 +46,17 @@ class Sieve {
     return true
   }
 
-  /** Takes everything out. */
+  /** Removes everything. */
   clear(): void {
     this.#bits.fill(0)
     this.size = 0
   }
 }
 
-/** From so many phrases on no further ones are learned: the space is fixed, whatever the folder. */
+/** Beyond this many phrases, no more are learned: the size is fixed, no matter how large the folder is. */
 const MAX_PHRASES = 24_000_000
 
-/** Learns from sessions, one after the other, in a fixed space. */
+/** Learns from sessions, one after the other, in fixed memory. */
 export class OwnPhrases {
   readonly #once = new Sieve(1 << 28)
   readonly #twice = new Sieve(1 << 26)
@@ -64,7 +64,7 @@ export class OwnPhrases {
   readonly #written = new Sieve(1 << 24)
   readonly #scanner = new Scanner()
 
-  /** Whether models write this of their own accord. */
+  /** Whether models write this on their own. */
   has(high: number, low: number): boolean {
     return this.#twice.has(high, low)
   }

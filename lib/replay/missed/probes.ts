@@ -1,6 +1,6 @@
 /**
- * What of one text can be recognised in another: quotes (runs of 30 characters and more, white space aside) and names
- * (identifiers, file names and hashes that nobody writes by chance). Each is told as a hash of 64 bits.
+ * The parts of a text that can be recognized in another: quotes (runs of 30 characters or more, not counting white
+ * space) and names (identifiers, file names and hashes that nobody writes by chance), each reported as a 64-bit hash.
  */
 
 /** Takes what is found. A quote and a name never have the same hash. */
@@ -9,13 +9,13 @@ export interface Sink {
   name(high: number, low: number): void
 }
 
-/** A quote is the shortest run of words from one word on that has so many characters. */
+/** A quote is the shortest run of words, starting at a given word, that has this many characters. */
 export const QUOTE_CHARS = 30
 
-/** A run that begins with a longer word is no quote: that is data, which nobody retypes. */
+/** A run that begins with a longer word is not a quote: it is data, which nobody retypes. */
 const MAX_FIRST_WORD = 200
 
-/** Identifiers are names from this length on, where they have an underscore inside or a capital after a small letter. */
+/** Identifiers of at least this length are names if they contain an underscore or a capital after a small letter. */
 const NAME_CHARS = 8
 
 /** Hexadecimal words of these lengths, with digits and letters, are hashes. */
@@ -63,8 +63,8 @@ export class Scanner {
   #words = 0
 
   /**
-   * Looks through a text as the model reads it. Paths count from the working directory, which every system prompt
-   * names, and numbers before lines do not count.
+   * Searches a text as the model reads it. Paths are taken relative to the working directory, which every system prompt
+   * names, and line numbers are ignored.
    */
   scan(text: string, cwd: string, sink: Sink): void {
     const short = below(text, cwd)
@@ -90,7 +90,7 @@ export class Scanner {
     }
   }
 
-  /** Takes in the word that begins here; returns its end. */
+  /** Reads the word that begins here; returns its end. */
   #word(text: string, start: number, sink: Sink): number {
     let end = start
     let row = 0
@@ -196,7 +196,7 @@ function below(text: string, cwd: string): string {
   return cwd.length > 1 ? text.replaceAll(`${cwd}/`, '').replaceAll(cwd, '.') : text
 }
 
-/** Where a line begins behind its number, where it has one: `  12→` or `  12` and a tab. */
+/** Where a line begins after its number, if it has one: `  12→` or `  12` and a tab. */
 function afterLineNumber(text: string, start: number): number {
   let at = start
   while (text.charCodeAt(at) === 0x20) at += 1

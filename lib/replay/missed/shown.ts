@@ -1,14 +1,14 @@
-/** What one policy's requests show: how often each quote and name stands in the newest one. */
+/** What one policy's requests show: how often each quote and name occurs in the newest one. */
 import type { Block } from '../blocks.ts'
 
-/** Follows the requests of one policy. A request costs what has changed since the one before. */
+/** Follows the requests of one policy. The time per request depends on what has changed since the previous one. */
 export class Shown {
   readonly #idsOf: (block: Block) => Uint32Array
   readonly #count: Uint32Array
   #blocks: readonly Block[] = []
   #ids: Uint32Array[] = []
 
-  /** `size` is that of the vocabulary; `idsOf` finds the quotes and names of a block. */
+  /** `size` is the size of the vocabulary; `idsOf` finds the quotes and names of a block. */
   constructor(size: number, idsOf: (block: Block) => Uint32Array) {
     this.#count = new Uint32Array(size)
     this.#idsOf = idsOf
@@ -21,7 +21,7 @@ export class Shown {
     let same = 0
     const limit = Math.min(old.length, blocks.length)
     while (same < limit && old[same] === blocks[same]) same += 1
-    // What has moved, or was made anew with the same bytes, is not looked through again.
+    // Blocks that were moved or rebuilt with the same bytes are not searched again.
     const known = new Map<string, Uint32Array>()
     for (let index = same; index < old.length; index += 1) {
       const ids = oldIds[index] as Uint32Array
@@ -39,7 +39,7 @@ export class Shown {
     this.#ids = ids
   }
 
-  /** Whether a quote or name stands in the newest request. */
+  /** Whether a quote or name occurs in the newest request. */
   has(id: number): boolean {
     return (this.#count[id] as number) > 0
   }

@@ -7,7 +7,7 @@ import { grown } from './vocabulary.ts'
 export interface Source {
   /** The message that it belongs to. */
   key: string
-  /** Of an output the tool, of a shell's what was run; else the kind of text. */
+  /** For an output, the tool (for a shell, what was run); otherwise the kind of text. */
   kind: string
   /** The number of the first call that showed it. */
   born: number
@@ -16,10 +16,10 @@ export interface Source {
   inSight: boolean
 }
 
-/** Kinds of sources that are no text of tools. */
+/** Kinds of sources that are not tool text. */
 export const OWN_WORDS: ReadonlySet<string> = new Set(['thinking', 'answer', 'user', 'notice', 'user bash'])
 
-/** The kind of a recorded summary. What it tells is no use of the text before it. */
+/** The kind of a recorded summary. Text repeated in it does not count as a use. */
 export const SUMMARY = 'summary'
 
 const NONE = 0xffffffff
@@ -28,13 +28,13 @@ const NONE = 0xffffffff
 export class Sight {
   readonly #sources: Source[] = []
   readonly #byKey = new Map<string, Source[]>()
-  /** For each number of the vocabulary its newest place, and for each place the one before it. */
+  /** The newest place of each vocabulary number, and for each place the one before it. */
   readonly #newest: Uint32Array
   #before = new Uint32Array(1 << 12)
   #source = new Uint32Array(1 << 12)
   #places = 0
 
-  /** `size` is that of the vocabulary. */
+  /** `size` is the size of the vocabulary. */
   constructor(size: number) {
     this.#newest = new Uint32Array(size).fill(NONE)
   }
@@ -63,7 +63,7 @@ export class Sight {
     for (const key of keys) for (const source of this.#byKey.get(key) ?? []) source.inSight = true
   }
 
-  /** Everything before a message is out of sight; everything where it is undefined. */
+  /** Everything before a message goes out of sight; if it is undefined, everything does. */
   from(key: string | undefined): void {
     let keeps = false
     for (const [own, sources] of this.#byKey) {
@@ -83,7 +83,7 @@ export class Sight {
 
 const PLAIN_TOOLS = new Set(['read', 'grep', 'edit', 'write', 'find', 'ls'])
 
-/** What a shell was asked for, by the words of its command: the first that fits. */
+/** What a shell was asked to do, by the words of its command; the first match counts. */
 const COMMANDS: readonly [pattern: RegExp, kind: string][] = [
   [
     /\b(test|pytest|vitest|jest|check|clippy|lint|tsc|build|golangci|make|mise run|cargo|go vet|gofmt|fmt)\b/,

@@ -1,19 +1,19 @@
 /** What missed uses add up to. */
 
-/** How many there were, and how many of them beyond doubt. */
+/** How many there were, and how many of them are strong. */
 export interface Count {
   all: number
   /** With at least three quotes (45 characters or so) or three names. */
   strong: number
 }
 
-/** Missed uses of one policy, in numbers; a rate is one of them over the calls. */
+/** Missed uses of one policy, as counts; divide by the number of calls for a rate. */
 export interface MissedUses {
   /** Of outputs and of arguments of tools. */
   toolText: Count
   /** Of the model's thinking and prose, and of the user's text. */
   ownWords: Count
-  /** Of tool text by the very next call, so of what was never shown whole. */
+  /** Of tool text by the very next call, so the text was never shown whole. */
   atOnce: Count
   /** Of tool text by the calls since it came: 1 is the next one. */
   byAge: Record<string, Count>
@@ -49,7 +49,7 @@ export interface Use {
   where: ReadonlySet<string>
 }
 
-/** Whether a use is one beyond doubt. */
+/** Whether a use is strong. */
 export function isStrong({ quotes, names }: Pick<Use, 'quotes' | 'names'>): boolean {
   return quotes >= STRONG || names >= STRONG
 }

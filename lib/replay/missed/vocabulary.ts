@@ -1,8 +1,8 @@
-/** The quotes and names that a session's answers contain, as small numbers: nothing else can be a use of hidden text. */
+/** The quotes and names in a session's answers, as small numbers: nothing else can be a use of hidden text. */
 
 const EMPTY = 0xffffffff
 
-/** Numbers hashes of 64 bits from 0 on, in the order in which they come. */
+/** Numbers 64-bit hashes from 0 on, in order of arrival. */
 export class Vocabulary {
   #slots = new Uint32Array(1 << 12).fill(EMPTY)
   #high = new Uint32Array(1 << 11)
@@ -15,7 +15,7 @@ export class Vocabulary {
     return this.#size
   }
 
-  /** The number of a quote or name; takes it in where it is new. */
+  /** The number of a quote or name; adds it if it is new. */
   add(high: number, low: number, isName: boolean): number {
     if (2 * this.#size >= this.#slots.length) this.#grow()
     const slot = this.#slot(high, low)
@@ -30,13 +30,13 @@ export class Vocabulary {
     return id
   }
 
-  /** The number of a quote or name; undefined where no answer has it. */
+  /** The number of a quote or name; undefined if no answer contains it. */
   find(high: number, low: number): number | undefined {
     const id = this.#slots[this.#slot(high, low)] as number
     return id === EMPTY ? undefined : id
   }
 
-  /** Whether a number is that of a name. */
+  /** Whether a number stands for a name. */
   isName(id: number): boolean {
     return this.#isName[id] === 1
   }
@@ -70,7 +70,7 @@ export class Vocabulary {
   }
 }
 
-/** A copy of an array with room for so many numbers. */
+/** A copy of an array with room for the given count of numbers. */
 export function grown(old: Uint32Array<ArrayBuffer>, size: number): Uint32Array<ArrayBuffer> {
   const made = new Uint32Array(size)
   made.set(old)

@@ -1,4 +1,4 @@
-/** Charts as SVG, drawn for a width that a phone shows without shrinking the letters much. */
+/** Charts as SVG, narrow enough that the text stays readable on a phone. */
 
 /** A line of a chart. */
 export interface Line {
@@ -6,7 +6,7 @@ export interface Line {
   values: readonly number[]
 }
 
-/** Room for the labels of bars at most, and what a letter takes of it. */
+/** Maximum width of the bar labels, and the width of one letter. */
 const MAX_LABEL = 190
 const LETTER = 6.2
 
@@ -17,7 +17,7 @@ const RIGHT = 8
 const TOP = 8
 const BOTTOM = 24
 
-/** More points than that do not show; the largest of each group is drawn. */
+/** More points than this can't be told apart; the largest of each group is drawn. */
 const MAX_POINTS = 240
 
 /** Escapes text for HTML. */
@@ -54,7 +54,7 @@ export function lineChart(
   return svg(title, height, [...grid, ...drawn, ...ticks, callAxis(calls, height)])
 }
 
-/** A mark under a chart, with a text that shows when it is pointed at. */
+/** A mark under a chart, with a text that appears on hover. */
 export interface Mark {
   call: number
   text: string
@@ -82,7 +82,7 @@ export function timeline(title: string, spans: readonly Span[], calls: number): 
   return svg(title, height, [...bars, callAxis(calls, height)])
 }
 
-/** Pairs of bars: what a kind of text took by two policies. */
+/** Pairs of bars: how much each kind of text took under two policies. */
 export function bars(
   title: string,
   rows: readonly { label: string; values: readonly [number, number] }[],
@@ -110,7 +110,7 @@ export function bars(
   return svg(title, height, drawn)
 }
 
-/** A label that fits; the whole of a longer one shows when it is pointed at. */
+/** A label cut to fit; the full text appears on hover. */
 function fitted(label: string): string {
   const most = Math.floor((MAX_LABEL - 12) / LETTER)
   return label.length <= most ? label : `${label.slice(0, most - 1)}…`

@@ -7,7 +7,7 @@ import { escape } from './chart.ts'
 /** Kinds that are shown; the most frequent. */
 const MAX_KINDS = 8
 
-/** Tables of what `anchored` hid, folded; empty where nothing was measured. */
+/** Collapsible tables of what `anchored` hid; empty if nothing was measured. */
 export function missedUses(policies: Partial<Record<PolicyName, Figures>>, calls: number): string {
   const uses = policies.anchored?.missedUses
   if (uses === undefined || uses.toolText.all + uses.ownWords.all === 0) return ''

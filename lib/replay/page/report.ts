@@ -1,4 +1,4 @@
-/** The report for people: one page that needs nothing else, written piece by piece. */
+/** The report for people: one self-contained page, written piece by piece. */
 import { basename } from 'node:path'
 import type { JsonReport } from '../json.ts'
 import { legend } from '../table.ts'
@@ -14,10 +14,10 @@ import { bars, escape, lineChart, timeline, toolClass } from './chart.ts'
 import { missedUses } from './missed.ts'
 import { STYLE } from './style.ts'
 
-/** Sections and plain append dwarf the others; they are in the table. */
+/** `sections` and `append` would dwarf the others in a chart, so they are only in the table. */
 const DRAWN: readonly PolicyName[] = ['append', 'pi', 'mask', 'clear', 'sections', 'anchored', 'bound']
 
-/** Rows of a timeline; the largest things are shown. */
+/** Rows of a timeline; the largest items are shown. */
 const MAX_SPANS = 120
 
 /** What the policies are, in a line each. */
@@ -59,7 +59,7 @@ export class PageWriter {
   }
 }
 
-/** More files than that are left out with one line that counts them. */
+/** Beyond this number, files are not listed but counted in one line. */
 const MAX_LEFT_OUT = 5
 
 /** What was left out on purpose, as lines for people. */
@@ -105,7 +105,7 @@ function overview(summary: Summary, single: boolean): string {
   return `${head}<div class="big">${sums}</div>${totals}${explained}${list}`
 }
 
-/** Where a session stands on the page: the more it saves, the earlier. */
+/** A session's position on the page: those that save most come first. */
 function orderOf({ policies }: SessionReport): number {
   const saved = (policies.pi?.cost ?? 0) - (policies.anchored?.cost ?? 0)
   return Math.max(-2_000_000_000, Math.min(2_000_000_000, -Math.round(saved * 10_000)))

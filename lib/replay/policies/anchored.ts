@@ -1,5 +1,5 @@
 /**
- * The context manager itself: the real engine takes in each message as the extension hands it over, and its plans are
+ * The context manager itself: the real engine receives each message as it does from the extension, and its plans are
  * applied as Pi applies them.
  */
 import { ContextManager } from '../../index.ts'
@@ -15,13 +15,13 @@ import { RESERVE_TOKENS } from './conversation.ts'
 import type { BlockCache } from './block-cache.ts'
 import type { Compaction, Moment, Policy, Request, Setting } from './policy.ts'
 
-/** How the line begins that stands in place of an output. */
+/** The start of the line that replaces an output. */
 const REFERENCE = 'toolcall_ref '
 
-/** The part of what a session has cost so far that the tools may take, as in the extension. */
+/** The share of a session's cost so far that the tools may take, as in the extension. */
 const TOOLS_WORTH = 0.01
 
-/** What writing a token to the cache costs at most with known providers, in fresh input tokens, as in the extension. */
+/** The highest known price of writing a token to the cache, in fresh input tokens, as in the extension. */
 const TOOLS_WRITE = 1.25
 
 /** A message as the model sees it now. */
@@ -29,12 +29,12 @@ interface Visible {
   entry: Entry
   /** The message as the harness has it, with its header. */
   whole: Message
-  /** The same as the engine had it last, with earlier edits. */
+  /** The message as the engine last saw it, with earlier edits. */
   handed: Message
   blocks: Block[]
 }
 
-/** A change of a message that holds on the branch that `leaf` is on. */
+/** A change to a message, valid on the branch of `leaf`. */
 interface Change {
   leaf: string
   key: string
@@ -46,11 +46,11 @@ export interface Lifetime {
   label: string
   units: number
   born: number
-  /** The number of the call from which on it is a reference; undefined while it is visible. */
+  /** The number of the first call in which it is a reference; undefined while it is visible. */
   rolled?: number
 }
 
-/** Opens the engine as the extension does, on a store of its own; files are never looked for on this disk. */
+/** Opens the engine as the extension does, on a separate store; files on this disk are never accessed. */
 export function openManager(setting: Setting): Promise<ContextManager> {
   return ContextManager.open({
     sessionId: setting.sessionId,
@@ -76,7 +76,7 @@ export class Anchored implements Policy {
   readonly #manager: ContextManager
   readonly #setting: Setting
   readonly #cache: BlockCache
-  /** What stands before the messages, without the context manager's tools and with them. */
+  /** What precedes the messages, without and with the context manager's tools. */
   readonly #systems: readonly [plain: Block, tools: Block]
   #hasTools = false
   /** Whether something has collapsed yet. */
@@ -87,7 +87,7 @@ export class Anchored implements Policy {
   #rolls: RollReceipt[] = []
   #changes: Change[] = []
   #notices: { leaf: string; entry: Entry }[] = []
-  /** The engine's point after each turn, by the message that came last. */
+  /** The engine's point after each turn, by the turn's last message. */
   readonly #points = new Map<string, number>()
   #moment: Moment | undefined
   #call = 0
@@ -96,7 +96,7 @@ export class Anchored implements Policy {
   /** Tokens of the latest request. */
   #sent = 0
   readonly #compactions = new Compactions()
-  /** Reads that were answered without their lines. */
+  /** Reads that were answered without the file's lines. */
   answeredReads = 0
 
   static async open(setting: Setting, cache: BlockCache): Promise<Anchored> {
@@ -121,7 +121,7 @@ export class Anchored implements Policy {
   async add(entry: Entry, file: FileEvent | undefined): Promise<void> {
     const { message } = entry
     if (message.role === 'system') return
-    // A turn ends before anything but its own results follows its answer.
+    // A turn ends when anything other than its own results follows its answer.
     if (message.role !== 'toolResult' && this.#hasAnswer) await this.#advance(this.#lastAt, false)
     this.#lastAt = entry.at
     this.#compactions.came(entry)
@@ -174,13 +174,13 @@ export class Anchored implements Policy {
     return this.#manager.close()
   }
 
-  /** Messages with their headers, kept for a return to their branch. */
+  /** Messages with their headers, kept in case the conversation returns to their branch. */
   readonly #wholes = new Map<string, Message>()
 
-  /** The engine learns from usage; what the provider reported was for the recorded request, not for this one. */
+  /** The engine learns from usage, but the reported usage belongs to the recorded request, so it is replaced. */
   #reported(recorded: Message, at: number): Message {
     if (recorded.role !== 'assistant') return recorded
-    // As Pi stamps its answers: from then on the provider keeps the request's prefix.
+    // The time that Pi stamps on its answers: from then on the provider caches the request's prefix.
     const message = { ...recorded, timestamp: at }
     const { usage } = message
     if (usage === undefined || usage.input + usage.cacheRead + usage.cacheWrite === 0) return message
@@ -231,7 +231,7 @@ export class Anchored implements Policy {
     this.#points.set(leaf, await this.#manager.point())
   }
 
-  /** The tools come as the extension brings them: once something has collapsed, and they cost little beside the rest. */
+  /** Adds the tools as the extension does: once something has collapsed and their share of the cost is small. */
   #bringTools({ rewriteCost, spent }: Plan): void {
     const price = rewriteCost + this.#setting.manager.overheadTokens * TOOLS_WRITE
     if (price <= TOOLS_WORTH * spent) this.#hasTools = true
@@ -265,7 +265,7 @@ export class Anchored implements Policy {
     return edit.kind === 'message' ? undefined : this.lifetimes.get(edit.key)
   }
 
-  /** Pi's own compaction, should it come to that. */
+  /** Pi's own compaction, if it is still needed. */
   async #compact(moment: Moment): Promise<Compaction | undefined> {
     const { window, unitsPerToken } = this.#setting
     const units = this.#system.units + this.#visible.reduce((sum, one) => sum + unitsOf(one.blocks), 0)
@@ -293,7 +293,7 @@ export class Anchored implements Policy {
     const messages = this.#visible.flatMap((one) => {
       const change = this.#changes.findLast((change) => change.key === one.entry.key)
       const message = change?.message ?? one.whole
-      // What the engine says from now on differs from this.
+      // The engine's next edits apply to this form of the message.
       one.handed = message
       return isSent(message) && !hasLeft(message) ? [{ key: one.entry.key, message }] : []
     })
@@ -346,7 +346,7 @@ function withHeader(content: ContentBlock[], header: string): ContentBlock[] {
   return content.map((block, index) => (index === first ? { ...block, text: `${header}\n${block.text}` } : block))
 }
 
-/** As the extension makes an edit a replacement in Pi's session. */
+/** Turns an edit into a replacement in Pi's session, as the extension does. */
 function edited(edit: Edit, message: Message): Message {
   const content = Array.isArray(message.content) ? message.content : []
   if (edit.kind === 'result') {

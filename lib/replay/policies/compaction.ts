@@ -8,13 +8,13 @@ import type { Compaction, Setting } from './policy.ts'
 /** Tokens, by Pi's own estimate of four characters each, that stay uncompacted. */
 const KEEP_RECENT_TOKENS = 20_000
 
-/** A tool result counts in the text to summarize with at most so many characters. */
+/** The most characters of a tool result that go into the text to summarize. */
 const SUMMARIZED_RESULT_UNITS = 2_000
 
 /** Pi's instructions for the summary. */
 const INSTRUCTION_UNITS = 2_500
 
-/** Tokens of a summary where the recording has none to take. */
+/** Tokens of a summary if the recording has none to use. */
 const SUMMARY_TOKENS = 2_000
 
 /** What a compaction leaves. */
@@ -24,12 +24,12 @@ export interface Compacted {
   cost: Compaction
 }
 
-/** The compactions that a policy has made: which of them holds depends on where the conversation goes on from. */
+/** The compactions that a policy has made; which of them applies depends on where the conversation continues. */
 export class Compactions {
   /** How many were made, on all branches. */
   count = 0
   #newest: Compacted | undefined
-  /** The compaction that held when each message came. */
+  /** The compaction in force when each message arrived. */
   readonly #heldAt = new Map<string, Compacted | undefined>()
 
   /** The summary that stands before the messages now. */
@@ -48,7 +48,7 @@ export class Compactions {
     this.#heldAt.set(key, this.#newest)
   }
 
-  /** Goes on after the last of these messages; returns those that the compaction which holds there has left. */
+  /** Continues after the last of these messages; returns those that the compaction in force there has kept. */
   goOn(path: readonly Entry[]): readonly Entry[] {
     const last = path.at(-1)
     const newest = last === undefined ? undefined : this.#heldAt.get(last.key)
@@ -60,7 +60,7 @@ export class Compactions {
   }
 }
 
-/** Compacts a conversation. Undefined where nothing could go. `count` is the number of compactions before. */
+/** Compacts a conversation; undefined if nothing could be removed. `count` is the number of earlier compactions. */
 export function compact(
   entries: readonly Entry[],
   cache: BlockCache,
@@ -93,7 +93,7 @@ function cutOf(entries: readonly Entry[], cache: BlockCache): number {
     if (tokens < KEEP_RECENT_TOKENS) continue
     const later = entries.findIndex((entry, place) => place >= index && entry.message.role !== 'toolResult')
     if (later >= 0) return later
-    // The results alone exceed what stays: the answer that asked for them stays with them.
+    // The results alone exceed the limit: keep the answer that asked for them, too.
     let before = index
     while (before > 0 && entries[before]?.message.role === 'toolResult') before -= 1
     return before

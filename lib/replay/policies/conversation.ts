@@ -1,4 +1,4 @@
-/** Policies that need no engine: what is sent follows from the conversation by a simple rule. */
+/** Policies that need no engine: a simple rule derives each request from the conversation. */
 import { blocksOf, systemBlock, unitsOf } from '../blocks.ts'
 import type { Block } from '../blocks.ts'
 import type { Entry } from '../recording.ts'
@@ -6,7 +6,7 @@ import type { BlockCache } from './block-cache.ts'
 import { compact, Compactions } from './compaction.ts'
 import type { Moment, Policy, PolicyName, Request, Setting } from './policy.ts'
 
-/** Everything is sent as it came: what an agent without any context management does. */
+/** Everything is sent as it came, as an agent without any context management does. */
 export class Append implements Policy {
   readonly name: PolicyName = 'append'
   protected readonly setting: Setting
@@ -69,7 +69,7 @@ export class Pi extends Append {
 /** Tokens that Pi keeps free below the model's window (its default). */
 export const RESERVE_TOKENS = 16_384
 
-/** A policy that shows some tool results as a line, decided anew or for good at each call. */
+/** A policy that replaces some tool results with a line; which ones is decided at each call, or once for good. */
 abstract class Hiding extends Append {
   readonly #hidden = new Map<Entry, Block[]>()
   protected abstract readonly line: string

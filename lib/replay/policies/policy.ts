@@ -1,4 +1,4 @@
-/** What a policy of context management is: it takes in a conversation and says what each model call is sent. */
+/** A context management policy: it takes a conversation and decides what is sent with each model call. */
 import type { RollReceipt } from '../../../index.js'
 import type { OpenOptions } from '../../index.ts'
 import type { Block } from '../blocks.ts'
@@ -24,9 +24,9 @@ export interface Setting {
   /** The model's context window in tokens. */
   window: number
   cache: CacheRules
-  /** Summaries to use where a policy compacts, in their order. */
+  /** Summaries to use when a policy compacts, in order. */
   summaries: readonly string[]
-  /** Keep the store of the context manager here; in memory where undefined. */
+  /** Where to keep the context manager's store; in memory if undefined. */
   store?: string
   /** Options of the context manager. */
   manager: ManagerOptions
@@ -37,9 +37,9 @@ export interface ManagerOptions {
   perTurn: number
   turnsBack: number
   onlyAtUserTurn: boolean
-  /** Tokens that the extension adds to the system part: its tools and what it tells the model. */
+  /** Tokens that the extension adds to the system part: its tools and its instructions to the model. */
   overheadTokens: number
-  /** Further options of `ContextManager.open`, for measuring with others than the product's own. */
+  /** Further options of `ContextManager.open`, to measure values other than the defaults. */
   open?: Partial<OpenOptions>
 }
 
@@ -50,7 +50,7 @@ export interface Moment {
   prices: Prices
 }
 
-/** What a call is sent. */
+/** What is sent with a call. */
 export interface Request {
   blocks: readonly Block[]
   /** How many of the blocks are the system part. */
@@ -61,7 +61,7 @@ export interface Request {
   rolls?: RollReceipt[]
 }
 
-/** A summary by the model: its own call, outside of the cache. */
+/** A summary by the model: a separate call, outside the cache. */
 export interface Compaction {
   promptTokens: number
   outputTokens: number
@@ -70,14 +70,14 @@ export interface Compaction {
 /** One policy over one session. Methods are called one after the other. */
 export interface Policy {
   readonly name: PolicyName
-  /** The conversation grew by a message. `file` is what a tool result tells about a file. */
+  /** Adds a message to the conversation. `file` is what a tool result says about a file. */
   add(entry: Entry, file: FileEvent | undefined): void | Promise<void>
-  /** The conversation goes on from an earlier place. */
+  /** The conversation continues from an earlier point. */
   branch(path: readonly Entry[]): void | Promise<void>
   /** What is sent now. */
   request(moment: Moment): Request | Promise<Request>
-  /** Whether texts of the request are not told apart by file. */
+  /** True if the texts of a request can't be assigned to files. */
   readonly untagged?: boolean
-  /** Ends what the policy holds. */
+  /** Releases what the policy holds. */
   close?(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** The canonical view, sent as it is at every call: system prompt, metadata pool, chat, active content. */
+/** The canonical view, sent unchanged with every call: system prompt, metadata pool, chat, active content. */
 import type { ContextManager } from '../../index.ts'
 import { blocksOf, Calls, systemBlock, textBlock } from '../blocks.ts'
 import type { Block } from '../blocks.ts'

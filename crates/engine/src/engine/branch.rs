@@ -22,7 +22,7 @@ use crate::session::news;
 
 impl Engine {
     /// Compares every file of the session with the disk, and indexes what has changed (SSOT 3.6): for clients that do
-    /// not watch. A file is only read where its size, times or inode number differ from what an earlier comparison saw.
+    /// not watch. A file is read only if its size, times or inode number differ from what an earlier comparison saw.
     ///
     /// Returns what was written.
     ///
@@ -32,16 +32,16 @@ impl Engine {
         Ok(self.inner.reconcile(None).await?.indexed)
     }
 
-    /// Takes over metadata pool, active and pinned sets and the chat as they were after a transaction of this
-    /// session, or of the session that it was forked from. The index becomes the union of both. Transaction 0
-    /// is before any other: nothing has been encountered, and nothing said.
+    /// Restores the metadata pool, the active and pinned sets and the chat as they were after a transaction of this
+    /// session, or of the session that it was forked from. The index becomes the union of both. Transaction 0 comes
+    /// before all others: nothing has been encountered or said yet.
     ///
-    /// Transaction numbers are a store's own, and valid times move with a session. `times`, as
-    /// [`Engine::point_times`] gave them, tell whether the transaction is the one that is meant, and find the
-    /// point in a store that the session was moved to.
+    /// Transaction numbers are a store's own, and valid times move with a session. `times`, as returned by
+    /// [`Engine::point_times`], verify that the transaction is the right one, and find the point in a store that the
+    /// session was moved to.
     ///
     /// # Errors
-    /// `UNKNOWN_OBJECT` where the session did not exist at that point; what the store reports.
+    /// `UNKNOWN_OBJECT` if the session did not exist at that point; what the store reports.
     pub async fn restore(&self, session: &SessionId, tx: TxId, times: Option<[Timestamp; 2]>) -> Result<()> {
         let inner = &self.inner;
         let mut state = inner.lock().await?;
@@ -78,19 +78,18 @@ impl Engine {
     }
 }
 
-/// What comparing files with the disk has led to.
+/// The result of comparing files with the disk.
 #[derive(Default)]
 pub(crate) struct Reconciled {
     /// What was written.
     pub indexed: Vec<IndexResult>,
-    /// Files of which nothing can be said.
+    /// Files about which nothing is known.
     pub unreachable: Vec<Place>,
 }
 
 impl Inner {
-    /// Compares every file of the index (or those of them that are in `only`) that the client can reach with
-    /// what is stored, in one transaction; attaches trackers on the way. What can't be reached keeps its last
-    /// version.
+    /// Compares every file of the index (or only those in `only`) that the client can reach with its stored version,
+    /// in one transaction, and attaches trackers along the way. Files that can't be reached keep their last version.
     pub async fn reconcile(&self, only: Option<&HashSet<ObjectId>>) -> Result<Reconciled> {
         let files = stored_files(&self.lock().await?.session, only);
         let compared = compare_all(&self.eye(), &self.stamps, files).await?;
@@ -111,7 +110,7 @@ impl Inner {
     ) -> Result<(Version, Version)> {
         let ids = [ObjectId::session(session), ObjectId::chat(session)];
         let mut places = Vec::new();
-        // A later transaction than the newest is one of another store, for instance of one that was removed.
+        // A transaction later than the newest belongs to another store, for instance one that was removed.
         if tx <= self.store().latest_tx().await? {
             places.push(AsOf { known: Some(Known::Tx(tx)), valid_time: None });
         }

@@ -24,7 +24,7 @@ use crate::session::Session;
 use crate::session::catalog::Meta;
 use crate::session::commit::Work;
 
-/// The most of a content that a part brings, in UTF-16 units; more is asked for in further parts.
+/// The most that one part of a content returns, in UTF-16 units; the rest is requested in further parts.
 const MAX_PART_CHARS: usize = 64 * 1024;
 
 /// The answer to a change of the sets.
@@ -32,19 +32,18 @@ const MAX_PART_CHARS: usize = 64 * 1024;
 pub struct SetChange {
     /// Whether it was done.
     pub ok: bool,
-    /// The object; what the caller gave, where there is none.
+    /// The object, or the caller's name for it if there is no such object.
     pub id: ObjectId,
     /// A sentence for the model.
     pub message: String,
-    /// Why not, where it was not done.
+    /// Why it was not done, if it was not.
     pub code: Option<ErrorCode>,
-    /// The content or the part of it, after an activation.
+    /// After an activation: the content, or the requested part of it.
     pub content: Option<String>,
-    /// After an activation of a tool call whose arguments are collapsed in what was projected last: the full
-    /// ones.
+    /// After activating a tool call whose arguments are collapsed in the last projection: the full arguments.
     pub arguments: Option<Map<String, Value>>,
-    /// After an activation: whether the whole content is still visible in what was projected last, so that
-    /// there is no need to show it again.
+    /// After an activation: whether the whole content is still visible in the last projection, so that it need not be
+    /// shown again.
     pub visible: bool,
 }
 
@@ -58,12 +57,12 @@ pub enum Part {
 }
 
 impl Engine {
-    /// Puts an object into the active set and gives its content (SSOT 3.3). One that is only indexed is
+    /// Puts an object into the active set and returns its content (SSOT 3.3). An object that is only indexed is
     /// promoted first; a file that was only discovered is read first.
     ///
-    /// `name` is a full ID, a handle, or either followed by `@` and a transaction number: then the content of
-    /// that version is given (a static reference), and the sets stay as they are. So they do for what was said or
-    /// thought, which is named by the ID that its shortened form has.
+    /// `name` is a full ID, a handle, or either followed by `@` and a transaction number: then that version's content
+    /// is returned (a static reference), and the sets stay unchanged. They also stay unchanged for prose and
+    /// reasoning, which are named by the ID in their shortened form.
     ///
     /// # Errors
     /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`, `NULL_CONTENT`) are answers.
@@ -136,7 +135,7 @@ impl Engine {
         .await
     }
 
-    /// Takes back a pin. One that is not pinned stays so.
+    /// Unpins an object. Does nothing if it is not pinned.
     ///
     /// # Errors
     /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`) are answers.
@@ -194,7 +193,7 @@ impl Engine {
             Ok(outcome) => done(id, name, outcome, None),
             Err((code, why)) => {
                 if code == ErrorCode::NotActive {
-                    // The window let it go before; what is in sight of it need not stay either.
+                    // The window collapsed it before; what is in sight of it need not stay either.
                     state.session.dropped.insert(id.clone());
                     let State { sight, session, .. } = &mut *state;
                     sight.pieces.touch(&id, session);
@@ -238,7 +237,7 @@ impl Inner {
         Ok(Err(unknown(name)))
     }
 
-    /// Reads a file that has no text so far. Returns why it still has none, if so.
+    /// Reads a file that has no text so far. Returns why it still has none, if that is the case.
     async fn read_first(&self, id: &ObjectId) -> Result<String> {
         let source = {
             let state = self.lock().await?;
@@ -267,7 +266,7 @@ impl Inner {
         blocking("a source", move || paths.locate(&source)).await
     }
 
-    /// What was said or thought in this session.
+    /// Shows prose or reasoning of this session.
     async fn show_said(&self, name: &str, part: Option<&Part>) -> Result<SetChange> {
         let chat = self.store().get(&self.ground.chat_id, AsOf::default()).await?;
         let chat = chat.map(|version| version.document);
@@ -358,7 +357,7 @@ fn text_part(content: &str, part: Option<&Part>) -> std::result::Result<String, 
     Ok(passage.text)
 }
 
-/// The sentence names the object as the caller did: a model that knows a handle need not read the ID.
+/// The sentence names the object as the caller did: a model that knows the handle need not read the ID.
 fn done(id: ObjectId, name: &str, outcome: &str, content: Option<String>) -> SetChange {
     let message = format!("{} {outcome}", render::word(name));
     SetChange { ok: true, id, message, code: None, content, arguments: None, visible: false }

@@ -31,8 +31,8 @@ impl Engine {
         self.inner.tracking.listen(Arc::new(listener))
     }
 
-    /// Calls a listener as soon as a tracked file is touched, before it is read and its version stored: for what need
-    /// not know more, such as a mark in an editor. Returns the number to unsubscribe with.
+    /// Calls a listener as soon as a tracked file is touched, before it is read and its version stored. This is for
+    /// uses that need no more detail, such as a mark in an editor. Returns the number to unsubscribe with.
     pub fn subscribe_touches(&self, listener: impl Fn(&FileEvent) + Send + Sync + 'static) -> u64 {
         self.inner.tracking.touch_listeners().add(Arc::new(listener))
     }
@@ -48,7 +48,7 @@ impl Engine {
     }
 }
 
-/// What the tracker tells goes to the session, as long as there is one.
+/// Passes the tracker's events to the session while it exists.
 pub(crate) struct Receiver {
     inner: Weak<Inner>,
     runtime: Handle,
@@ -64,7 +64,7 @@ impl Receiver {
 impl Sink for Receiver {
     fn deliver(&mut self, event: Event) {
         if let Some(inner) = self.inner.upgrade() {
-            // On the tracker's own thread: while this runs, the tracker merges what comes.
+            // Runs on the tracker's own thread: meanwhile the tracker merges new events.
             self.runtime.block_on(inner.on_event(event));
             inner.wake_for_due(&self.runtime);
         }
@@ -106,7 +106,8 @@ impl Inner {
         }
     }
 
-    /// Looks at the files that wait for it; with `all` also at those that rest. What fails goes on waiting.
+    /// Looks at the files that are waiting for it; with `all`, also at resting files. Files whose look fails keep
+    /// waiting.
     ///
     /// # Errors
     /// What the store reports, after everything that could be done.
@@ -122,7 +123,7 @@ impl Inner {
         outcome.and(self.look_at(tickets).await)
     }
 
-    /// The same for files of which the model sees text, and no others.
+    /// The same, but only for files whose text the model sees.
     ///
     /// # Errors
     /// As [`Inner::look_at_due`].
@@ -190,7 +191,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Sees to it that files which rest are looked at when their rest is over.
+    /// Schedules a look at resting files for when their rest is over.
     fn wake_for_due(self: &Arc<Self>, runtime: &Handle) {
         let Some(at) = self.tracking.wake_at() else { return };
         let (inner, on) = (Arc::downgrade(self), runtime.clone());
@@ -198,7 +199,7 @@ impl Inner {
             tokio::time::sleep_until(at.into()).await;
             let Some(inner) = inner.upgrade() else { return };
             inner.tracking.woke(at);
-            // What fails goes on waiting; a person was told when it failed first.
+            // Files whose look fails keep waiting; the person was told at the first failure.
             if let Err(error) = inner.look_at_due(false).await {
                 tracing::debug!(%error, "a changed file is looked at again later");
                 if error == EngineError::Closed {
@@ -209,7 +210,7 @@ impl Inner {
         });
     }
 
-    /// Events were lost: all tracked files are compared with what is stored, and read where they may differ from it.
+    /// Events were lost: compares all tracked files with their stored versions, and reads those that may differ.
     async fn rescan(&self) -> Result<()> {
         let mut read = HashSet::new();
         {
@@ -235,8 +236,8 @@ impl Inner {
         Ok(())
     }
 
-    /// A tracked file was renamed to a path that is not known: it enters the pool like a discovery, because a
-    /// source binding is immutable and the new path is a new object (SSOT 5.5).
+    /// A tracked file was renamed to an unknown path. It enters the pool like a discovery, because a source binding
+    /// is immutable and the new path is a new object (SSOT 5.5).
     async fn found(&self, path: &Utf8Path) -> Result<()> {
         if self.tracking.source_at(path).is_some() {
             return Ok(());
@@ -261,7 +262,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Tells the listeners that another client has written a version of a file.
+    /// Tells the listeners that another client wrote a version of a file.
     pub fn announce_foreign(&self, session: &Session, id: &ObjectId) {
         let Some(current) = session.catalog.get(id).and_then(Meta::current) else { return };
         let gone = current.is_null && current.source_hash.is_none();

@@ -20,20 +20,20 @@ use crate::session::catalog::Meta;
 /// What indexing many files did.
 #[derive(Debug, Default)]
 pub struct Indexed {
-    /// What happened to each file that could be indexed, in the order of their paths.
+    /// What happened to each file that could be indexed, in the order of the paths.
     pub results: Vec<IndexResult>,
-    /// The paths without a readable regular file, and why. In the order of the paths.
+    /// The paths without a readable regular file, and why, in the order of the paths.
     pub refused: Vec<(String, EngineError)>,
 }
 
 impl Engine {
     /// Indexes a file that the agent has read, and activates it (SSOT 5.6).
     ///
-    /// `content` is what the tool read, whole; without it the client reads the file itself.
+    /// `content` is everything that the tool read; without it, the client reads the file itself.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for an impossible path, `IO` when there is no readable regular file and no content
-    /// was given; the state is as before. What the store reports.
+    /// `INVALID_ARGUMENT` for an impossible path, `IO` if there is no readable regular file and no content was given;
+    /// the state is then as before. What the store reports.
     pub async fn index_file(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
         self.inner.check_open()?;
         let place = self.inner.ground.paths.resolve(path)?;
@@ -61,7 +61,7 @@ impl Engine {
         Ok(indexed?.remove(0))
     }
 
-    /// Indexes a file that the agent has written: the pool knows it, and it is not activated by that.
+    /// Indexes a file that the agent has written. It enters the pool but is not activated.
     ///
     /// # Errors
     /// As [`Engine::index_file`].
@@ -77,7 +77,7 @@ impl Engine {
         let indexed = self.inner.index(vec![seen], Entry::Written).await;
         let mut state = self.inner.lock().await?;
         if let Some(hash) = hash {
-            // The model has written it, also where that could not be stored.
+            // The model wrote it, even if it could not be stored.
             let latest = state.session.catalog.get(&id).filter(|_| state.session.hash_of(&id) == Some(hash));
             let content = latest.map_or(Content::lost(hash), |meta| Content::stored(Some(hash), meta.tx));
             state.known.wrote(&id, content);
@@ -98,11 +98,11 @@ impl Engine {
         Ok(results.remove(0))
     }
 
-    /// Takes in paths that were only seen (ls, find, grep): they enter the metadata pool without content, and
-    /// never overwrite what is known (SSOT 5.6).
+    /// Takes in paths that were only seen (ls, find, grep). They enter the metadata pool without content, and never
+    /// overwrite what is known (SSOT 5.6).
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for an impossible path, and nothing is taken in; what the store reports.
+    /// `INVALID_ARGUMENT` for an impossible path; nothing is then taken in. What the store reports.
     pub async fn discover(&self, paths: &[String]) -> Result<Vec<IndexResult>> {
         self.inner.check_open()?;
         let places = paths.iter().map(|p| self.inner.ground.paths.resolve(p)).collect::<Result<Vec<_>>>()?;
@@ -110,15 +110,15 @@ impl Engine {
         self.inner.index(seen, Entry::Discovered).await
     }
 
-    /// Indexes many files, for instance all of a project, so that they can be searched and are known to the model: they
-    /// enter the metadata pool, and the active set stays as it is. Each file is read by this client.
+    /// Indexes many files, for instance a whole project, so that they can be searched and the model knows about them.
+    /// They enter the metadata pool; the active set does not change. This client reads each file.
     ///
-    /// They are written in several transactions. When one of them fails, those before it stay, and a repetition goes on
-    /// from there: a file that is stored already writes nothing.
+    /// They are written in several transactions. If one fails, the earlier ones stay, and calling this again
+    /// continues from there: a file that is already stored writes nothing.
     ///
     /// # Errors
-    /// What the store reports. A file's own error is in [`Indexed::refused`]: `INVALID_ARGUMENT` for an impossible path,
-    /// `IO` where there is no readable regular file.
+    /// What the store reports. A file's own error is in [`Indexed::refused`]: `INVALID_ARGUMENT` for an impossible
+    /// path, `IO` if there is no readable regular file.
     pub async fn index_files(&self, paths: Vec<String>) -> Result<Indexed> {
         let known = self.inner.hashes().await?;
         let paths: Arc<[String]> = paths.into();

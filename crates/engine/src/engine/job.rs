@@ -1,4 +1,4 @@
-//! What is recorded together: tool calls and files on their way into one transaction, and what becomes of them.
+//! What is recorded together: tool calls and files on their way into one transaction, and their outcome.
 
 use std::collections::{HashMap, HashSet};
 
@@ -30,10 +30,10 @@ pub struct ToolcallInput {
     pub content: String,
     /// Whether the tool succeeded.
     pub status: Status,
-    /// File objects that the caller knows to be concerned; the engine adds those it finds itself.
+    /// File objects that the caller knows the call concerns; the engine adds those that it finds itself.
     pub file_refs: Vec<ObjectId>,
-    /// The call ID of the call whose program made this one. Such a call's output goes to the program and not to the model:
-    /// it is recorded and found by search, and takes no place in pool, window and chat.
+    /// The call ID of the call whose program made this call. The output then goes to the program and not to the
+    /// model: it is recorded and can be found by search, but takes no place in pool, window or chat.
     pub parent: Option<String>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) enum Job {
     Files(Vec<Seen>, Entry),
 }
 
-/// What became of a job.
+/// The outcome of a job.
 pub(crate) enum Done {
     /// The tool call's object.
     Toolcall(ObjectId),
@@ -63,7 +63,7 @@ impl Job {
         observed.iter_mut().map(|(seen, _)| seen).chain(files)
     }
 
-    /// The same, to read.
+    /// The same, read-only.
     pub fn seen(&self) -> impl Iterator<Item = &Seen> {
         let (observed, files): (&[_], &[_]) = match self {
             Self::Toolcall(_, observed) => (&observed.files, &[]),
@@ -72,7 +72,7 @@ impl Job {
         observed.iter().map(|(seen, _)| seen).chain(files)
     }
 
-    /// Whether it comes of an event and not of somebody's look.
+    /// Whether it comes from an event and not from somebody's look.
     pub fn is_tracked(&self) -> bool {
         matches!(self, Self::Files(_, Entry::Tracked))
     }
@@ -91,7 +91,7 @@ pub(crate) fn depend(jobs: &[Job], done: &[Done], work: &Work) -> bool {
     for (number, (job, done)) in jobs.iter().zip(done).enumerate() {
         let call = if let Done::Toolcall(id) = done { Some(id) } else { None };
         for id in job.seen().map(|seen| &seen.id).chain(call) {
-            // The number of jobs cannot be reached by one of them, so it says "several".
+            // No single job has this number, so it means "several".
             touched
                 .entry(id)
                 .and_modify(|by| {
@@ -105,7 +105,7 @@ pub(crate) fn depend(jobs: &[Job], done: &[Done], work: &Work) -> bool {
     work.documents.ids().any(|id| touched.get(id) == Some(&jobs.len()))
 }
 
-/// Another client may have written the same in this very moment; then nothing was written here.
+/// Another client may have written the same at the same moment; then nothing was written here.
 pub(crate) fn correct(done: &mut [Done], written: &[(ObjectId, bool)]) {
     let known: HashSet<&ObjectId> =
         written.iter().filter(|(_, written)| !written).map(|(id, _)| id).collect();
@@ -117,7 +117,7 @@ pub(crate) fn correct(done: &mut [Done], written: &[(ObjectId, bool)]) {
     }
 }
 
-/// What tells two calls with the same ID apart.
+/// Distinguishes two calls with the same ID.
 pub(crate) fn fingerprint(input: &ToolcallInput) -> Digest {
     let ToolcallInput { tool, args, content, status, .. } = input;
     let what = json!({ "tool": tool, "args": args, "content": content, "status": status.as_str() });

@@ -16,7 +16,7 @@ use crate::files::difference::unified;
 use crate::ground::error::{EngineError, Result};
 use crate::session::Session;
 
-/// Which objects a query wants; fields that are `None` do not restrict.
+/// Which objects a query selects; fields that are `None` do not restrict it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     /// Only objects of this type.
@@ -29,7 +29,7 @@ pub struct Query {
     pub since: Option<Timestamp>,
 }
 
-/// A full-text search; fields that are `None` do not restrict.
+/// A full-text search; fields that are `None` do not restrict it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// Words to find; all of them must occur in one content.
@@ -47,7 +47,7 @@ pub struct Wanted {
 pub struct Found {
     /// The object.
     pub id: ObjectId,
-    /// The object's short name in this session, where the session has encountered it.
+    /// The object's short name in this session, if the session has encountered it.
     pub handle: Option<String>,
     /// The object's type.
     pub object_type: ObjectType,
@@ -65,14 +65,14 @@ pub struct Found {
     pub snippet: String,
     /// Higher is better; comparable within one answer only.
     pub score: f64,
-    /// All of it as a line for the model, which begins with the name to activate it by.
+    /// The whole hit as a line for the model, beginning with the name to activate it by.
     pub shown: String,
 }
 
 /// Figures of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stats {
-    /// Estimated tokens of the next request; of the canonical view where nothing was projected yet.
+    /// Estimated tokens of the next request, or of the canonical view if nothing was projected yet.
     pub context_tokens: u64,
     /// Estimated tokens of the active set's contents.
     pub active_tokens: u64,
@@ -100,7 +100,7 @@ impl Engine {
         })
     }
 
-    /// The session's newest own transaction: the point that [`Engine::restore`] leads back to.
+    /// The session's newest own transaction: the point that [`Engine::restore`] can return to.
     ///
     /// # Errors
     /// `CLOSED`.
@@ -108,7 +108,7 @@ impl Engine {
         Ok(self.inner.lock().await?.session.point)
     }
 
-    /// The valid times of the session's document and of its chat: what that point is known by in any store.
+    /// The valid times of the session's document and of its chat. They identify that point in any store.
     ///
     /// # Errors
     /// `CLOSED`; what the store reports.
@@ -117,7 +117,7 @@ impl Engine {
         self.inner.times().await
     }
 
-    /// The latest version of an object, by full ID or handle; `None` where there is none.
+    /// The latest version of an object, by full ID or handle; `None` if there is none.
     ///
     /// # Errors
     /// What the store reports.
@@ -125,7 +125,7 @@ impl Engine {
         self.get_as_of(name, AsOf::default()).await
     }
 
-    /// The version of an object at a point of the two times; `None` where there was none.
+    /// The version of an object at a point in valid and transaction time; `None` if there was none.
     ///
     /// # Errors
     /// What the store reports.
@@ -143,10 +143,10 @@ impl Engine {
         Ok(self.inner.store().history(&id).await?)
     }
 
-    /// A part of [`Engine::history`]: the versions that transactions after this one wrote, so many at most, and fewer where
-    /// they are large; none at the end. The versions of one transaction are never divided.
+    /// A part of [`Engine::history`]: the versions written by transactions after this one, at most `most`, fewer if
+    /// they are large, and none at the end. The versions of one transaction are never split.
     ///
-    /// Memory follows the part; that of a whole history of a growing document is the square of its length.
+    /// Memory use follows the size of the part; a growing document's whole history takes the square of its length.
     ///
     /// # Errors
     /// What the store reports.
@@ -155,13 +155,13 @@ impl Engine {
         Ok(self.inner.store().history_page(&id, after, most).await?)
     }
 
-    /// The difference of two versions' contents as a unified diff; empty where they are equal.
+    /// The difference between two versions' contents as a unified diff; empty if they are equal.
     ///
-    /// A version is named by its transaction. Where one transaction wrote several versions of an object, which
-    /// the engine and imports never do, its number means the newest of them.
+    /// A version is named by its transaction. If one transaction wrote several versions of an object, which the
+    /// engine and imports never do, its number means the newest one.
     ///
     /// # Errors
-    /// `UNKNOWN_OBJECT` where one of the versions does not exist; what the store reports.
+    /// `UNKNOWN_OBJECT` if one of the versions does not exist; what the store reports.
     pub async fn diff(&self, name: &str, from: TxId, to: TxId) -> Result<String> {
         let id = self.id_of(name)?;
         let mut texts = Vec::with_capacity(2);
@@ -174,7 +174,7 @@ impl Engine {
         Ok(unified(&texts[0], &texts[1], &format!("{name}@{from}"), &format!("{name}@{to}")))
     }
 
-    /// The objects that fit, in the order in which they were first written.
+    /// The matching objects, in the order in which they were first written.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
@@ -229,7 +229,7 @@ impl Engine {
             .collect())
     }
 
-    /// The object that a name means. Never waits for what others do with the session.
+    /// The object that a name refers to. Never waits for other use of the session.
     fn id_of(&self, name: &str) -> Result<ObjectId> {
         self.inner.check_open()?;
         Ok(self.inner.names.find(name).unwrap_or_else(|| ObjectId::new(name)))
@@ -264,7 +264,7 @@ impl Inner {
         }
     }
 
-    /// A hit with what is known of its object.
+    /// A hit with what is known about its object.
     fn describe(&self, session: &Session, hit: Hit, latest: &Outline) -> Found {
         let Hit { id, tx_id, line, snippet, score } = hit;
         let is_latest = latest.tx_id == tx_id;

@@ -43,8 +43,8 @@ use job::{Done, Job};
 
 /// A client's hold on one session: it indexes, tracks, records, activates, assembles and projects.
 ///
-/// All methods may be called from many tasks at once; they act one after the other. Dropping the engine ends
-/// its trackers, and nothing that was acknowledged is lost by it.
+/// All methods may be called from many tasks at once; they run one after the other. Dropping the engine ends its
+/// trackers and loses nothing that was acknowledged.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) inner: Arc<Inner>,
@@ -54,24 +54,24 @@ pub(crate) struct Inner {
     pub ground: Arc<Ground>,
     pub tracking: Arc<Tracking>,
     pub stamps: StampNote,
-    /// What is recorded with the next write.
+    /// What the next write will record.
     pub queue: Queue<Job, Done>,
-    /// What tools have read of files and has not come as a result yet.
+    /// What tools have read from files and what has not yet come as a result.
     handed: std::sync::Mutex<HashMap<ObjectId, Vec<Handed>>>,
-    /// What the session's objects can be asked for by, also while somebody has the state.
+    /// The names to look up the session's objects by, even while the state is locked.
     pub names: Arc<Names>,
     state: Mutex<State>,
 }
 
-/// What a tool has read of a file.
+/// What a tool has read from a file.
 #[derive(Clone)]
 pub(crate) struct Handed {
     pub content: Content,
-    /// The text, where nobody has stored it.
+    /// The text, if nobody has stored it.
     pub text: Option<Arc<str>>,
 }
 
-/// What tools have written of files, oldest first.
+/// What tools have written to files, oldest first.
 pub(crate) type Written = HashMap<ObjectId, VecDeque<Content>>;
 
 /// What changes while a session is open, room by room.
@@ -82,15 +82,16 @@ pub(crate) struct State {
     pub known: Known,
     /// What the model's request shows.
     pub sight: Sight,
-    /// What was assembled last, as far as it still holds.
+    /// The last assembled view, as far as it is still valid.
     pub view: View,
-    /// Messages that a call has taken in before it failed.
+    /// Messages that a call took in before it failed.
     pub taken: Vec<crate::sight::plan::Incoming>,
     /// Lines for the model that no plan has carried yet.
     pub unsaid: Vec<String>,
-    /// What tools have written and has not come as a result yet, oldest first: what the model knows of it is noted already.
+    /// What tools have written and what has not yet come as a result, oldest first. What the model knows about it is
+    /// already noted.
     pub written: Written,
-    /// The session has come back to a point, and what is visible was not read again yet.
+    /// The session has returned to an earlier point, and what is visible has not been read again yet.
     pub came_back: bool,
 }
 
@@ -131,7 +132,7 @@ impl Engine {
     }
 
     /// Renders the session's state as SSOT 4.1 says, for conformance, audit, export, and models without a prefix
-    /// cache. Costs a copy of the view; only what has changed since the last time is read and rendered.
+    /// cache. Costs a copy of the view: only what has changed since the last call is read and rendered.
     ///
     /// # Errors
     /// What the store reports.
@@ -144,8 +145,8 @@ impl Engine {
         Ok(view.assembled())
     }
 
-    /// Waits until what was written to disk before the call has been seen by the trackers and indexed, and
-    /// until the store has nothing left to do.
+    /// Waits until the trackers have seen and indexed everything written to disk before the call, and until the store
+    /// has nothing left to do.
     ///
     /// # Errors
     /// `CLOSED`; what the store reports.
@@ -156,8 +157,8 @@ impl Engine {
         Ok(self.inner.store().flush().await?)
     }
 
-    /// Waits until everything that [`Engine::receive`] and [`Engine::advance`] have recorded survives a loss of power,
-    /// as all else does when it is acknowledged.
+    /// Waits until everything that [`Engine::receive`] and [`Engine::advance`] have recorded survives a power loss,
+    /// as everything else does once it is acknowledged.
     ///
     /// # Errors
     /// What the store reports.
@@ -165,7 +166,7 @@ impl Engine {
         Ok(self.inner.store().settle().await?)
     }
 
-    /// Ends the trackers; the instance can still be asked (SSOT 3.6, paused).
+    /// Ends the trackers; the instance still answers queries (SSOT 3.6, paused).
     ///
     /// # Errors
     /// `CLOSED`; what the store reports. The trackers end in any case.
@@ -177,13 +178,13 @@ impl Engine {
         Ok(self.inner.store().flush().await?)
     }
 
-    /// Ends the trackers. All state is in the store already, so a paused session is one that nobody has open
-    /// (SSOT 3.6). Idempotent; later calls fail with `CLOSED`. The store stays open: its owner closes it,
-    /// which is what waits for the store.
+    /// Ends the trackers. All state is already in the store, so a paused session is simply one that nobody has open
+    /// (SSOT 3.6). Idempotent; later calls fail with `CLOSED`. The store stays open: its owner closes it, which is
+    /// what waits for the store.
     ///
     /// # Errors
-    /// What [`Engine::settle`] reports, and what stood in the way of storing a file that had changed; the trackers end in
-    /// any case.
+    /// What [`Engine::settle`] reports, and what prevented a changed file from being stored; the trackers end in any
+    /// case.
     pub async fn close(&self) -> Result<()> {
         if self.inner.state.lock().await.session.closed {
             return Ok(());
@@ -211,12 +212,13 @@ impl Inner {
         Ok(state)
     }
 
-    /// Refuses a closed instance without waiting for what others do; where they are at it, the next lock tells.
+    /// Refuses a closed instance without waiting for other calls; if one holds the state, the next lock finds out.
     pub fn check_open(&self) -> Result<()> {
         self.state.try_lock().map_or(Ok(()), |state| state.session.open())
     }
 
-    /// What tools have read of files and has not come as a result yet, oldest first; held for a moment only.
+    /// What tools have read from files and what has not yet come as a result, oldest first. Hold the lock only
+    /// briefly.
     pub fn handed(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectId, Vec<Handed>>> {
         self.handed.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -252,14 +254,14 @@ impl Inner {
         outcome
     }
 
-    /// Takes in what other clients wrote since the last time. One cheap question where nobody did.
+    /// Takes in what other clients wrote since the last time. Costs one cheap query if nobody did.
     pub async fn refresh(&self, state: &mut State) -> Result<()> {
         let outcome = news::refresh(&self.ground, &mut state.session).await;
         self.follow(state);
         outcome
     }
 
-    /// The same at a turn, the moment at which what other machines wrote is asked for as well.
+    /// The same, at a turn: this also fetches what other machines wrote.
     pub async fn refresh_at_turn(&self, state: &mut State) -> Result<()> {
         let outcome = news::refresh_at_turn(&self.ground, &mut state.session).await;
         self.follow(state);
@@ -289,7 +291,7 @@ impl Inner {
 }
 
 impl State {
-    /// Forgets what was under way on the branch that the session leaves.
+    /// Forgets what was in progress on the branch that the session leaves.
     pub fn leave_branch(&mut self) {
         self.taken.clear();
         self.unsaid.clear();

@@ -1,4 +1,4 @@
-//! Opening: a session is started, or resumed and reconciled where the store knows it (SSOT 3.6, 5.7).
+//! Opening: a session is started, or resumed and reconciled if the store knows it (SSOT 3.6, 5.7).
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::session::queue::Queue;
 use crate::sight::pieces::Pieces;
 
 impl Engine {
-    /// Starts a session, or resumes and reconciles it where the store knows it (SSOT 3.6, 5.7).
+    /// Starts a session, or resumes and reconciles it if the store knows it (SSOT 3.6, 5.7).
     ///
     /// Must be called within a tokio runtime whose timers are enabled.
     ///
@@ -66,7 +66,8 @@ impl Inner {
         Ok(())
     }
 
-    /// The name of the note that says when this session was opened: the owner of a store removes what was not.
+    /// The name of the note that says when this session was opened: a store's owner removes sessions that were not
+    /// opened.
     fn opened(&self) -> String {
         format!("opened:{}", self.ground.session_id())
     }

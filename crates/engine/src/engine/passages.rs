@@ -13,12 +13,12 @@ use crate::ground::error::Result;
 use crate::session::Session;
 use crate::sight::answers::named_object;
 
-/// How many versions of a file are looked at for the one that an output shows.
+/// How many versions of a file are searched for the one that an output shows.
 pub(crate) const LOOKED_BACK: usize = 8;
 
 impl Inner {
-    /// The lines of a file that a recorded call has shown, of whose result the request knows nothing: a read, or a call that
-    /// has brought one back.
+    /// The lines of a file shown by a recorded call whose result is not in the request: a read, or a call that
+    /// brought one back.
     pub async fn lines_recorded(
         &self,
         session: &Session,
@@ -50,8 +50,8 @@ impl Inner {
         Ok(None)
     }
 
-    /// The lines that an output shows of what a tool has handed over. Results come in another order than their tools read,
-    /// and some show nothing of what was read, so the oldest that fits best is taken.
+    /// The lines that an output shows of what a tool has passed in. Results come in a different order from the tools'
+    /// reads, and some show nothing of what was read, so the oldest of the best matches is taken.
     pub async fn passage_handed(
         &self,
         file: &ObjectId,
@@ -84,7 +84,7 @@ impl Inner {
         Ok(best.map(|(_, lines, _)| lines))
     }
 
-    /// What a tool has just read of a file will not be its result.
+    /// What a tool has just read from a file will not be its result.
     pub fn forget_handed(&self, file: &ObjectId, hash: Digest) {
         if let Some(waiting) = self.handed().get_mut(file)
             && waiting.last().is_some_and(|last| last.content.hash == Some(hash))
@@ -93,9 +93,9 @@ impl Inner {
         }
     }
 
-    /// The lines that an output shows from one on, of the versions that were the newest when the call was recorded or
-    /// shortly before: the file may have changed while the call was under way. Where several have them, they are those of the
-    /// likely one. With them comes whether nothing else is shown.
+    /// The lines that an output shows from line `first` on, taken from the versions that were newest when the call
+    /// was recorded or shortly before: the file may have changed during the call. If several versions match, the
+    /// likely one is taken. Also returns whether nothing else is shown.
     pub async fn passage_shown(
         &self,
         file: &ObjectId,
@@ -123,8 +123,8 @@ impl Inner {
         Ok(best.map(|(lines, shows, _)| (lines, shows != Shows::More)))
     }
 
-    /// Whether an output that is of no version of a file is text of it all the same, and not one that the tool has numbered
-    /// or adorned: its first line has nothing in common with what stands there in any version.
+    /// Whether an output that matches no version of a file is still the file's text, and not text that the tool has
+    /// numbered or decorated: its first line has nothing in common with that line in any version.
     pub async fn is_plain(&self, file: &ObjectId, mut tx: TxId, first: usize, output: &str) -> Result<bool> {
         let shown = output.lines().next().unwrap_or_default();
         let mut is_text = false;
@@ -140,18 +140,22 @@ impl Inner {
         Ok(is_text)
     }
 
-    /// The version of a file that was the newest one after a transaction.
+    /// The version of a file that was newest after a transaction.
     pub async fn version_at(&self, file: &ObjectId, tx: TxId) -> Result<Option<Version>> {
         let at = AsOf { known: Some(Bound::Tx(tx)), valid_time: None };
         Ok(self.store().get(file, at).await?)
     }
 }
 
-/// Whether an output brings a text back, whole. What follows is on lines of its own, and any output begins with an empty text.
+/// Whether an output brings back a whole text. Anything after it is on separate lines, and every output begins with
+/// an empty text.
 pub(crate) fn brings_back(output: &str, text: &str) -> bool {
     let rest = output.strip_prefix(text);
     rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('\n') && !text.is_empty()))
 }
+
+/// A tool that adorns the lines of a file puts at most this many lines of its own before them.
+const LINES_BEFORE: usize = 20;
 
 /// Whether a recorded output has these lines one after the other, each with something beside it, such as its number.
 pub(crate) fn adorns(recorded: &str, lines: &str) -> bool {
@@ -159,7 +163,10 @@ pub(crate) fn adorns(recorded: &str, lines: &str) -> bool {
         (recorded.split('\n').collect(), lines.split('\n').collect());
     let is_adorned = |(adorned, bare): (&&str, &&str)| adorned.len() > bare.len() && adorned.contains(bare);
     common_lines(recorded, 1, lines).is_none()
-        && adorned.windows(bare.len()).any(|adorned| adorned.iter().zip(&bare).all(is_adorned))
+        && adorned
+            .windows(bare.len())
+            .take(LINES_BEFORE)
+            .any(|adorned| adorned.iter().zip(&bare).all(is_adorned))
 }
 
 /// What an output shows besides the lines that it has in common with a version.
@@ -167,9 +174,9 @@ pub(crate) fn adorns(recorded: &str, lines: &str) -> bool {
 enum Shows {
     /// Other text.
     More,
-    /// A line break, which the tool may have added or which may be the file's.
+    /// A line break, which may come from the tool or from the file.
     Break,
-    /// Nothing, or a note of the tool's own in brackets, such as how to go on.
+    /// Nothing, or the tool's own note in brackets, such as how to continue.
     All,
 }
 
@@ -184,16 +191,16 @@ impl Shows {
     }
 }
 
-/// The same as [`passage_of`] for a stored version.
+/// As [`passage_of`], for a stored version.
 fn passage_in(version: &Version, first: usize, output: &str) -> Option<(Passage, Shows)> {
     let content = Content::stored(version.document.source_hash(), version.tx_id);
     passage_of(version.document.content()?, content, first, output)
 }
 
-/// The lines of a text that an output shows from one on, and what else it shows.
+/// The lines of a text that an output shows from line `first` on, and what else it shows.
 fn passage_of(text: &str, content: Content, first: usize, output: &str) -> Option<(Passage, Shows)> {
     let mut last = common_lines(text, first, output)?;
-    // A blank line right before a note is the note's, and not the end of the file.
+    // A blank line right before a note belongs to the note, not to the end of the file.
     let mut rest = output.split('\n').skip(last - first);
     if last > first && rest.next() == Some("") && rest.next().is_some_and(|line| line.starts_with('[')) {
         last -= 1;

@@ -15,19 +15,19 @@ use crate::sight::answers::excerpts;
 use crate::sight::messages::{message_tokens, notices_in, text_of};
 use crate::sight::plan::{Birth, Call, Incoming, Plan, is_as_sent};
 
-/// What other machines wrote is not asked for again before that many milliseconds are over.
+/// What other machines wrote is not fetched again for this many milliseconds.
 const PULL_AGE_MS: i64 = 1_000;
 
-/// The same at the start of a user's turn, at which a harness may call twice.
+/// The same at the start of a user's turn, where a harness may call twice.
 const USER_TURN_PULL_AGE_MS: i64 = 100;
 
 impl Engine {
-    /// Records a tool result before the harness stores it, and says what to put before it. It survives the end of the
-    /// process then, and a loss of power after [`Engine::settle`].
+    /// Records a tool result before the harness stores it, and returns what to put before it. The record then
+    /// survives the end of the process, and after [`Engine::settle`] a power loss.
     ///
     /// # Errors
-    /// As [`Engine::record_toolcall`], but for arguments that are nested too deeply: what is too deep of them is kept as
-    /// its JSON text.
+    /// As [`Engine::record_toolcall`], except for arguments that are nested too deeply: the part that is too deep is
+    /// kept as JSON text.
     pub async fn receive(&self, input: ToolcallInput) -> Result<Birth> {
         let excerpts = excerpts(&input.tool, &input.content);
         let (length, call_id) = (input.content.len(), input.call_id.clone());
@@ -44,16 +44,16 @@ impl Engine {
         Ok(Birth { id, handle, header })
     }
 
-    /// Takes in the messages that are new since the last call, records what is not recorded yet, and decides
-    /// what the next model call shall see. What it records survives the end of the process then, and a loss of power
-    /// after [`Engine::settle`].
+    /// Takes in the messages that are new since the last call, records what is not recorded yet, and decides what the
+    /// next model call will see. What it records then survives the end of the process, and after [`Engine::settle`] a
+    /// power loss.
     ///
     /// # Errors
-    /// What the store reports. The harness's own messages then go out as they are, and are handed over again, with
-    /// [`Engine::resync`] or once more: what was taken in before the failure is not taken in twice.
+    /// What the store reports. The harness then sends its own messages unchanged and passes them in again, with
+    /// [`Engine::resync`] or this method: what was taken in before the failure is not taken in twice.
     pub async fn advance(&self, incoming: Vec<Incoming>, call: &Call) -> Result<Plan> {
         let begins = incoming.iter().any(|one| one.message["role"] == "user");
-        // A file that can't be stored now goes on waiting, and is told of once it can.
+        // A file that can't be stored now keeps waiting, and the model is told about it once it is stored.
         let looked =
             if begins { self.inner.look_at_due(true).await } else { self.inner.look_at_visible().await };
         if let Err(error) = looked {
@@ -68,7 +68,7 @@ impl Engine {
         let policy = state.sight.policy(call);
         state.sight.pieces.set_shortens(call.shortens);
         state.sight.pieces.set_system_tokens(call.system_tokens);
-        // After an answer without calls the next thing is a user's message, and what others write until then counts.
+        // After an answer without calls a user's message comes next, and what others write until then counts.
         let is_over = incoming.last().is_some_and(|one| one.message["role"] == "assistant");
         for one in incoming {
             if state.taken.contains(&one) {
@@ -101,7 +101,7 @@ impl Engine {
         plan.spent = state.sight.spent;
         plan.point = Some((state.session.point, self.inner.times().await?));
         state.sight.finish(&mut plan);
-        // Nothing can fail any more, and all that tools have read has come as a result.
+        // Nothing can fail from here on, and everything that tools have read has come as a result.
         state.taken.clear();
         self.inner.handed().clear();
         plan.notices = std::mem::take(&mut state.unsaid);
@@ -109,10 +109,10 @@ impl Engine {
     }
 
     /// Rebuilds what is visible from the messages of the branch that the harness is on now, with earlier edits
-    /// already in them. The first `recorded` messages are part of the recorded session; later ones are taken
-    /// in as by [`Engine::advance`]. Messages that were replaced once and stand there in full again (the process
-    /// ended before the harness had stored the edit, or the harness stores none) are replaced by the next
-    /// [`Engine::advance`] that may.
+    /// already in them. The first `recorded` messages are part of the recorded session; later ones are taken in as by
+    /// [`Engine::advance`]. Messages that were replaced before but are there in full again (the process ended before
+    /// the harness stored the edit, or the harness stores no edits) are replaced by the next [`Engine::advance`] that
+    /// may roll.
     ///
     /// # Errors
     /// What the store reports.
@@ -156,7 +156,7 @@ impl Engine {
 }
 
 impl Inner {
-    /// Forgets what tools have read and written and what is in none of the branch's messages.
+    /// Forgets what tools have read and written if it is in none of the branch's messages.
     fn forget_underway(&self, state: &mut State) {
         state.came_back = false;
         state.written.clear();
@@ -191,7 +191,7 @@ impl Inner {
                 let State { sight, session, .. } = state;
                 // JavaScript's times arrive as floating-point numbers.
                 sight.last_call_ms = message.get("timestamp").and_then(Value::as_f64).map(|ms| ms as i64);
-                // The call that gave this answer was made with what was visible before it.
+                // The call that produced this answer was made with what was visible before it.
                 sight.accounting.learn(&sight.model, sight.pieces.tokens(), message);
                 let charge = sight.pieces.charge(policy);
                 if taking.record {

@@ -1,8 +1,7 @@
 //! Recording what the agent does: tool calls, files, and the turns of the chat (SSOT 2.5, 5.6, 5.7).
 //!
 //! Architecture invariant: calls that share a write have the outcome that each would have had alone, in the order of
-//! arrival. Where one of a group writes what another one touches, or one of them fails, they are carried out one by
-//! one.
+//! arrival. If one of a group writes what another one touches, or one of them fails, they run one by one.
 
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::id::ObjectId;
@@ -26,10 +25,10 @@ use crate::session::news;
 use crate::session::queue::answered;
 
 impl Engine {
-    /// Records a tool call: a `toolcall` object in index, pool and active set, part of the current turn; what
-    /// the window lets go becomes inactive; files that it read, wrote or named are indexed (SSOT 5.6, 5.7).
+    /// Records a tool call: a `toolcall` object in index, pool and active set, part of the current turn; what the
+    /// window collapses becomes inactive; files that it read, wrote or named are indexed (SSOT 5.6, 5.7).
     ///
-    /// A call that was recorded before with equal tool, arguments, content and status is the same object.
+    /// A call already recorded with the same ID, tool, arguments, content and status is the same object.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a call without a tool name; what the store reports.
@@ -41,8 +40,8 @@ impl Engine {
         self.inner.record(input, false).await
     }
 
-    /// Starts a turn with a user's message, or adds the assistant's answer to the current one. The message is
-    /// kept as it is: content, and for an answer provider, model, usage and stop reason.
+    /// Starts a turn with a user's message, or adds the assistant's answer to the current one. The message is kept
+    /// unchanged: content, and for an answer also provider, model, usage and stop reason.
     ///
     /// Returns the number of turns.
     ///
@@ -73,7 +72,7 @@ impl Engine {
 }
 
 impl Inner {
-    /// Records a tool call together with what waits beside it; `soon` leaves fsync to [`Engine::settle`].
+    /// Records a tool call together with the jobs that are waiting; `soon` leaves fsync to [`Engine::settle`].
     ///
     /// # Errors
     /// As [`Engine::record_toolcall`].
@@ -83,7 +82,7 @@ impl Inner {
         recorded(self.perform(job, soon).await?)
     }
 
-    /// The same for a caller that has the state already.
+    /// The same for a caller that already holds the state.
     ///
     /// # Errors
     /// As [`Engine::record_toolcall`].
@@ -120,8 +119,8 @@ impl Inner {
         self.commit(state, add).await
     }
 
-    /// Takes a recorded call into the current turn, where the state that was restored does not have it: the
-    /// process ended between the call's result and the end of its turn.
+    /// Takes a recorded call into the current turn if the restored state does not have it: the process ended between
+    /// the call's result and the end of its turn.
     ///
     /// # Errors
     /// What the store reports.
@@ -146,18 +145,18 @@ impl Inner {
         Ok(Job::Toolcall(Box::new(input), observed))
     }
 
-    /// Carries out a job together with those that wait beside it.
+    /// Runs a job together with the others that are waiting.
     ///
     /// # Errors
     /// The job's own: `CLOSED`, `INVALID_ARGUMENT`, what the store reports.
     async fn perform(&self, job: Job, soon: bool) -> Result<Done> {
         let mut answer = self.queue.push(job, soon);
-        // Callers get the state in the order in which they came, and the first one works for those behind it.
+        // Callers get the state in order of arrival, and the first one does the work of those behind it.
         let mut state = match self.lock().await {
             Ok(state) => state,
             Err(closed) => {
                 self.queue.clear();
-                // Where the instance was closed in between, the job may have been carried out before that.
+                // If the instance was closed in between, the job may have run before that.
                 return answer.try_recv().unwrap_or(Err(closed));
             }
         };
@@ -188,15 +187,15 @@ impl Inner {
         results
     }
 
-    /// Carries out one job by a transaction of its own.
+    /// Runs one job in its own transaction.
     async fn perform_now(&self, state: &mut State, job: &mut Job) -> Result<Done> {
         let done = self.carry_out(state, std::slice::from_mut(job)).await?;
         done.and_then(|mut done| done.pop())
             .ok_or_else(|| StoreError::Unavailable("a job has no outcome; repeat it".into()).into())
     }
 
-    /// Carries out jobs in one transaction. `None` where they depend on each other; all is as before then, as it
-    /// is after an error.
+    /// Runs jobs in one transaction. `None` if they depend on each other; then, as after an error, the state is as
+    /// before.
     async fn carry_out(&self, state: &mut State, jobs: &mut [Job]) -> Result<Option<Vec<Done>>> {
         let eye = self.eye();
         let mut recording = Recording { eye: &eye, calls: Vec::new(), jobs };
@@ -217,7 +216,7 @@ impl Inner {
             }
             if let Job::Toolcall(_, observed) = job {
                 let written = observed.files.iter().filter(|(_, entry)| *entry == Entry::Written);
-                // What `index_written` has noted is what the agent wrote; this may be newer.
+                // What `index_written` noted is what the agent wrote; this may be newer.
                 for (seen, _) in written {
                     if !state.written.contains_key(&seen.id) {
                         state.wrote(&seen.id);
@@ -230,7 +229,7 @@ impl Inner {
 }
 
 impl State {
-    /// The model knows what it has written itself.
+    /// Notes that the model knows what it wrote itself.
     pub fn wrote(&mut self, file: &ObjectId) {
         if let Some(meta) = self.session.catalog.get(file) {
             let content = Content::stored(self.session.hash_of(file), meta.tx);
@@ -243,7 +242,7 @@ impl State {
 struct Recording<'a> {
     eye: &'a Eye,
     jobs: &'a mut [Job],
-    /// For each tool call the ID of its object, and whether it is to be created.
+    /// For each tool call, the ID of its object and whether it must be created.
     calls: Vec<(ObjectId, bool)>,
 }
 
@@ -296,7 +295,7 @@ impl Intent for Recording<'_> {
     }
 }
 
-/// Adds a tool call to a transaction in the making, and what its arrival does to the sets.
+/// Adds a tool call to a transaction under construction, with its effect on the sets.
 fn add_toolcall(
     ground: &Ground,
     session: &mut Session,
@@ -323,7 +322,7 @@ fn add_toolcall(
             parent: input.parent.as_deref().map(ObjectId::toolcall),
         };
         work.documents.push(Document::toolcall(id.clone(), call));
-        // The window decides over this call too, so it must be known before it is saved.
+        // The window also decides about this call, so the catalog must know it before it is saved.
         let kind = Kind::Toolcall { tool: input.tool.clone(), status: input.status };
         session.catalog.put(id, Meta { kind, is_null: false, tx: session.seen });
         work.ahead.push(id.clone());
@@ -337,15 +336,15 @@ fn add_toolcall(
     }
 }
 
-/// The object ID of a call, and whether it is to be created: the harness's ID verbatim, unless the store has another call
-/// under it.
+/// A call's object ID, and whether it must be created. The ID is the harness's own, verbatim, unless the store has a
+/// different call under it.
 async fn object_of(
     ground: &Ground,
     session: &mut Session,
     input: &ToolcallInput,
 ) -> Result<(ObjectId, bool)> {
     let id = ObjectId::toolcall(&input.call_id);
-    // The cheap question first: most calls are new.
+    // The cheap query first: most calls are new.
     if ground.store().outlines(std::slice::from_ref(&id)).await? == [None] {
         return Ok((id, true));
     }

@@ -1,4 +1,4 @@
-//! Rolls: executing them, and taking them back.
+//! Rolls: executing and undoing them.
 
 use context_model::chat::RollEntry;
 use context_model::pricing::{Receipt, Roll};
@@ -11,10 +11,10 @@ use crate::sight::plan::{Call, Plan};
 use crate::sight::rolls::entry_of;
 
 impl Engine {
-    /// Rolls everything that is stale now, and what the active set has let go, because a person asked for it.
+    /// Rolls everything that is stale now and everything that left the active set, because a person asked for it.
     ///
     /// # Errors
-    /// What the store reports; nothing is rolled then.
+    /// What the store reports; nothing is then rolled.
     pub async fn roll_now(&self, call: &Call) -> Result<Plan> {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
@@ -29,11 +29,11 @@ impl Engine {
         Ok(plan)
     }
 
-    /// Takes back the latest roll of this process: its messages are to be shown in full again, until a later
-    /// roll takes them once more. No roll does before as many user turns have begun as an output stays active.
+    /// Undoes the latest roll of this process: its messages are shown in full again until a later roll takes them. No
+    /// roll takes them until as many user turns have begun as an output stays active.
     ///
     /// # Errors
-    /// What the store reports; nothing is taken back then.
+    /// What the store reports; nothing is then undone.
     pub async fn undo_roll(&self) -> Result<Plan> {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
@@ -63,7 +63,7 @@ impl Inner {
     /// Executes a roll: records it, and adds its edits to a plan.
     ///
     /// # Errors
-    /// What the store reports; nothing is rolled then.
+    /// What the store reports; nothing is then rolled.
     pub async fn execute(&self, state: &mut State, roll: &Roll, plan: &mut Plan) -> Result<()> {
         let receipt = roll.receipt();
         let shape = state.sight.pieces.shape(roll, &state.session);
@@ -83,8 +83,8 @@ impl Inner {
     async fn note_roll(&self, state: &mut State, entry: RollEntry) -> Result<()> {
         let note = |session: &mut Session, work: &mut Work| {
             work.chat.roll(&entry);
-            // What a person wants back and is active is kept whole like what the model activates, also by a process that
-            // comes later.
+            // An active object that a person wants back is kept whole, like what the model activates, even by a later
+            // process.
             let wanted = entry.results.iter().chain(&entry.excerpts).filter(|_| entry.undone);
             for id in wanted.cloned().collect::<Vec<_>>() {
                 if session.sets.active().contains(&id) {

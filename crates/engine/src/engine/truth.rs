@@ -1,5 +1,5 @@
-//! What the model is told of files: a read that is answered by what is still visible, a notice that a file has
-//! changed, an edit that would go against an unseen change.
+//! What the model is told about files: a read answered by what is still visible, a notice that a file has changed, a
+//! refusal of an edit that conflicts with an unseen change.
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -20,10 +20,10 @@ use crate::session::Session;
 use crate::session::commit::Work;
 use crate::sight::piece::ShownLines;
 
-/// A diff is worth showing in place of the whole text up to this share of it.
+/// A diff replaces the whole text if it is at most one part in this many of that text.
 const DIFF_SHARE: usize = 2;
 
-/// What a tool shall answer in place of what it was about to do.
+/// What a tool should answer instead of what it was about to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The text for the model.
@@ -33,12 +33,12 @@ pub struct Answer {
 }
 
 impl Engine {
-    /// What to answer to a read of a file whose lines are still visible in the model's request: where they are,
-    /// or what has changed in them since. `None`: show the lines.
+    /// The answer to a read of lines that are still visible in the model's request: where they are, or how they have
+    /// changed since. `None`: show the lines.
     ///
-    /// The answer holds for the file as it is on disk now, where the client can see it; else as it was indexed last. It
-    /// renews the stay of what it points to, so that it is still there when the model looks; a second read in a row is
-    /// always served in full.
+    /// The answer describes the file as it is on disk now if the client can see it, otherwise as it was last indexed.
+    /// It renews the stay of the result that it points to, so that this is still there when the model looks. A second
+    /// read in a row is always served in full.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
@@ -62,7 +62,7 @@ impl Engine {
         let first = offset.unwrap_or(1).max(1);
         let last = limit.map_or(total, |limit| total.min(first.saturating_add(limit).saturating_sub(1)));
         if first > last {
-            // Past the end: that is the tool's to say.
+            // Past the end: the tool reports that.
             self.inner.forget_handed(&id, hash);
             return Ok(None);
         }
@@ -98,8 +98,8 @@ impl Engine {
         Ok(answer)
     }
 
-    /// Checks an edit: if the file has changed since the model last saw or wrote it, the refusal with the
-    /// difference; the model has seen that then, and its next edit is let through. `None`: go on.
+    /// Checks an edit. If the file has changed since the model last saw or wrote it, returns a refusal with the
+    /// difference. The model has then seen the change, and its next edit is allowed. `None`: go on.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
@@ -115,7 +115,7 @@ impl Engine {
         let (Some(hash), Some(known)) = (state.session.hash_of(&id), state.known_now(&id)) else {
             return Ok(None);
         };
-        // What could not be stored may be on the disk all the same.
+        // What could not be stored may still be on disk.
         if known.hash == Some(hash) || (looked.is_some() && known.hash == looked) {
             return Ok(None);
         }
@@ -132,8 +132,8 @@ impl Engine {
         Ok(Some(format!("{path}{EDIT_REFUSED}. The change:\n{diff}{REPEAT_EDIT}")))
     }
 
-    /// Checks a call's arguments: where a whole one is a marker that stands for collapsed text, the sentence to
-    /// refuse the call with. `None`: go on.
+    /// Checks a call's arguments. If a whole argument is a marker for collapsed text, returns the sentence to refuse
+    /// the call with. `None`: go on.
     ///
     /// # Errors
     /// `CLOSED`.
@@ -142,11 +142,11 @@ impl Engine {
         Ok(marker::imitation(args, |tag| state.sight.issued.contains(tag)))
     }
 
-    /// Lines for the model about files that it knows in another version than they are in now, each version
-    /// once. Cheap where nothing changed.
+    /// Lines for the model about files whose current version differs from the one it knows, once per version. Cheap
+    /// if nothing changed.
     ///
     /// # Errors
-    /// What the store reports; what was to be said is said by the next call then.
+    /// What the store reports; the next call then returns the lines.
     pub async fn stale_notices(&self) -> Result<Vec<String>> {
         self.inner.look_at_due(true).await?;
         let mut state = self.inner.lock().await?;
@@ -156,32 +156,33 @@ impl Engine {
     }
 }
 
-/// How the refusal of an edit goes on after the path.
+/// How the refusal of an edit continues after the path.
 const EDIT_REFUSED: &str = " has changed since you last saw it, so it was not edited";
 
 /// How it ends.
 const REPEAT_EDIT: &str = "\nCheck that your edit still fits, and repeat it.";
 
-/// How the answer begins that points to where lines stand, and how it goes on after the path.
+/// The beginning of an answer that points to where lines are, and its continuation after the path.
 const UNCHANGED: &str = "unchanged: lines ";
 const ABOVE: &str = " are above in this conversation, in the result id=";
 
-/// The name of the result to which an output points that only says where the lines of a file stand.
+/// The name of the result that an output points to, if the output only says where a file's lines are.
 pub(crate) fn pointed_handle(output: &str) -> Option<&str> {
     let rest = output.strip_prefix(UNCHANGED)?;
     let (_, handle) = rest.rsplit_once(ABOVE)?;
     handle.split_whitespace().next()
 }
 
-/// Whether this may stand behind a difference in what the model is told.
+/// Whether this may follow a difference in what the model is told.
 pub(crate) fn is_end_of_difference(rest: &str) -> bool {
     rest.trim().is_empty() || rest == REPEAT_EDIT
 }
 
-/// How the difference in place of a read's lines goes on after the path.
+/// How a difference that replaces a read's lines continues after the path.
 const CHANGED_SINCE: &str = " has changed since the result id=";
 
-/// The path of the file of which an output tells, in place of its text or of an edit, how it has changed.
+/// The path of the file in an output that tells how the file has changed, instead of showing its text or making an
+/// edit.
 pub(crate) fn told_path(output: &str) -> Option<String> {
     let first = output.lines().next()?;
     let end = first.find(CHANGED_SINCE).or_else(|| first.find(EDIT_REFUSED))?;
@@ -189,7 +190,7 @@ pub(crate) fn told_path(output: &str) -> Option<String> {
 }
 
 impl State {
-    /// What the model knows of a file: what has left its sight counts no more, where something else is there.
+    /// What the model knows about a file. What has left its sight no longer counts if something else is in sight.
     pub fn known_now(&self, file: &ObjectId) -> Option<Content> {
         let known = self.known.get(file)?;
         if !known.by_sight {
@@ -200,7 +201,7 @@ impl State {
         Some(if is_there { known.content } else { sum.base.unwrap_or(known.content) })
     }
 
-    /// A turn passes, and what tools have written has not come as their results: the model knows it all the same.
+    /// A turn has passed and what tools wrote has not come as their results: the model still knows it.
     fn unclaimed(&mut self) {
         for (file, contents) in std::mem::take(&mut self.written) {
             for content in contents {
@@ -209,15 +210,15 @@ impl State {
         }
     }
 
-    /// What the request says of a file, as far as it is in sight.
+    /// What the request says about a file, as far as it is in sight.
     fn sum(&self, file: &ObjectId) -> Sum {
         self.known.sum(file, |call| self.sight.pieces.shows(call))
     }
 }
 
 impl Inner {
-    /// Looks at a file that the session knows, where the client can see it, and indexes what it finds. Gives the hash of its
-    /// bytes, where it has some.
+    /// Looks at a file that the session knows, if the client can see it, and indexes what it finds. Returns the hash
+    /// of its bytes, if it has any.
     async fn look_at_one(&self, place: Place) -> Result<Option<Digest>> {
         if !matches!(place.disk, Disk::At(_)) {
             return Ok(None);
@@ -230,7 +231,7 @@ impl Inner {
         Ok(hash)
     }
 
-    /// A read whose lines are visible in an older version: the difference, where that is the shorter text.
+    /// For a read whose lines are visible in an older version: the difference, if that is shorter.
     async fn changed_since(
         &self,
         state: &State,
@@ -254,10 +255,10 @@ impl Inner {
         Ok(Some(Answer { text, object: object.clone() }))
     }
 
-    /// Puts what the model has to be told of files among what is unsaid, and records that with the turn.
+    /// Adds what the model must be told about files to the unsaid lines, and records that with the turn.
     ///
     /// # Errors
-    /// What the store reports; nothing counts as told then.
+    /// What the store reports; nothing then counts as told.
     pub async fn notices(&self, state: &mut State) -> Result<()> {
         state.unclaimed();
         loop {
@@ -274,7 +275,7 @@ impl Inner {
                     return Ok(false);
                 }
                 work.chat.notices(&told);
-                // Another client may store a newer version in this very moment.
+                // Another client may store a newer version at this moment.
                 let latest = |file| session.catalog.get(file).map(|meta| meta.tx);
                 work.expected.extend(told.iter().map(|(file, _)| (file.clone(), latest(file))));
                 Ok(true)
@@ -292,12 +293,12 @@ impl Inner {
             }
             lines.sort();
             state.unsaid.append(&mut lines);
-            // While that was written another client may have stored something else.
+            // While this was written, another client may have stored something else.
             self.refresh(state).await?;
         }
     }
 
-    /// The bytes that the model takes a file for, where it is others by now and nothing in sight says so.
+    /// The bytes that the model believes a file has, if the file has changed and nothing in sight says so.
     async fn untold(&self, state: &State, file: &ObjectId) -> Result<Option<Content>> {
         if state.session.catalog.get(file).is_none() {
             return Ok(None);
@@ -311,7 +312,7 @@ impl Inner {
         Ok(if sum.speaks_of(now) { outdated } else { outdated.or(Some(base)) })
     }
 
-    /// The bytes to which the first of these lines belong that a file does not have any more.
+    /// The bytes that the first outdated ones of these lines belong to.
     async fn outdated(
         &self,
         file: &ObjectId,
@@ -365,7 +366,7 @@ impl Inner {
         Ok(format!("stale id={} path={} {what}", session.handle(id), render::text(&path)))
     }
 
-    /// The text of a file's latest version, or of the one that a transaction left.
+    /// The text of a file's latest version, or of the version as of a transaction.
     pub async fn text_at(&self, id: &ObjectId, tx: Option<TxId>) -> Result<Option<String>> {
         let at = AsOf { known: tx.map(Bound::Tx), valid_time: None };
         let version = self.store().get(id, at).await?;
@@ -373,7 +374,7 @@ impl Inner {
     }
 }
 
-/// The lines of a text at the place of others.
+/// The lines of a text at another passage's position.
 fn some_lines<'a>(text: &'a str, lines: &Passage) -> impl Iterator<Item = &'a str> {
     text.split('\n').skip(lines.first - 1).take(lines.last + 1 - lines.first)
 }

@@ -1,11 +1,11 @@
-//! What two texts of a file have in common, and how their difference is told.
+//! What two texts of a file have in common, and how their difference is described.
 
 use similar::{ChangeTag, TextDiff};
 
-/// Texts above this many bytes are announced without counting their changed lines.
+/// Changes in texts above this many bytes are announced without counting lines.
 const MAX_COUNTED: usize = 512 * 1024;
 
-/// A unified diff with three lines of context; empty where the texts are equal.
+/// A unified diff with three lines of context; empty if the texts are equal.
 pub(crate) fn unified(old: &str, new: &str, old_name: &str, new_name: &str) -> String {
     if old == new {
         return String::new();
@@ -13,7 +13,7 @@ pub(crate) fn unified(old: &str, new: &str, old_name: &str, new_name: &str) -> S
     TextDiff::from_lines(old, new).unified_diff().context_radius(3).header(old_name, new_name).to_string()
 }
 
-/// `+12 -4`: how many lines came and went.
+/// `+12 -4`: how many lines were added and removed.
 pub(crate) fn counted(old: &str, new: &str) -> String {
     if old.len().max(new.len()) > MAX_COUNTED {
         return "changed".to_owned();
@@ -23,8 +23,8 @@ pub(crate) fn counted(old: &str, new: &str) -> String {
     format!("+{} -{}", count(ChangeTag::Insert), count(ChangeTag::Delete))
 }
 
-/// The last line of a text, counted from 1, up to which an output shows it from line `first` on; `None` where
-/// it does not show even that one.
+/// The last line, counted from 1, of the part of a text that an output shows from line `first` on; `None` if it does
+/// not show even that line.
 pub(crate) fn common_lines(text: &str, first: usize, output: &str) -> Option<usize> {
     let mut shown = output.split('\n');
     let mut last = None;
@@ -37,8 +37,9 @@ pub(crate) fn common_lines(text: &str, first: usize, output: &str) -> Option<usi
     last
 }
 
-/// Whether somebody who knows the old text knows all of the new one after being shown these lines of it, counted from 1
-/// and both included. Where the number of lines has changed, the last one shown has to tell where the old text goes on.
+/// Whether these lines of the new text (counted from 1, both included) are enough for a reader of the old text to
+/// know all of the new one. If the number of lines has changed, the last line shown must tell where the old text
+/// continues.
 pub(crate) fn is_all_new_within(old: &str, new: &str, first: usize, last: usize) -> bool {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());
     let before = first.saturating_sub(1);

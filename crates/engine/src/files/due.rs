@@ -1,8 +1,8 @@
-//! Which files wait for a look after an event, and when they may have it.
+//! Which files must be looked at after an event, and when.
 //!
-//! A log that grows line by line would fill the store if each event made a version. So a file that nobody looks at rests
-//! after a version for as long as its bytes take at a given pace, and twice as long each time it changes again before
-//! that. Nothing is forgotten meanwhile: it stays due, also where a look or its write failed.
+//! A log that grows line by line would fill the store if each event made a version. So after each version, a file
+//! that nobody looks at rests for as long as its bytes take at a given pace, and twice as long each time it changes
+//! again before that. Nothing is forgotten meanwhile: the file stays due, even if a look or its write failed.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -19,11 +19,11 @@ const FIRST_RETRY: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(crate) struct Due {
     files: HashMap<Utf8PathBuf, Wait>,
-    /// Events were lost: every tracked file is to be compared.
+    /// Events were lost, so every tracked file must be compared.
     rescan: bool,
 }
 
-/// A file that waits to be looked at.
+/// A file that is waiting for a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
     pub path: Utf8PathBuf,
@@ -33,7 +33,7 @@ pub(crate) struct Ticket {
 struct Wait {
     /// Events that no look has answered yet.
     touches: u64,
-    /// No look before that, unless somebody wants one.
+    /// No look before this moment, unless somebody asks for one.
     not_before: Instant,
     rest: Duration,
     /// It changed again while it rested.
@@ -58,12 +58,12 @@ impl Due {
         self.rescan = true;
     }
 
-    /// Whether every tracked file is to be compared; asking takes that over.
+    /// Whether every tracked file must be compared. Asking resets this: the caller takes over the task.
     pub fn take_rescan(&mut self) -> bool {
         std::mem::take(&mut self.rescan)
     }
 
-    /// The files that wait and may be looked at now; with `all` those that rest, too.
+    /// The waiting files that may be looked at now; with `all`, resting files too.
     pub fn ready(&self, now: Instant, all: bool) -> Vec<Ticket> {
         let waiting =
             self.files.iter().filter(|(_, wait)| wait.touches > 0 && (all || wait.not_before <= now));
@@ -73,12 +73,12 @@ impl Due {
         ready
     }
 
-    /// When the next file that rests may be looked at.
+    /// When the next resting file may be looked at.
     pub fn next(&self) -> Option<Instant> {
         self.files.values().filter(|wait| wait.touches > 0).map(|wait| wait.not_before).min()
     }
 
-    /// A file was looked at, and what that showed is stored. `rest` is how long its bytes take at the pace.
+    /// A file was looked at and the result is stored. `rest` is how long its bytes take at the pace.
     pub fn looked(&mut self, ticket: &Ticket, made_version: bool, rest: Duration, now: Instant) {
         let Some(wait) = self.files.get_mut(&ticket.path) else { return };
         wait.touches -= ticket.touches.min(wait.touches);
@@ -92,7 +92,7 @@ impl Due {
         }
     }
 
-    /// A look or its write failed: the file goes on waiting.
+    /// A look or its write failed: the file keeps waiting.
     pub fn failed(&mut self, ticket: &Ticket, now: Instant) {
         if let Some(wait) = self.files.get_mut(&ticket.path) {
             wait.rest = (wait.rest * 2).clamp(FIRST_RETRY, LONGEST_REST);
@@ -105,7 +105,7 @@ impl Due {
         self.files.remove(path);
     }
 
-    /// Forgets the rests that are over, so that files which changed once are not kept for ever.
+    /// Forgets the rests that are over, so that files that changed once are not kept forever.
     pub fn tidy(&mut self, now: Instant) {
         self.files.retain(|_, wait| wait.touches > 0 || wait.not_before > now);
     }

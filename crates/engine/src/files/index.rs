@@ -26,7 +26,7 @@ pub struct IndexResult {
     pub id: ObjectId,
     /// What happened to it.
     pub action: Action,
-    /// Why the object has no text, as the end of a sentence "the file …"; `None` where it has.
+    /// Why the object has no text, as the end of a sentence "the file …"; `None` if it has text.
     pub reason: Option<String>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Entry {
     Discovered,
     /// The agent's harness says that it is gone: index.
     Gone,
-    /// A tracker or a resume saw it: the sets stay, and what the session has not encountered is left alone.
+    /// A tracker or a resume saw it: the sets stay, and files that the session has not encountered are ignored.
     Tracked,
 }
 
@@ -55,8 +55,8 @@ pub(crate) struct Eye {
 }
 
 impl Eye {
-    /// Reads a file, or sorts the bytes that a tool has read. With it comes [`Ground::newest`] from before the look, as
-    /// [`Seen::of`] wants it; `None` for what a tool has read.
+    /// Reads a file, or classifies the bytes that a tool has read. Also returns [`Ground::newest`] from before the
+    /// look, for [`Seen::of`]; `None` for what a tool has read.
     pub async fn look(&self, place: &Place, content: Option<Vec<u8>>) -> Result<(FileState, Option<TxId>)> {
         let limit = self.ground.options.max_text_bytes;
         if let Some(bytes) = content {
@@ -81,7 +81,8 @@ impl Eye {
         (state, Some(since))
     }
 
-    /// Tracks a file that is about to be read; what is known of one that can't be read without looking at it.
+    /// Tracks a file that is about to be read. For a file that can't be read, returns what is known without looking
+    /// at it.
     fn attach<'p>(&self, place: &'p Place) -> std::result::Result<&'p Utf8Path, FileState> {
         let unreadable = |reason: &str| Err(FileState::Unreadable { reason: reason.into() });
         match &place.disk {
@@ -95,11 +96,11 @@ impl Eye {
         }
     }
 
-    /// Looks once more at files of which a version has been stored since they were looked at: that version may be the
-    /// newer one, and what was seen here would take its place for good.
+    /// Looks again at files that got a stored version since the last look: that version may be newer, and what was
+    /// seen here would replace it for good.
     ///
     /// # Errors
-    /// `INTERNAL` where a look panicked.
+    /// `INTERNAL` if a look panicked.
     pub async fn look_anew<'a>(
         &self,
         session: &Session,
@@ -115,8 +116,8 @@ impl Eye {
     }
 }
 
-/// Decides what an observation means and adds it to a transaction in the making. The catalog has what the store
-/// knows of the file.
+/// Decides what an observation means and adds it to a transaction under construction. The catalog must already have
+/// what the store knows about the file.
 pub(crate) fn prepare(
     ground: &Ground,
     session: &mut Session,
@@ -135,7 +136,7 @@ pub(crate) fn prepare(
     if action != Action::Unchanged {
         let document = one.version();
         let is_discovery = action == Action::Created && one.observation == Observation::Discovered;
-        // A discovery must not overwrite what another client read in this very moment, nor an older look a newer one.
+        // A discovery must not overwrite what another client has just read, nor an older look a newer one.
         if is_discovery || one.is_look() {
             work.expected.entry(id.clone()).or_insert(latest.map(|meta| meta.tx));
         }
@@ -164,13 +165,13 @@ pub(crate) fn display_of(ground: &Ground, session: &Session, id: &ObjectId) -> S
     }
 }
 
-/// The error of a path without a file that could be indexed.
+/// The error for a path that has no file to index.
 pub(crate) fn refusal(path: &str, state: &FileState) -> EngineError {
     let reason = state.reason().unwrap_or("can't be indexed");
     EngineError::Io { path: path.to_owned(), reason: format!("the file {reason}") }
 }
 
-/// Keeps the agent's own path of a file with the session, where it is not the one that would be shown.
+/// Stores the agent's own path of a file in the session, if it is not the one that would be shown.
 fn note_display(ground: &Ground, session: &Session, id: &ObjectId, place: &Place, work: &mut Work) {
     let new = work.displays.get(id).map(String::as_str);
     let by_default = ground.paths.display(&place.source);

@@ -9,36 +9,37 @@ use super::said::{Content, Passage, Says, Statement, Sum};
 use crate::session::Session;
 use crate::session::catalog::Kind;
 
-/// The version of a file that the model has last seen or written, as far as it has seen any of it.
+/// The version of a file that the model last saw (at least in part) or wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KnownVersion {
     pub content: Content,
-    /// The model knows it from results alone: once they have left its sight, what they say of other versions counts.
+    /// The model knows it only from results: once they are out of sight, what the results say about other versions
+    /// counts.
     pub by_sight: bool,
 }
 
-/// What the model knows of the session's files.
+/// What the model knows about the session's files.
 #[derive(Default)]
 pub(crate) struct Known {
     versions: HashMap<ObjectId, KnownVersion>,
-    /// What the request has said of each file, in its order, also where it has left the model's sight.
+    /// What the request has said about each file, in order, including what has left the model's sight.
     said: HashMap<ObjectId, Vec<Statement>>,
-    /// Files of which the model may have to be told.
+    /// Files that the model may have to be told about.
     open: HashSet<ObjectId>,
-    /// The last answer to a read of these was that its lines are visible above; the next one is served in full.
+    /// Files whose last read was answered by pointing to lines still visible; their next read is served in full.
     pointed: HashSet<ObjectId>,
-    /// By file, of which versions the chat says that the model was told, oldest first. Where messages have fewer notices,
-    /// the later ones did not reach the model.
+    /// By file, the versions that the model was told about according to the chat, oldest first. If the messages have
+    /// fewer notices, the later ones did not reach the model.
     noted: HashMap<ObjectId, Vec<Option<Digest>>>,
 }
 
 impl Known {
-    /// What the model knows of a file.
+    /// What the model knows about a file.
     pub fn get(&self, file: &ObjectId) -> Option<&KnownVersion> {
         self.versions.get(file)
     }
 
-    /// The model has written this, or was told all that is new in it.
+    /// The model wrote this, or was told everything that is new in it.
     pub fn wrote(&mut self, file: &ObjectId, content: Content) {
         self.set(file, KnownVersion { content, by_sight: false });
     }
@@ -53,14 +54,15 @@ impl Known {
         self.pointed.remove(file);
     }
 
-    /// The result that told the model of a version is in the request: it counts as long as that is in sight.
+    /// The result that told the model about a version is in the request: the version counts as known while that
+    /// result is in sight.
     pub fn rests_on_sight(&mut self, file: &ObjectId, content: Content) {
         if let Some(known) = self.versions.get_mut(file) {
             known.by_sight |= known.content.hash == content.hash;
         }
     }
 
-    /// A message says something of a file: the result of this call, or a notice.
+    /// A message says something about a file: the result of this call, or a notice.
     pub fn says(&mut self, file: &ObjectId, by: Option<&ObjectId>, says: Says) {
         self.said.entry(file.clone()).or_default().push(Statement { by: by.cloned(), says });
         self.open.insert(file.clone());
@@ -75,7 +77,7 @@ impl Known {
         })
     }
 
-    /// The version of which the request has spoken last; `None` also where that was of a file that is gone.
+    /// The version that the request mentioned last; also `None` if that was of a file that is gone.
     pub fn spoken_of(&self, file: &ObjectId) -> Option<Digest> {
         match self.said.get(file)?.last()?.says {
             Says::Lines(lines) | Says::Again(lines) => lines.content.hash,
@@ -84,7 +86,7 @@ impl Known {
         }
     }
 
-    /// The bytes of which the request has spoken, the newest statement first.
+    /// The contents that the request has mentioned, newest statement first.
     pub fn contents(&self, file: &ObjectId) -> impl Iterator<Item = Content> {
         let said = self.said.get(file).into_iter().flatten().rev();
         said.filter_map(|one| match one.says {
@@ -94,39 +96,39 @@ impl Known {
         })
     }
 
-    /// What the statements about a file come to of which the calls are in sight.
+    /// The sum of the statements about a file whose calls are in sight.
     pub fn sum(&self, file: &ObjectId, in_sight: impl Fn(&ObjectId) -> bool) -> Sum {
         let said = self.said.get(file).into_iter().flatten();
         Sum::of(said.filter(|one| one.by.as_ref().is_none_or(&in_sight)))
     }
 
-    /// The catalog has another version of a file.
+    /// The catalog has a new version of a file.
     pub fn changed(&mut self, file: ObjectId) {
         if self.said.contains_key(&file) {
             self.open.insert(file);
         }
     }
 
-    /// Other results are in sight than before.
+    /// The set of results in sight has changed.
     pub fn looks_different(&mut self) {
         self.open.extend(self.said.keys().cloned());
     }
 
-    /// The files of which the model may have to be told.
+    /// The files that the model may have to be told about.
     pub fn open(&self) -> Vec<ObjectId> {
         let mut open: Vec<ObjectId> = self.open.iter().cloned().collect();
         open.sort();
         open
     }
 
-    /// There is nothing to tell of these files before something changes.
+    /// There is nothing to say about these files until something changes.
     pub fn settle(&mut self, files: &[ObjectId]) {
         for file in files {
             self.open.remove(file);
         }
     }
 
-    /// What the chat says that the model was told of files, oldest first.
+    /// What the model was told about files according to the chat, oldest first.
     pub fn noted(&mut self, notices: impl Iterator<Item = (ObjectId, Option<Digest>)>) {
         self.noted.clear();
         notices.for_each(|(file, hash)| self.note(file, hash));
@@ -137,7 +139,7 @@ impl Known {
         self.noted.entry(file).or_default().push(hash);
     }
 
-    /// Begins anew with what the model knows: its messages are read again.
+    /// Clears what the model knows: its messages are about to be read again.
     pub fn forget(&mut self) {
         self.versions.clear();
         self.said.clear();
@@ -145,27 +147,27 @@ impl Known {
         self.pointed.clear();
     }
 
-    /// While messages are read again: one of them is the notice of a file that comes after so many of it. Of what version
-    /// it was nobody knows where the session has come back to a point before it.
+    /// While messages are read again: one of them is a notice about a file, after `earlier` notices about it. If the
+    /// session has returned to a point before the notice, its version is unknown.
     pub fn heard_again(&mut self, file: &ObjectId, earlier: usize) {
         let noted = self.noted.get(file).and_then(|noted| noted.get(earlier)).copied();
         let unknown = || Some(Digest::of(format!("notice {earlier} of {file}").as_bytes()));
         self.says(file, None, Says::Other(noted.unwrap_or_else(unknown)));
     }
 
-    /// A read was answered with where its lines stand.
+    /// A read was answered by pointing to where its lines are.
     pub fn points(&mut self, file: &ObjectId) {
         self.pointed.insert(file.clone());
     }
 
-    /// Whether the last read was answered with where its lines stand; asking ends that.
+    /// Whether the last read was answered by pointing to where its lines are. Asking resets this.
     pub fn has_pointed(&mut self, file: &ObjectId) -> bool {
         self.pointed.remove(file)
     }
 }
 
 impl Session {
-    /// The hash of a file's current bytes; `None` where it is gone, too large or was never read.
+    /// The hash of a file's current bytes; `None` if the file is gone, too large or was never read.
     pub fn hash_of(&self, id: &ObjectId) -> Option<Digest> {
         match &self.catalog.get(id)?.kind {
             Kind::File { source_hash, .. } => *source_hash,
@@ -200,7 +202,7 @@ mod tests {
         }
     }
 
-    /// A notice of which the chat knows nothing is of some version, and of none that the file has.
+    /// A notice that the chat does not know counts as being about some version that the file never has.
     #[test]
     fn a_notice_that_is_not_noted_is_of_an_unknown_version() {
         let (mut known, file) = (Known::default(), ObjectId::new("f"));

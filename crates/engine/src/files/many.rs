@@ -1,4 +1,4 @@
-//! Looking at many files at once (SSOT 5.6): some threads read and hash while another one writes.
+//! Looking at many files at once (SSOT 5.6): some threads read and hash while another thread writes.
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
@@ -19,10 +19,10 @@ use crate::ground::error::{EngineError, Result};
 /// How many threads read.
 const READERS: usize = 4;
 
-/// A thread hands over what it has read after so many files.
+/// A thread passes on what it has read after this many files.
 const FILES: usize = 512;
 
-/// And after so many bytes of text: until it is written, all of it is in memory.
+/// It also does so after this many bytes of text, because all of it is held in memory until it is written.
 const BYTES: usize = 4 << 20;
 
 /// Threads that read a list of files.
@@ -32,7 +32,7 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
-    /// Starts to read. Of the files in `known`, by the hash of their bytes, only changed ones will make a version.
+    /// Starts reading. `known` has the hashes of known files' bytes; only changed ones will make a version.
     pub fn start(eye: Eye, paths: Arc<[String]>, known: HashMap<ObjectId, Digest>) -> Self {
         let (sender, portions) = mpsc::channel(2);
         let count = READERS.min(paths.len());
@@ -46,10 +46,10 @@ impl Readers {
         Self { portions, running }
     }
 
-    /// What one of the threads has read next; `None` once all is read.
+    /// The next portion read by any thread; `None` once everything is read.
     ///
     /// # Errors
-    /// `STORE_UNAVAILABLE` where a thread has died.
+    /// `STORE_UNAVAILABLE` if a thread has died.
     pub async fn next(&mut self) -> Result<Option<Portion>> {
         if let Some(portion) = self.portions.recv().await {
             return Ok(Some(portion));
@@ -65,13 +65,13 @@ impl Readers {
 #[derive(Default)]
 pub(crate) struct Portion {
     pub seen: Vec<(usize, Seen)>,
-    /// Files that the list names a second time: they are read once.
+    /// Files that the list names more than once; each is read once.
     pub again: Vec<(usize, ObjectId)>,
     pub refused: Vec<(usize, EngineError)>,
     bytes: usize,
 }
 
-/// Reads files on several threads, each the next one that nobody has taken.
+/// Reads files on several threads; each takes the next file that nobody has taken.
 struct Reader {
     eye: Eye,
     paths: Arc<[String]>,
@@ -107,7 +107,7 @@ impl Reader {
             if (count >= FILES || portion.bytes >= BYTES)
                 && portions.blocking_send(mem::take(&mut portion)).is_err()
             {
-                // A write has failed, or nobody waits any more.
+                // A write has failed, or nobody is waiting any more.
                 return;
             }
         }

@@ -1,4 +1,4 @@
-//! Files: looking at them, deciding what a look means, tracking them, and knowing what the model was told of them.
+//! Files: looking at them, deciding what a look means, tracking them, and knowing what the model was told about them.
 
 pub mod difference;
 pub mod due;

@@ -1,4 +1,5 @@
-//! Files that a tool call read, wrote or named (SSOT 5.6): found by the engine, so that every harness gets it.
+//! Files that a tool call read, wrote or named (SSOT 5.6). The engine finds them, so that this works in every
+//! harness.
 
 use context_model::id::ObjectId;
 use context_model::object::Status;
@@ -15,7 +16,7 @@ use crate::ground::paths::Disk;
 use crate::session::Session;
 use crate::session::commit::Work;
 
-/// What a tool call shows of files, looked at on disk.
+/// The files that a tool call shows, as found on disk.
 #[derive(Default)]
 pub(crate) struct Observed {
     pub files: Vec<(Seen, Entry)>,
@@ -35,7 +36,7 @@ impl Eye {
         if found.is_empty() {
             return Ok(Observed::default());
         }
-        // A shell command is not the agent's own read or write: it is looked at, and activates nothing.
+        // A shell command is not the agent's own read or write: its files are looked at, but not activated.
         let own = !tool.eq_ignore_ascii_case("bash");
         let (read, written) =
             if own { (Entry::Read, Entry::Written) } else { (Entry::Touched, Entry::Touched) };
@@ -60,7 +61,7 @@ impl Eye {
         }
         .ok()?;
         let Disk::At(path) = &place.disk else {
-            // Nothing of a sandbox can be looked at; a tool's own word for it is enough to know the path.
+            // Files in a sandbox can't be looked at, so the tool's word is enough to know the path.
             let certain = candidate.kind == Kind::Named && place.disk == Disk::Inside;
             return certain.then(|| (Seen::discovered(place), Entry::Discovered));
         };
@@ -71,7 +72,7 @@ impl Eye {
         let (state, since) = self.look_now(&place);
         match state {
             state if state.is_file() => Some((Seen::of(place, state, since)?, entry)),
-            // A command may have removed it: that matters where the file is known, and is decided there.
+            // A command may have removed it. That matters only for known files, and is decided there.
             FileState::Gone if entry != Entry::Read => {
                 Some((Seen::of(place, FileState::Gone, since)?, Entry::Tracked))
             }

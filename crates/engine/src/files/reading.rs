@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 /// Files above this many bytes are not even hashed: reading them would hold up a turn.
 pub const MAX_HASHED_BYTES: u64 = 256 * 1024 * 1024;
 
-/// How often a file that changes while it is read is read again.
+/// How many times a file is read if it changes while it is read.
 const ATTEMPTS: usize = 5;
 
 /// What is at a path.
@@ -44,7 +44,7 @@ pub enum FileState {
 }
 
 impl FileState {
-    /// Sorts bytes that somebody else has read already.
+    /// Classifies bytes that somebody else has already read.
     #[must_use]
     pub fn of_bytes(bytes: Vec<u8>, max_text_bytes: u64) -> Self {
         let no_text = |bytes: &[u8], reason| Self::NoText { hash: source_hash(bytes), reason };
@@ -60,7 +60,7 @@ impl FileState {
         }
     }
 
-    /// What the index decision is told, and the text where it is kept; `None` where nothing is known, so nothing may be
+    /// The input of the index decision, and the text if it is kept; `None` if nothing is known, so nothing may be
     /// concluded.
     #[must_use]
     pub fn observation(self) -> Option<(Observation, Option<HashedText>)> {
@@ -74,13 +74,13 @@ impl FileState {
         }
     }
 
-    /// Whether it is a regular file that could be looked at.
+    /// Whether it is a regular file that the client could look at.
     #[must_use]
     pub fn is_file(&self) -> bool {
         matches!(self, Self::Text(_) | Self::NoText { .. } | Self::Oversized { .. })
     }
 
-    /// Why there is no text, as the end of a sentence "the file …"; `None` where there is.
+    /// Why there is no text, as the end of a sentence "the file …"; `None` if there is text.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
@@ -111,7 +111,7 @@ pub fn read(path: &Utf8Path, max_text_bytes: u64) -> FileState {
     unreachable!("the last attempt returns")
 }
 
-/// `None` when the file moved on while it was read.
+/// `None` if the file changed while it was read.
 fn read_once(path: &Utf8Path, max_text_bytes: u64) -> io::Result<Option<FileState>> {
     let mut file = open(path)?;
     let before = file.metadata()?;
@@ -134,8 +134,8 @@ fn read_once(path: &Utf8Path, max_text_bytes: u64) -> io::Result<Option<FileStat
     Ok(settled.then_some(state))
 }
 
-/// Opens without waiting and without following any link, also none that was put into a directory's place since
-/// the path was resolved: in a sandbox that could lead to a file of the host.
+/// Opens without waiting and without following any link, not even one that replaced a directory after the path was
+/// resolved: in a sandbox, that could lead to a file of the host.
 fn open(path: &Utf8Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
     #[cfg(target_os = "linux")]
@@ -143,7 +143,7 @@ fn open(path: &Utf8Path) -> io::Result<File> {
         use rustix::fs::{CWD, ResolveFlags, openat2};
         use rustix::io::Errno;
         match openat2(CWD, path.as_std_path(), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-            // An old kernel, or a container's filter that does not know the call.
+            // An old kernel, or a container's seccomp filter that does not know the call.
             Err(Errno::NOSYS | Errno::PERM) => {}
             opened => return Ok(File::from(opened?)),
         }

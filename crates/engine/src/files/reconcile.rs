@@ -1,4 +1,4 @@
-//! Comparing a session's files with the disk (SSOT 3.6): at a resume, where events were lost, and for clients that do not
+//! Comparing a session's files with the disk (SSOT 3.6): at a resume, after lost events, and for clients that do not
 //! watch.
 
 use std::collections::HashSet;
@@ -21,20 +21,20 @@ use crate::ground::paths::{Disk, Paths, Place};
 use crate::session::Session;
 use crate::session::catalog::Meta;
 
-/// How many threads read files while a session is reconciled. More than there are cores, because most of the
-/// time goes into waiting for a cold disk.
+/// How many threads read files while a session is reconciled. More than the number of cores, because most of the time
+/// is spent waiting for a cold disk.
 const READERS: usize = 8;
 
 /// What a comparison of files with the disk brought to light.
 #[derive(Default)]
 pub(crate) struct Compared {
-    /// Files that are not as they are stored.
+    /// Files that differ from their stored version.
     pub changed: Vec<Seen>,
-    /// Files of which nothing can be said, because their directory is missing or can't be read.
+    /// Files about which nothing is known, because their directory is missing or can't be read.
     pub unreachable: Vec<Place>,
 }
 
-/// What is stored of the files of a session (or of those of them that are in `only`).
+/// The stored state of a session's files (or only of those in `only`).
 pub(crate) fn stored_files(session: &Session, only: Option<&HashSet<ObjectId>>) -> Vec<Stored> {
     let ids = session.sets.index().iter().filter(|id| only.is_none_or(|only| only.contains(*id)));
     ids.filter_map(|id| Stored::of(session.catalog.get(id)?)).collect()
@@ -87,14 +87,14 @@ pub(crate) async fn compare_all(eye: &Eye, note: &StampNote, mut files: Vec<Stor
     Ok(found)
 }
 
-/// Whether an object without content and hash had one in an earlier version: it was deleted, and not only
+/// Whether an object without content and hash had either in an earlier version: then it was deleted, not just
 /// discovered.
 async fn was_more(ground: &Ground, stored: &Stored) -> Result<bool> {
     let before = AsOf { known: Some(Known::Tx(TxId(stored.tx.0.saturating_sub(1)))), valid_time: None };
     Ok(ground.store().get(&file_id(&stored.source), before).await?.is_some())
 }
 
-/// What is stored of a file, as far as a comparison needs it.
+/// The stored state of a file, as far as a comparison needs it.
 #[derive(Clone)]
 pub(crate) struct Stored {
     source: FilesystemSource,
@@ -119,15 +119,15 @@ impl Stored {
     }
 }
 
-/// What a comparison of a file with what is stored has shown.
+/// The outcome of comparing a file with its stored version.
 enum Outcome {
-    /// It is not as it is stored.
+    /// It differs from its stored version.
     Changed(Box<Seen>),
-    /// It is as it is stored; it had to be read for that, and need not be the next time.
+    /// It equals its stored version. It had to be read this time, but need not be next time.
     Read(ObjectId, Digest, Stamp),
     /// Nothing can be said.
     Unreachable(Place),
-    /// It is as it is stored.
+    /// It equals its stored version.
     Same,
 }
 

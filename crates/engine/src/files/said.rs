@@ -1,5 +1,5 @@
-//! What the model's request says of each file, statement by statement: a model has no other memory, so what of it is in
-//! sight decides what the model still has to be told.
+//! What the model's request says about each file, statement by statement. A model has no other memory, so the
+//! statements in sight decide what the model still has to be told.
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -8,9 +8,9 @@ use context_model::time::TxId;
 /// The bytes that a file had at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Content {
-    /// Their hash; `None` for a file that was gone.
+    /// The hash of the bytes; `None` for a file that was gone.
     pub hash: Option<Digest>,
-    /// A transaction as of which the file is this; `None` where nobody has stored it.
+    /// A transaction as of which the file has these bytes; `None` if nobody has stored them.
     pub tx: Option<TxId>,
 }
 
@@ -44,14 +44,14 @@ impl Passage {
     }
 }
 
-/// What a message says of a file.
+/// What a message says about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Says {
     /// Lines as a read showed them.
     Lines(Passage),
     /// Lines that were shown earlier, brought back.
     Again(Passage),
-    /// The model has written this, or was told all that is new in it.
+    /// The model wrote this, or was told everything that is new in it.
     All(Content),
     /// There is another version.
     Other(Option<Digest>),
@@ -65,28 +65,28 @@ pub(crate) struct Statement {
     pub says: Says,
 }
 
-/// What the statements about one file that are in sight come to.
+/// The sum of the statements about one file that are in sight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sum {
-    /// The version that they speak of last.
+    /// The version that they mention last.
     told: Option<Option<Digest>>,
-    /// The version of a part that was read after something had spoken of another version.
+    /// The version of a part that was read after a statement about another version.
     partly: Option<Option<Digest>>,
-    /// The bytes that they speak of last, where they say more than that there are others.
+    /// The bytes that they mention last, unless they only say that the bytes are different.
     pub base: Option<Content>,
-    /// The hashes of all bytes that they speak of.
+    /// The hashes of all bytes that they mention.
     pub contents: Vec<Option<Digest>>,
     /// Whether lines of the file are among them.
     pub shows_lines: bool,
-    /// Lines after which nothing speaks of another version.
+    /// Lines that no statement about another version follows.
     pub standing: Vec<Standing>,
 }
 
-/// Lines in sight after which nothing speaks of another version than theirs.
+/// Lines in sight that no statement about another version follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
     pub lines: Passage,
-    /// Parts of other versions that were read after them: they may show all that is new.
+    /// Parts of other versions that were read later: they may show everything that is new.
     pub later: Vec<Passage>,
 }
 
@@ -106,7 +106,7 @@ impl Sum {
         };
         self.base = base.or(self.base);
         self.contents.extend(base.map(|base| base.hash));
-        // A part of another version than the one that was spoken of says nothing of the rest.
+        // A part of a version other than the one mentioned says nothing about the rest of the file.
         let is_part = matches!(says, Says::Lines(lines) if !lines.whole);
         if is_part && self.told.is_some_and(|told| told != hash) {
             self.partly = Some(hash);
@@ -130,7 +130,7 @@ impl Sum {
         }
     }
 
-    /// Whether the statements speak of this version last.
+    /// Whether this is the version that the statements mention last.
     pub fn speaks_of(&self, now: Option<Digest>) -> bool {
         self.told == Some(now) || self.partly == Some(now)
     }
@@ -166,7 +166,7 @@ mod tests {
         Says::Again(passage(name, first, last))
     }
 
-    /// Of which versions the last word is, which version the base is, and the lines that still stand.
+    /// The version mentioned last, the base version, and the lines that still stand.
     #[rstest]
     #[case::nothing(&[], &[], None, &[])]
     #[case::a_read(&[lines("a", 1, 9)], &["a"], Some("a"), &[("a", 1, 9)])]

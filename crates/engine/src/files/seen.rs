@@ -1,4 +1,4 @@
-//! A file that was looked at and is to be indexed.
+//! A file that was looked at and will be indexed.
 
 use context_model::hash::{HashedText, identity_hash};
 use context_model::id::ObjectId;
@@ -17,24 +17,24 @@ pub(crate) struct Seen {
     pub id: ObjectId,
     pub place: Place,
     pub observation: Observation,
-    /// Why there is no text, as the end of a sentence "the file …"; `None` where there is.
+    /// Why there is no text, as the end of a sentence "the file …"; `None` if there is text.
     pub reason: Option<String>,
-    /// The newest transaction that the client knew before it looked; `None` for what somebody else says.
+    /// The newest transaction that the client knew before it looked; `None` if somebody else supplied the content.
     since: Option<TxId>,
     text: Text,
 }
 
 /// The text of a file that was read.
 enum Text {
-    /// As it was read; `None` where there is none or none is kept.
+    /// As it was read; `None` if there is none or it is not kept.
     Read(Option<HashedText>),
-    /// In the version that it makes, if it makes one.
+    /// Inside the version that it makes, if it makes one.
     Made(Box<Document>),
 }
 
 impl Seen {
-    /// From what is at the file's place, and [`crate::ground::Ground::newest`] before this client looked at that; `None`
-    /// where nothing is known.
+    /// Takes what is at the file's place, and [`crate::ground::Ground::newest`] from before this client looked there.
+    /// `None` if nothing is known.
     pub fn of(place: Place, state: FileState, since: Option<TxId>) -> Option<Self> {
         let reason = state.reason().map(str::to_owned);
         let (observation, text) = state.observation()?;
@@ -62,7 +62,7 @@ impl Seen {
         Self { id, place, observation, reason: None, since: None, text: Text::Read(None) }
     }
 
-    /// Whether the file's latest version may be of what was on the disk later than this.
+    /// Whether the file's latest version may show a later state of the disk than this.
     pub fn is_older_than(&self, latest: &Meta) -> bool {
         self.is_look() && self.since.is_some_and(|since| latest.tx > since)
     }
@@ -72,7 +72,8 @@ impl Seen {
         matches!(self.place.disk, Disk::At(_)) && self.since.is_some()
     }
 
-    /// Makes the version now, which takes as long as reading the file, and not when it is this client's turn to write.
+    /// Makes the version now, which takes as long as reading the file, instead of when it is this client's turn to
+    /// write.
     #[must_use]
     pub fn made(mut self) -> Self {
         if let Text::Read(text) = self.text {

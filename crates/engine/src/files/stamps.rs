@@ -1,4 +1,4 @@
-//! Stamps of files: what changes whenever a file's bytes do, so that a file need not be read to be compared.
+//! Stamps of files: they change whenever a file's bytes do, so that a file can be compared without reading it.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -14,7 +14,7 @@ use context_store::StoreError;
 use crate::ground::Ground;
 use crate::ground::error::Result;
 
-/// So many seconds after its last change a file counts as settled.
+/// How many seconds after its last change a file counts as settled.
 const SETTLED_SECONDS: i64 = 2;
 
 /// What changes whenever a file's bytes do: two equal stamps of settled files mean equal bytes.
@@ -43,8 +43,8 @@ impl Stamp {
         })
     }
 
-    /// Whether a write from now on is sure to get another stamp: clocks of file systems are coarse, and a file
-    /// that was written this very moment could be written once more within the same tick.
+    /// Whether any later write is sure to get another stamp. File systems' clocks are coarse, so a file that was just
+    /// written could be written again within the same tick.
     #[must_use]
     pub fn is_settled(&self, now: SystemTime) -> bool {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs().cast_signed());
@@ -71,15 +71,15 @@ impl FromStr for Stamp {
     }
 }
 
-/// Files by their object: the hash of their bytes, and the stamp that they had then.
+/// By file object: the hash of the file's bytes, and its stamp at that time.
 pub(crate) type Stamps = HashMap<ObjectId, (Digest, Stamp)>;
 
-/// The stamps that comparisons of a session's files have left; a note of this client's place in the store.
+/// The stamps left by comparisons of a session's files, kept as a note in the store for this client.
 #[derive(Default)]
 pub(crate) struct StampNote(Mutex<Option<Arc<Stamps>>>);
 
 impl StampNote {
-    /// The stamps of earlier comparisons, of this process and of those before it.
+    /// The stamps of earlier comparisons, by this process and earlier ones.
     ///
     /// # Errors
     /// What the store reports.
@@ -98,11 +98,11 @@ impl StampNote {
         Ok(stamps)
     }
 
-    /// Adds stamps to those that were known.
+    /// Adds stamps to the known ones.
     ///
     /// # Errors
-    /// What the store reports, but for `STORE_FULL`: the files are read once more at the next resume, which is no reason
-    /// to refuse the session.
+    /// What the store reports, except `STORE_FULL`: then the files are read again at the next resume, which is no
+    /// reason to refuse the session.
     pub async fn add(
         &self,
         ground: &Ground,

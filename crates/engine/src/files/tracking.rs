@@ -1,4 +1,5 @@
-//! The tracker of a session's files (SSOT 5.8, 5.9): what it tracks, who listens, and which files wait for a look.
+//! The tracker of a session's files (SSOT 5.8, 5.9): what it tracks, who listens, and which files are waiting for a
+//! look.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,11 +33,12 @@ pub struct FileEvent {
 /// What happened to a tracked file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileEventKind {
-    /// It may have changed; it is read now, and what that shows follows. Only for [`crate::Engine::subscribe_touches`].
+    /// It may have changed. It is being read now, and an event with the outcome follows. Only for
+    /// [`crate::Engine::subscribe_touches`].
     Touched,
     /// A version was written, with this action.
     Indexed(Action),
-    /// The file can't be reached any more; its last version stays (SSOT 5.9).
+    /// The file is no longer reachable; its last version stays (SSOT 5.9).
     Orphaned,
     /// Tracking is restricted; `path` says how, and what to do.
     Warning,
@@ -55,15 +57,16 @@ pub(crate) struct Tracking {
     /// Warnings that came before anybody listened.
     early: Mutex<Vec<FileEvent>>,
     due: Mutex<Due>,
-    /// When somebody wakes up to look at files that rest.
+    /// When the next look at resting files is scheduled.
     wakes: Mutex<Option<Instant>>,
 }
 
-/// What is tracked, and who is told before it is read. Apart from the tracker, so that its thread can hold it.
+/// What is tracked, and the listeners called before a file is read. Kept apart from the tracker, so that the
+/// tracker's thread can hold it.
 #[derive(Default)]
 pub(crate) struct Attached {
     files: Mutex<HashMap<Utf8PathBuf, FilesystemSource>>,
-    /// Those of which only the path was seen so far, with their stamps then: nobody has looked at them.
+    /// Files of which only the path was seen so far, with their stamps at that time: nobody has looked at them.
     only_seen: Mutex<HashMap<Utf8PathBuf, Option<Stamp>>>,
     pub listeners: Listeners,
 }
@@ -82,7 +85,7 @@ impl Tracking {
         }
     }
 
-    /// Starts the tracker. Without one the session works all the same: reads and resumes index.
+    /// Starts the tracker. The session also works without one: reads and resumes index.
     pub fn start(&self, ground: &Ground, sink: Box<dyn Sink>) {
         if !self.wanted {
             return;
@@ -90,7 +93,8 @@ impl Tracking {
         let started = match &ground.options.tracker {
             Some(start) => start(sink),
             None => {
-                // A flush proves itself by an event in a directory of our own; without one it costs a rescan.
+                // A flush is confirmed by an event in a directory of our own; without such a directory it costs a
+                // rescan.
                 let own = ground.store().files().into_iter().next();
                 let marker_directory =
                     own.and_then(|file| Utf8PathBuf::from_path_buf(file.parent()?.join("watch")).ok());
@@ -118,7 +122,8 @@ impl Tracking {
         })
     }
 
-    /// Attaches a file of which only the path was seen. It is read once it has changed, and not because events were lost.
+    /// Attaches a file of which only the path was seen. It is read once it has changed, but not because events were
+    /// lost.
     pub fn track_unread(&self, path: &Utf8Path, source: &FilesystemSource) {
         if self.source_at(path).is_none() && locked(&self.tracker).is_some() {
             locked(&self.attached.only_seen).insert(path.to_owned(), Stamp::of(path));
@@ -131,7 +136,7 @@ impl Tracking {
         locked(&self.attached.only_seen).get(path).is_some_and(|seen| *seen == Stamp::of(path))
     }
 
-    /// Attaches a file that somebody is about to look at. Must come before the look, so that no change in between is
+    /// Attaches a file that is about to be looked at. Call this before the look, so that no change in between is
     /// missed.
     pub fn track(&self, path: &Utf8Path, source: &FilesystemSource) {
         locked(&self.attached.only_seen).remove(path);
@@ -160,17 +165,17 @@ impl Tracking {
         locked(&self.attached.files).iter().map(|(path, source)| (path.clone(), source.clone())).collect()
     }
 
-    /// The files that wait for a look.
+    /// The files that are waiting for a look.
     pub fn due(&self) -> MutexGuard<'_, Due> {
         locked(&self.due)
     }
 
-    /// How long a file of so many bytes rests after a version.
+    /// How long a file with this many bytes rests after a version.
     pub fn rest(&self, bytes: usize) -> Duration {
         if self.pace == 0 { Duration::ZERO } else { Duration::from_secs_f64(bytes as f64 / self.pace as f64) }
     }
 
-    /// When to wake up for files that rest, where nobody does so before that yet.
+    /// When to wake up for resting files, unless an earlier wake-up is already scheduled.
     pub fn wake_at(&self) -> Option<Instant> {
         let next = self.due().next()?;
         let mut wakes = locked(&self.wakes);
@@ -181,7 +186,7 @@ impl Tracking {
         Some(next)
     }
 
-    /// Whoever woke up at this moment has done so.
+    /// Notes that the wake-up scheduled for this moment has happened.
     pub fn woke(&self, at: Instant) {
         let mut wakes = locked(&self.wakes);
         if *wakes == Some(at) {
@@ -191,7 +196,7 @@ impl Tracking {
 
     pub async fn flush(&self) {
         let Some(tracker) = locked(&self.tracker).clone() else { return };
-        // Fails only when the tracker is closed meanwhile, and then there is nothing to wait for.
+        // Fails only if the tracker is closed meanwhile, and then there is nothing to wait for.
         let _closed = tokio::task::spawn_blocking(move || tracker.flush().wait()).await;
     }
 
@@ -202,7 +207,7 @@ impl Tracking {
         self.attached.listeners.clear();
     }
 
-    /// Tells the person of a restriction; kept for the first listener where there is none yet.
+    /// Tells the person about a restriction; kept for the first listener if there is none yet.
     pub fn warn(&self, text: String) {
         let event = FileEvent { id: None, path: text, kind: FileEventKind::Warning };
         if self.listeners.is_empty() {
@@ -212,7 +217,7 @@ impl Tracking {
         }
     }
 
-    /// Adds a listener, which first hears what nobody has heard. Returns the number to remove it with.
+    /// Adds a listener, which first gets the warnings that nobody has heard. Returns the number to remove it with.
     pub fn listen(&self, listener: Listener) -> u64 {
         for event in locked(&self.early).drain(..) {
             listener(&event);
@@ -220,7 +225,7 @@ impl Tracking {
         self.listeners.add(listener)
     }
 
-    /// Those who are told before a file is read.
+    /// The listeners called before a file is read.
     pub fn touch_listeners(&self) -> &Listeners {
         &self.attached.listeners
     }
@@ -230,7 +235,7 @@ impl Tracking {
 #[derive(Default)]
 pub(crate) struct Listeners {
     all: Mutex<Vec<(u64, Listener)>>,
-    /// Numbers are given once: ending a subscription twice must not end somebody else's.
+    /// Numbers are never reused: ending a subscription twice must not end somebody else's.
     next: AtomicU64,
 }
 
@@ -253,7 +258,7 @@ impl Listeners {
         locked(&self.all).is_empty()
     }
 
-    /// Calls each listener without the lock, so that it may subscribe and unsubscribe.
+    /// Calls each listener without holding the lock, so that listeners may subscribe and unsubscribe.
     pub fn tell(&self, event: &FileEvent) {
         let all: Vec<Listener> = locked(&self.all).iter().map(|(_, listener)| Arc::clone(listener)).collect();
         all.iter().for_each(|listener| listener(event));

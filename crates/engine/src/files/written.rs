@@ -1,12 +1,12 @@
-//! Which version of a file a call of `write` or `edit` has left.
+//! Which version of a file a `write` or `edit` call left.
 
 use serde_json::{Map, Value};
 
-/// What the arguments of a call say of the text that it leaves.
+/// What a call's arguments say about the text that it leaves.
 pub(crate) enum Leaves<'a> {
     /// This text.
     Text(&'a str),
-    /// The text before, with these replaced: each old text, where it is named, by the new one.
+    /// The previous text with these replacements: each old text, if given, by the new one.
     Edits(Vec<(Option<&'a str>, &'a str)>),
     /// Nothing.
     Unsaid,
@@ -16,7 +16,7 @@ pub(crate) enum Leaves<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     Yes,
-    /// It has what the call has put in, and nobody can say what the call began with.
+    /// The text has what the call put in, but what the call started from is unknown.
     Perhaps,
     No,
 }
@@ -41,7 +41,7 @@ impl<'a> Leaves<'a> {
         if all.is_empty() { Self::Unsaid } else { Self::Edits(all) }
     }
 
-    /// Whether all that the call has put in can be looked for.
+    /// Whether everything that the call put in can be searched for.
     pub fn is_telling(&self) -> bool {
         match self {
             Self::Text(_) => true,
@@ -50,7 +50,7 @@ impl<'a> Leaves<'a> {
         }
     }
 
-    /// Whether the call has left this text, of a file that was `before` it.
+    /// Whether the call left this text, given the file's text `before` it.
     pub fn fits(&self, before: Option<&str>, text: &str) -> Fit {
         match self {
             Self::Text(written) if *written == text => Fit::Yes,
@@ -66,8 +66,8 @@ impl<'a> Leaves<'a> {
     }
 }
 
-/// A text with all of these replaced; `None` where one of them is not there exactly once, as tools look for it in ways of
-/// their own then.
+/// A text with all of these replaced; `None` if one of them does not occur exactly once, because tools then search in
+/// their own ways.
 fn edited(before: &str, edits: &[(Option<&str>, &str)]) -> Option<String> {
     let mut places = Vec::with_capacity(edits.len());
     for (old, new) in edits {

@@ -4,12 +4,12 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::error::{EngineError, Result};
 
-/// Carries out work that may wait for a disk. On a runtime with several threads that is done on the caller's own, whose
-/// other tasks go on elsewhere: what the system has in memory is read before another thread would have woken up.
+/// Runs work that may wait for a disk. On a multi-threaded runtime it runs on the caller's own thread, whose other
+/// tasks continue elsewhere: cached data is read before another thread would have woken up.
 ///
 /// # Errors
-/// `INTERNAL`, which names `what`, for work that panicked on another thread. What panicked is not repeated: it may hold a
-/// content.
+/// `INTERNAL`, which names `what`, for work that panicked on another thread. The panic message is left out: it may
+/// contain a content.
 pub(crate) async fn blocking<T: Send + 'static>(
     what: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -27,7 +27,7 @@ mod tests {
 
     use super::*;
 
-    /// On one thread as on several the caller learns what its work gave.
+    /// With one thread or several, the caller gets the result of its work.
     #[tokio::test]
     async fn a_panic_on_another_thread_is_a_defect_and_tells_no_content() {
         assert_eq!(blocking("a", || 7).await, Ok(7));

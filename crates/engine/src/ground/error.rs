@@ -1,4 +1,4 @@
-//! What a use case can refuse or fail with.
+//! The errors of the use cases.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
@@ -18,7 +18,7 @@ pub enum EngineError {
     /// A value has no usable form.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// `INVALID_ARGUMENT`: the call can't be carried out as it stands.
+    /// `INVALID_ARGUMENT`: the call can't be executed with these arguments.
     #[error("{0}")]
     Invalid(String),
     /// `UNKNOWN_OBJECT`: nothing has this ID.
@@ -31,7 +31,7 @@ pub enum EngineError {
     Io {
         /// The path as the agent gave it.
         path: String,
-        /// What stands in the way.
+        /// What prevents it.
         reason: String,
     },
     /// `CLOSED`: the instance was closed.
@@ -58,11 +58,11 @@ impl EngineError {
     }
 }
 
-/// Runs a call so that a panic in it, which is a defect of this library, is an error of the call and not the end
-/// of the caller's process. What panicked is not repeated in the error: it may hold a content.
+/// Runs a call so that a panic in it, which is a defect of this library, becomes an error of the call and does not
+/// end the caller's process. The error leaves out the panic message: it may contain a content.
 ///
 /// # Errors
-/// Those of the call; `defect` after a panic.
+/// The call's own errors; `defect` after a panic.
 pub async fn caught<T, E>(
     call: impl Future<Output = std::result::Result<T, E>>,
     defect: impl FnOnce() -> E,

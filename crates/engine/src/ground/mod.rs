@@ -17,7 +17,7 @@ use error::{EngineError, Result};
 use options::Options;
 use paths::Paths;
 
-/// What every room stands on: the store, the options, the agent's paths, and the IDs of the session's own objects.
+/// What every room uses: the store, the options, the agent's paths, and the IDs of the session's own objects.
 pub(crate) struct Ground {
     pub options: Options,
     pub paths: Paths,
@@ -62,20 +62,20 @@ impl Ground {
         &self.options.session_id
     }
 
-    /// The newest transaction that this client has written or read of. Ask before looking at a file: a version newer than
-    /// this may be newer than what the look shows.
+    /// The newest transaction that this client has written or read about. Ask before looking at a file: a version
+    /// newer than this may be newer than what the look shows.
     pub fn newest(&self) -> TxId {
         TxId(self.newest.load(Ordering::Acquire))
     }
 
-    /// Takes note of a transaction that this client has written or read of.
+    /// Notes a transaction that this client has written or read about.
     pub fn heard_of(&self, tx: TxId) {
         self.newest.fetch_max(tx.0, Ordering::AcqRel);
     }
 }
 
-/// The namespace of unmapped paths: what the caller says, else the machine's own identity, else (in a sandbox,
-/// or on a machine without one) a random one that is kept.
+/// The namespace of unmapped paths: the caller's, else the machine's own identity, else (in a sandbox, or on a
+/// machine without an identity) a random one, which is stored.
 async fn namespace(options: &Options, shares_unmapped: bool) -> Result<String> {
     Ok(match &options.filesystem_id {
         Some(id) if id.is_empty() => return Err(EngineError::Invalid("filesystemId can't be empty".into())),
@@ -91,7 +91,7 @@ async fn namespace(options: &Options, shares_unmapped: bool) -> Result<String> {
     })
 }
 
-/// SHA-256 of the machine's ID (SSOT 5.4); `None` where it has none, as in some containers and on macOS.
+/// SHA-256 of the machine's ID (SSOT 5.4); `None` if it has none, as in some containers and on macOS.
 fn machine_identity(file: &str) -> Option<String> {
     let id = std::fs::read_to_string(file).ok()?;
     let id = id.trim();

@@ -1,4 +1,4 @@
-//! What a client is told when it opens a session.
+//! The options for opening a session.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub const DEFAULT_MAX_TEXT_BYTES: u64 = 16 * 1024 * 1024;
 /// How fast the versions of a file may fill the store while nobody looks at it: 256 KiB a second.
 pub const DEFAULT_PACE: u64 = 256 * 1024;
 
-/// Starts a tracker that tells this sink what has changed.
+/// Starts a tracker that reports changes to this sink.
 pub type TrackerStart = Arc<dyn Fn(Box<dyn Sink>) -> Result<Arc<dyn Tracker>, WatchError> + Send + Sync>;
 
 /// How a session is opened. Paths and identities come from the caller: the library reads no environment.
@@ -41,7 +41,8 @@ pub struct Options {
     pub stays: Stays,
     /// Whether to run trackers.
     pub watch: bool,
-    /// What watches files in place of [`context_watch::NotifyTracker`], for clients that hear of changes in another way.
+    /// What watches files instead of [`context_watch::NotifyTracker`], for clients that learn about changes in
+    /// another way.
     pub tracker: Option<TrackerStart>,
     /// Bytes a second at which versions of a file are taken while nobody looks at it: after a version, the next one
     /// waits for as long as the file's bytes take at this pace, and twice as long each time, up to a minute. 0 takes
@@ -49,7 +50,7 @@ pub struct Options {
     pub pace: u64,
     /// Whether unmapped paths are the client's own filesystem. Default: only without mounts.
     pub watch_unmapped: Option<bool>,
-    /// Tell filesystems apart by device number where no mount says (SSOT 5.3, optional fallback).
+    /// Tell filesystems apart by device number where no mount covers them (SSOT 5.3, optional fallback).
     pub detect_devices: bool,
     /// Text of files above this many bytes is not kept.
     pub max_text_bytes: u64,

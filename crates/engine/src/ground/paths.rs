@@ -23,7 +23,7 @@ pub struct Paths {
     mounts: Mounts,
     /// Whether unmapped paths are on the client's own filesystem.
     shares_unmapped: bool,
-    /// The device of `/`, where filesystems are told apart by device number.
+    /// The device of `/`, if filesystems are told apart by device number.
     root_device: Option<u64>,
     /// The files of the store itself.
     own: Vec<Utf8PathBuf>,
@@ -45,11 +45,11 @@ pub struct Place {
 pub enum Disk {
     /// At this path, which has no symbolic link left.
     At(Utf8PathBuf),
-    /// Nowhere: it is inside a sandbox. It is never read or watched.
+    /// Nowhere: the file is inside a sandbox. It is never read or watched.
     Inside,
     /// Nowhere: a link leads out of the mount, so following it could read a file of the host.
     Escapes,
-    /// It is a file of the store. Reading one through this library would change it, without end.
+    /// It is one of the store's own files. Reading it through this library would change it, in an endless loop.
     Own,
 }
 
@@ -129,8 +129,8 @@ impl Paths {
         Ok(Place { agent_path, source, disk: self.not_own(disk) })
     }
 
-    /// The place of a file that the client has come upon by itself, at its path on disk without links. `None`
-    /// where the agent has no path for it.
+    /// The place of a file that the client found itself, at its path on disk without links. `None` if the agent has
+    /// no path for it.
     #[must_use]
     pub fn reached(&self, path: &Utf8Path) -> Option<Place> {
         if let Some(source) = self.mounts.reached(path.as_str()) {
@@ -170,8 +170,8 @@ impl Paths {
                 && source.filesystem_id == self.namespace_of(Utf8Path::new(&source.path)))
     }
 
-    /// The namespace of a path on the client's own filesystem. Other devices than that of `/` have their own,
-    /// derived from machine and device so that two clients on one machine agree.
+    /// The namespace of a path on the client's own filesystem. Devices other than that of `/` have their own
+    /// namespaces, derived from machine and device so that two clients on one machine agree.
     fn namespace_of(&self, real: &Utf8Path) -> String {
         let host = self.mounts.default_filesystem();
         let Some(root) = self.root_device else { return host.to_owned() };
@@ -181,9 +181,9 @@ impl Paths {
         }
     }
 
-    /// Follows links as the sandbox would: an absolute target is an agent's path, and whatever leaves the
-    /// mounts is out of reach. The result has no link left, and a file is opened without following any, so a
-    /// link that is planted in between leads nowhere.
+    /// Follows links as the sandbox would: an absolute target is an agent's path, and whatever leaves the mounts is
+    /// out of reach. The result has no links left, and files are opened without following any, so a link planted in
+    /// between leads nowhere.
     fn follow_inside_mounts(&self, agent_path: &str) -> (FilesystemSource, Disk) {
         let lexical = self.mounts.resolve(agent_path).source;
         let mut pending = agent_path.to_owned();
@@ -218,8 +218,8 @@ struct Link {
     rest: String,
 }
 
-/// The first symbolic link on the way from a root along a relative path. An error is a link whose target is not
-/// UTF-8: it can't be told where it leads.
+/// The first symbolic link on the way from a root along a relative path. A link whose target is not UTF-8 is an
+/// error: its destination is unknown.
 fn first_link(root: &Utf8Path, inside: &str) -> std::result::Result<Option<Link>, camino::FromPathBufError> {
     let mut here = root.to_owned();
     let segments: Vec<&str> = inside.split('/').filter(|s| !s.is_empty()).collect();
@@ -236,8 +236,8 @@ fn first_link(root: &Utf8Path, inside: &str) -> std::result::Result<Option<Link>
     Ok(None)
 }
 
-/// The path with all links followed; where its end does not exist, the real path of the nearest ancestor that
-/// does, and the rest as it stands.
+/// The path with all links followed. If it does not exist, the real path of the nearest ancestor that does, followed
+/// by the rest unchanged.
 fn real_path(path: &Utf8Path) -> Utf8PathBuf {
     let mut rest: Vec<&str> = Vec::new();
     for ancestor in path.ancestors() {

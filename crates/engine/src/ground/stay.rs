@@ -1,16 +1,16 @@
-//! How long text stays in sight, as a person sets it.
+//! How long text stays in sight, as set by a person.
 
 use context_model::pricing::Need;
 
 /// How long text of one kind stays in sight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stay {
-    /// As long as it costs less than is expected of wanting it back; see [`Need`].
+    /// As long as keeping it costs less than the expected cost of needing it back; see [`Need`].
     #[default]
     Needed,
     /// For good.
     Keep,
-    /// For so many model calls.
+    /// For this many model calls.
     Calls(u64),
 }
 
@@ -24,12 +24,12 @@ pub struct Stays {
     /// The model's prose, and long texts of users.
     pub prose: Stay,
     /// What a missed use weighs, [`Need::lambda`]. Larger numbers keep everything longer, and cost more. Default:
-    /// [`Need::LAMBDAS`], and a [part](Need::OF_OUTPUTS) of it where nothing but outputs and arguments can leave.
+    /// [`Need::LAMBDAS`], or a [part](Need::OF_OUTPUTS) of it if only outputs and arguments can leave.
     pub weight: Option<f64>,
 }
 
 impl Stays {
-    /// What a missed use weighs after so many calls, in a harness that can shorten texts, or can't.
+    /// What a missed use weighs after `calls` calls, in a harness that can shorten texts, or can't.
     pub(crate) fn weight(&self, shortens: bool, calls: u64) -> f64 {
         let keeps = [self.thinking, self.calls, self.prose].iter().all(|stay| *stay == Stay::Keep);
         let part = if shortens && !keeps { 1.0 } else { Need::OF_OUTPUTS };

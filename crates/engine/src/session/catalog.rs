@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use super::names::Names;
 
-/// How many hexadecimal digits a handle has at least.
+/// The minimum number of hexadecimal digits in a handle.
 const HANDLE: usize = 8;
 
 /// The metadata of one content object's latest version.
@@ -54,14 +54,14 @@ pub enum Kind {
 }
 
 impl Meta {
-    /// From a document that was just written; `None` for an infrastructure object.
+    /// The metadata of a document that was just written; `None` for an infrastructure object.
     #[must_use]
     pub fn of_document(document: &Document, tx: TxId) -> Option<Self> {
         let is_null = document.content().is_none();
         Self::build(document.object_type(), document.source().cloned(), document.payload(), is_null, tx)
     }
 
-    /// From what the store says of the latest version; `None` for an infrastructure object.
+    /// The metadata from the store's outline of the latest version; `None` for an infrastructure object.
     #[must_use]
     pub fn of_outline(outline: Outline) -> Option<Self> {
         Self::build(outline.object_type, outline.source, &outline.payload, outline.is_null, outline.tx_id)
@@ -118,15 +118,15 @@ pub struct Catalog {
     metas: HashMap<ObjectId, Meta>,
     handles: HashMap<ObjectId, String>,
     names: Arc<Names>,
-    /// How a file is displayed where that differs from the reverse translation.
+    /// How a file is displayed, if that differs from the reverse translation.
     displays: HashMap<ObjectId, String>,
     /// Rises with each change.
     changes: u64,
 }
 
 impl Catalog {
-    /// Takes in an object's metadata. The first object of a session to have a handle keeps it, so objects are
-    /// put in in the order of the session index.
+    /// Takes in an object's metadata. The first object to get a handle keeps it, so objects must be put in in the
+    /// order of the session index.
     pub fn put(&mut self, id: &ObjectId, meta: Meta) {
         if !self.handles.contains_key(id) {
             let handle = self.free_handle(id);
@@ -141,7 +141,7 @@ impl Catalog {
         }
     }
 
-    /// A number that is the same as long as all objects look the same.
+    /// A number that stays the same while all objects look the same.
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.changes
@@ -159,7 +159,7 @@ impl Catalog {
         self.handles.get(id).map(String::as_str)
     }
 
-    /// The short name of an object, also of one that is not known yet.
+    /// The short name of an object, even of one that is not known yet.
     #[must_use]
     pub fn handle_of(&self, id: &ObjectId) -> String {
         self.handle(id).map_or_else(|| self.free_handle(id), str::to_owned)
@@ -171,13 +171,13 @@ impl Catalog {
         self.names.find(name)
     }
 
-    /// The names of all objects, for whoever can't wait for the session.
+    /// The names of all objects, for callers that can't wait for the session.
     #[must_use]
     pub(crate) fn names(&self) -> Arc<Names> {
         Arc::clone(&self.names)
     }
 
-    /// Forgets an object that has not come to be. Its handle stays reserved for it.
+    /// Forgets an object that was never written. Its handle stays reserved for it.
     pub fn forget(&mut self, id: &ObjectId) {
         self.changes += 1;
         self.metas.remove(id);
@@ -196,7 +196,7 @@ impl Catalog {
         self.displays.clear();
     }
 
-    /// The path that the agent used last, where it differs from the default.
+    /// The path that the agent used last, if it differs from the default.
     #[must_use]
     pub fn display(&self, id: &ObjectId) -> Option<&str> {
         self.displays.get(id).map(String::as_str)
@@ -229,7 +229,8 @@ impl Catalog {
     }
 }
 
-/// Whether some session may have given this handle to this object: which of its lengths depends on the other objects.
+/// Whether any session may have given this handle to this object. The handle's length depends on the session's other
+/// objects.
 pub(crate) fn is_handle_of(handle: &str, id: &ObjectId) -> bool {
     handle.len() >= HANDLE && Digest::of(id.as_str().as_bytes()).to_string().starts_with(handle)
 }

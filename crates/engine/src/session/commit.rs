@@ -1,5 +1,5 @@
-//! The only way to change a session: one transaction in the making, how it is saved, and the only loop that tries
-//! again after a conflict.
+//! The only way to change a session: a transaction under construction, how it is saved, and the only loop that
+//! retries after a conflict.
 
 use std::convert::Infallible;
 
@@ -21,11 +21,11 @@ use super::news;
 use crate::ground::Ground;
 use crate::ground::error::{EngineError, Result};
 
-/// How often a transaction is tried again after a conflict. Each conflict means that another client has made progress,
-/// so this ends by itself; the bound is against a broken store.
+/// How often a transaction is retried after a conflict. Each conflict means that another client has made progress, so
+/// the retries end by themselves; the bound guards against a broken store.
 const MAX_ATTEMPTS: usize = 100;
 
-/// One transaction in the making.
+/// A transaction under construction.
 #[derive(Default)]
 pub(crate) struct Work {
     /// Documents to write whole.
@@ -38,7 +38,7 @@ pub(crate) struct Work {
     pub session: Patch,
     /// What must hold in the store.
     pub expected: IndexMap<ObjectId, Option<TxId>>,
-    /// How many turns the chat has afterwards, where it is written whole.
+    /// How many turns the chat has afterwards, if it is written whole.
     pub turns: Option<usize>,
     /// How the agent named files.
     pub displays: IndexMap<ObjectId, String>,
@@ -48,26 +48,26 @@ pub(crate) struct Work {
     pub activated: Vec<ObjectId>,
     /// Objects that are needed in this user turn.
     pub renewed: Vec<ObjectId>,
-    /// Objects that the model or a person lets go.
+    /// Objects that the model or a person releases.
     pub dropped: Vec<ObjectId>,
     /// Objects that the catalog knows before the store does.
     pub ahead: Vec<ObjectId>,
 }
 
-/// What a caller wants to be written. It is asked again from the start after a conflict, with what others wrote taken in.
+/// What a caller wants to write. After a conflict, other clients' writes are taken in and the intent starts over.
 pub(crate) trait Intent: Send {
     /// What the caller learns.
     type Outcome: Send;
-    /// Why the intent is given up without an error.
+    /// Why the intent is abandoned without an error.
     type Refusal: Send;
 
-    /// Asks the store and the disk what the decision depends on. Changes nothing but what is known.
+    /// Asks the store and the disk for what the decision depends on. Changes only what is known.
     fn ask(&mut self, ground: &Ground, session: &mut Session) -> impl Future<Output = Result<()>> + Send;
 
     /// Decides, and changes session and transaction together.
     ///
     /// # Errors
-    /// Whatever stands in the way; all is as before then.
+    /// Whatever prevents the change; the state is then as before.
     fn decide(
         &mut self,
         ground: &Ground,
@@ -76,7 +76,7 @@ pub(crate) trait Intent: Send {
     ) -> Result<std::result::Result<Self::Outcome, Self::Refusal>>;
 }
 
-/// An intent that needs no question.
+/// An intent that asks nothing first.
 struct Plain<F>(F);
 
 impl<F, T> Intent for Plain<F>
@@ -101,8 +101,8 @@ where
     }
 }
 
-/// Changes a session and its store by one transaction, which is made again after a conflict. Where it fails all is as
-/// before.
+/// Changes a session and its store by one transaction, which is rebuilt after a conflict. If it fails, everything is
+/// as before.
 ///
 /// # Errors
 /// What `decide` and the store report.
@@ -117,7 +117,8 @@ pub(crate) async fn commit<T: Send>(
     }
 }
 
-/// As [`commit`] for an intent that asks first. Gives the outcome with the documents' IDs and whether each made a version.
+/// As [`commit`], for an intent that asks first. Returns the outcome, with the documents' IDs and whether each made a
+/// version.
 ///
 /// # Errors
 /// As [`commit`].
@@ -152,7 +153,8 @@ pub(crate) async fn pursue<I: Intent>(
     }
 }
 
-/// Writes a transaction and takes its documents into the catalog. Gives each document's ID, and whether it made a version.
+/// Writes a transaction and takes its documents into the catalog. Returns each document's ID and whether it made a
+/// version.
 async fn save(ground: &Ground, session: &mut Session, mut work: Work) -> Result<Vec<(ObjectId, bool)>> {
     let transaction = transaction(ground, session, &mut work);
     if transaction.writes.is_empty() {
@@ -209,8 +211,8 @@ async fn save(ground: &Ground, session: &mut Session, mut work: Work) -> Result<
         starts_turn,
     }));
     if outcome.iter().any(|(_, written)| !written) {
-        // Another client wrote the same in this very moment. Where its transaction can't be read now, it still counts as
-        // unheard, and the next question brings it.
+        // Another client wrote the same thing at the same moment. If its transaction can't be read now, it still
+        // counts as unheard, and the next refresh reads it.
         if let Err(error) = news::refresh(ground, session).await {
             tracing::debug!(%error, "what another client wrote is asked for again later");
         }
@@ -218,7 +220,7 @@ async fn save(ground: &Ground, session: &mut Session, mut work: Work) -> Result<
     Ok(outcome)
 }
 
-/// Takes note of one's own transaction. Where no write made a version, the receipt names a transaction of somebody else,
+/// Notes this client's own transaction. If no write made a version, the receipt names another client's transaction,
 /// of which nothing has been read.
 fn note_written(ground: &Ground, session: &mut Session, receipt: &Receipt, ids: &[ObjectId]) {
     let made_version =
@@ -227,7 +229,7 @@ fn note_written(ground: &Ground, session: &mut Session, receipt: &Receipt, ids: 
         return;
     }
     ground.heard_of(receipt.tx_id);
-    // Only where no other client wrote in between.
+    // Only if no other client wrote in between.
     if receipt.tx_id.0 == session.seen.0 + 1 {
         session.seen = receipt.tx_id;
     }
@@ -240,7 +242,7 @@ fn note_written(ground: &Ground, session: &mut Session, receipt: &Receipt, ids: 
     }
 }
 
-/// The transaction of a work; documents are given away and not copied, as their texts may be long.
+/// Turns the work into a store transaction. Documents are moved, not copied, because their texts may be long.
 fn transaction(ground: &Ground, session: &Session, work: &mut Work) -> Transaction {
     let changes_chat = !work.chat.is_empty() || work.documents.has(&ground.chat_id);
     let mut expected: Vec<_> = std::mem::take(&mut work.expected).into_iter().collect();
@@ -249,7 +251,7 @@ fn transaction(ground: &Ground, session: &Session, work: &mut Work) -> Transacti
         writes.push(Write::patch(ground.chat_id.clone(), work.chat.patch().clone()));
     }
     if changes_chat {
-        // A patch names its turn by number, which another process with the same session may have moved.
+        // A patch names its turn by number, and another process with the same session may have changed the numbering.
         expected.push((ground.chat_id.clone(), session.chat_tx));
     }
     let mut patch = work.change.patch().clone();
@@ -269,7 +271,7 @@ fn write_id(write: &Write) -> &ObjectId {
 }
 
 impl Session {
-    /// Takes back what a transaction that was not written has changed in memory.
+    /// Undoes in memory the changes of a transaction that was not written.
     fn take_back(&mut self, work: Work) {
         self.sets.undo(work.change);
         for (id, before) in work.stays_before.into_iter().rev() {
@@ -288,7 +290,7 @@ impl Session {
 }
 
 impl Work {
-    /// Keeps with the session how the agent names a file.
+    /// Stores in the session how the agent names a file.
     pub fn show_as(&mut self, session: &Session, id: &ObjectId, path: &str) {
         if !session.has_displays && self.displays.is_empty() {
             self.session.put(&["display_paths"], json!({}));

@@ -1,16 +1,16 @@
-//! The documents of a transaction in the making.
+//! The documents of a transaction under construction.
 
 use std::collections::HashMap;
 
 use context_model::id::ObjectId;
 use context_model::object::Document;
 
-/// Documents in the order in which they are written. Adding one costs the same however many there are.
+/// Documents in write order. Adding one takes constant time.
 #[derive(Default)]
 pub(crate) struct Documents {
     all: Vec<Document>,
     places: HashMap<ObjectId, Vec<usize>>,
-    /// How many documents were compared with another one.
+    /// How many comparisons between documents were made.
     #[cfg(test)]
     compared: usize,
 }
@@ -22,7 +22,7 @@ impl Documents {
         self.all.push(document);
     }
 
-    /// Adds a document, unless an equal one is there.
+    /// Adds a document unless an equal one is already there.
     pub fn push_new(&mut self, document: Document) {
         let places = self.places.get(document.id()).map_or(&[][..], Vec::as_slice);
         #[cfg(test)]
@@ -44,7 +44,7 @@ impl Documents {
         self.places.keys()
     }
 
-    /// Gives the documents away.
+    /// Takes the documents out.
     pub fn take(&mut self) -> Vec<Document> {
         self.places.clear();
         std::mem::take(&mut self.all)
@@ -62,7 +62,7 @@ mod tests {
         Document::file(source, content.map(str::to_owned), None)
     }
 
-    /// The comparisons follow the documents that are added and not their square.
+    /// The number of comparisons grows linearly with the documents, not with their square.
     #[test]
     fn a_document_is_compared_with_those_of_its_object_only() {
         let mut documents = Documents::default();

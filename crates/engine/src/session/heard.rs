@@ -1,4 +1,4 @@
-//! What the rooms above are told of a session.
+//! What the rooms above hear about a session.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use context_model::object::Document;
 use context_model::patch::Patch;
 use context_model::time::TxId;
 
-/// Something that the rooms above take in.
+/// A change that the rooms above take in.
 pub(crate) enum News {
     /// The session has written.
     Wrote(Written),
-    /// The catalog has another version of a file than before, or its first.
+    /// The catalog has a new version of a file, or its first.
     Version(ObjectId),
-    /// Other clients have written these objects; each with its newest transaction.
+    /// Other clients have written these objects, each listed with its newest transaction.
     Foreign(BTreeMap<ObjectId, TxId>),
-    /// Sets and chat were read anew: at the opening, and where somebody else has the same session open.
+    /// Sets and chat were reloaded: on opening, or because another client has the same session open.
     Loaded(Option<Box<Document>>),
 }
 

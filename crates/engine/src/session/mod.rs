@@ -1,8 +1,7 @@
-//! A session in memory: its sets, what is known of its objects, the shape of its chat (SSOT 3.1).
+//! A session in memory: its sets, what is known about its objects, and the shape of its chat (SSOT 3.1).
 //!
 //! Architecture invariants:
-//! - Memory never runs ahead of the store. [`commit::commit`] changes it, and takes the change back when the write
-//!   fails.
+//! - Memory never runs ahead of the store. [`commit::commit`] changes it, and undoes the change if the write fails.
 //! - What other clients wrote enters through [`news`] alone, and only from transactions that were read.
 
 pub mod catalog;
@@ -33,20 +32,20 @@ pub(crate) struct Session {
     pub turns: usize,
     /// The turn in which each tool call of the active set was made or last activated.
     pub stays: HashMap<ObjectId, usize>,
-    /// Objects that the model or a person activated; those of them that are active are kept whole in sight.
+    /// Objects that the model or a person activated. While active, they stay whole in sight.
     pub activated: HashSet<ObjectId>,
-    /// Objects that the model or a person let go, and has not taken up again. Those that the window let go are not among
-    /// them.
+    /// Objects that the model or a person released and has not activated again. Objects that the window collapsed are
+    /// not included.
     pub dropped: HashSet<ObjectId>,
     /// The transaction of the session document that `sets` equals.
     pub session_tx: Option<TxId>,
     /// The transaction of the chat document that `turns` describes.
     pub chat_tx: Option<TxId>,
-    /// This session's newest own transaction: the point to come back to.
+    /// This session's newest own transaction: the point to return to.
     pub point: TxId,
     /// Up to where other clients' writes have been taken in.
     pub seen: TxId,
-    /// When other machines' writes were asked for last, in the harness's milliseconds.
+    /// When other machines' writes were last fetched, in the harness's milliseconds.
     pub pulled_ms: i64,
     /// Whether the session document has a `display_paths` field.
     pub has_displays: bool,
@@ -73,7 +72,8 @@ impl Session {
         }
     }
 
-    /// Takes in an object's metadata. The only way into the catalog, so that no new version of a file goes unheard.
+    /// Takes in an object's metadata. This is the only way into the catalog, so no new version of a file goes
+    /// unnoticed.
     pub fn meet(&mut self, id: &ObjectId, meta: Meta) {
         let is_news = match (self.catalog.get(id), &meta.kind) {
             (before, Kind::File { .. }) => before.and_then(Meta::current) != meta.current(),
@@ -90,7 +90,7 @@ impl Session {
         self.catalog.get(id).is_some_and(|meta| matches!(meta.kind, Kind::Toolcall { .. }))
     }
 
-    /// Whether the whole text of an object is to stay in sight where it is: it is pinned, or somebody activated it.
+    /// Whether an object's whole text must stay in sight where it is: it is pinned, or somebody activated it.
     pub fn keeps_whole(&self, id: &ObjectId) -> bool {
         self.sets.pinned().contains(id) || (self.activated.contains(id) && self.sets.active().contains(id))
     }
@@ -100,7 +100,7 @@ impl Session {
         !self.sets.active().contains(id) && !self.sets.pinned().contains(id)
     }
 
-    /// The short name of an object; its ID where it has none.
+    /// The short name of an object, or its ID if it has none.
     pub fn handle(&self, id: &ObjectId) -> String {
         self.catalog.handle(id).unwrap_or(id.as_str()).to_owned()
     }

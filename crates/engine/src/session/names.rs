@@ -1,5 +1,4 @@
-//! The names by which the objects of a session can be asked for. They stand apart from the session, so that a question for
-//! an object never waits for a write.
+//! The names of a session's objects. They are kept apart from the session, so that a lookup never waits for a write.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -18,7 +17,7 @@ struct Known {
 }
 
 impl Names {
-    /// Takes in an object, and its handle where it is given one now.
+    /// Takes in an object, with its handle if it gets one now.
     pub fn put(&self, id: &ObjectId, handle: Option<&str>) {
         let mut known = self.write();
         if let Some(handle) = handle {
@@ -27,12 +26,12 @@ impl Names {
         known.ids.insert(id.clone());
     }
 
-    /// Forgets the full ID of an object that has not come to be. Its handle stays reserved for it.
+    /// Forgets the full ID of an object that was never written. Its handle stays reserved for it.
     pub fn forget(&self, id: &ObjectId) {
         self.write().ids.remove(id);
     }
 
-    /// Whether a handle is given away.
+    /// Whether a handle is taken.
     pub fn has_handle(&self, handle: &str) -> bool {
         self.read().by_handle.contains_key(handle)
     }

@@ -1,4 +1,4 @@
-//! What a session hears: of its own transactions, and of those of other clients. Only transactions that were written or
+//! What a session hears about its own transactions and those of other clients. Only transactions that were written or
 //! read here count as heard.
 
 use context_model::chat::Chat;
@@ -14,10 +14,10 @@ use super::heard::News;
 use crate::ground::Ground;
 use crate::ground::error::{EngineError, Result};
 
-/// Restores sets, catalog and the shape of the chat. `false` where the store does not know the session.
+/// Restores the sets, the catalog and the shape of the chat. `false` if the store does not know the session.
 ///
 /// # Errors
-/// `STORE_CORRUPT` where its document is no session; what the store reports.
+/// `STORE_CORRUPT` if its document is not a session; what the store reports.
 pub(crate) async fn load(ground: &Ground, session: &mut Session) -> Result<bool> {
     let store = ground.store();
     let Some(found) = store.get(&ground.session_object, AsOf::default()).await? else { return Ok(false) };
@@ -25,7 +25,7 @@ pub(crate) async fn load(ground: &Ground, session: &mut Session) -> Result<bool>
         .map_err(|e| StoreError::Corrupt(format!("{}: {e}", ground.session_object)))?;
     let ids: Vec<ObjectId> = sets.index().iter().cloned().collect();
     let (first, second) = ids.split_at(ids.len() / 2);
-    // Two at once, as a store has several threads that read.
+    // Two at once, because a store reads on several threads.
     let (first, second) = tokio::try_join!(store.outlines(first), store.outlines(second))?;
     let chat = store.get(&ground.chat_id, AsOf::default()).await?;
 
@@ -50,7 +50,7 @@ pub(crate) async fn load(ground: &Ground, session: &mut Session) -> Result<bool>
     Ok(true)
 }
 
-/// Asks at a turn, the moment at which what other machines wrote is asked for as well.
+/// As [`refresh`], at a turn: this also fetches what other machines wrote.
 ///
 /// # Errors
 /// What the store reports.
@@ -59,7 +59,7 @@ pub(crate) async fn refresh_at_turn(ground: &Ground, session: &mut Session) -> R
     refresh(ground, session).await
 }
 
-/// Takes in what other clients wrote since the last time. One cheap question where nobody did.
+/// Takes in what other clients wrote since the last time. Costs one cheap query if nobody did.
 ///
 /// # Errors
 /// What the store reports; nothing counts as heard then.
@@ -87,7 +87,7 @@ pub(crate) async fn refresh(ground: &Ground, session: &mut Session) -> Result<()
     Ok(())
 }
 
-/// Makes sure that the catalog has what the store knows of these objects.
+/// Makes sure that the catalog has what the store knows about these objects.
 ///
 /// # Errors
 /// What the store reports.
@@ -106,13 +106,13 @@ pub(crate) async fn learn(
     Ok(())
 }
 
-/// Takes over what others wrote before this session's transaction.
+/// Takes in what others wrote before this session's transaction.
 ///
 /// # Errors
-/// `STORE_CORRUPT` where the session is gone; what the store reports.
+/// `STORE_CORRUPT` if the session is gone; what the store reports.
 pub(super) async fn after_conflict(ground: &Ground, session: &mut Session, on: &ObjectId) -> Result<()> {
     let is_own = *on == ground.session_object || *on == ground.chat_id;
-    // Somebody else has the same session open and wrote first: their sets are taken over.
+    // Another client has the same session open and wrote first: take over its sets.
     if is_own && !load(ground, session).await? {
         let gone = StoreError::Corrupt(format!("{} is gone", ground.session_object));
         return Err(EngineError::Store(gone));

@@ -1,5 +1,5 @@
-//! Calls that share a write: what arrives while one becomes durable is written together by the next one, so that
-//! twenty results of one answer wait for two syncs of the disk and not for twenty.
+//! Calls that share a write: what arrives while one write becomes durable goes into the next write together. So
+//! twenty results of one answer wait for two disk syncs, not twenty.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,10 +8,10 @@ use tokio::sync::oneshot;
 
 use crate::ground::error::Result;
 
-/// As many jobs become durable by one write at most.
+/// The most jobs in one write.
 const GROUP: usize = 256;
 
-/// And no more once they have so many bytes of text: a transaction is in memory as a whole.
+/// No job is added once a write has this many bytes of text, because a whole transaction is held in memory.
 const BYTES: usize = 8 << 20;
 
 /// A job of the queue.
@@ -28,7 +28,7 @@ pub(crate) struct Waiting<J, D> {
     pub reply: oneshot::Sender<Result<D>>,
 }
 
-/// The jobs that wait, in the order of their arrival.
+/// The waiting jobs, in order of arrival.
 pub(crate) struct Queue<J, D>(Mutex<Vec<Waiting<J, D>>>);
 
 impl<J, D> Default for Queue<J, D> {
@@ -58,7 +58,7 @@ impl<J: Job, D> Queue<J, D> {
         waiting.drain(..some).collect()
     }
 
-    /// Gives all jobs up: their callers hear that the instance is closed.
+    /// Abandons all jobs: their callers learn that the instance is closed.
     pub fn clear(&self) {
         self.waiting().clear();
     }
@@ -68,10 +68,10 @@ impl<J: Job, D> Queue<J, D> {
     }
 }
 
-/// What a job's answer says now; `None` while it has none.
+/// A job's answer so far; `None` while there is none.
 ///
 /// # Errors
-/// The job's own; `STORE_UNAVAILABLE` where the call that carried it out was abandoned.
+/// The job's own; `STORE_UNAVAILABLE` if the call that carried it out was abandoned.
 pub(crate) fn answered<D>(answer: &mut oneshot::Receiver<Result<D>>) -> Option<Result<D>> {
     match answer.try_recv() {
         Ok(result) => Some(result),

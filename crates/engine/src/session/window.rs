@@ -1,4 +1,4 @@
-//! Turns, stays, and what the window of SSOT 4.3 lets go.
+//! Turns, stays, and what the window of SSOT 4.3 collapses.
 
 use context_model::collapse::{Stay, Window, collapsing, is_control};
 use context_model::id::ObjectId;
@@ -8,8 +8,8 @@ use super::catalog::Kind;
 use super::commit::Work;
 
 impl Session {
-    /// Deactivates what the window lets go at this turn, as part of a transaction in the making. Calls that steer the
-    /// context take no place in it: they are active in their own turn.
+    /// Deactivates what the window collapses at this turn, as part of a transaction under construction. Calls that
+    /// steer the context take no place in the window: they are active in their own turn.
     pub fn collapse(&mut self, window: Window, turn: usize, work: &mut Work) {
         let (mut active, mut over) = (Vec::new(), Vec::new());
         for id in self.sets.active() {

@@ -1,4 +1,4 @@
-//! When each piece becomes stale, and what a roll makes of it then.
+//! When each piece becomes stale, and what a roll then makes of it.
 
 use context_model::id::ObjectId;
 use context_model::pricing::{Curve, Need, Policy};
@@ -10,17 +10,17 @@ use super::schedule::{Due, Standing};
 use crate::ground::stay::Stay;
 use crate::session::Session;
 
-/// An edit's old text is what the file was before: of no use once the edit is known to have succeeded.
+/// The old text of an edit shows the file before it, and has no use once the edit has succeeded.
 const OLD_TEXT_CALLS: u64 = 2;
 
-/// After so many calls no line is left of calls that only looked at something.
+/// After this many calls, calls that only looked at something have no line left.
 pub(super) const LINE_CALLS: u64 = 40;
 
 /// The ledger's estimate.
 const CHARS_PER_TOKEN: u64 = 4;
 
 impl Pieces {
-    /// Looks at what becomes stale at the next call. Other prices than before give everything another time.
+    /// Judges what becomes stale at the next call. When prices change, every due time is computed again.
     pub fn ripen(&mut self, policy: &Policy, session: &Session) {
         for place in std::mem::take(&mut self.early) {
             self.judge(place, session);
@@ -57,7 +57,7 @@ impl Pieces {
         }
     }
 
-    /// Makes stale whatever is out of the active set, because a person asked for a roll.
+    /// Makes everything outside the active set stale, because a person asked for a roll.
     pub fn let_go_inactive(&mut self, session: &Session) {
         let is_inactive = |id: &ObjectId| session.is_inactive(id);
         for place in 0..self.pieces.len() {
@@ -82,7 +82,7 @@ impl Pieces {
         self.early.push(place);
     }
 
-    /// Decides whether a piece is stale, or when it becomes so, and what a roll makes of it.
+    /// Decides whether a piece is stale, or when it will be, and what a roll makes of it.
     pub(super) fn judge(&mut self, place: usize, session: &Session) {
         self.judge_alone(place, session);
         if let Some(step) = self.pieces[place].step {
@@ -90,7 +90,7 @@ impl Pieces {
         }
     }
 
-    /// The same without the answer that it belongs to.
+    /// As [`Self::judge`], without judging the answer that the piece belongs to.
     pub(super) fn judge_alone(&mut self, place: usize, session: &Session) {
         let Standing::Ages(forms) = self.standing(place, session) else {
             self.ledger.set_stale(place, false);
@@ -188,7 +188,7 @@ impl Pieces {
         }
     }
 
-    /// The first and the newest message of a user stay, and what the model thought before the newest results.
+    /// The user's first and newest messages stay, and so does the model's reasoning before the newest results.
     fn words_are_held(&self, place: usize, what: Said) -> bool {
         match what {
             Said::Thinking => !self.is_past(place),
@@ -199,7 +199,7 @@ impl Pieces {
         }
     }
 
-    /// Lines of calls that only looked at something leave once all of them are old.
+    /// Lines of calls that only looked at something leave once all such lines are old.
     fn standing_of_lines(&self, place: usize) -> Standing {
         let piece = &self.pieces[place];
         let lines = self.output_at(place).map_or(&[][..], |output| &output.lines);
@@ -215,12 +215,12 @@ impl Pieces {
         if saves { Standing::Ages(vec![(Form::Reference, Due { warm: 0, dead: 0 })]) } else { Standing::Last }
     }
 
-    /// Whether what the model thought is older than its newest answer.
+    /// Whether a piece of reasoning is older than the model's newest answer.
     pub(super) fn is_past(&self, place: usize) -> bool {
         place < self.newest_answer
     }
 
-    /// The calls from which on a piece of so many chars is stale.
+    /// The calls from which a piece of `chars` UTF-16 units is stale.
     fn ages(&self, place: usize, chars: u64, curve: Curve) -> Standing {
         let saved = self.saves(place, Form::Reference);
         let Some(need) = self.need.filter(|_| saved > 0) else { return Standing::Last };
@@ -229,7 +229,7 @@ impl Pieces {
         Standing::Ages(vec![(Form::Reference, Due { warm: at(false), dead: at(true) })])
     }
 
-    /// The length of what is shown, in UTF-16 units, as the ledger counts it.
+    /// The length of the shown text, in UTF-16 units, as the ledger counts it.
     pub(super) fn chars_at(&self, place: usize) -> u64 {
         self.ledger.item(place).map_or(0, |item| item.tokens_full * CHARS_PER_TOKEN)
     }

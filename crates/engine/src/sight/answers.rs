@@ -1,4 +1,4 @@
-//! Answers with their calls, and the lines by which their results are named.
+//! Answers with their calls, and the lines that name their results.
 
 use context_model::excerpt::{Gate, excerpt};
 use context_model::id::ObjectId;
@@ -13,7 +13,7 @@ use super::words;
 use crate::session::Session;
 use crate::session::catalog::Kind;
 
-/// What stands for a handle while its object is not known: as long as most handles.
+/// A placeholder for a handle while its object is unknown; as long as most handles.
 const SOME_HANDLE: &str = "00000000";
 
 impl Sight {
@@ -78,7 +78,7 @@ impl Sight {
         }
     }
 
-    /// Appends a message of a user's.
+    /// Appends a user's message.
     pub fn push_user(&mut self, key: &str, message: &Value, is_new: bool, session: &Session) {
         self.pieces.begin_user(session);
         let words = words::users(message);
@@ -92,9 +92,9 @@ impl Sight {
         }
     }
 
-    /// Appends words; those that were rolled before what is visible was rebuilt are rolled again.
+    /// Appends words. If they were rolled before the visible request was rebuilt, they are rolled again.
     fn push_words(&mut self, key: &str, mut words: Words, is_new: bool, session: &Session) {
-        // Of equal texts only the first can be told from the others later.
+        // Equal texts can't be told apart later, so only the first of them is shortened.
         if words.short != Short::Whole && !self.said.insert(words.id.clone()) {
             words.short = Short::Whole;
         }
@@ -105,7 +105,7 @@ impl Sight {
         }
     }
 
-    /// A call whose arguments have a shorter form. Which, is known once its object is.
+    /// A call whose arguments have a shorter form. The form is known once the object is.
     fn shorter(
         &mut self,
         call_id: &str,
@@ -134,7 +134,7 @@ fn is_signed(call: &Value) -> bool {
 }
 
 impl Session {
-    /// The line before an output: the name under which it can be had again. The call above it says the rest.
+    /// The line before an output: the name that brings it back. The call above it says the rest.
     pub fn header(&self, id: &ObjectId) -> String {
         format!("id={}", render::word(self.handle(id).as_str()))
     }
@@ -144,7 +144,7 @@ impl Session {
         format!("{}\n{excerpt}", self.header(id))
     }
 
-    /// An output as the tool gave it, without the line that was put before it.
+    /// An output as the tool returned it, without the header that we put before it.
     pub fn without_header<'a>(&self, id: &ObjectId, text: &'a str) -> &'a str {
         text.strip_prefix(self.header(id).as_str()).and_then(|rest| rest.strip_prefix('\n')).unwrap_or(text)
     }
@@ -165,8 +165,8 @@ impl Session {
         matches!(kind, Some(Kind::Toolcall { status: Status::Fail, .. }))
     }
 
-    /// The object that a result's first line names: its header, or the reference that replaced it. An output can
-    /// say anything, so only an object of this very call is believed.
+    /// The object named by a result's first line, which is its header or the reference that replaced it. An output
+    /// can say anything, so only an object of this call is accepted.
     pub fn object_in(&self, call_id: &str, text: &str) -> Option<ObjectId> {
         let first = text.lines().next()?;
         let rest = first.strip_prefix("toolcall_ref ").unwrap_or(first);
@@ -182,12 +182,12 @@ pub(crate) fn handle_before(text: &str) -> Option<(&str, &str)> {
     Some((first.strip_prefix("id=")?, rest))
 }
 
-/// What is shown of an output in place of all of it, without a header.
+/// The excerpts that can replace a whole output, without a header.
 pub(crate) fn excerpts(tool: &str, content: &str) -> Excerpts {
     Excerpts { born: Gate::for_tool(tool).and_then(|gate| short(content, &gate)), faded: None }
 }
 
-/// What rolls of older sessions have left of an output, without a header.
+/// What rolls in older sessions left of an output, without a header.
 pub(crate) fn faded(tool: &str, content: &str) -> Option<String> {
     short(content, &Gate::fading(tool))
 }

@@ -1,4 +1,4 @@
-//! The forms that pieces take: what a roll makes of them, and the edits that show it.
+//! The forms that pieces take: what a roll makes of them, and the edits that show the result.
 
 use std::cmp::Reverse;
 
@@ -12,25 +12,25 @@ use super::plan::{Edit, TextEdit};
 use super::schedule::Standing;
 use crate::session::Session;
 
-/// About as many tokens as the line of a call has.
+/// About the number of tokens in a call's line.
 pub(super) const LINE_TOKENS: u64 = 15;
 
 /// What a roll does: the forms that pieces take, by their places in order, and which answers become lines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shape {
     pub forms: Vec<(usize, Form)>,
-    /// Answers with calls, by their number. The lines of those after the first stand behind the first's last result, and
-    /// behind the lines that stand there already.
+    /// Answers with calls, by number. The lines of all but the first follow the first's last result, after any lines
+    /// already there.
     pub pages: Vec<Vec<usize>>,
 }
 
-/// A roll that was executed, as it can be taken back.
+/// An executed roll, with what is needed to undo it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Executed {
     pub shape: Shape,
     /// The forms before it, by place.
     before: Vec<(usize, Form)>,
-    /// The lines that stood behind results before it, by place.
+    /// The lines that followed results before it, by place.
     lines: Vec<(usize, Vec<Line>)>,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn size_in(piece: &Piece, form: Form) -> u64 {
         PieceKind::Arguments(arguments) => {
             let in_form = |form| tokens::of_chars(arguments.units_in(form)) as u64;
             match form {
-                // Its lines stand elsewhere; a page saves something of each piece.
+                // Its lines are elsewhere; a page always saves something of each piece.
                 Form::Gone => LINE_TOKENS.min(in_form(piece.form).saturating_sub(1)),
                 form => in_form(form),
             }
@@ -103,13 +103,13 @@ impl Pieces {
         }
         let carriers: Vec<usize> = shape.pages.iter().filter_map(|page| self.last_of(page[0])).collect();
         shape.forms.retain(|(place, form)| *form > self.pieces[*place].form || carriers.contains(place));
-        // The first of a page may be stale on its own account, too.
+        // The first answer of a page may also be stale by itself.
         shape.forms.sort_by_key(|(place, form)| (*place, Reverse(*form)));
         shape.forms.dedup_by_key(|(place, _)| *place);
         shape
     }
 
-    /// Whether all of an answer with calls is aimed at leaving.
+    /// Whether the next roll removes the whole answer with its calls.
     fn is_aimed_away(&self, number: usize) -> bool {
         let range = self.steps[number].range();
         range.is_some_and(|mut all| all.all(|place| self.pieces[place].next == Form::Gone))
@@ -145,7 +145,7 @@ impl Pieces {
         (saves && ages && piece.form < Form::Reference).then_some((place, Form::Reference))
     }
 
-    /// Executes a roll. Gives what takes it back.
+    /// Executes a roll. Returns what undoes it.
     pub fn apply(&mut self, shape: Shape, session: &Session) -> Executed {
         let carriers = shape.pages.iter().filter_map(|page| self.last_of(page[0]));
         let shortened = shape.forms.iter().filter(|(_, form)| *form == Form::Short).map(|(place, _)| *place);
@@ -166,7 +166,7 @@ impl Pieces {
         Executed { shape, before, lines }
     }
 
-    /// Takes a roll back. What it replaced stays for so many user turns.
+    /// Undoes a roll. What it had replaced then stays for `turns` user turns.
     pub fn undo(&mut self, executed: &Executed, turns: usize, session: &Session) {
         for (place, lines) in &executed.lines {
             if let PieceKind::Result(output) = &mut self.pieces[*place].kind {
@@ -213,7 +213,7 @@ impl Pieces {
         self.ledger.replace(place, Item::new(tokens, tokens));
     }
 
-    /// Writes the lines of answers behind the last result of the first, below those that stand there.
+    /// Writes the lines of answers after the first one's last result, below any lines already there.
     pub(super) fn write_lines(&mut self, page: &[usize], session: &Session) {
         let mut lines = Vec::new();
         for number in &page[1..] {
@@ -245,7 +245,8 @@ impl Pieces {
         }
     }
 
-    /// While what is visible is rebuilt: shows a piece in the form that it had. Whether that changes anything.
+    /// While the visible request is rebuilt: shows a piece in the form that it had. Returns whether that changes
+    /// anything.
     pub fn repeat(&mut self, place: usize, form: Form, session: &Session) -> bool {
         let piece = &self.pieces[place];
         let is_shorter = match &piece.kind {
@@ -264,7 +265,7 @@ impl Pieces {
         true
     }
 
-    /// The same for answers that became lines, by the first calls of each. Gives the places that changed.
+    /// The same for answers that became lines, given the first call of each. Returns the places that changed.
     pub fn repeat_page(&mut self, page: &[ObjectId], session: &Session) -> Vec<usize> {
         let found = page.iter().map(|object| self.step_of.get(object).copied());
         let found: Vec<Option<usize>> = found
@@ -297,7 +298,7 @@ impl Pieces {
         changed
     }
 
-    /// The edits that show the messages of these pieces as they are now.
+    /// The edits that show the messages of these pieces in their current form.
     pub fn edits_of(&self, places: impl IntoIterator<Item = usize>) -> Vec<Edit> {
         let mut edits = Vec::new();
         let mut until = 0;
@@ -327,7 +328,7 @@ impl Pieces {
     }
 }
 
-/// What shows a message of these pieces.
+/// The edit that shows a message with these pieces.
 fn message_of(key: &str, pieces: &[Piece]) -> Edit {
     let key = key.to_owned();
     if pieces.iter().all(|piece| piece.form == Form::Gone) {

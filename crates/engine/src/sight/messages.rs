@@ -24,7 +24,7 @@ pub(crate) fn has_image(message: &Value) -> bool {
     blocks.into_iter().flatten().any(|b| text_of(b, "type") == "image")
 }
 
-/// UTF-16 units of a block as the provider is charged for it; an image counts as Pi counts it.
+/// The UTF-16 units that a block counts for; an image counts as in Pi.
 pub(crate) fn block_units(block: &Value) -> usize {
     const IMAGE: usize = 4800;
     match text_of(block, "type") {
@@ -51,8 +51,8 @@ pub(crate) fn message_units(message: &Value) -> usize {
     }
 }
 
-/// The handles of the files that the notices in a message name. Only the harness itself says notices: what a user, the
-/// model or a tool says is none.
+/// The handles of the files that the notices in a message name. Only the harness issues notices; text from a user,
+/// the model or a tool is never one.
 pub(crate) fn notices_in(message: &Value) -> Vec<&str> {
     if matches!(text_of(message, "role"), "user" | "assistant" | "toolResult") {
         return Vec::new();

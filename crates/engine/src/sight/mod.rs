@@ -1,7 +1,7 @@
-//! What the model's request shows, and what becomes of it. State and sight are two things: the sets change at once,
+//! What the model's request shows, and how that changes. State and sight are separate: the sets change at once, but
 //! what is visible lags behind until a roll, because changing a request breaks the provider's prefix cache.
 //!
-//! Nothing here writes: the engine records what is decided.
+//! Nothing here writes to the store: the engine records the decisions.
 
 pub mod aging;
 pub mod answers;
@@ -37,27 +37,27 @@ use usage::Accounting;
 #[derive(Default)]
 pub(crate) struct Sight {
     pub pieces: Pieces,
-    /// The rolls of what is visible that can still be taken back, oldest first.
+    /// The visible request's rolls that can still be undone, oldest first.
     pub rolls: Vec<Executed>,
     /// What is rolled, as the chat records it.
     pub rolled: Rolled,
     /// The IDs of visible words that can be shortened.
     pub said: HashSet<String>,
-    /// Tags of the markers that stand in collapsed arguments of this branch.
+    /// Tags of the markers in this branch's collapsed arguments.
     pub issued: HashSet<String>,
-    /// The pieces that the harness does not show as they are, for the next plan.
+    /// The pieces that the harness does not yet show in their current form, for the next plan.
     pub pending: BTreeSet<usize>,
-    /// Excerpts of outputs that were recorded and have no place in the request yet.
+    /// Excerpts of outputs that are recorded but not yet in the request.
     pub gated: HashMap<ObjectId, Excerpts>,
     /// Objects of calls that were recorded before their results came as messages, by call ID.
     pub received: HashMap<String, VecDeque<ObjectId>>,
-    /// Arguments of calls by call ID, for results that no hook reports.
+    /// The arguments of calls by call ID, for results that no hook reports.
     pub open_calls: HashMap<String, Map<String, Value>>,
     /// The model of the next call.
     pub model: String,
     /// The model of the last call, whose cache holds the request.
     pub cached_model: String,
-    /// What a token is for each model.
+    /// The token accounting of each model.
     pub accounting: Accounting,
     /// What this process's model calls have cost, in fresh input tokens, without the answers.
     pub spent: f64,
@@ -66,7 +66,7 @@ pub(crate) struct Sight {
 }
 
 impl Sight {
-    /// The circumstances of a call as the decision wants them.
+    /// The circumstances of a call, in the form that the decision takes.
     pub fn policy(&mut self, call: &Call) -> Policy {
         let idle = self.last_call_ms.is_some_and(|last| call.now_ms.saturating_sub(last) > call.cache_ttl_ms);
         let switched = !self.cached_model.is_empty() && self.cached_model != call.model;
@@ -82,21 +82,21 @@ impl Sight {
         }
     }
 
-    /// Adds to a plan what it leads to.
+    /// Fills in the plan's figures for the request that it leads to.
     pub fn finish(&self, plan: &mut Plan) {
         let factor = self.accounting.factor(&self.model);
         plan.context_tokens = (self.pieces.tokens() as f64 * factor) as u64;
         plan.stale_tokens = (self.pieces.stale_tokens() as f64 * factor) as u64;
     }
 
-    /// The edits that the harness lacks.
+    /// The edits that the harness does not have yet.
     pub fn lacking(&mut self) -> Vec<Edit> {
         let edits = self.pieces.edits_of(std::mem::take(&mut self.pending));
         self.issue(&edits);
         edits
     }
 
-    /// Begins anew with what is visible. The record of rolls stays.
+    /// Clears what is visible. The record of rolls stays.
     pub fn forget(&mut self) {
         self.pieces = self.pieces.renewed();
         self.rolls.clear();
@@ -107,7 +107,7 @@ impl Sight {
         self.last_call_ms = None;
     }
 
-    /// Follows a transaction of the session's.
+    /// Takes in one of the session's transactions.
     pub fn follow(&mut self, written: &Written, session: &Session) {
         if written.starts_turn {
             self.pieces.start_turn(session);
@@ -120,12 +120,12 @@ impl Sight {
         }
     }
 
-    /// Notes that a call was recorded whose result will come as a message.
+    /// Notes a recorded call whose result will come as a message.
     pub fn expect(&mut self, call_id: &str, object: &ObjectId) {
         self.received.entry(call_id.to_owned()).or_default().push_back(object.clone());
     }
 
-    /// The object that was recorded first of those whose results have this call ID and have not come yet.
+    /// Of the objects with this call ID whose results have not come yet, the one recorded first.
     pub fn expected(&mut self, call_id: &str) -> Option<ObjectId> {
         let waiting = self.received.get_mut(call_id)?;
         let object = waiting.pop_front();
@@ -135,8 +135,8 @@ impl Sight {
         object
     }
 
-    /// Whether the arguments of an object's call are collapsed in what is visible: by a roll of this process, or by
-    /// an earlier one, whose edit the harness has kept.
+    /// Whether the arguments of an object's call are collapsed in the visible request: by a roll of this process, or
+    /// by an earlier one whose edit the harness kept.
     pub fn hides_arguments(&self, object: &ObjectId) -> bool {
         self.pieces.hides_arguments(object) || self.rolled.hides_arguments(object)
     }

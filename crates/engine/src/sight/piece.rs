@@ -1,4 +1,4 @@
-//! The pieces of a request, and what can be shown of each.
+//! The pieces of a request, and the forms in which each can be shown.
 
 use std::ops::RangeInclusive;
 
@@ -13,41 +13,41 @@ pub(crate) struct Piece {
     /// The harness's name for the message.
     pub key: String,
     pub kind: PieceKind,
-    /// A later piece shows the same.
+    /// A later piece shows the same thing.
     pub superseded: bool,
     /// What is shown of it.
     pub form: Form,
     /// What a roll would make of it.
     pub next: Form,
-    /// How many model calls were made before it came, or was needed again.
+    /// The number of model calls made before it came or was last needed.
     pub since: u64,
-    /// The answer with calls that it is a part of, by its number.
+    /// The number of the answer with calls that it is part of.
     pub step: Option<usize>,
 }
 
 /// How much of a piece is shown, from all of it to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Form {
-    /// What it came with: all of it, or the excerpt of a large output.
+    /// As it first came: all of it, or the excerpt of a large output.
     Born,
-    /// Arguments without the old text of an edit. Of an output a short excerpt, which only older sessions have.
+    /// Arguments without an edit's old text. For an output, a short excerpt; only older sessions have those.
     Faded,
-    /// The reference, the collapsed arguments, the beginning of a text; of thinking nothing.
+    /// The reference, the collapsed arguments, or the beginning of a text. Nothing remains of thinking.
     Reference,
-    /// The reference, and of the lines behind it only those of calls that changed something. Never the form of a piece,
-    /// only what a roll makes of one: it is a reference again from then on.
+    /// The reference, and only those of the lines after it that belong to calls that changed something. No piece ever
+    /// has this form: it is what a roll does to one, which is then a reference again.
     Short,
-    /// Nothing: the message has left, and a line elsewhere names its calls.
+    /// Nothing: the message is gone, and a line elsewhere names its calls.
     Gone,
 }
 
-/// Which lines of which version of a file a result shows, byte for byte.
+/// The lines that a result shows byte for byte, and the file version that they come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ShownLines {
     pub file: ObjectId,
     /// The hash of the version's bytes.
     pub hash: Digest,
-    /// A transaction as of which the file is that version.
+    /// A transaction as of which the file has that version.
     pub tx: TxId,
     /// First line, counted from 1.
     pub first: usize,
@@ -55,32 +55,32 @@ pub(crate) struct ShownLines {
     pub last: usize,
 }
 
-/// What a piece is of.
+/// What a piece consists of.
 #[derive(Clone, Debug)]
 pub(crate) enum PieceKind {
     /// Text that always stays.
     Fixed,
     /// The output of a tool call.
     Result(Box<Output>),
-    /// The arguments of an answer's calls; a roll leaves their collapsed form.
+    /// The arguments of an answer's calls. A roll collapses them.
     Arguments(Arguments),
-    /// What the model thought or said, or a long text of a user's.
+    /// The model's reasoning or prose, or a user's long text.
     Words(Words),
 }
 
-/// What the model thought or said, or a long text of a user's.
+/// The model's reasoning or prose, or a user's long text.
 #[derive(Clone, Debug)]
 pub(crate) struct Words {
-    /// The block of the message that it is, counted from 0.
+    /// Its block in the message, counted from 0.
     pub block: usize,
-    /// By which it can be had again.
+    /// The ID that brings it back.
     pub id: String,
     /// Its length in UTF-16 units.
     pub chars: usize,
     pub what: Said,
-    /// What a roll leaves of it alone.
+    /// What a roll that shortens only this leaves of it.
     pub short: Short,
-    /// What a line has of it where the whole answer becomes lines; `None` for nothing.
+    /// What a line keeps of it when the whole answer becomes lines; `None` for nothing.
     pub line: Option<String>,
 }
 
@@ -95,42 +95,42 @@ pub(crate) enum Said {
 /// What a roll leaves of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Short {
-    /// All of it: there is no shorter form, or its provider takes none.
+    /// All of it: there is no shorter form, or its provider accepts none.
     Whole,
     /// This text.
     Text(String),
     /// Nothing.
     Nothing,
-    /// Nothing, once a user has spoken after it.
+    /// Nothing, once a later user message exists.
     NothingAfterUser,
 }
 
-/// The output of a tool call in the request, or on its way there.
+/// A tool call's output, in the request or on its way there.
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
     pub object: ObjectId,
-    /// Its first line is the object's name.
+    /// Its first line names the object.
     pub named: bool,
     /// The lines of a file that it shows.
     pub shown: Option<ShownLines>,
-    /// The object that it brings back.
+    /// The object whose text it brings back.
     pub carries: Option<Carried>,
     pub excerpts: Excerpts,
     /// What a roll leaves in its place.
     pub reference: String,
     /// Tokens of what it came with.
     pub born_tokens: u64,
-    /// It is a text of rules, such as AGENTS.md, and stays whole.
+    /// It is a rules file, such as AGENTS.md, and stays whole.
     pub is_rule: bool,
-    /// What stands behind its reference for calls after it that have left.
+    /// The lines after its reference, for later calls that have left.
     pub lines: Vec<Line>,
 }
 
-/// What stands for a call, or for what was said before it, once that has left.
+/// The line that replaces a call, or the words before it, once those have left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     pub text: String,
-    /// It is of a call that has changed something, and stays.
+    /// It belongs to a call that changed something, and stays.
     pub stays: bool,
 }
 
@@ -138,16 +138,16 @@ pub(crate) struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Carried {
     pub object: ObjectId,
-    /// All of its text, and not a part.
+    /// All of its text, not a part.
     pub whole: bool,
 }
 
 /// The arguments of an answer's calls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arguments {
-    /// Of those that have a shorter form.
+    /// The calls whose arguments have a shorter form.
     pub calls: Vec<ArgumentsOf>,
-    /// Their size together with the other calls' as they came, in UTF-16 units.
+    /// The size of all calls' arguments as they came, in UTF-16 units.
     pub units: usize,
 }
 
@@ -160,11 +160,11 @@ pub(crate) struct ArgumentsOf {
     pub tool: String,
     /// The object of the call, once its result is known.
     pub object: Option<ObjectId>,
-    /// As the model gave them until the object is known, whose handle the markers name; collapsed from then on.
+    /// As the model gave them until the object is known, because the markers name its handle; then collapsed.
     pub args: Map<String, Value>,
     /// What collapsing saves, in UTF-16 units.
     pub saved: usize,
-    /// Those of an edit that succeeded, with nothing left out but the old text, and what that saves.
+    /// For an edit that succeeded: the arguments without the old text, and what leaving it out saves in UTF-16 units.
     pub new_text: Option<(Map<String, Value>, usize)>,
 }
 
@@ -180,7 +180,8 @@ pub(crate) struct Step {
     pub since: u64,
     /// All of it may become lines.
     pub is_ripe: bool,
-    /// The answer behind whose last result its lines stand, by its number; its own where it has those of others.
+    /// The number of the answer whose last result its lines follow; its own number if it carries other answers'
+    /// lines.
     pub page: Option<usize>,
 }
 
@@ -189,14 +190,14 @@ pub(crate) struct Step {
 pub(crate) struct StepCall {
     pub call_id: String,
     pub tool: String,
-    /// The end of its path, the beginning of its command.
+    /// The end of its path, or the beginning of its command.
     pub gist: String,
     pub object: Option<ObjectId>,
     pub result: Option<usize>,
 }
 
 impl Step {
-    /// The places of all its pieces; none as long as a result is missing, or where something else stands between them.
+    /// The places of all its pieces; `None` while a result is missing, or if something else lies between them.
     pub fn range(&self) -> Option<RangeInclusive<usize>> {
         let last = self.calls.last()?.result?;
         let all = self.calls.iter().all(|call| call.result.is_some());
@@ -214,14 +215,14 @@ pub struct CollapsedCall {
     pub position: usize,
     /// The object of the call, once its result is known.
     pub object: Option<ObjectId>,
-    /// The arguments that stand in place of the full ones.
+    /// The arguments that replace the full ones.
     pub args: Map<String, Value>,
 }
 
-/// What is shown of an output in place of all of it, with its header.
+/// The excerpts that can replace a whole output, with its header.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Excerpts {
-    /// From the beginning, because it is large.
+    /// Shown from the start, because the output is large.
     pub born: Option<String>,
     /// As rolls of older sessions left it.
     pub faded: Option<String>,
@@ -253,7 +254,7 @@ impl Arguments {
         self.units.saturating_sub(self.calls.iter().map(|call| call.saves(form)).sum())
     }
 
-    /// Whether all results are known by which the forms name their calls.
+    /// Whether all results are known; the forms name their calls by them.
     pub fn is_answered(&self) -> bool {
         self.calls.iter().all(|call| call.object.is_some())
     }
@@ -263,7 +264,7 @@ impl Arguments {
         self.is_answered() && self.calls.iter().any(|call| call.new_text.is_some())
     }
 
-    /// What stands in place of the full arguments in a form.
+    /// What replaces the full arguments in a form.
     pub fn in_form(&self, form: Form) -> Vec<CollapsedCall> {
         let shown = self.calls.iter().filter_map(|call| {
             Some(CollapsedCall {
@@ -278,7 +279,7 @@ impl Arguments {
 }
 
 impl Output {
-    /// What stands in its place in a form that is shorter than what it came with.
+    /// The text that replaces it in a form shorter than [`Form::Born`].
     pub fn text_in(&self, form: Form) -> Option<String> {
         match form {
             Form::Born => self.excerpts.born.clone(),

@@ -21,13 +21,14 @@ pub(crate) struct Pieces {
     pub(super) pieces: Vec<Piece>,
     /// Where an object's result, and the arguments of its call, are.
     pub(super) places: HashMap<ObjectId, Vec<usize>>,
-    /// Where an object is shown by the result of another call, which brought it back.
+    /// The places where another call's result brought an object back.
     carriers: HashMap<ObjectId, Vec<usize>>,
     /// The arguments that wait for a call's result, by call ID.
     awaiting: HashMap<String, usize>,
-    /// The reads of each file, also those that a later one covers: they are in sight until a roll takes them.
+    /// The reads of each file, including those that a later read covers: they stay in sight until a roll removes
+    /// them.
     reads: HashMap<ObjectId, Vec<HeldRead>>,
-    /// What answers of the current user turn have pointed to: it stays until that ends.
+    /// The places that answers in the current user turn have pointed to. They stay until the turn ends.
     pointed_at: HashSet<usize>,
     /// The answers with calls, oldest first.
     pub(super) steps: Vec<Step>,
@@ -37,23 +38,23 @@ pub(crate) struct Pieces {
     pub(super) step_of: HashMap<ObjectId, usize>,
     /// Model calls made with what is visible.
     pub(super) calls: u64,
-    /// When what is not stale yet becomes so.
+    /// When each piece that is not stale yet becomes stale.
     pub(super) schedule: Schedule,
     /// When answers with calls may become lines, by their number.
     pub(super) ripening: Schedule,
-    /// What is stale for this one call: its cache is dead, or a person asked for a roll.
+    /// What is stale for this call only, because its cache is dead or a person asked for a roll.
     pub(super) early: Vec<usize>,
-    /// The prices by which the schedule was made.
+    /// The prices that the schedule was computed with.
     pub(super) need: Option<Need>,
     /// How long text of some kinds stays.
     pub stays: Stays,
     /// Whether the harness can leave out messages and shorten texts.
     pub(super) shortens: bool,
-    /// What a person brought back by undoing a roll, and for how many more user turns it stays whole.
+    /// The pieces that a person brought back by undoing a roll, and for how many more user turns they stay whole.
     brought_back: HashMap<usize, usize>,
     /// Where the newest answer begins.
     pub(super) newest_answer: usize,
-    /// Where the first and the newest message of a user begin.
+    /// Where the user's first and newest messages begin.
     pub(super) users: Option<(usize, usize)>,
 }
 
@@ -73,16 +74,16 @@ impl Pieces {
         Self { stays, ..Self::default() }
     }
 
-    /// The same settings, and nothing visible.
+    /// An empty request with the same settings.
     pub fn renewed(&self) -> Self {
         Self::new(self.stays)
     }
 
-    /// Says whether the harness can leave out messages and shorten texts.
+    /// Sets whether the harness can leave out messages and shorten texts.
     pub fn set_shortens(&mut self, shortens: bool) {
         if self.shortens != shortens {
             self.shortens = shortens;
-            // Everything is looked at again before the next decision.
+            // Forces everything to be judged again before the next decision.
             self.need = None;
         }
     }
@@ -92,7 +93,7 @@ impl Pieces {
         self.push(key, PieceKind::Fixed, Item::fixed(tokens));
     }
 
-    /// A message of a user's comes next. The one before it is not the newest any more.
+    /// A user's message comes next. The previous one is no longer the newest.
     pub fn begin_user(&mut self, session: &Session) {
         let start = self.pieces.len();
         let before = self.users.replace((self.users.map_or(start, |(first, _)| first), start));
@@ -104,8 +105,8 @@ impl Pieces {
         }
     }
 
-    /// An answer comes next; `is_step` says whether it has calls that can become lines. The one before it is not the
-    /// newest any more.
+    /// An answer comes next; `is_step` says whether it has calls that can become lines. The previous one is no longer
+    /// the newest.
     pub fn begin_answer(&mut self, is_step: bool, session: &Session) {
         let before = std::mem::replace(&mut self.newest_answer, self.pieces.len());
         if is_step {
@@ -118,7 +119,7 @@ impl Pieces {
         }
     }
 
-    /// Appends words that may leave. Gives their place.
+    /// Appends words that may leave. Returns their place.
     pub fn push_words(&mut self, key: &str, words: Words, session: &Session) -> usize {
         let item = Item::new(tokens::of_chars(words.chars) as u64, 0);
         let is_answers = words.what != Said::User;
@@ -130,7 +131,7 @@ impl Pieces {
         place
     }
 
-    /// Appends the output of a tool call as it is shown. Gives its place.
+    /// Appends a tool call's output as it is shown. Returns its place.
     pub fn push_result(&mut self, key: &str, output: Output, session: &Session) -> usize {
         let item = Item::new(output.born_tokens, size(&output.reference));
         let (object, shown, carries) = (output.object.clone(), output.shown.clone(), output.carries.clone());
@@ -181,7 +182,8 @@ impl Pieces {
         self.awaiting.extend(ids.into_iter().map(|id| (id, place)));
     }
 
-    /// Tells which object a call became, once its result is known: the markers of its collapsed arguments name that.
+    /// Records which object a call became, once its result is known: the markers in its collapsed arguments name that
+    /// object.
     pub fn answer(&mut self, call_id: &str, object: &ObjectId, is_ok: bool, session: &Session, cwd: &str) {
         self.name_in_step(call_id, object);
         let handle = session.catalog.handle_of(object);
@@ -204,7 +206,7 @@ impl Pieces {
         self.judge(place, session);
     }
 
-    /// Looks again at the pieces of an object whose place in a set has changed.
+    /// Judges the pieces of an object again after its place in a set has changed.
     pub fn touch(&mut self, object: &ObjectId, session: &Session) {
         let places = [&self.places, &self.carriers].into_iter().filter_map(|all| all.get(object)).flatten();
         let reads = self.reads.get(object).into_iter().flatten().map(|read| &read.place);
@@ -214,8 +216,8 @@ impl Pieces {
         }
     }
 
-    /// A user's turn starts: what answers have pointed to may leave, and what a person brought back has stayed for one
-    /// more.
+    /// Starts a user's turn: what answers have pointed to may leave, and what a person brought back has stayed for
+    /// one more turn.
     pub fn start_turn(&mut self, session: &Session) {
         let mut over: Vec<usize> = self.pointed_at.drain().collect();
         self.brought_back.retain(|place, turns| {
@@ -230,7 +232,7 @@ impl Pieces {
         }
     }
 
-    /// An object's output is needed now: its age begins anew.
+    /// An object's output is needed now, so its age restarts at 0.
     pub fn renew(&mut self, object: &ObjectId, session: &Session) {
         let places = [&self.places, &self.carriers].into_iter().filter_map(|all| all.get(object));
         let all: Vec<usize> = places.flatten().copied().collect();
@@ -240,7 +242,7 @@ impl Pieces {
         }
     }
 
-    /// An answer that is under way says that lines stand in the result of a call.
+    /// An answer in progress points to lines in a call's result.
     pub fn point_to(&mut self, object: &ObjectId, session: &Session) {
         self.pointed_at.extend(self.places.get(object).into_iter().flatten());
         self.renew(object, session);
@@ -262,7 +264,7 @@ impl Pieces {
         self.ledger.asked(policy)
     }
 
-    /// What a person brought back stays whole for so many user turns.
+    /// Keeps what a person brought back whole for `turns` user turns.
     pub(super) fn bring_back(&mut self, place: usize, turns: usize) {
         self.brought_back.insert(place, turns.max(1));
     }
@@ -271,7 +273,7 @@ impl Pieces {
         self.brought_back.contains_key(&place)
     }
 
-    /// Whether an answer of the current user turn says that lines stand here.
+    /// Whether an answer in the current user turn points to lines here.
     pub(super) fn is_pointed_at(&self, place: usize) -> bool {
         self.pointed_at.contains(&place)
     }
@@ -291,7 +293,7 @@ impl Pieces {
         own || carried()
     }
 
-    /// Whether the result of a call is in the request as it came.
+    /// Whether a call's result is in the request as it came.
     pub fn shows(&self, call: &ObjectId) -> bool {
         let places = self.places.get(call).into_iter().flatten();
         let mut born = places.filter(|place| self.pieces[**place].form == Form::Born);
@@ -316,8 +318,8 @@ impl Pieces {
             .map(|output| &output.object)
     }
 
-    /// The versions of a file of which lines are visible, one for each result: the hash, and a transaction as of which
-    /// the file is that version.
+    /// The versions of a file that have visible lines, one for each result: the hash, and a transaction as of which
+    /// the file has that version.
     pub fn held(&self, file: &ObjectId) -> impl Iterator<Item = (Digest, TxId)> {
         self.visible_reads(file).map(|read| (read.hash, read.tx))
     }
@@ -337,7 +339,7 @@ impl Pieces {
         self.ledger.set_system_tokens(tokens);
     }
 
-    /// The size of the system part as far as it is known before the next call.
+    /// The size of the system part, as far as known before the next call.
     pub fn guess_system_tokens(&mut self, tokens: u64) {
         self.ledger.guess_system_tokens(tokens);
     }
@@ -347,18 +349,18 @@ impl Pieces {
         self.ledger.total_tokens()
     }
 
-    /// Estimated tokens of what could be rolled.
+    /// Estimated tokens of what a roll could remove.
     pub fn stale_tokens(&self) -> u64 {
         self.ledger.stale_tokens()
     }
 
-    /// What writing the whole request anew would cost, where the provider has a part of it.
+    /// What rewriting the whole request would cost, given that the provider has part of it cached.
     pub fn rewrite_cost(&self, policy: &Policy) -> f64 {
         self.ledger.cached_tokens(policy) as f64 * policy.prices.rewrite()
     }
 
-    /// What was rebuilt from a transcript has been sent before, by another process or another branch; the
-    /// provider may have it cached still, up to the last answer.
+    /// What was rebuilt from a transcript was already sent by another process or branch. The provider may still have
+    /// it cached, up to the last answer.
     pub fn assume_sent(&mut self, is_cached: bool) {
         self.ledger.assume_shown(is_cached);
     }

@@ -1,8 +1,8 @@
-//! What a harness hands over and what it gets back: messages, the circumstances of a model call, and plans.
+//! What a harness passes in and gets back: messages, the circumstances of a model call, and plans.
 //!
-//! The harness hands over each message once. A plan says which messages to replace and what to say, never the history.
-//! Between two rolls a plan has no edits for messages that were sent before, so each request extends the last one byte
-//! for byte.
+//! The harness passes in each message once. A plan says which messages to replace and what to say, never the history.
+//! Between two rolls a plan has no edits for messages that were sent before, so each request extends the last one
+//! byte for byte.
 
 use context_model::id::ObjectId;
 use context_model::pricing::{Prices, Receipt};
@@ -20,10 +20,10 @@ pub struct Incoming {
     pub message: Value,
 }
 
-/// The circumstances of the model call that comes next.
+/// The circumstances of the next model call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// The model's name; another one than before has a cold cache.
+    /// The model's name. A different model than before has a cold cache.
     pub model: String,
     /// Prices relative to fresh input.
     pub prices: Prices,
@@ -41,7 +41,7 @@ pub struct Call {
     pub only_at_user_turn: bool,
     /// Whether the next call begins a user's turn.
     pub at_user_turn: bool,
-    /// Whether anything may collapse now: rolls, and excerpts of large new outputs; the person's switch.
+    /// Whether anything may collapse now, by rolls or as excerpts of large new outputs: the person's switch.
     pub rolls: bool,
     /// Whether the harness can leave out messages and shorten texts: edits with texts, and [`Edit::Gone`].
     pub shortens: bool,
@@ -58,14 +58,14 @@ pub struct Plan {
     pub receipt: Option<Receipt>,
     /// Estimated tokens of the next request.
     pub context_tokens: u64,
-    /// Estimated tokens of what could be rolled.
+    /// Estimated tokens of what a roll could remove.
     pub stale_tokens: u64,
-    /// What it would cost to change the next request at its very start, in fresh input tokens: the part of it
-    /// that is cached, written again. 0 on a dead cache. Only [`crate::Engine::advance`] says it, as [`Plan::spent`].
+    /// What changing the next request at its very start would cost, in fresh input tokens: writing its cached part
+    /// again. 0 on a dead cache. Only [`crate::Engine::advance`] sets this and [`Plan::spent`].
     pub rewrite_cost: f64,
     /// What this process's model calls have cost so far, in fresh input tokens, without the answers.
     pub spent: f64,
-    /// The point to come back to with [`crate::Engine::restore`], and the times that it is known by; as `spent`.
+    /// The point to return to with [`crate::Engine::restore`], and the times that identify it; set as `spent` is.
     pub point: Option<(TxId, [Timestamp; 2])>,
 }
 
@@ -78,11 +78,11 @@ pub enum Edit {
         key: String,
         /// The object behind it.
         object: ObjectId,
-        /// Its new text; `None` puts back the message as the harness has it.
+        /// Its new text; `None` restores the harness's own message.
         text: Option<String>,
     },
-    /// Parts of an answer, or of a user's message; without any the message is as the harness has it. An edit has all
-    /// that differs from the message as it was handed over.
+    /// Parts of an answer, or of a user's message; with no parts, the harness's own message is restored. An edit
+    /// lists every difference from the message as it was passed in.
     Message {
         /// The message.
         key: String,
@@ -91,7 +91,7 @@ pub enum Edit {
         /// Texts that are shortened or left out.
         texts: Vec<TextEdit>,
     },
-    /// The message is left out: a line in another one names its calls.
+    /// The message is left out: a line in another message names its calls.
     Gone {
         /// The message.
         key: String,
@@ -111,26 +111,26 @@ impl Edit {
 /// A block of a message that is shortened or left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextEdit {
-    /// The block, counted from 0 among those of the message as it was handed over; 0 for a content that is one text.
+    /// The block, counted from 0 in the message as it was passed in; 0 if the content is a single text.
     pub block: usize,
     /// Its new text; `None` leaves the block out.
     pub text: Option<String>,
 }
 
-/// What a tool result shall show when it enters the transcript.
+/// What a tool result should show when it enters the transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Birth {
     /// The object.
     pub id: ObjectId,
     /// Its short name.
     pub handle: String,
-    /// The line to put before the output, by which the model can name it; `None` for an output so short that a
+    /// The line to put before the output, so that the model can name it; `None` if the output is so short that a
     /// reference would not be shorter.
     pub header: Option<String>,
 }
 
-/// Whether the messages before the last answer are those that it answers: nothing among them is newer, as the
-/// summary of a compaction would be.
+/// Whether the messages before the last answer are those that it answers: none of them is newer, as a compaction's
+/// summary would be.
 pub(crate) fn is_as_sent(messages: &[Incoming]) -> bool {
     let at = |one: &Incoming| one.message.get("timestamp").and_then(Value::as_f64);
     let Some(last) = messages.iter().rposition(|one| one.message["role"] == "assistant") else {

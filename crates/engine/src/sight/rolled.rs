@@ -8,7 +8,7 @@ use context_model::pricing::Receipt;
 
 use super::piece::Form;
 
-/// What was rolled in the part of the conversation that is visible, and the receipts of it.
+/// What was rolled in the visible part of the conversation, with the receipts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rolled {
     /// The rolls that are in effect, oldest first.
@@ -72,7 +72,7 @@ impl Rolled {
         }
     }
 
-    /// Whether a roll has left a short excerpt of a call's result, and none has taken that.
+    /// Whether a roll left a short excerpt of a call's result and no later roll removed it.
     pub fn fades(&self, object: &ObjectId) -> bool {
         self.form_of(object) == Form::Faded
     }
@@ -93,7 +93,7 @@ impl Rolled {
         &self.entries
     }
 
-    /// Takes in one roll, or one that was taken back: the latest.
+    /// Takes in the latest roll, or that it was undone.
     pub fn note(&mut self, entry: RollEntry) {
         if !entry.undone {
             self.sets.take_in(&entry);

@@ -1,7 +1,7 @@
-//! Rolls, as they are remembered.
+//! How rolls are remembered.
 //!
-//! A roll is recorded with the turn in which it happened, together with its receipt. So a resumed session shows
-//! what it showed before, also in a harness that keeps only its raw messages.
+//! A roll is recorded with the turn in which it happened, together with its receipt. So a resumed session shows what
+//! it showed before, even in a harness that keeps only its raw messages.
 
 use context_model::chat::RollEntry;
 use context_model::id::ObjectId;
@@ -13,8 +13,8 @@ use super::pieces::Pieces;
 use crate::session::Session;
 
 impl Sight {
-    /// While what is visible is rebuilt: rolls again what was rolled of a call whose result has just come by at a place,
-    /// as this text.
+    /// While the visible request is rebuilt: a call's result has just come at this place with this text. Rolls again
+    /// what was rolled of that call.
     pub fn repeat_rolls(&mut self, object: &ObjectId, place: usize, text: &str, session: &Session) {
         if self.pieces.repeat(place, self.rolled.form_of(object), session)
             && self.pieces.text_at(place).is_none_or(|new| new != text)
@@ -30,7 +30,7 @@ impl Sight {
         }
     }
 
-    /// The same for calls that became lines, once all messages have come by.
+    /// The same for calls that became lines, once all messages have come.
     pub fn repeat_pages(&mut self, session: &Session) {
         for entry in self.rolled.entries() {
             for page in &entry.pages {
@@ -47,7 +47,7 @@ impl Sight {
     }
 }
 
-/// A roll as the chat records it.
+/// A roll in the form that the chat records.
 pub(crate) fn entry_of(pieces: &Pieces, shape: &Shape) -> RollEntry {
     let mut entry = RollEntry::default();
     for (place, form) in &shape.forms {
@@ -72,12 +72,12 @@ pub(crate) fn entry_of(pieces: &Pieces, shape: &Shape) -> RollEntry {
 }
 
 impl Pieces {
-    /// What a piece is of.
+    /// What a piece consists of.
     pub fn kind(&self, place: usize) -> &PieceKind {
         &self.pieces[place].kind
     }
 
-    /// What stands in place of an output now.
+    /// The text that now stands in place of an output.
     fn text_at(&self, place: usize) -> Option<String> {
         self.output_at(place)?.text_in(self.pieces[place].form)
     }

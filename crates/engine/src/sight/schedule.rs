@@ -1,10 +1,10 @@
-//! At which model call each piece becomes stale: a call costs what becomes stale at it, and never the history.
+//! At which model call each piece becomes stale. A call's cost follows what becomes stale at it, never the history.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::piece::Form;
 
-/// From which model call on a piece is stale, counted from the first of what is visible.
+/// The model call from which a piece is stale, counted from the first visible one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
     /// While the provider has the request cached.
@@ -15,15 +15,15 @@ pub(crate) struct Due {
 
 /// What decides when a piece leaves.
 pub(crate) enum Standing {
-    /// It stays, and so does the answer that it belongs to.
+    /// It stays, and so does its answer.
     Held,
     /// It has no shorter form of its own.
     Last,
-    /// It takes each of these forms from then on.
+    /// It takes each of these forms once that is due.
     Ages(Vec<(Form, Due)>),
 }
 
-/// The pieces that become stale by their age, in the order of the calls at which they do.
+/// The pieces that become stale by age, in the order of the calls at which they do.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     due: HashMap<usize, Due>,
@@ -32,7 +32,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Says when the piece at a place becomes stale; `None`: not by its age.
+    /// Sets when the piece at a place becomes stale; `None`: never by age.
     pub fn set(&mut self, place: usize, due: Option<Due>) {
         if let Some(before) = self.due.remove(&place) {
             self.warm.remove(&(before.warm, place));

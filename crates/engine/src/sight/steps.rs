@@ -1,4 +1,4 @@
-//! Answers with calls, together with the results of these: what becomes one line for each call once all of it is old.
+//! Answers with calls, together with the results. Once all of it is old, it becomes one line for each call.
 
 use context_model::id::ObjectId;
 use context_model::pricing::Curve;
@@ -11,7 +11,7 @@ use super::words::KEPT;
 use crate::ground::stay::Stay;
 use crate::session::Session;
 
-/// A call becomes a line no sooner than after so many calls.
+/// A call becomes a line after this many calls at the earliest.
 const CALLS: u64 = 12;
 
 /// The same on a dead cache.
@@ -27,7 +27,7 @@ impl Pieces {
         }
     }
 
-    /// A piece belongs to the answer that came last, if that has calls.
+    /// Joins a piece to the last answer, if that has calls.
     pub(super) fn join_step(&mut self, place: usize) {
         let number = self.steps.len().wrapping_sub(1);
         if let Some(step) = self.steps.last_mut().filter(|step| step.first == self.newest_answer) {
@@ -36,7 +36,7 @@ impl Pieces {
         }
     }
 
-    /// Tells which object a call became.
+    /// Records which object a call became.
     pub(super) fn name_in_step(&mut self, call_id: &str, object: &ObjectId) {
         let Some(number) = self.unanswered.get(call_id).copied() else { return };
         let mut open =
@@ -50,7 +50,7 @@ impl Pieces {
         self.step_of.insert(object.clone(), number);
     }
 
-    /// The result of a call is at a place.
+    /// Records the place of a call's result.
     pub(super) fn answer_step(&mut self, place: usize, object: &ObjectId) {
         let Some(number) = self.step_of.get(object).copied() else { return };
         let calls = &mut self.steps[number].calls;
@@ -76,7 +76,7 @@ impl Pieces {
         }
     }
 
-    /// An answer that may become lines leaves as a whole if these find a place before it.
+    /// An answer that may become lines leaves as a whole if there is a place for the lines before it.
     pub(super) fn aim_step(&mut self, number: usize, session: &Session) {
         let Some(step) = self.steps.get(number).filter(|step| step.page.is_none()) else { return };
         let leaves = step.is_ripe && self.carrier_of(number).is_some();
@@ -90,8 +90,8 @@ impl Pieces {
         }
     }
 
-    /// The answer behind whose last result the lines of this one have their place: the one before it, if that may become
-    /// lines too, or the one whose lines it stands among.
+    /// The answer whose last result this one's lines follow: the one that carries the previous answer's lines, or the
+    /// previous answer itself if it may become lines too.
     pub(super) fn carrier_of(&self, number: usize) -> Option<usize> {
         let before = number.checked_sub(1)?;
         let step = &self.steps[before];
@@ -99,8 +99,8 @@ impl Pieces {
         if is_next { step.page.or(step.is_ripe.then_some(before)) } else { None }
     }
 
-    /// The calls from which on an answer with calls may become lines: it is some calls old, and all that leaves with it
-    /// is needed less than it costs.
+    /// The calls from which an answer with calls may become lines: it is old enough, and everything that leaves with
+    /// it costs more than its expected need.
     fn ready(&self, number: usize, session: &Session) -> Option<Due> {
         let step = &self.steps[number];
         let need = self.need?;
@@ -131,11 +131,11 @@ impl Pieces {
         Some(ready)
     }
 
-    /// How much of a piece leaves together with the answer that it belongs to, in UTF-16 units, and how fast that is
-    /// forgotten; `None` where it has to stay.
+    /// How much of a piece leaves together with its answer, in UTF-16 units, and how fast the need for that fades;
+    /// `None` if it has to stay.
     fn leaves_with_step(&self, place: usize, session: &Session) -> Option<(Curve, u64)> {
         let piece = &self.pieces[place];
-        // What its provider lets leave only together with its calls is needed like what may leave alone.
+        // What may leave only together with its calls is needed just like what may leave alone.
         let may = match &piece.kind {
             PieceKind::Words(words) if words.what == Said::Thinking && words.short == Short::Whole => {
                 self.is_past(place) && self.stays.thinking != Stay::Keep && !self.is_brought_back(place)
@@ -158,7 +158,7 @@ impl Pieces {
         })
     }
 
-    /// The call at which a setting lets a piece leave.
+    /// The call at which a person's setting lets a piece leave.
     fn set_by_a_person(&self, place: usize) -> Option<u64> {
         let PieceKind::Words(words) = &self.pieces[place].kind else { return None };
         let stay = if words.what == Said::Thinking { self.stays.thinking } else { self.stays.prose };

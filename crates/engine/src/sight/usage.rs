@@ -1,6 +1,6 @@
 //! Token accounting: the estimate of characters / 4, corrected by what the provider reports.
 //!
-//! Code has fewer characters a token than prose, and each model its own tokens, so the estimate is off by a
+//! Code has fewer characters per token than prose, and each model has its own tokenizer, so the estimate is off by a
 //! factor that is nearly constant for a model and a session. Every answer's usage says what that factor is.
 
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// How much of each new observation enters the factor.
 const WEIGHT: f64 = 0.3;
 
-/// Factors outside of this range are reports of something else (a provider that counts only new tokens, say).
+/// A factor outside this range means that the report counts something else (only new tokens, say).
 const PLAUSIBLE: std::ops::RangeInclusive<f64> = 0.4..=2.5;
 
 /// The factor from estimated to reported tokens, for each model.
@@ -20,7 +20,7 @@ pub(crate) struct Accounting {
 }
 
 impl Accounting {
-    /// Learns from an answer what the request that led to it has cost in tokens.
+    /// Learns from an answer how many tokens its request had.
     pub fn learn(&mut self, model: &str, estimated: u64, answer: &Value) {
         let Some(reported) = input_tokens(answer).filter(|n| *n > 0) else { return };
         if estimated == 0 {
@@ -40,7 +40,7 @@ impl Accounting {
     }
 }
 
-/// The request's tokens as an answer's usage reports them, cached ones included.
+/// The request's tokens from an answer's usage, including cached ones.
 fn input_tokens(answer: &Value) -> Option<u64> {
     let usage = answer.get("usage")?;
     let count = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or(0);

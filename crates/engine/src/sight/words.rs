@@ -1,4 +1,4 @@
-//! What the model thought and said, and what users wrote: which of it may be shortened, and to what.
+//! The model's reasoning and prose, and users' texts: what may be shortened, and to what.
 
 use context_model::chat::said_id;
 use context_model::{render, tokens};
@@ -7,23 +7,23 @@ use serde_json::{Map, Value};
 use super::messages::text_of;
 use super::piece::{Said, Short, Words};
 
-/// So much stays of the prose of an answer with calls, and of a path or command in the line of a call; UTF-16 units.
+/// How much stays of the prose of an answer with calls, and of a path or command in a call's line, in UTF-16 units.
 pub(super) const KEPT: usize = 80;
 
-/// The same of an answer without calls: it is what the user was told.
+/// The same for an answer without calls, which is what the user was told.
 const KEPT_OF_LAST: usize = 400;
 
-/// A user's text is long from so many UTF-16 units on, and so many of it stay.
+/// A user's text with this many UTF-16 units or more is long; this many of them stay.
 const LONG_OF_USER: usize = 1_200;
 const KEPT_OF_USER: usize = 600;
 
-/// What the mark at the end of a shortened text takes.
+/// The length of the mark at the end of a shortened text, in UTF-16 units.
 const MARK: usize = 80;
 
 /// Files with rules for the model.
 const RULES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "SKILL.md"];
 
-/// Whether a path is that of a file with rules for the model, which always stays.
+/// Whether a path is a file with rules for the model, which always stays.
 pub(crate) fn is_rules_file(path: &str) -> bool {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
     RULES.iter().any(|rule| name.eq_ignore_ascii_case(rule))
@@ -31,11 +31,11 @@ pub(crate) fn is_rules_file(path: &str) -> bool {
 
 /// The reasoning of an answer.
 ///
-/// What a provider has signed or encrypted leaves only where that provider takes the rest without it. Anthropic does for
-/// all but the newest answer (platform.claude.com/docs/en/build-with-claude/extended-thinking). OpenAI's Responses tie a
-/// reasoning item to the call or message after it, and Google ties calls to it: it leaves together with them, or not at
-/// all. With OpenAI's Completions the field that Pi calls a signature is a field's name, and some providers want it while
-/// the calls of a user's turn go on.
+/// Reasoning that a provider has signed or encrypted leaves only if that provider accepts the rest without it.
+/// Anthropic does for all but the newest answer (platform.claude.com/docs/en/build-with-claude/extended-thinking).
+/// OpenAI's Responses tie a reasoning item to the call or message after it, and Google ties calls to it: it leaves
+/// together with them, or not at all. With OpenAI's Completions, what Pi calls a signature is the name of a field,
+/// and some providers want that field until the calls of a user's turn are done.
 pub(crate) fn thinking(block: usize, message: &Value, content: &Value) -> Option<Words> {
     let text = text_of(content, "thinking");
     let chars = tokens::utf16_len(text);
@@ -66,7 +66,7 @@ fn stands_alone(message: &Value) -> bool {
     others.any(|block| text_of(block, "type") != "text" || !text_of(block, "text").trim().is_empty())
 }
 
-/// A text of an answer with these blocks.
+/// A text of an answer that consists of these blocks.
 pub(crate) fn prose(block: usize, text: &str, blocks: &[&Value]) -> Option<Words> {
     let chars = tokens::utf16_len(text);
     if chars == 0 {
@@ -83,7 +83,7 @@ pub(crate) fn prose(block: usize, text: &str, blocks: &[&Value]) -> Option<Words
     Some(Words { block, id, chars, what: Said::Prose, short, line: has_calls.then_some(line) })
 }
 
-/// The long texts of a user's message, but for rules and skills, which always stay.
+/// The long texts of a user's message, except rules and skills, which always stay.
 pub(crate) fn users(message: &Value) -> Vec<Words> {
     let one = |block: usize, text: &str| {
         let chars = tokens::utf16_len(text);
@@ -114,7 +114,7 @@ fn shortened(text: &str, kept: usize, id: &str) -> String {
     format!("{begin}\n[... {rest} more chars: id={id}]")
 }
 
-/// At most so many UTF-16 units from the start of a text.
+/// At most `units` UTF-16 units from the start of a text.
 fn beginning(text: &str, units: usize) -> &str {
     let mut left = units;
     let end = text.char_indices().find(|(_, c)| {
@@ -126,7 +126,7 @@ fn beginning(text: &str, units: usize) -> &str {
     &text[..end.map_or(text.len(), |(at, _)| at)]
 }
 
-/// What the line of a call says besides its tool: the end of its path, the beginning of its command or of another text.
+/// What a call's line says besides its tool: the end of its path, or the beginning of its command or another text.
 pub(crate) fn gist(args: &Map<String, Value>, cwd: &str) -> String {
     let text = |name: &str| args.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let path = ["path", "file_path"].iter().find_map(|name| text(name));

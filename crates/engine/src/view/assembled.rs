@@ -1,4 +1,4 @@
-//! The canonical view of SSOT 4.1: four sections in their order, byte for byte the same for the same state.
+//! The canonical view of SSOT 4.1: four sections in fixed order, byte for byte the same for the same state.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assembled {
     pub(crate) text: String,
-    /// Where the first, second and fourth section stand in the text.
+    /// Where the first, second and fourth sections are in the text.
     pub(crate) prompt: Range<usize>,
     pub(crate) pool: Range<usize>,
     pub(crate) active: Range<usize>,
     /// The messages of each turn.
     pub(crate) turns: Vec<Arc<[Value]>>,
-    /// The objects of the fourth section, and where their contents stand in it.
+    /// The objects of the fourth section, and where their contents are in it.
     pub(crate) blocks: Arc<[(ObjectId, Range<usize>)]>,
 }
 

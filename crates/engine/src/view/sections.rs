@@ -1,5 +1,5 @@
-//! What of the canonical view still holds since it was last assembled, so that the next one costs a copy and what
-//! is new. Nothing is kept before somebody asks for a view.
+//! The parts of the last assembled canonical view that are still valid, so that the next one costs a copy plus what
+//! is new. Nothing is kept until somebody asks for a view.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -21,7 +21,7 @@ use crate::session::Session;
 use crate::session::catalog::Catalog;
 use crate::session::heard::Written;
 
-/// The sections, each `None` until it is needed and whenever it does not hold any more.
+/// The sections, each `None` until it is needed, and again when it is no longer valid.
 #[derive(Default)]
 pub(crate) struct View {
     prompt: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) struct View {
     active: Option<Active>,
 }
 
-/// The second section, and the state of the catalog that it shows.
+/// The second section, with the state of the catalog that it shows.
 struct Pool {
     catalog: u64,
     text: String,
@@ -53,14 +53,14 @@ struct Turn {
 struct Active {
     catalog: u64,
     text: String,
-    /// The objects, and where their contents stand in the text.
+    /// The objects, and where their contents are in the text.
     blocks: Arc<[(ObjectId, Range<usize>)]>,
     /// The versions that the blocks show.
     versions: Vec<Option<TxId>>,
 }
 
 impl View {
-    /// Follows a transaction of the session's.
+    /// Takes in one of the session's transactions.
     pub fn follow(&mut self, written: &Written, ground: &Ground) {
         for id in &written.documents {
             if *id == ground.prompt_id {
@@ -73,7 +73,7 @@ impl View {
         if !written.touched.is_empty() {
             self.pool = None;
             if let Some(active) = &mut self.active {
-                // The blocks may be of use, but not as they stand.
+                // The blocks can be reused, but not the section as a whole.
                 active.catalog = u64::MAX;
             }
         }
@@ -98,7 +98,7 @@ impl View {
         }
     }
 
-    /// The view; all sections are there.
+    /// The view; all sections must be present.
     pub fn assembled(&self) -> Assembled {
         let prompt = self.prompt.as_deref().unwrap_or_default();
         let pool = self.pool.as_ref().map_or("", |pool| pool.text.as_str());
@@ -106,7 +106,7 @@ impl View {
         let active = self.active.as_ref().map_or("", |active| active.text.as_str());
         let spoken: Vec<&str> =
             turns.iter().filter(|turn| !turn.messages.is_empty()).map(|turn| turn.text.as_str()).collect();
-        // Within the section an empty paragraph is one, too.
+        // Within the section, an empty paragraph also counts.
         let is_silent = spoken.len() < 2 && spoken.iter().all(|text| text.is_empty());
         let size =
             spoken.iter().chain([&prompt, &pool, &active]).map(|part| part.len() + SEPARATOR.len()).sum();
@@ -133,7 +133,7 @@ impl View {
 /// Between paragraphs.
 const SEPARATOR: &str = "\n\n";
 
-/// A text in the making.
+/// A text under construction.
 #[derive(Default)]
 struct Paragraphs {
     text: String,
@@ -141,7 +141,7 @@ struct Paragraphs {
 }
 
 impl Paragraphs {
-    /// Adds a paragraph. Returns where it stands.
+    /// Adds a paragraph. Returns where it is.
     fn push(&mut self, part: &str) -> Range<usize> {
         if std::mem::replace(&mut self.begun, true) {
             self.text.push_str(SEPARATOR);
@@ -151,17 +151,17 @@ impl Paragraphs {
         start..self.text.len()
     }
 
-    /// As [`Paragraphs::push`] for a section, which is left out where it is empty.
+    /// As [`Paragraphs::push`], for a section; an empty one is left out.
     fn section(&mut self, part: &str) -> Range<usize> {
         if part.is_empty() { 0..0 } else { self.push(part) }
     }
 }
 
-/// The first turn that an operation at this path changes, of so many; `None` where it changes none.
+/// The first of `turns` turns that an operation at this path changes; `None` if it changes none.
 fn first_turn(path: &str, turns: usize) -> Option<usize> {
     let rest = path.strip_prefix("/turns")?;
     let turn = rest.strip_prefix('/').and_then(|rest| rest.split('/').next());
-    // The whole list, or something like it, changes from the first one on.
+    // The operation concerns the whole list, so it changes every turn from the first on.
     Some(match turn {
         Some("-") => turns,
         Some(number) => number.parse().unwrap_or(0),
@@ -202,7 +202,7 @@ impl View {
     }
 }
 
-/// The fourth section; of the one before it, blocks are taken over whose version is still the latest one.
+/// The fourth section. Reuses those blocks of the previous one whose version is still the latest.
 async fn active(ground: &Ground, session: &Session, before: Option<Active>) -> Result<Active> {
     let version = |id: &ObjectId| session.catalog.get(id).map(|meta| meta.tx);
     let mut known: HashMap<&ObjectId, &str> = HashMap::new();

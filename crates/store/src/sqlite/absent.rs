@@ -1,4 +1,4 @@
-//! Whether an object that was not found is not there, or can't be found because of a damage.
+//! Whether an object that was not found does not exist, or can't be found because of damage.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,8 +7,8 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::{AsOf, Result, StoreError};
 
-/// What is known of the index by which objects are found. An index that has lost an entry can't tell, so each object is
-/// looked up in it once; after that, a question for an unknown ID costs no more than the objects that have come since.
+/// What is known about the index that finds objects. An index that has lost an entry can't tell, so each object is
+/// looked up in it once. After that, a query for an unknown ID costs only as much as the objects added since.
 #[derive(Default)]
 pub(super) struct Absent(Mutex<Checked>);
 
@@ -16,7 +16,7 @@ pub(super) struct Absent(Mutex<Checked>);
 struct Checked {
     /// All objects with numbers up to this one are found by their IDs.
     up_to: i64,
-    /// Not all are: every question looks through the table.
+    /// Some are not: every query scans the table.
     is_damaged: bool,
     /// How many objects were looked up so far, where their numbers have no gaps.
     #[cfg(test)]
@@ -24,7 +24,7 @@ struct Checked {
 }
 
 impl Absent {
-    /// Fails where an object that was not found is there all the same, but for a damage: its envelope or the way to it.
+    /// Fails if an object that was not found does exist, but its envelope or the path to it is damaged.
     ///
     /// # Errors
     /// `STORE_CORRUPT`.

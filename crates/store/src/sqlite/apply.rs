@@ -1,4 +1,4 @@
-//! Carrying out a prepared transaction inside a write transaction of SQLite.
+//! Running a prepared transaction inside a write transaction of SQLite.
 
 use std::borrow::Cow;
 
@@ -39,7 +39,7 @@ impl Newest {
     }
 }
 
-/// Carries out a transaction. The caller takes everything back on an error.
+/// Runs a transaction. On an error the caller rolls everything back.
 ///
 /// # Errors
 /// As [`crate::Store::transact`].
@@ -87,7 +87,7 @@ struct Known {
     source: Option<String>,
 }
 
-/// What a version row gets beside its object and its times.
+/// What a version row contains besides its object and its times.
 struct Columns<'a> {
     body: &'a Body,
     content: Option<(i64, Digest)>,

@@ -14,14 +14,14 @@ use super::error::{Trouble, is_busy};
 use super::migrate;
 use crate::{Result, StoreError};
 
-/// How long a lock of another process is waited for.
+/// How long to wait for another process's lock.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A fixed size. Long texts are in fewer pieces than with SQLite's 4 KiB, and a short commit writes half the bytes of
 /// 16 KiB.
 const PAGE_SIZE: u32 = 8 * 1024;
 
-/// So many bytes the log keeps when it begins anew.
+/// How many bytes the log keeps when it restarts.
 const LOG_LIMIT: i64 = 32 << 20;
 
 /// Opens the connection that writes, and brings the schema up to date.
@@ -34,7 +34,7 @@ pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection> 
     }
     let had_log = fs::metadata(log(path)).is_ok_and(|log| log.len() > 0);
     let connection = open(path)?;
-    // Should the file turn out to be someone else's, closing it must not copy a log that was there into it.
+    // If the file turns out not to be a store, closing it must not copy an existing log into it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, had_log)?;
     patiently(|| migrate::check(&connection))?;
     let synchronous = match durability {
@@ -69,8 +69,8 @@ pub(super) fn reader(path: &Path, prepare: fn(&Connection) -> Result<()>) -> Res
     Ok(connection)
 }
 
-/// Opens a connection that copies the log back, and does so durably. It gives up soon where somebody else is at it or
-/// reads: while it waits, nobody can write.
+/// Opens a connection that copies the log back, and does so durably. It gives up soon if another connection is
+/// copying or reading: while it waits, nobody can write.
 ///
 /// # Errors
 /// `STORE_UNAVAILABLE`, `STORE_CORRUPT`.
@@ -94,7 +94,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     let target = to.to_str().ok_or_else(|| unusable("it is not UTF-8"))?;
     let copied = patiently(|| Ok(open(from)?.execute("VACUUM INTO ?", [target])?));
     if copied.is_err() {
-        // Nobody shall take what was written so far for a copy.
+        // An unfinished file must not be mistaken for a copy.
         let _ = fs::remove_file(to);
     }
     copied.map(|_| ())
@@ -134,12 +134,12 @@ pub(super) fn patiently_for<T>(
 fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
-    // SQLite opens a file that it may not write all the same, and would leave a log beside it.
+    // SQLite opens a file even if it may not write it, and would leave a log beside it.
     if connection.is_readonly("main")? {
         return Err(unusable("the file is read-only; make it writable or choose another path"));
     }
     wait_for_locks(&mut connection, || PATIENCE)?;
-    // The plans do not depend on what is asked for; without this SQLite makes a new one for each value it binds.
+    // The plans do not depend on the bound values; without this, SQLite makes a new plan for each value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "foreign_keys", true)?;

@@ -11,11 +11,11 @@ use super::error::Trouble;
 use super::place::Place;
 use crate::{Result, StoreError};
 
-/// The log is copied back from this many pages on, and then made to begin anew: under steady load it never comes to its
-/// end by itself. As long as SQLite's own default, in bytes. What overwrites a log is synced sooner than what extends it.
+/// From this many pages on, the log is copied back and then restarted: under steady load it never reaches its end by
+/// itself. As long as SQLite's own default, in bytes. What overwrites a log is synced sooner than what extends it.
 pub(super) const LONG: i64 = 512;
 
-/// A request: to copy sometime, or to copy now and tell.
+/// A request: copy eventually, or copy now and report.
 type Ask = Option<mpsc::Sender<Result<()>>>;
 
 /// The thread, from the moment when there is something to copy.
@@ -29,10 +29,10 @@ impl Copier {
         Self { place, running: None }
     }
 
-    /// Copies, soon. Nobody waits for it, and what fails is repeated later.
+    /// Copies soon. Nobody waits for it, and failures are retried later.
     pub fn nudge(&mut self) {
         match self.start() {
-            // Where a request waits already, it will do for this one, too.
+            // If a request is already waiting, it covers this one too.
             Ok(asks) => drop(asks.try_send(None)),
             Err(error) => tracing::warn!(code = %error.code(), "the log can't be copied back"),
         }
@@ -71,7 +71,7 @@ impl Drop for Copier {
     fn drop(&mut self) {
         if let Some((asks, thread)) = self.running.take() {
             drop(asks);
-            // It has told of its failures.
+            // It has already reported its failures.
             let _ = thread.join();
         }
     }
@@ -82,7 +82,7 @@ fn work(connection: &Connection, asks: &Receiver<Ask>) {
     while let Ok(ask) = asks.recv() {
         let done = patiently(|| copy(connection, &mut limit));
         match (ask, done) {
-            // Whoever has gone away needs no answer.
+            // A caller that has gone away needs no answer.
             (Some(reply), done) => drop(reply.send(done)),
             (None, Err(error)) => tracing::warn!(code = %error.code(), "the log could not be copied back"),
             (None, Ok(())) => {}
@@ -90,7 +90,7 @@ fn work(connection: &Connection, asks: &Receiver<Ask>) {
     }
 }
 
-/// Copies what can be copied. A log of more than `limit` pages is made to begin anew, which `limit` keeps account of.
+/// Copies what can be copied. A log of more than `limit` pages is restarted, and `limit` is updated accordingly.
 fn copy(connection: &Connection, limit: &mut i64) -> std::result::Result<(), Trouble> {
     let pages = |mode: &str| {
         let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({mode})"))?;

@@ -3,9 +3,9 @@
 /// What an acknowledged write survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// Also a loss of power: each commit is synced to the disk before it is acknowledged.
+    /// Even a power loss: each commit is synced to the disk before it is acknowledged.
     #[default]
     Power,
-    /// The death of the process, but not a loss of power: the newest commits may be lost then, all together.
+    /// The death of the process, but not a power loss, which may lose the newest commits, all together.
     Process,
 }

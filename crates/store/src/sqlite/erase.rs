@@ -1,8 +1,8 @@
 //! What the owner of a store takes out of it: texts, and the payloads that hold them. Envelopes, hashes and times stay.
 //!
-//! It is two steps. The first one is one transaction: after it no read, search or export gives what was erased. The second
-//! one writes the whole file anew and empties the log, because freed pages keep what stood in them. A process that ends
-//! in between has done the first one; the next call does the second one again, whatever it finds.
+//! Erasing takes two steps. The first is one transaction: after it, no read, search or export returns what was
+//! erased. The second rewrites the whole file and empties the log, because freed pages keep their old bytes. If the
+//! process ends in between, the first step is done; the next call always repeats the second.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -22,16 +22,17 @@ use super::row::{self, Row, select};
 use super::useful::useful;
 use crate::{AsOf, Erase, Erased, ErasedCount, Result, StoreError};
 
-/// Shorter texts are in much that nobody means.
+/// Shorter texts also occur in much that nobody means.
 const SHORTEST: usize = 6;
 
-/// What of a turn refers to objects and is kept.
+/// The fields of a turn that refer to objects; they are kept.
 const KEPT: [&str; 4] = ["toolcall_ids", "activated_ids", "rolls", "status"];
 
-/// Erases in the present transaction. The search index has to be up to date.
+/// Erases in the present transaction. The search index must be up to date.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` for an unknown object, path or session and for a text that is too short; nothing is erased then.
+/// `INVALID_ARGUMENT` for an unknown object, path or session and for a text that is too short; nothing is then
+/// erased.
 pub(super) fn erase(connection: &Connection, wanted: &[Erase], mark: &Erased) -> Result<ErasedCount> {
     let mark =
         serde_json::to_string(mark).map_err(|_| StoreError::Invalid("the reason is no text".into()))?;
@@ -178,7 +179,7 @@ fn with_needles(connection: &Connection, needles: &Needles) -> Result<BTreeSet<i
     Ok(found)
 }
 
-/// The empty text is in everything and says nothing; what is erased is erased.
+/// The empty text occurs everywhere and says nothing; erased texts are already gone.
 fn is_to_go(connection: &Connection, content: i64) -> Result<bool> {
     let sql = "SELECT codec <> 3 AND octet_length(text) > 0 FROM contents WHERE content = ?";
     Ok(connection.prepare_cached(sql)?.query_row([content], |row| row.get(0))?)
@@ -215,8 +216,8 @@ fn take_out(connection: &Connection, content: i64, going: &BTreeSet<i64>) -> Res
     Ok(())
 }
 
-/// Takes a text out of the search index. Texts that are kept as what differs from it, or whose lines the index has with it,
-/// are kept and indexed anew.
+/// Takes a text out of the search index. Texts stored as differences from it, or indexed together with it, are kept
+/// and indexed again.
 pub(super) fn detach(connection: &Connection, content: i64, going: &BTreeSet<i64>) -> Result<()> {
     let mut find = connection.prepare_cached("SELECT root, place FROM contents WHERE content = ?")?;
     let placed: (Option<i64>, Option<i64>) =
@@ -233,7 +234,7 @@ pub(super) fn detach(connection: &Connection, content: i64, going: &BTreeSet<i64
             Found::Erased => String::new(),
         };
         let mut anew = BTreeMap::new();
-        // Those that go as well have their own turn.
+        // Texts that are also being erased have their own turn.
         for (other, its_place) in others.into_iter().filter(|(other, _)| !going.contains(other)) {
             let Found::Text(text) = form::text_of(connection, other)? else { continue };
             unindex(connection, row_of(root, its_place))?;
@@ -261,7 +262,7 @@ fn unindex(connection: &Connection, row: i64) -> Result<()> {
     Ok(())
 }
 
-/// Keeps a text whole that was kept as what differs from another one.
+/// Stores a text whole that was stored as a difference from another one.
 fn stand_alone(connection: &Connection, content: i64, text: &str) -> Result<()> {
     if let Some(bytes) = form::compressed(text.as_bytes()) {
         return form::reform(connection, content, text, (form::COMPRESSED, &bytes), (content, 0), None);
@@ -271,8 +272,8 @@ fn stand_alone(connection: &Connection, content: i64, text: &str) -> Result<()> 
     Ok(())
 }
 
-/// Marks a version, and takes out of its payload what is to go: `whole` all that was said and given in it, otherwise the
-/// needles. Returns whether it changed.
+/// Marks a version, and removes from its payload what must go: `whole` all that was said and given in it, otherwise
+/// the needles. Returns whether it changed.
 fn rewrite(connection: &Connection, seq: i64, whole: bool, needles: &Needles, mark: &str) -> Result<bool> {
     let mut find = connection.prepare_cached(&select(row::Text::Left, "WHERE v.seq = ?"))?;
     let mut rows = find.query([seq])?;
@@ -318,7 +319,7 @@ fn rewrite(connection: &Connection, seq: i64, whole: bool, needles: &Needles, ma
 
 /// A payload, or a patch of one, without what was said and given in it. What refers to objects stays.
 fn stripped(json: &str) -> Option<String> {
-    // A long string that stands elsewhere is one of those that go.
+    // A long string stored elsewhere is one of the texts being erased.
     let mut value: Value = serde_json::from_str(&json.replace('\u{1}', "")).ok()?;
     match &mut value {
         Value::Object(fields) => {

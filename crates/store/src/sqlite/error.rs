@@ -8,14 +8,14 @@ use crate::StoreError;
 /// could not be enlarged.
 const FULL: [i32; 1] = [ffi::SQLITE_IOERR_SHMSIZE];
 
-/// What [`HELD_CODES`] mean after all patience.
+/// What [`HELD_CODES`] mean once all retries are used up.
 const HELD: &str = "another process has held the store's lock for too long; end it or try again";
 
 /// A statement was ended by its connection's limit.
 const INTERRUPTED: &str = "the read was interrupted; repeat it";
 
-/// Another connection holds a lock. With the last one SQLite has given up a race for the log's index after some
-/// seconds, in which its busy handler is not asked.
+/// Another connection holds a lock. The last code means that SQLite gave up a race for the log's index after some
+/// seconds, without asking its busy handler.
 const HELD_CODES: [ErrorCode; 3] =
     [ErrorCode::DatabaseBusy, ErrorCode::DatabaseLocked, ErrorCode::FileLockingProtocolFailed];
 
@@ -56,12 +56,12 @@ pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code().is_some_and(|code| HELD_CODES.contains(&code))
 }
 
-/// The same of an error that is in the store's words already.
+/// The same for an error that is already one of the store's.
 pub(super) fn is_held(error: &StoreError) -> bool {
     matches!(error, StoreError::Unavailable(why) if why == HELD)
 }
 
-/// An error on the way: one of SQLite's, which may call for patience, or a finished one.
+/// An intermediate error: one of SQLite's, which may be worth a retry, or a final one.
 #[derive(Debug)]
 pub(super) enum Trouble {
     Sqlite(rusqlite::Error),

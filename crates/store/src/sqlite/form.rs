@@ -1,6 +1,6 @@
-//! The forms that a text has on disk: as it is, compressed, or as what differs from another text.
+//! The forms that a text has on disk: plain, compressed, or as a difference from another text.
 //!
-//! A form is never trusted: what it gives is compared with the hash of the text that was stored.
+//! A form is never trusted: the text that it yields is checked against the stored hash.
 
 use std::cell::RefCell;
 
@@ -18,13 +18,13 @@ pub(super) const COMPRESSED: i64 = 1;
 pub(super) const DELTA: i64 = 2;
 pub(super) const ERASED: i64 = 3;
 
-/// Stands in a payload for what was erased.
+/// Replaces what was erased in a payload.
 pub(super) const MARK: &str = "[erased]";
 
-/// Shorter texts stay as they are: compressing them saves less than a row takes.
+/// Shorter texts stay uncompressed: compressing them saves less than a row takes.
 const SHORT: usize = 256;
 
-/// What a level more saves costs more than a sync takes.
+/// A higher level saves little, and costs more time than a sync.
 const LEVEL: i32 = 3;
 
 /// The longest text that is read, as a bound for what a damaged length may ask for: SQLite's own for a value.
@@ -35,7 +35,7 @@ thread_local! {
     static DECOMPRESSOR: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
 }
 
-/// A text as it is found.
+/// A text as found in the store.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Text(String),
@@ -43,7 +43,7 @@ pub(super) enum Found {
     Erased,
 }
 
-/// A content, its key, and its compressed form where that pays.
+/// A content, its key, and its compressed form if that saves space.
 pub(super) struct Text {
     pub text: String,
     pub key: Digest,
@@ -57,14 +57,14 @@ impl Text {
         Self::with_key(text, key)
     }
 
-    /// The same where the key is known.
+    /// The same with a known key.
     pub fn with_key(text: String, key: Digest) -> Self {
         let compressed = compressed(text.as_bytes());
         Self { text, key, compressed }
     }
 }
 
-/// A text compressed; `None` where that does not pay.
+/// A compressed text; `None` if compressing saves no space.
 pub(super) fn compressed(text: &[u8]) -> Option<Vec<u8>> {
     if text.len() < SHORT {
         return None;
@@ -78,7 +78,7 @@ pub(super) fn compressed(text: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// A text as what differs from another one; `None` where that can't be told.
+/// A text as a difference from another one; `None` if that can't be expressed.
 pub(super) fn delta(text: &[u8], base: &[u8]) -> Option<Vec<u8>> {
     let mut context = CCtx::create();
     context.set_parameter(CParameter::CompressionLevel(LEVEL)).ok()?;
@@ -111,8 +111,8 @@ fn restored(bytes: &[u8], base: Option<&[u8]>) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-/// The text of a row, from its columns `codec`, `text` and `root`, which begin at this index. Null where the row of the
-/// contents is missing in a join.
+/// The text of a row, from its columns `codec`, `text` and `root`, which begin at this index. Null if the contents'
+/// row is missing in a join.
 pub(super) fn text_at(
     connection: &Connection,
     row: &rusqlite::Row<'_>,
@@ -154,7 +154,7 @@ fn whole(connection: &Connection, content: i64) -> Result<Option<(i64, String)>>
 /// A text by its number, compared with its hash.
 ///
 /// # Errors
-/// `STORE_CORRUPT`, also where there is none.
+/// `STORE_CORRUPT`, also if there is none.
 pub(super) fn text_of(connection: &Connection, content: i64) -> Result<Found> {
     let mut find =
         connection.prepare_cached("SELECT codec, text, root, sha256 FROM contents WHERE content = ?")?;
@@ -170,7 +170,7 @@ pub(super) fn text_of(connection: &Connection, content: i64) -> Result<Found> {
     Ok(found)
 }
 
-/// Keeps a text in another form, after it was shown that the form gives the text again.
+/// Stores a text in another form, after checking that the form yields the text again.
 pub(super) fn reform(
     connection: &Connection,
     content: i64,
@@ -223,7 +223,7 @@ mod tests {
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x80;
-            // It may give another text, which then does not have its hash.
+            // It may yield another text, which then does not match the hash.
             let _ = restored(&damaged, None);
         }
         assert_eq!(restored(&[], None), None);

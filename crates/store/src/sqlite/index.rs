@@ -1,10 +1,10 @@
-//! The full-text index, and the lasting form of each text. Both follow the history: the writer brings them forward when it
-//! has nothing else to do, and before a search.
+//! The full-text index, and the lasting form of each text. Both follow the history: the writer advances them when it
+//! is idle, and before a search.
 //!
-//! A version that resembles the one before becomes a difference from a whole text of the same object, its root, so that
-//! reading it takes two texts and never more. The root and what differs from it are indexed together: of a difference only
-//! the lines that are new. So all words of a text are in the rows of its root, and a search looks which of the texts
-//! has them all.
+//! A version that resembles the one before becomes a difference from a whole text of the same object, its root, so
+//! that reading it takes two texts and never more. The root and what differs from it are indexed together: of a
+//! difference only the lines that are new. So all words of a text are in its root's rows, and a search checks which
+//! of the texts has them all.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -16,11 +16,11 @@ use super::row::{self, Row, select};
 use super::useful::useful;
 use crate::Result;
 
-/// At most so many bytes of text and so many versions per transaction, so that a write waits only briefly.
+/// The most bytes of text and versions per transaction, so that a write waits only briefly.
 const PORTION_BYTES: usize = 512 << 10;
 const PORTION_VERSIONS: usize = 500;
 
-/// So many texts one root has at most, itself included.
+/// The most texts of one root, including itself.
 pub(super) const FAMILY: i64 = 16;
 
 /// Shorter texts are kept whole.
@@ -81,7 +81,8 @@ fn occurs(connection: &Connection, content: i64, object: i64, seq: i64) -> Resul
     Ok(())
 }
 
-/// Gives a text its lasting form, if it has none yet; returns its row in the index and what of it is indexed.
+/// Gives a text its lasting form, if it has none yet; returns its row in the index and the part of it that is
+/// indexed.
 fn settle(connection: &Connection, content: i64, object: i64, seq: i64) -> Result<Option<(i64, String)>> {
     let (root, codec): (Option<i64>, i64) = connection
         .prepare_cached("SELECT root, codec FROM contents WHERE content = ?")?
@@ -89,7 +90,7 @@ fn settle(connection: &Connection, content: i64, object: i64, seq: i64) -> Resul
     if root.is_some() || codec == form::ERASED {
         return Ok(None);
     }
-    // What is damaged is told when it is read or verified; the rest goes on.
+    // Damage is reported when the text is read or verified; the rest continues.
     let Ok(Found::Text(text)) = form::text_of(connection, content) else { return Ok(None) };
     let name = name_of(connection, object)?;
     if let Some(before) = before(connection, object, seq)?
@@ -125,8 +126,8 @@ fn before(connection: &Connection, object: i64, seq: i64) -> Result<Option<i64>>
     Ok(connection.prepare_cached(sql)?.query_row([object, seq], |row| row.get(0)).optional()?)
 }
 
-/// Keeps a text as what differs from the root of the one before, where that pays; returns its row in the index and the
-/// lines that neither of the two has.
+/// Stores a text as a difference from the previous text's root, if that saves space; returns its row in the index and
+/// the lines that neither of the two has.
 fn as_delta(connection: &Connection, content: i64, text: &str, before: i64) -> Result<Option<(i64, String)>> {
     if text.len() < SHORT || before == content {
         return Ok(None);
@@ -185,13 +186,13 @@ fn pack_portion(connection: &Connection, packed: i64, old: i64) -> Result<bool> 
     Ok(last < old)
 }
 
-/// Packs a version that stands in its columns, after it was shown that it is whole; returns how long it was.
+/// Packs a version that is stored in its columns, after checking that it is intact; returns how long it was.
 fn pack_version(connection: &Connection, seq: i64) -> Result<usize> {
     let mut find =
         connection.prepare_cached(&select(row::Text::Left, "WHERE v.seq = ? AND v.packed IS NULL"))?;
     let mut rows = find.query([seq])?;
     let Some(sql) = rows.next()? else { return Ok(0) };
-    // What is damaged stays as it is, and is told when it is read.
+    // Damaged versions stay unchanged; the damage is reported when they are read.
     let Ok(mut row) = Row::read(connection, sql) else { return Ok(0) };
     let length = row.body.len() + row.patch.as_ref().map_or(0, |patch| patch.len());
     let body = Skeleton::of(std::mem::take(&mut row.body).into_owned());

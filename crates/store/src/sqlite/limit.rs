@@ -1,4 +1,4 @@
-//! When a read has to end: at its time limit, and when the store is closed.
+//! When a read must end: at its time limit, or when the store is closed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,10 +8,10 @@ use rusqlite::Connection;
 
 use crate::{Result, StoreError};
 
-/// So many of SQLite's steps lie between two looks at the limit: some ten microseconds.
+/// How many of SQLite's steps pass between two checks of the limit: some ten microseconds.
 const STEPS: i32 = 1_000;
 
-/// No limit of time.
+/// No time limit.
 const NEVER: u64 = u64::MAX;
 
 /// The limit of the reads of one connection, which are made one after the other.
@@ -39,7 +39,7 @@ impl Limit {
         Ok(connection.progress_handler(STEPS, Some(move || limit.is_over()))?)
     }
 
-    /// The next read begins now and has so much time.
+    /// The next read begins now and has this much time.
     pub fn begin(&self, time: Option<Duration>) {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(NEVER);
         self.given.store(time.map_or(0, millis), Ordering::Relaxed);
@@ -47,10 +47,10 @@ impl Limit {
         self.until.store(until, Ordering::Relaxed);
     }
 
-    /// Fails once the read has to end. Between statements a read asks this itself.
+    /// Fails once the read must end. Between statements, a read checks this itself.
     ///
     /// # Errors
-    /// `CLOSED`, or `STORE_UNAVAILABLE` at the limit of time.
+    /// `CLOSED`, or `STORE_UNAVAILABLE` at the time limit.
     pub fn check(&self) -> Result<()> {
         if self.is_closed.load(Ordering::Relaxed) {
             return Err(StoreError::Closed);

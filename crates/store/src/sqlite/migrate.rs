@@ -41,7 +41,7 @@ pub(super) fn run(connection: &Connection) -> Result<(), Trouble> {
         return Ok(());
     }
     let transaction = rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    // Another process may have been faster.
+    // Another process may have applied them first.
     check(&transaction)?;
     let current: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     for migration in MIGRATIONS.iter().skip(usize::try_from(current).unwrap_or(0)) {

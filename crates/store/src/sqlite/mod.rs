@@ -1,13 +1,14 @@
 //! The store in one SQLite file: the embedded default.
 //!
 //! Architecture invariants:
-//! - Several processes share the file; no lock of another one reaches a caller as an error.
-//! - One connection writes, on the caller's thread while nobody waits. What waits is committed together the next time.
+//! - Several processes share the file; another process's lock never reaches a caller as an error.
+//! - One connection writes, on the caller's thread if nobody is waiting. Waiting transactions are committed together
+//!   next time.
 //! - No row of the history is updated or deleted; triggers refuse it.
 //! - Nothing is returned that does not have the hash it was stored with.
-//! - Reads never wait for a write, nor for a lock of somebody who writes.
-//! - What is not there any more is not written to: a store that was moved, deleted or replaced is `STORE_UNAVAILABLE`.
-//! - The file is never opened but through SQLite: closing it elsewhere in the process would drop its locks.
+//! - Reads never wait for a write or for a writer's lock.
+//! - A missing file is never written to: a store that was moved, deleted or replaced is `STORE_UNAVAILABLE`.
+//! - The file is opened only through SQLite: closing it elsewhere in the process would drop its locks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -73,10 +74,10 @@ mod writer;
 /// What the names of notes begin with in the `local` table.
 const NOTE: &str = "note:";
 
-/// A part of a history has about so many bytes at most.
+/// About the most bytes in a part of a history.
 const PAGE_BYTES: usize = 8 << 20;
 
-/// Up to so many objects are looked at on the caller's own thread.
+/// Up to this many objects are looked up on the caller's own thread.
 const FEW: usize = 8;
 
 /// A store in a file.
@@ -95,7 +96,7 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store at this path; makes the file (mode 0600), and its directory (0700), where there is none.
+    /// Opens the store at this path; creates the file (mode 0600) and its directory (0700) if they do not exist.
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE` for a path that can't be used or holds something else, `STORE_NEWER`,
@@ -104,7 +105,7 @@ impl SqliteStore {
         Self::open_with(path, durability, clock::system())
     }
 
-    /// As [`SqliteStore::open`] with a clock of one's own.
+    /// As [`SqliteStore::open`], with the given clock.
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
@@ -153,11 +154,12 @@ impl SqliteStore {
             .await
     }
 
-    /// Erases what the owner of the store wants to be forgotten: from the texts, the payloads, the search index, the log
-    /// and the free pages. Envelopes, hashes and times stay, and the versions say when and why; none of these texts is
-    /// stored again. The file is written anew, which takes as long as it is large and twice its length of free room.
+    /// Erases what the owner of the store wants to be forgotten: from the texts, the payloads, the search index, the
+    /// log and the free pages. Envelopes, hashes and times stay, and the versions say when and why; none of these
+    /// texts is stored again. The whole file is rewritten, which takes time in proportion to its size, and free space
+    /// of twice its length.
     ///
-    /// A process that ends on the way has erased all of it or nothing; the same call again completes it.
+    /// If the process ends midway, either everything or nothing is erased; repeating the call completes it.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an unknown object, path or session and for a text that is too short, `STORE_FULL` without

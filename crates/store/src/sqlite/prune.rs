@@ -36,9 +36,9 @@ const OPENED: &str = "note:opened:";
 pub(super) struct Which {
     /// Only these; all of them where it is `None`.
     pub among: Option<HashSet<SessionId>>,
-    /// Those that were neither written nor opened since.
+    /// Those that were neither written nor opened since this time.
     pub before: Option<Timestamp>,
-    /// As many of the oldest ones as it takes to use no more bytes than this.
+    /// As many of the oldest ones as needed to use no more bytes than this.
     pub max_bytes: Option<u64>,
 }
 
@@ -193,8 +193,8 @@ fn weigh(connection: &Connection, order: &[SessionId], now: Timestamp) -> Result
     Ok(Weighed { objects, contents, freed, used })
 }
 
-/// Takes the first sessions that were weighed out of the store, in the present transaction, of a connection that does not
-/// check foreign keys. The search index has to be up to date.
+/// Takes the first sessions that were weighed out of the store, in the present transaction, of a connection that does
+/// not check foreign keys. The search index must be up to date.
 ///
 /// # Errors
 /// `STORE_FULL`, `STORE_UNAVAILABLE`, `STORE_CORRUPT`.

@@ -43,7 +43,7 @@ pub(super) fn get(connection: &Connection, id: &ObjectId, at: AsOf) -> Result<Op
     at_point(connection, id, at, Text::Fetched, |row, sql| version(connection, row, sql))
 }
 
-/// What a read that must not take long found.
+/// The result of a read that must not take long.
 pub(super) enum Quick {
     /// The version, or that there is none.
     Done(Option<Box<Version>>),
@@ -51,7 +51,7 @@ pub(super) enum Quick {
     Long,
 }
 
-/// As [`get`], but only where it is a matter of microseconds.
+/// As [`get`], but only if it takes microseconds.
 pub(super) fn get_quick(connection: &Connection, id: &ObjectId, at: AsOf) -> Result<Quick> {
     const BYTES: i64 = 64 << 10;
     const PATCHES: i64 = 16;
@@ -107,7 +107,7 @@ pub(super) fn history(connection: &Connection, id: &ObjectId) -> Result<Vec<Vers
     let mut versions: Vec<Version> = Vec::new();
     let mut places = std::collections::HashMap::new();
     each(connection, id, |row, text| {
-        // A patch changes the version that was the latest one then: the last of its chain.
+        // A patch changes the version that was the latest at the time: the last of its chain.
         let (document, before) = match (row.base, row.patch(connection)?) {
             (Some(base), Some(patch)) => {
                 let before = places.get(&base).map(|place: &usize| &versions[*place]);
@@ -278,7 +278,7 @@ fn at_point<T>(
     then(row, sql).map(Some)
 }
 
-/// The version at a point of the two times where what is known is bounded.
+/// The version at a point of the two times, with a bound on what the store knew.
 ///
 /// Most versions hold from their transaction on. So those after the bound lie at the end of the index, beyond
 /// the bound's time, and are never visited; the few that were dated ahead have an index of their own.
@@ -362,7 +362,7 @@ pub(super) fn version(connection: &Connection, row: Row<'_>, sql: &rusqlite::Row
     Ok(Version { document, tx_id: row.tx(), tx_time, valid_time, erased })
 }
 
-/// Puts a patched document together: the base, and the patches of its chain up to this one. What was erased in one of
+/// Assembles a patched document: the base, and the patches of its chain up to this one. What was erased in one of
 /// them is erased in it.
 fn materialise(connection: &Connection, base: i64, last: &Row<'_>) -> Result<(Document, Option<Erased>)> {
     let mut statement = connection.prepare_cached(&AT_PLACE[Text::Fetched as usize])?;

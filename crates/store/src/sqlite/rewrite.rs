@@ -1,4 +1,4 @@
-//! Writing the whole file anew: without free pages, and with an empty log.
+//! Rewriting the whole file, without free pages and with an empty log.
 
 use rusqlite::Connection;
 
@@ -6,10 +6,10 @@ use super::connect::{self, patiently};
 use super::place::Place;
 use crate::{Result, StoreError};
 
-/// Fails where the disk has no room for it: a second file and a log of the same length.
+/// Fails if the disk has no room for a second file and a log of the same length.
 ///
 /// # Errors
-/// `STORE_FULL`. A system that does not tell its free room is taken to have it.
+/// `STORE_FULL`. A system that does not report its free space is assumed to have enough.
 pub(super) fn has_room(place: &Place) -> Result<()> {
     place.check()?;
     let length = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |found| found.len());
@@ -27,10 +27,10 @@ pub(super) fn has_room(place: &Place) -> Result<()> {
     )))
 }
 
-/// Writes the file anew. A process that ends on the way leaves it as it was.
+/// Rewrites the file. If the process ends midway, the file is unchanged.
 ///
 /// # Errors
-/// `STORE_FULL`, `STORE_UNAVAILABLE`; also where another process reads an older state for so long that the log can't be
+/// `STORE_FULL`, `STORE_UNAVAILABLE`; also if another process reads an older state for so long that the log can't be
 /// emptied.
 pub(super) fn rewrite(connection: &Connection) -> Result<()> {
     // The copy is as large as the store: it goes to the disk and not into memory.

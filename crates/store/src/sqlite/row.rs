@@ -16,7 +16,7 @@ use super::form::{self, Found};
 use super::pack::{self, Parts, Unpacked};
 use crate::{Erased, Result, StoreError};
 
-/// Whether a row's text is fetched with it: it may be long, and most questions are not about it.
+/// Whether a row's text is fetched with it: it may be long, and most queries do not need it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Text {
     Left,
@@ -70,7 +70,7 @@ pub(super) struct Row<'a> {
     pub depth: Option<i64>,
     pub patch: Option<Cow<'a, str>>,
     pub nested: Option<Cow<'a, str>>,
-    /// What belongs into the holes, in their order.
+    /// What belongs in the holes, in order.
     pub texts: Vec<i64>,
     /// When and why its owner erased it.
     pub erased: Option<&'a str>,
@@ -80,7 +80,7 @@ impl<'a> Row<'a> {
     /// Reads a row and checks it against its hash.
     ///
     /// # Errors
-    /// `STORE_CORRUPT` when the two do not fit.
+    /// `STORE_CORRUPT` if the two do not match.
     pub fn read(connection: &Connection, row: &'a rusqlite::Row<'_>) -> Result<Self> {
         let mut this = Self {
             seq: row.get(0)?,

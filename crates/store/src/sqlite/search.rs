@@ -1,5 +1,5 @@
-//! Full-text search. A search first has the writer bring the index up to date. What the index can't take in now, because
-//! the disk is full or another process holds the lock, is indexed in memory for this one search.
+//! Full-text search. A search first makes the writer bring the index up to date. What can't be indexed now, because
+//! the disk is full or another process holds the lock, is indexed in memory for this search only.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::limit::Limit;
 use crate::words::{self, Part};
 use crate::{Hit, Result, Search, StoreError};
 
-/// So long a search may look for its words.
+/// How long a search may look for its words.
 pub(super) const SEARCH_TIME: Duration = Duration::from_secs(10);
 
 /// The most bytes of text that are indexed in memory for one search.
@@ -31,7 +31,7 @@ const MAX_MARKED: usize = 256 << 10;
 struct Wanted<'a> {
     /// Each a phrase of FTS5: quoted, so that any text is a valid query.
     phrases: Vec<String>,
-    /// The same in words.
+    /// The same as words.
     parts: Vec<Part>,
     kind: Option<&'a str>,
     /// The IDs that may be hit, as a JSON list.
@@ -95,7 +95,7 @@ pub(super) fn prepare(connection: &Connection) -> Result<()> {
     Ok(connection.execute_batch(words)?)
 }
 
-/// In how many of the indexed contents a word is; unknown where none has it in just this form.
+/// How many of the indexed contents have a word; unknown if none has it in exactly this form.
 fn texts_with(connection: &Connection, word: &str) -> Result<Option<u64>> {
     let mut find = connection.prepare_cached("SELECT doc FROM temp.contents_words WHERE term = ?")?;
     Ok(find.query_row([word], |row| row.get::<_, i64>(0)).optional()?.map(i64::unsigned_abs))
@@ -291,7 +291,7 @@ fn place(connection: &Connection, content: i64, wanted: &Wanted<'_>) -> Result<(
     let Found::Text(plain) = form::text_of(connection, content)? else { return Ok((1, String::new())) };
     let at = match words::first(&plain, &wanted.parts) {
         Some(at) => at,
-        // The index also takes letters for equal that differ by an accent alone.
+        // The index also treats letters as equal if they differ only by an accent.
         None if plain.len() <= MAX_MARKED => marked(&wanted.phrases, &plain)?,
         None => 0,
     };

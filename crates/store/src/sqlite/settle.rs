@@ -33,12 +33,12 @@ impl Settled {
         self.acknowledged.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Fails once a sync has failed: what the log has lost then can't be told, so nothing may be built on it.
+    /// Fails once a sync has failed: nobody can tell what the log then lost, so nothing may be built on it.
     pub fn check(&self) -> Result<()> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
     }
 
-    /// Syncs what is owed, unless somebody else does.
+    /// Syncs what is still unsynced, unless somebody else is doing so.
     pub async fn settle(&self) -> Result<()> {
         let wanted = self.acknowledged.load(Ordering::Acquire);
         if self.synced.load(Ordering::Acquire) >= wanted {
@@ -59,7 +59,7 @@ impl Settled {
             *file = Some(log);
             Ok(())
         };
-        // The other tasks of this thread go on elsewhere, where that is possible.
+        // This thread's other tasks continue on another thread, if possible.
         let result: std::io::Result<()> = if may_wait() { tokio::task::block_in_place(sync) } else { sync() };
         if let Err(error) = result {
             let what = format!(

@@ -1,4 +1,4 @@
-//! How large a store is, and why.
+//! How large a store is, and what takes the space.
 
 use rusqlite::Connection;
 

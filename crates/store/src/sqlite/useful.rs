@@ -1,4 +1,4 @@
-//! What of a text can be searched usefully. What is left out is still found by reading the text itself.
+//! Which part of a text is worth indexing. What is left out can still be found by reading the text.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ const LONG_LINE: usize = 4 << 10;
 /// Of a longer run without a space, as of base64, only its beginning is indexed.
 const LONG_RUN: usize = 256;
 
-/// Of a lock file, only so many bytes are indexed.
+/// Of a lock file, only this many bytes are indexed.
 const LOCK_FILE: usize = 64 << 10;
 
 /// The names of lock files, beside those that end with `.lock`.

@@ -28,7 +28,7 @@ pub(super) fn verify(connection: &Connection) -> Result<Vec<Damage>> {
 /// Where each version lies and whose it is, as far as it can be read.
 fn places(connection: &Connection, damages: &mut Vec<Damage>) -> BTreeMap<i64, (TxId, Option<ObjectId>)> {
     let mut places = BTreeMap::new();
-    // The index and the table are read apart: what one of them has lost the other may still name.
+    // The index and the table are read separately: what one has lost, the other may still name.
     for source in ["versions INDEXED BY versions_by_object", "versions NOT INDEXED"] {
         let read = || -> Result<Vec<(i64, i64, i64)>> {
             let mut statement = connection.prepare(&format!("SELECT seq, tx_id, object FROM {source}"))?;

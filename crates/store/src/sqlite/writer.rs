@@ -40,20 +40,20 @@ pub(super) enum Job {
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T>>;
 
-/// As many transactions go into one commit at most.
+/// The most transactions in one commit.
 const GROUP: usize = 256;
 
-/// So long without work, and the search index is brought forward: longer than the pauses within a turn's work, for
-/// what comes meanwhile has to wait for the portion that is being indexed.
+/// After this long without work, the search index is advanced. It is longer than the pauses within a turn, because
+/// work that arrives meanwhile waits for the portion being indexed.
 const IDLE: Duration = Duration::from_millis(250);
 
-/// So often the limits of the store are looked at.
+/// How often the limits of the store are checked.
 const LIMIT_TIME: Duration = Duration::from_secs(600);
 
-/// So long a search waits for the index to be completed, as long as that goes on.
+/// How long a search waits for the index to be completed, while that makes progress.
 pub(super) const INDEX_TIME: Duration = Duration::from_secs(30);
 
-/// So long it waits for the writer, which may wait for another process.
+/// How long it waits for the writer, which may be waiting for another process.
 const WRITER_TIME: Duration = Duration::from_millis(500);
 
 /// How long the search index waits for a lock of another process: a search can do without.
@@ -102,7 +102,7 @@ impl Desk {
         jobs.send(job).is_ok()
     }
 
-    /// Carries a transaction out on this thread, unless something else is at it or before it.
+    /// Runs a transaction on this thread, unless the writer is busy or other work comes first.
     pub fn try_transact(&self, jobs: &Sender<Job>, work: &Prepared) -> Option<Result<Receipt>> {
         if self.waiting.load(Ordering::Acquire) > 0 {
             return None;
@@ -114,7 +114,7 @@ impl Desk {
         };
         let Some(writer) = held.as_mut() else { return Some(Err(stopped())) };
         let slept = !writer.unindexed;
-        // The other tasks of this thread go on elsewhere.
+        // This thread's other tasks continue on another thread.
         let result = tokio::task::block_in_place(|| writer.commit(slice::from_ref(work)).pop());
         drop(held);
         if slept {
@@ -124,8 +124,8 @@ impl Desk {
         result
     }
 
-    /// A short read through the writing connection, unless somebody else is at it. `None` also where it fails: then one of
-    /// the reading connections tells why.
+    /// A short read through the writing connection, unless that is in use. Also `None` if it fails: one of the
+    /// reading connections then reports why.
     pub fn try_read<T>(&self, read: impl Fn(&Connection) -> Result<T>) -> Option<T> {
         let held = self.writer.try_lock().ok()?;
         read(&held.as_ref()?.connection).ok()
@@ -284,13 +284,13 @@ impl Writer {
         result
     }
 
-    /// Carries out transactions, together where that is possible: one result for each.
+    /// Runs transactions, together if possible. Returns one result for each.
     fn commit(&mut self, group: &[Prepared]) -> Vec<Result<Receipt>> {
         self.unindexed = true;
         let results = match self.attempt(group) {
             Ok(results) => results,
             Err(error) if group.len() == 1 => vec![Err(error)],
-            // One of them may have been too large for the disk; the others shall not suffer for it.
+            // One of them may have been too large for the disk; the others must not fail because of it.
             Err(_) => group.chunks(1).map(|one| self.attempt(one)?.remove(0)).collect(),
         };
         self.checkpoint();
@@ -316,7 +316,7 @@ impl Writer {
             for work in group {
                 results.push(self.one(&transaction, &mut newest, work, group.len() > 1)?);
             }
-            // What is committed into a file that is not there any more would be lost.
+            // A commit to a file that no longer exists would be lost.
             self.place.check()?;
             transaction.commit()?;
             Ok(results)
@@ -455,7 +455,7 @@ impl Writer {
         self.rewrite()
     }
 
-    /// What was deleted from the index stays in it until its parts are put together.
+    /// What was deleted from the index stays in it until its segments are merged.
     fn optimize_index(&self) -> Result<()> {
         self.write(|connection| {
             connection.execute("INSERT INTO contents_fts (contents_fts) VALUES ('optimize')", [])?;
@@ -484,7 +484,7 @@ impl Writer {
         self.worked = Instant::now();
     }
 
-    /// Writes the whole file anew, without free pages, and empties the log.
+    /// Rewrites the whole file, without free pages, and empties the log.
     pub fn rewrite(&mut self) -> Result<()> {
         rewrite::has_room(&self.place)?;
         self.sync_commits(true)?;

@@ -23,7 +23,7 @@ const MOST_NAMES: usize = 200_000;
 /// An object's first transaction, and its place among the writes of it where that was needed.
 pub(crate) type First = (TxId, Option<usize>);
 
-/// So many growing documents are remembered beyond the moment at which somebody else replaced them.
+/// How many growing documents are still remembered after somebody else replaced them.
 const MOST_GROWN: usize = 8;
 
 /// A latest version as this client knows it.

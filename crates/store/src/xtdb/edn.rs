@@ -1,4 +1,4 @@
-//! As much of EDN as XTDB's answers need: times with their milliseconds are in no other format it gives.
+//! As much of EDN as XTDB's answers need: no other format that it offers has times with milliseconds.
 
 use context_model::time::Timestamp;
 

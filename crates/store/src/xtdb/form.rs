@@ -1,4 +1,4 @@
-//! How a version stands in XTDB: as a whole document, or as the change of the one before it.
+//! How a version is stored in XTDB: as a whole document, or as a change of the one before it.
 //!
 //! A chat gains a turn and a session gains IDs at every step. Sent whole each time, a session would cost the square
 //! of its length. So a version of such an object is a document without lists and objects, with the patch that makes it of
@@ -44,7 +44,7 @@ struct Change {
     operations: Patch,
 }
 
-/// How one version stands in XTDB.
+/// How one version is stored in XTDB.
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
     /// The valid time of the last whole document; `None` where that is this one.

@@ -1,4 +1,4 @@
-//! What the transaction log tells: which objects changed, and everything that was ever written.
+//! What the transaction log shows: which objects changed, and everything that was ever written.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
@@ -20,7 +20,7 @@ const HASHES_A_QUERY: usize = 200;
 /// Beyond this many transactions of others it is cheaper to forget everything than to read the log.
 const LONG_LOG: usize = 5_000;
 
-/// How often a log that breaks off is taken up again.
+/// How often reading a log is resumed after it breaks off.
 const MOST_RESUMES: u32 = 5;
 
 /// What others wrote.
@@ -230,7 +230,7 @@ impl Inner {
         Ok(hits)
     }
 
-    /// Reads the log after a transaction row by row; what breaks off is taken up where it did.
+    /// Reads the log after a transaction row by row, resuming where it breaks off.
     async fn each_tx(
         &self,
         after: TxId,

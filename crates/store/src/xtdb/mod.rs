@@ -1,7 +1,8 @@
 //! The store on XTDB 1.x over HTTP (SSOT 2.1, 3.7, 5.1): one database that many clients and machines share.
 //!
-//! Documents are stored as any XTDB client expects them: the SSOT's fields and `xt/id`. A version of a chat or session is
-//! whole only now and then, and otherwise the change of the one before it (see `form`). XTDB's valid time and transaction time are the store's two times. Nothing of the distribution is made here.
+//! Documents are stored as any XTDB client expects them: the SSOT's fields and `xt/id`. A version of a chat or
+//! session is whole only now and then, and otherwise the change of the one before it (see `form`). XTDB's valid time
+//! and transaction time are the store's two times. Distribution is left to XTDB.
 //!
 //! Architecture invariants:
 //! - A transaction may be sent any number of times and happens once: it carries the writer's mark, a small
@@ -86,8 +87,8 @@ impl XtdbStore {
     /// Finds a node and checks its version.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for URLs that can't be ones; `STORE_UNAVAILABLE` when no node answers, or what
-    /// answers is not XTDB 1.x.
+    /// `INVALID_ARGUMENT` for malformed URLs; `STORE_UNAVAILABLE` when no node answers, or what answers is not XTDB
+    /// 1.x.
     pub async fn connect(options: XtdbOptions) -> Result<Arc<Self>> {
         let timeout = Duration::from_millis(options.timeout_ms.max(1));
         let nodes = Nodes::new(&options.urls, timeout, options.attempts)?;

@@ -89,7 +89,7 @@ impl Base {
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     pub document: Document,
-    /// From when on it holds; the transaction's time where it is `None`.
+    /// When it begins to hold; if `None`, at the transaction's time.
     pub valid_time: Option<Timestamp>,
     /// How it is to stand in XTDB.
     pub form: Form,

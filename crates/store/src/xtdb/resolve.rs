@@ -1,4 +1,4 @@
-//! Histories, and versions that stand as changes of others, resolved with what stands before them.
+//! Histories, and versions stored as changes of others, resolved with the versions before them.
 
 use std::sync::Arc;
 

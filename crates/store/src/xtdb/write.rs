@@ -17,13 +17,13 @@ use super::read::in_parallel;
 use super::wire::{FOREVER, Ops, Tx, check, xtdb_number};
 use crate::{AsOf, Receipt, Result, StoreError, Transaction, Version, Write, clock};
 
-/// How often a transaction is planned anew because others wrote in between.
+/// How often a transaction is planned again because others wrote in between.
 const MOST_PLANS: u32 = 24;
 
 /// The one valid time of all marks, so that the newest transaction's mark is the one that holds.
 const MARK_TIME: i64 = 0;
 
-/// This client's place in the database: its mark, a document that each of its transactions replaces.
+/// This client's mark in the database: a document that each of its transactions replaces.
 pub(crate) struct Writer {
     id: ObjectId,
     /// The mark that XTDB holds, as far as known.
@@ -53,7 +53,7 @@ impl Writer {
 /// A name that no other client has: 128 bits from the system's source of randomness.
 ///
 /// # Errors
-/// `STORE_UNAVAILABLE` where the system has none.
+/// `STORE_UNAVAILABLE` if the system has none.
 pub(crate) fn random_name() -> Result<String> {
     let word = || {
         getrandom::u64().map_err(|e| {
@@ -141,7 +141,7 @@ impl Inner {
             self.cache(|cache| bases.keys().for_each(|id| cache.forget(id)));
             refused = Some(places);
             is_fresh = true;
-            // Clients that collided once shall not collide again in step.
+            // Clients that collided once must not keep colliding in step.
             let spread = getrandom::u64().unwrap_or_default() % (4 << plans.min(6));
             tokio::time::sleep(Duration::from_millis(spread)).await;
         }
@@ -270,7 +270,7 @@ impl Inner {
         value["txCommitted?"].as_bool().ok_or_else(|| answer.strange("no word on the transaction"))
     }
 
-    /// Reads the writer's mark where a submission stayed without an answer.
+    /// Reads the writer's mark after a submission that got no answer.
     async fn settle(&self, writer: &mut Writer) -> Result<()> {
         if writer.is_known {
             return Ok(());
@@ -284,7 +284,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Keeps what was written, where it is the latest version now.
+    /// Remembers what was written, if it is now the latest version.
     fn remember(&self, part: &Part, bases: &HashMap<ObjectId, Base>, tx: Tx) {
         self.cache(|cache| {
             for draft in &part.drafts {

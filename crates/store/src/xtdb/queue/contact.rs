@@ -1,4 +1,4 @@
-//! Bringing versions of others into the journal.
+//! Bringing other clients' versions into the journal.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,13 +21,13 @@ const LIST_PAUSE: Duration = Duration::from_millis(500);
 /// Databases with more objects are asked for each object that the journal has not; in objects.
 const MOST_NAMES: usize = 500_000;
 
-/// So many transactions of the log are looked at before their changes are brought in.
+/// How many transactions of the log are looked at before their changes are brought in.
 const TRANSACTIONS: usize = 2_000;
 
-/// So many objects are fetched before it is noted how far that got.
+/// How many objects are fetched before the progress is noted.
 const OBJECTS: usize = 128;
 
-/// How often versions are compared with the journal anew because somebody else wrote into it meanwhile.
+/// How often versions are compared with the journal again because somebody else wrote to it meanwhile.
 const MOST_ATTEMPTS: u32 = 8;
 
 /// Reads the list of all objects of XTDB, once, as soon as that can be reached.
@@ -37,7 +37,7 @@ pub(super) async fn list(shared: Arc<Shared>) {
             match remote.names(MOST_NAMES).await {
                 Ok(Some(names)) => return shared.status().names.complete(names),
                 Ok(None) | Err(StoreError::Closed) => return,
-                // What is wrong shows, and is told, where something is needed.
+                // An error surfaces and is reported once something is needed.
                 Err(error) => tracing::debug!(%error, "the list of objects could not be read"),
             }
         }
@@ -239,7 +239,7 @@ impl Shared {
                     return Ok(());
                 }
                 Err(StoreError::Conflict(_)) if attempt < MOST_ATTEMPTS => {}
-                // One that the journal will never take must not keep the others away.
+                // A version that the journal will never accept must not block the others.
                 Err(error @ StoreError::Invalid(_)) => {
                     let [_] = wanted else {
                         for one in wanted.chunks(1) {
@@ -261,7 +261,7 @@ impl Shared {
         status.remote.clone().filter(|_| status.is_connected)
     }
 
-    /// Lets a read wait for XTDB only so long.
+    /// Limits how long a read waits for XTDB.
     async fn bounded<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::time::timeout(self.read_timeout, work).await.unwrap_or_else(|_| {
             let urls = self.urls();

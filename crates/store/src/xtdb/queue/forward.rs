@@ -116,7 +116,7 @@ async fn lock(shared: &Shared) -> Option<File> {
     Some(file)
 }
 
-/// Asks the node for anything, where it is not known to answer.
+/// Probes the node, unless it is known to answer.
 async fn probe(shared: &Shared) -> Result<Arc<XtdbStore>> {
     let remote = shared.connect().await?;
     if !shared.status().is_connected {
@@ -126,7 +126,7 @@ async fn probe(shared: &Shared) -> Result<Arc<XtdbStore>> {
     Ok(remote)
 }
 
-/// Sends what there is, and then whatever comes, until something fails.
+/// Sends what is queued, and then whatever arrives, until something fails.
 async fn send_all(shared: &Shared) -> Result<()> {
     let remote = probe(shared).await?;
     let note = remote.note().await?;
@@ -282,7 +282,7 @@ async fn send(
     });
     match remote.forward(writes.collect(), &end.note()).await {
         Ok(()) => Ok(end),
-        // XTDB will never take it; what comes after it must not wait for ever. The journal keeps it.
+        // XTDB will never accept it; what comes after it must not wait forever. The journal keeps it.
         Err(error @ StoreError::Invalid(_)) => {
             tracing::warn!(%error, "a version stays in the journal only");
             shared.failed(&error);

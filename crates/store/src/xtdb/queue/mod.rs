@@ -88,7 +88,7 @@ impl QueueOptions {
     }
 }
 
-/// A store on XTDB that a node's absence does not stop. See the module's documentation.
+/// A store on XTDB that keeps working while no node can be reached. See the module's documentation.
 ///
 /// [`Store::search`] covers what the journal has: everything this machine wrote or read, not what others wrote
 /// and nobody here looked at. [`Store::changes_since`] likewise.
@@ -104,8 +104,8 @@ impl QueuedStore {
     /// A journal that has reached its database before opens without it.
     ///
     /// # Errors
-    /// Those of the journal. `INVALID_ARGUMENT` for URLs that can't be ones. `STORE_UNAVAILABLE` when a journal
-    /// that never reached its database does not reach it now: the URL may be wrong.
+    /// Those of the journal. `INVALID_ARGUMENT` for malformed URLs. `STORE_UNAVAILABLE` when a journal that never
+    /// reached its database does not reach it now: the URL may be wrong.
     pub async fn open(options: QueueOptions) -> Result<Arc<Self>> {
         let read_timeout = Duration::from_millis(options.read_timeout_ms.max(1));
         let progress = Progress::open(beside(&options.journal, "progress"))?;
@@ -160,7 +160,7 @@ impl QueuedStore {
         }))
     }
 
-    /// How the queue stands. Reads at most one row of the journal.
+    /// The state of the queue. Reads at most one row of the journal.
     #[must_use]
     pub fn state(&self) -> QueueState {
         let sent = *self.shared.sent.borrow();

@@ -1,4 +1,4 @@
-//! A hint beside the journal: how far sending and reading had got. It may be old, and never wrong the other way.
+//! A hint beside the journal: how far sending and reading had got. It may lag behind, but is never ahead.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -40,7 +40,7 @@ pub(super) struct Progress {
 impl Progress {
     pub fn open(path: PathBuf) -> Result<Self> {
         let marks = match std::fs::read(&path) {
-            // Of a damaged hint nothing is believed: XTDB is asked for everything again.
+            // A damaged hint is ignored: XTDB is asked for everything again.
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or(Marks { sent: 0, seen: Some(0) }),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Marks::default(),
             Err(e) => return Err(StoreError::Unavailable(format!("{} can't be read: {e}", path.display()))),

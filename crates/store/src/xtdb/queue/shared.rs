@@ -26,7 +26,7 @@ pub(super) struct Shared {
     pub(super) status: Mutex<Status>,
     /// Wakes the sender.
     pub(super) work: Notify,
-    /// Counts the moments at which what was written shall be sent at once.
+    /// Counts the requests to send what was written at once.
     pub(super) turn: watch::Sender<u64>,
     /// How many callers wait for everything to be sent.
     pub(super) waiting: AtomicUsize,

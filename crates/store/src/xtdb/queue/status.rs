@@ -1,4 +1,4 @@
-//! What is known of the queue and of the database behind it.
+//! What is known about the queue and the database behind it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -10,7 +10,7 @@ use context_model::time::{Timestamp, TxId};
 use crate::StoreError;
 use crate::xtdb::XtdbStore;
 
-/// What a user may want to know of the queue.
+/// What a user may want to know about the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueState {
     /// Whether XTDB answered the last request.
@@ -26,7 +26,7 @@ pub struct QueueState {
     /// How many objects that others changed are still to be brought in, as far as known; 0 where the journal is up to
     /// date.
     pub behind: u64,
-    /// What went wrong last, and has not gone well since.
+    /// The last error, if the same thing has not succeeded since.
     pub last_error: Option<String>,
 }
 
