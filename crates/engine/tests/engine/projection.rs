@@ -205,7 +205,7 @@ impl Harness {
     async fn work(&mut self, calls: &[(usize, usize, bool)]) {
         let first = self.made;
         let (mut blocks, mut results) = (Vec::new(), Vec::new());
-        if first % 2 == 0 {
+        if first.is_multiple_of(2) {
             let thought = text_of_lines(&format!("thought {first}"), 1 + first % 40);
             let signature = ["", "signed"][first / 2 % 2];
             blocks.push(json!({ "type": "thinking", "thinking": thought, "thinkingSignature": signature }));
