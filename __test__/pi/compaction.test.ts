@@ -188,7 +188,10 @@ describe('in the middle of a turn', () => {
 
     for (const [n, text] of texts.entries()) {
       const shown = server.agentRequests.map((request) => resultsById(request).get(`back_${n}`))
-      expect(shown.find((one) => one !== undefined)).toBe(`id=${ids.get(`back_${n}`)}\n${text}`)
+      const first = shown.find((one) => one !== undefined)
+      // Pi may summarize a result before its model has seen it.
+      if (first === undefined) expect(summaries.some(({ prompt }) => prompt.includes(`f${n} line 1: `))).toBe(true)
+      else expect(first).toBe(`id=${ids.get(`back_${n}`)}\n${text}`)
     }
   })
 })
