@@ -59,7 +59,7 @@ export async function doctor(args: string[]): Promise<number> {
     store: name,
     files: options.kind === 'sqlite' ? filesOf(options.path) : {},
     damages,
-    sessions: contents.sessions.length,
+    sessions: contents.sessions,
     byType: byType(contents.objects),
     orphans: contents.orphans.map(sized),
     largest: [...contents.objects]
@@ -76,7 +76,7 @@ function sized({ written: _, ...rest }: ObjectSummary): Sized {
   return rest
 }
 
-const NOTHING: Contents = { objects: [], sessions: [], orphans: [] }
+const NOTHING: Contents = { objects: [], sessions: 0, orphans: [] }
 
 function filesOf(path: string): Record<string, number> {
   const sizes: Record<string, number> = {}

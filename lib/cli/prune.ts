@@ -30,18 +30,18 @@ ${STORE_HELP}
   --none                remove all limits
   --json                the limits as JSON`
 
+const SHARED = {
+  store: { type: 'string' },
+  'older-than': { type: 'string' },
+  'max-size': { type: 'string' },
+  json: { type: 'boolean' },
+} as const
+
 /** Runs `prune`; resolves with the exit code. */
 export async function prune(args: string[]): Promise<number> {
   const { values } = parseArgs({
     args,
-    options: {
-      store: { type: 'string' },
-      'older-than': { type: 'string' },
-      'max-size': { type: 'string' },
-      project: { type: 'string' },
-      'dry-run': { type: 'boolean' },
-      json: { type: 'boolean' },
-    },
+    options: { ...SHARED, project: { type: 'string' }, 'dry-run': { type: 'boolean' } },
   })
   const { 'older-than': age, 'max-size': most, project } = values
   if (age === undefined && most === undefined && project === undefined)
@@ -74,13 +74,7 @@ function print({ sessions, objects, freedBytes, usedBytes, isShorter }: Pruned, 
 export async function limits(args: string[]): Promise<number> {
   const { values } = parseArgs({
     args,
-    options: {
-      store: { type: 'string' },
-      'older-than': { type: 'string' },
-      'max-size': { type: 'string' },
-      none: { type: 'boolean' },
-      json: { type: 'boolean' },
-    },
+    options: { ...SHARED, none: { type: 'boolean' } },
   })
   const { 'older-than': age, 'max-size': most, none } = values
   if (none === true && (age !== undefined || most !== undefined)) throw new UsageError('--none goes with no other limit')

@@ -15,24 +15,11 @@ export interface ObjectSummary {
   bytes: number
 }
 
-/** One session. */
-export interface SessionSummary {
-  id: string
-  turns: number
-  /** Objects that it has encountered. */
-  objects: number
-  /** When it was last written, RFC 3339. */
-  lastWritten: string
-  /** The folder that it worked in, if that is known. */
-  folder?: string
-  /** The beginning of the first prompt, on one line. */
-  firstPrompt?: string
-}
-
 /** A whole store. */
 export interface Contents {
   objects: ObjectSummary[]
-  sessions: SessionSummary[]
+  /** How many sessions have a document or a chat. */
+  sessions: number
   /** Content objects in no session's index. */
   orphans: ObjectSummary[]
 }
@@ -40,8 +27,8 @@ export interface Contents {
 /** Reads an export. Memory grows with the number of objects, not with their contents. */
 export async function contentsOf(file: string): Promise<Contents> {
   const objects = new Map<string, ObjectSummary>()
-  const indexes = new Map<string, Set<string>>()
-  const sessions = new Map<string, SessionSummary>()
+  const reached = new Set<string>()
+  const sessions = new Set<string>()
   for await (const { value } of jsonLines(file)) {
     const id = value['object']
     if (typeof id !== 'string') continue
@@ -55,14 +42,12 @@ export async function contentsOf(file: string): Promise<Contents> {
       known.name = nameOf(document) ?? known.name
     }
     objects.set(id, known)
-    if (id.startsWith('session:')) follow(sessions, indexes, id, value)
-    if (id.startsWith('chat:')) turns(sessions, id, value)
+    if (id.startsWith('session:') || id.startsWith('chat:')) sessions.add(id.slice(id.indexOf(':') + 1))
+    if (id.startsWith('session:')) for (const member of membersIn(value)) reached.add(member)
   }
   const all = [...objects.values()]
-  const reached = new Set([...indexes.values()].flatMap((index) => [...index]))
   const orphans = all.filter(({ id, type }) => (type === 'file' || type === 'toolcall') && !reached.has(id))
-  for (const session of sessions.values()) session.objects = indexes.get(session.id)?.size ?? 0
-  return { objects: all, sessions: [...sessions.values()], orphans }
+  return { objects: all, sessions: sessions.size, orphans }
 }
 
 type Line = Record<string, unknown>
@@ -73,46 +58,17 @@ interface Operation {
   value?: unknown
 }
 
-function sessionOf(sessions: Map<string, SessionSummary>, id: string): SessionSummary {
-  const name = id.slice(id.indexOf(':') + 1)
-  let session = sessions.get(name)
-  if (session === undefined) sessions.set(name, (session = { id: name, turns: 0, objects: 0, lastWritten: '' }))
-  return session
-}
-
-/** A session's index never shrinks, so it is everything ever added. */
-function follow(
-  sessions: Map<string, SessionSummary>,
-  indexes: Map<string, Set<string>>,
-  id: string,
-  line: Line,
-): void {
-  const session = sessionOf(sessions, id)
-  touch(session, line)
-  const index = indexes.get(session.id) ?? new Set<string>()
-  indexes.set(session.id, index)
+/** What a line adds to its session's index. An index never shrinks, so this is all that it ever has. */
+function membersIn(line: Line): string[] {
   const document = line['document'] as Line | undefined
-  for (const member of list(document?.['session_index'])) index.add(member)
-  for (const { op, path, value } of operations(line)) {
-    if (op !== 'add' && op !== 'replace') continue
-    if (path === '/session_index') for (const member of list(value)) index.add(member)
-    else if (path.startsWith('/session_index/') && typeof value === 'string') index.add(value)
-  }
-}
-
-function turns(sessions: Map<string, SessionSummary>, id: string, line: Line): void {
-  const session = sessionOf(sessions, id)
-  touch(session, line)
-  const count = (line['document'] as Line | undefined)?.['turn_count']
-  if (typeof count === 'number') session.turns = count
-  for (const { path, value } of operations(line)) {
-    if (path === '/turn_count' && typeof value === 'number') session.turns = value
-  }
-}
-
-function touch(session: SessionSummary, line: Line): void {
-  const time = String(line['tx_time'] ?? '')
-  if (time > session.lastWritten) session.lastWritten = time
+  return [
+    ...list(document?.['session_index']),
+    ...operations(line).flatMap(({ op, path, value }) => {
+      if (op !== 'add' && op !== 'replace') return []
+      if (path === '/session_index') return list(value)
+      return path.startsWith('/session_index/') && typeof value === 'string' ? [value] : []
+    }),
+  ]
 }
 
 function operations(line: Line): Operation[] {

@@ -3,7 +3,8 @@ import type { ContextManager, ObjectDocument, SessionSets, Version } from '../in
 import { escape } from '../replay/page/chart.ts'
 import { STYLE } from '../replay/page/style.ts'
 import { tokens } from '../replay/tokens.ts'
-import type { ObjectSummary, SessionSummary } from './contents.ts'
+import type { SessionSummary } from '../../index.js'
+import type { ObjectSummary } from './contents.ts'
 import { subject } from './names.ts'
 import { difference } from './difference.ts'
 

@@ -127,7 +127,7 @@ impl Store for MemoryStore {
         let mut versions: Vec<Version> = Vec::new();
         let mut places = HashMap::new();
         for row in state.objects.get(id).into_iter().flatten() {
-            let Row { written, tx_id, valid_time } = &state.rows[*row];
+            let Row { written, .. } = &state.rows[*row];
             // Each patch is applied once: the version that it changes precedes it in the answer.
             let document = match written {
                 Written::Document(document) => document.clone(),
@@ -137,14 +137,7 @@ impl Store for MemoryStore {
                 }
             };
             places.insert(*row, versions.len());
-            let tx_time = state.time(*tx_id);
-            versions.push(Version {
-                document,
-                tx_id: *tx_id,
-                tx_time,
-                valid_time: *valid_time,
-                erased: None,
-            });
+            versions.push(state.version_of(*row, document));
         }
         Ok(versions)
     }
@@ -154,7 +147,7 @@ impl Store for MemoryStore {
         let mut versions: Vec<Version> = Vec::new();
         let mut places = HashMap::new();
         for row in state.objects.get(id).into_iter().flatten() {
-            let Row { written, tx_id, valid_time } = &state.rows[*row];
+            let Row { written, tx_id, .. } = &state.rows[*row];
             if *tx_id <= after {
                 continue;
             }
@@ -169,14 +162,7 @@ impl Store for MemoryStore {
                 _ => state.document(*row)?,
             };
             places.insert(*row, versions.len());
-            let tx_time = state.time(*tx_id);
-            versions.push(Version {
-                document,
-                tx_id: *tx_id,
-                tx_time,
-                valid_time: *valid_time,
-                erased: None,
-            });
+            versions.push(state.version_of(*row, document));
         }
         Ok(versions)
     }
@@ -308,15 +294,14 @@ impl State {
         }
     }
 
-    fn version(&self, row: usize) -> Result<Version> {
+    /// The version in a row, whose document is this.
+    fn version_of(&self, row: usize, document: Document) -> Version {
         let Row { tx_id, valid_time, .. } = self.rows[row];
-        Ok(Version {
-            document: self.document(row)?,
-            tx_id,
-            tx_time: self.time(tx_id),
-            valid_time,
-            erased: None,
-        })
+        Version { document, tx_id, tx_time: self.time(tx_id), valid_time, erased: None }
+    }
+
+    fn version(&self, row: usize) -> Result<Version> {
+        Ok(self.version_of(row, self.document(row)?))
     }
 
     fn outline(&mut self, row: usize) -> Result<Outline> {

@@ -13,9 +13,9 @@ use super::cache::Head;
 use super::http::{Format, Request};
 use super::inner::{Inner, WRITERS};
 use super::plan::{Base, Part, id_of, is_equal, plan};
-use super::read::in_parallel;
-use super::wire::{FOREVER, Ops, Tx, check, xtdb_number};
-use crate::{AsOf, Receipt, Result, StoreError, Transaction, Version, Write, clock};
+use super::read::{in_parallel, version};
+use super::wire::{FOREVER, Ops, Place, Tx, check, xtdb_number};
+use crate::{AsOf, Receipt, Result, StoreError, Transaction, Write, clock};
 
 /// How often a transaction is planned again because others wrote in between.
 const MOST_PLANS: u32 = 24;
@@ -294,13 +294,7 @@ impl Inner {
                 if latest.is_some_and(|latest| latest > valid_time) {
                     continue;
                 }
-                let version = Version {
-                    document: draft.document.clone(),
-                    tx_id: tx.id,
-                    tx_time: tx.time,
-                    valid_time,
-                    erased: None,
-                };
+                let version = version(draft.document.clone(), Place { tx, valid_time });
                 let (form, bytes) = (draft.form.clone(), draft.bytes);
                 cache.keep(Head { version: Arc::new(version), form, bytes });
             }
