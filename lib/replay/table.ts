@@ -128,14 +128,16 @@ const MEANINGS: Readonly<Record<string, string>> = {
   'if fetched': 'cost relative to Pi if the text of every strong case is fetched',
 }
 
-/** The meanings of those headings that need one, as one text. */
-export function legend(headings: readonly string[], policies: Partial<Record<PolicyName, Figures>>): string {
-  const explained = headings.filter((heading) => Object.hasOwn(MEANINGS, heading))
-  const meanings = explained.map((heading) => `${heading}: ${MEANINGS[heading]}.`)
+/** Those headings that need an explanation, each with its meaning. */
+export function legend(headings: readonly string[], policies: Partial<Record<PolicyName, Figures>>): [string, string][] {
+  const found = headings.flatMap((heading): [string, string][] => {
+    const meaning = MEANINGS[heading]
+    return meaning === undefined ? [] : [[heading, meaning]]
+  })
   if (Object.values(policies).some(({ overWindow }) => overWindow > 0)) {
-    meanings.push('!: larger than the context window; these calls would have failed.')
+    found.push(['!', 'larger than the context window; these calls would have failed'])
   }
-  return meanings.join(' ')
+  return found
 }
 
 /** The width of the text below a table. */
@@ -154,7 +156,8 @@ function wrapped(text: string): string[] {
 function table({ policies, unit, calls }: Pick<SessionReport, 'policies' | 'unit' | 'calls'>, paint: Paint): string {
   const names = POLICY_NAMES.filter((name) => policies[name] !== undefined)
   const rows = names.map((name) => row(name, policies[name] as Figures, unit, calls))
-  const notes = wrapped(legend(HEADINGS, policies)).map((line) => paint.dim(`  ${line}`))
+  const meanings = legend(HEADINGS, policies).map(([heading, meaning]) => `${heading}: ${meaning}.`)
+  const notes = wrapped(meanings.join(' ')).map((line) => paint.dim(`  ${line}`))
   return [aligned(HEADINGS, rows, 1, paint, names.indexOf('anchored')), ...notes].join('\n')
 }
 

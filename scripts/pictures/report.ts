@@ -6,7 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { temporaryFolder } from '../../__test__/rig/pi.ts'
 
 /** The verdict, the totals, and the charts of the first session. */
-const [WIDTH, HEIGHT] = [1100, 1234]
+const [WIDTH, HEIGHT] = [1100, 1260]
 
 /** Replays the sessions directly in a folder and takes a picture of the page, with its first session unfolded. */
 export function photograph(sessions: string, picture: string): void {

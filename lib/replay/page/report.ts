@@ -159,7 +159,8 @@ function session(report: SessionReport, open: boolean): string {
 function table({ policies, unit, calls }: Pick<SessionReport, 'policies' | 'unit' | 'calls'>, explained: boolean): string {
   const heads = ['cost', 'vs Pi', 'cache hit', 'sent', 'peak', 'compactions', 'rolls', 're-reads', 'missed', 'strong']
   const more = ['own words', 'at once', 'if fetched']
-  const notes = explained ? `<p class="dim">${escape(legend([...heads, ...more], policies))}</p>` : ''
+  const meanings = legend([...heads, ...more], policies).map(([head, meaning]) => `<b>${head}</b> ${escape(meaning)}.`)
+  const notes = explained ? `<p class="dim">${meanings.join(' ')}</p>` : ''
   const rows = POLICY_NAMES.flatMap((name) => {
     const one = policies[name]
     if (one === undefined) return []
