@@ -1,4 +1,4 @@
-/** What the person sees: the status line, and the report as lines of text. */
+/** What the user sees: the status line, and the report as lines of text. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { RollReceipt } from '../index.js'
 import type { Host } from './host.ts'
@@ -7,7 +7,7 @@ import { lastAnswer, physicalModel } from './provider.ts'
 import type { Report } from './report.ts'
 import { percentParts, short, shortParts } from './shares.ts'
 
-/** Largest outputs in the report. */
+/** How many outputs the report lists at most. */
 const LARGEST = 8
 
 /**
