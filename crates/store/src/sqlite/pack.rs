@@ -29,10 +29,17 @@ const BORDER: char = '\0';
 /// The longest payload that is read, so that a damaged length can't allocate more.
 const LONGEST: u64 = 1_000_000_000;
 
+<<<<<<< HEAD
 /// Trained with `zstd --train` on the rows of this project's recorded sessions (`fixtures/sessions`) and its sources.
+=======
+/// Rows are short, so a high level costs microseconds.
+const LEVEL: i32 = 9;
+
+/// Trained with `zstd --train` on the rows of this project's own recorded sessions (`fixtures/sessions`) and its sources.
+>>>>>>> origin/main
 static DICTIONARY: &[u8] = include_bytes!("rows.zdict");
 
-static TO_COMPRESS: LazyLock<CDict<'static>> = LazyLock::new(|| CDict::create(DICTIONARY, 3));
+static TO_COMPRESS: LazyLock<CDict<'static>> = LazyLock::new(|| CDict::create(DICTIONARY, LEVEL));
 static TO_DECOMPRESS: LazyLock<DDict<'static>> = LazyLock::new(|| DDict::create(DICTIONARY));
 
 thread_local! {
