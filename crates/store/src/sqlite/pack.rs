@@ -29,14 +29,10 @@ const BORDER: char = '\0';
 /// The longest payload that is read, so that a damaged length can't allocate more.
 const LONGEST: u64 = 1_000_000_000;
 
-<<<<<<< HEAD
-/// Trained with `zstd --train` on the rows of this project's recorded sessions (`fixtures/sessions`) and its sources.
-=======
-/// Rows are short, so a high level costs microseconds.
+/// Rows are short, so a high level takes only microseconds.
 const LEVEL: i32 = 9;
 
-/// Trained with `zstd --train` on the rows of this project's own recorded sessions (`fixtures/sessions`) and its sources.
->>>>>>> origin/main
+/// Trained with `zstd --train` on the rows of this project's recorded sessions (`fixtures/sessions`) and its sources.
 static DICTIONARY: &[u8] = include_bytes!("rows.zdict");
 
 static TO_COMPRESS: LazyLock<CDict<'static>> = LazyLock::new(|| CDict::create(DICTIONARY, LEVEL));
