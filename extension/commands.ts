@@ -17,7 +17,7 @@ const ACTIONS: Record<string, { does: string; run: Action }> = {
     does: 'collapse nothing more; references can still be brought back',
     run: (host, ctx) => switchRolls(host, ctx, false),
   },
-  roll: { does: 'collapse everything stale now', run: rollNow },
+  roll: { does: 'collapse everything stale or inactive now', run: rollNow },
   undo: { does: 'show what the last roll collapsed as it was before', run: undoRoll },
   why: { does: 'what broke the cached prefix at the last call, and who did it', run: why },
 }

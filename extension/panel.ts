@@ -109,7 +109,7 @@ class Panel implements Component {
   #rows(): Output[] {
     const words = this.#filter.toLowerCase().split(/\s+/)
     return this.#report.outputs.filter((one) => {
-      const text = `${one.name} ${one.tool} ${one.form} ${one.id} ${one.stale ? 'stale' : ''} ${one.pinned ? 'pinned' : ''}`
+      const text = `${one.name} ${one.tool} ${one.form} ${one.id} ${one.inactive ? 'inactive' : ''} ${one.pinned ? 'pinned' : ''}`
       return words.every((word) => text.toLowerCase().includes(word))
     })
   }

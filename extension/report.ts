@@ -27,8 +27,8 @@ export interface Output {
   form: Form
   /** Tokens that it takes up in the window now. */
   tokens: number
-  /** Neither active nor pinned, and larger than its reference: the next roll collapses it. */
-  stale: boolean
+  /** Neither active nor pinned, and larger than its reference: a roll by hand collapses it, whatever its age. */
+  inactive: boolean
   pinned: boolean
 }
 
@@ -93,7 +93,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
       .filter((share) => share.tokens > 0)
       .sort((left, right) => right.tokens - left.tokens),
     outputs: look.outputs
-      .map((one) => ({ ...one, tokens: one.tokens * scale, stale: one.stale && figures.staleTokens > 0 }))
+      .map((one) => ({ ...one, tokens: one.tokens * scale }))
       .sort(byForm),
     contextTokens,
     staleTokens: Math.min(contextTokens, figures.staleTokens),
@@ -163,8 +163,8 @@ async function inPlace(host: Host, ctx: ExtensionContext, system: number, sets: 
         names.set(id, name)
         const isPinned = sets.pinned.has(full)
         const gains = size > `toolcall_ref id=${id} tool=${message.toolName} status=fail`.length
-        const stale = form !== 'reference' && !active.has(full) && !isPinned && gains
-        outputs.unshift({ id, tool: message.toolName, name, form, tokens: size / 4, stale, pinned: isPinned })
+        const inactive = form !== 'reference' && !active.has(full) && !isPinned && gains
+        outputs.unshift({ id, tool: message.toolName, name, form, tokens: size / 4, inactive, pinned: isPinned })
       } else if (message.role !== 'system') add('messages', sizeOf(message))
     }
   }
@@ -184,7 +184,7 @@ function inSections(view: Assembled, system: number, pinned: ReadonlySet<string>
     const line = lines.get(id) ?? ''
     const tool = / type=toolcall tool=(\S+)/.exec(line)?.[1] ?? 'file'
     const name = / path=(.*) file_type=/.exec(line)?.[1] ?? tool
-    return { id, tool, name, form: 'full', tokens: content.length / 4, stale: false, pinned: pinned.has(id) }
+    return { id, tool, name, form: 'full', tokens: content.length / 4, inactive: false, pinned: pinned.has(id) }
   })
   return { shares: parts.map(([name, size]) => ({ name, tokens: size / 4 })), outputs: outputs.reverse() }
 }

@@ -32,8 +32,9 @@ export interface Screen {
 const FEWEST_ROWS = 2
 const ENOUGH_ROWS = 8
 
-/** How many receipts are shown, the newest ones. */
+/** How many receipts are shown, the newest ones, and what precedes them. */
 const RECEIPTS = 3
+const ROLL = 'Last roll:'
 
 /** The widths from which a row shows the tool (and the legend shows tokens), and from which it shows the id. */
 const WIDTH_FOR_TOOL = 80
@@ -80,8 +81,9 @@ export function drawScreen(report: Report, view: View, width: number, height: nu
   const detail = take(asList(detailOf(view, theme)))
   const [above, below] = [take(['']), take([''])]
   const receipts = report.receipts.slice(-RECEIPTS).reverse()
+  const isNarrow = receipts.some((receipt) => visibleWidth(receiptLine(receipt)) > inner - ROLL.length - 1)
   const rolls = receipts.flatMap((receipt, index) =>
-    take([theme.fg('muted', `${index === 0 ? 'Last roll:' : '          '} ${receiptLine(receipt)}`)]),
+    take([theme.fg('muted', `${index === 0 ? ROLL : ' '.repeat(ROLL.length)} ${receiptLine(receipt, isNarrow)}`)]),
   )
   const store = take([theme.fg('muted', `Store: ${report.store.replace(homedir(), '~')}`)])
   const beforeHints = take([''])
@@ -214,7 +216,7 @@ function rowText(row: Output, columns: Columns, width: number): string {
 }
 
 function marksOf(row: Output): string {
-  return row.pinned ? 'pinned' : row.stale ? 'stale' : ''
+  return row.pinned ? 'pinned' : row.inactive ? 'inactive' : ''
 }
 
 /** Details of the selected output that don't fit into its row. */
@@ -225,9 +227,9 @@ function detailOf({ rows, selected }: View, theme: Theme): string | undefined {
     ? 'pinned: it never collapses'
     : row.form === 'reference'
       ? 'the model sees one line; b brings the text back'
-      : row.stale
-        ? 'stale: the next roll collapses it'
-        : 'still active'
+      : row.inactive
+        ? 'no longer active: r collapses it'
+        : 'active: it collapses once it is old'
   return theme.fg('muted', `  ${row.tool} id=${row.id}, ${fate}`)
 }
 

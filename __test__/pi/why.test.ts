@@ -48,7 +48,7 @@ describe('the explanation', () => {
 
   test.each<[string, SessionEntry[], string]>([
     ['no call', [], 'There has been no model call on this branch yet.'],
-    ['a provider that tells nothing', [first, first], 'The provider has not reported any use of a cache'],
+    ['a provider that tells nothing', [first, first], 'The provider has not reported any cache use'],
     ['one call', [answer(100, 50)], 'It was the first call on this branch'],
     ['a hit', [first, second], 'Nothing broke the cached prefix'],
     ['a hit but for a block', [second, answer(22_000, 20_100)], 'Nothing broke the cached prefix'],

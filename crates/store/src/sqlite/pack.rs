@@ -29,7 +29,7 @@ const BORDER: char = '\0';
 /// The longest payload that is read, so that a damaged length can't allocate more.
 const LONGEST: u64 = 1_000_000_000;
 
-/// Rows are short, so a high level costs microseconds.
+/// Rows are short, so a high level takes only microseconds.
 const LEVEL: i32 = 9;
 
 /// Trained with `zstd --train` on the rows of this project's recorded sessions (`fixtures/sessions`) and its sources.
