@@ -145,3 +145,20 @@ async fn a_text_in_ten_thousand_versions() {
     assert_eq!(store.verify().await.unwrap(), []);
     store.close().await.unwrap();
 }
+
+/// The same in one file that keeps its secret while everything around it changes: its versions are stored as differences.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_in_a_thousand_versions_of_one_file() {
+    let place = tempfile::tempdir().unwrap();
+    let store = open(&place.path().join("store.db"));
+    let lines: String = (0..20).map(|n| format!("let value_{n} = {};\n", n * 7_919 % 1_000)).collect();
+    for batch in 0..10 {
+        let text = |n: usize| format!("{lines}{}\nversion {batch} {n}\n", secret(0));
+        write(&store, (0..100).map(|n| Write::put(file("/one", &text(n)))).collect()).await;
+    }
+    let count = store.erase(vec![Erase::Text(secret(0))], "x").await.unwrap();
+    assert_eq!((count.texts, count.versions), (1_000, 1_000));
+    assert_eq!((in_files(place.path()), readable(&store).await), (0, 0));
+    assert_eq!(store.verify().await.unwrap(), []);
+    store.close().await.unwrap();
+}

@@ -194,7 +194,7 @@ impl Inner {
             return Ok(content);
         }
         // Arguments may have collapsed since; the record has them whole.
-        let recorded = if taking.again { self.store().get(call, AsOf::default()).await? } else { None };
+        let recorded = if taking.again { self.ground.recorded(call, AsOf::default()).await? } else { None };
         let recorded = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
         let args = recorded.unwrap_or(args);
         let content = match self.version_written(file, tx, args, taking).await? {

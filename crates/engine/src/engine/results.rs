@@ -5,6 +5,7 @@ use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::tokens;
 use context_store::AsOf;
+use context_store::secrets::is_content;
 use serde_json::{Map, Value};
 
 use super::job::{ToolcallInput, fingerprint};
@@ -163,8 +164,7 @@ impl Inner {
         // A call ID that comes again is another call, unless it is this very one.
         let stored = self.store().get(&plain, AsOf::default()).await?;
         let is_same = stored.is_some_and(|stored| {
-            stored.document.content() == Some(&input.content)
-                && stored.document.text("tool") == Some(&input.tool)
+            is_content(&stored.document, &input.content) && stored.document.text("tool") == Some(&input.tool)
         });
         Ok(is_same.then_some(plain))
     }
@@ -172,11 +172,14 @@ impl Inner {
     /// The excerpts of a recorded output that is shown as this text: where that is another one, it is one of them, unless
     /// it is the same without what the tool has put beside each line.
     async fn excerpts_of(&self, state: &State, object: &ObjectId, shown: &str) -> Result<Excerpts> {
-        let version = self.store().get(object, AsOf::default()).await?;
+        let version = self.ground.recorded(object, AsOf::default()).await?;
         let document = version.map(|version| version.document);
         let tool = document.as_ref().and_then(|document| document.text("tool")).unwrap_or_default();
         let content = document.as_ref().and_then(|document| document.content());
         let Some(content) = content else { return Ok(Excerpts::default()) };
+        // What was taken out of the stored copy is still in what is shown.
+        let is_shown = document.as_ref().is_some_and(|document| is_content(document, shown));
+        let content = if is_shown { shown } else { content };
         let faded = state.sight.rolled.fades(object).then(|| faded(tool, content)).flatten();
         let mut excerpts = Excerpts { faded, ..excerpts(tool, content) };
         if shown != content && excerpts.born.is_none() && !adorns(content, shown) {

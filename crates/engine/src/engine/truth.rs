@@ -369,7 +369,7 @@ impl Inner {
     /// The text of a file's latest version, or of the version as of a transaction.
     pub async fn text_at(&self, id: &ObjectId, tx: Option<TxId>) -> Result<Option<String>> {
         let at = AsOf { known: tx.map(Bound::Tx), valid_time: None };
-        let version = self.store().get(id, at).await?;
+        let version = self.ground.recorded(id, at).await?;
         Ok(version.and_then(|version| version.document.content().map(str::to_owned)))
     }
 }
