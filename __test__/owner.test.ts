@@ -98,7 +98,7 @@ describe('forget', () => {
       [['--id', 'nobody'], 1, 'no object nobody'],
       [['--path', '/outside'], 1, 'no file /outside'],
       [['--session', 'other'], 1, 'no session other'],
-      [['--text', 'ab'], 1, '6 bytes or more'],
+      [['--text', 'ab'], 1, 'at least 6 bytes'],
       [['--text-file', join(folder, 'none')], 2, 'no such file'],
     ] as const) {
       const told = await cli(['forget', '--store', store, ...args])

@@ -55,7 +55,8 @@ async function record([path, folder, redact]) {
   const store = { kind: 'sqlite', path, durability: 'process' }
   const manager = await ContextManager.open({ sessionId: 's', cwd: folder, store, watch: false, redact: redact === 'true' })
   for (let n = 0; n < EACH; n += 1) {
-    for (const [kind, secret] of kinds(n).entries()) {
+    // What comes at the same time shares a transaction.
+    const all = kinds(n).map(async (secret, kind) => {
       const [id, text] = [`c${n}-${kind}`, `first line\nkey is ${secret}\nlast line\n`]
       if (n % 4 === 0) {
         writeFileSync(join(folder, id), text)
@@ -63,7 +64,8 @@ async function record([path, folder, redact]) {
       } else if (n % 4 === 1) await manager.appendTurn({ role: 'user', content: text })
       else if (n % 4 === 2) await manager.recordToolcall({ id, tool: 'bash', args: { command: text }, content: 'done', status: 'ok' })
       else await manager.recordToolcall({ id, tool: 'bash', args: { command: 'env' }, content: text, status: 'ok' })
-    }
+    })
+    await Promise.all(all)
     process.stdout.write(`${n}\n`)
   }
   await manager.close()

@@ -121,7 +121,7 @@ async fn what_is_not_there_is_told_and_nothing_is_erased() {
         (Erase::Object(ObjectId::new("nobody")), "no object nobody"),
         (Erase::Path("/outside".into()), "no file /outside"),
         (Erase::Session(SessionId::new("other").unwrap()), "no session other"),
-        (Erase::Text("ab".into()), "6 bytes or more"),
+        (Erase::Text("ab".into()), "at least 6 bytes"),
     ] {
         let error = store.erase(vec![there.clone(), wanted], "x").await.unwrap_err();
         assert!(error.code() == ErrorCode::InvalidArgument && error.to_string().contains(word), "{error}");
