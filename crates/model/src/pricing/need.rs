@@ -1,14 +1,14 @@
-//! When is text stale? Once keeping it costs more than is expected of wanting it back.
+//! When is text stale? Once keeping it costs more than the expected cost of needing it again.
 //!
-//! Keeping text in a request costs `r` (the price of a cached token) for each token and call. Taking it out has an
-//! expected price, too: the chance that the model wants it at the next call, times what that costs, one more call
-//! ([`FETCH_TOKENS`]). On recorded sessions that chance follows a power of age and length,
+//! Keeping text in a request costs `r` (the price of a cached token) for each token and call. Removing it has an expected
+//! cost, too: the probability that the model needs it at the next call, times the cost of that, which is one more call
+//! ([`FETCH_TOKENS`]). On recorded sessions this probability is a power of age and length,
 //!
 //! ```text
 //! h = a * (n / 1000)^c * (age + 1)^-b        n in chars, age in model calls
 //! ```
 //!
-//! with `c` far below 1: text of four times the length is wanted less than twice as often. So a token of a long text
+//! with `c` far below 1: text of four times the length is needed less than twice as often. So a token of a long text
 //! is needed less than one of a short text, and long texts leave first. Text of `n` chars whose next form saves `s`
 //! tokens is stale as soon as `lambda * h * F <= r * s`:
 //!
@@ -17,11 +17,11 @@
 //! ```
 //!
 //! Which tool the text came from makes no difference once its length is known (docs/economics.md). `lambda` weighs a
-//! missed use against a token: what it costs a person who waits, and a model that goes on from memory.
+//! missed use against a token: it costs a person who waits, and a model that continues from memory.
 
 use super::Prices;
 
-/// What it costs to have text again, in fresh input tokens: one more call with its context, and its answer.
+/// The cost of getting text back, in fresh input tokens: one more call with its context, and its answer.
 pub const FETCH_TOKENS: f64 = 5_000.0;
 
 /// How much more a token costs on a dead cache, where it is written again rather than read.
