@@ -437,7 +437,7 @@ export interface Forgetting {
   id?: string
   /** The canonical path of files. */
   path?: string
-  /** A text, wherever it stands. */
+  /** A text, wherever it occurs. */
   text?: string
   /** A session, with what no other session has encountered. */
   sessionId?: string

@@ -392,7 +392,7 @@ pub struct Forgetting {
     pub id: Option<String>,
     /// The canonical path of files.
     pub path: Option<String>,
-    /// A text, wherever it stands.
+    /// A text, wherever it occurs.
     pub text: Option<String>,
     /// A session, with what no other session has encountered.
     pub session_id: Option<String>,
