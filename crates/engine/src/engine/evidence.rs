@@ -197,7 +197,7 @@ impl Inner {
         let recorded = if taking.again { self.store().get(call, AsOf::default()).await? } else { None };
         let recorded = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
         let args = recorded.unwrap_or(args);
-        let content = match self.version_written(file, tx, args, taking).await? {
+        let content = match self.version_written(state, file, tx, args, taking).await? {
             Some(content) => content,
             // It was gone before anybody stored it.
             None => Content::lost(match args.get("content").and_then(Value::as_str) {
@@ -209,9 +209,10 @@ impl Inner {
         Ok(content)
     }
 
-    /// The version that a call has left. It may have been stored before the call was, and something newer since. Where the
-    /// process has ended and nobody can tell, it is the oldest that has what the call has put in: one notice too many is
-    /// better than none.
+    /// The version that a call has left. It may have been stored before the call was, and something newer since. Where
+    /// nobody has stored exactly that, an edit in messages that are read again has made it of the text that the model
+    /// knew, or else it is the version in which what the call has put in came up: the oldest if the process ended before
+    /// the call was recorded, because one notice too many is better than none.
     async fn version_written(
         &self,
         file: &ObjectId,
@@ -224,22 +225,29 @@ impl Inner {
         let mut version = self.version_at(file, tx).await?;
         for _ in 0..LOOKED_BACK {
             let Some(after) = version else { break };
+        state: &State,
             tx = TxId(after.tx_id.0.saturating_sub(1));
             let before = self.version_at(file, tx).await?;
             let text = before.as_ref().and_then(|before| before.document.content());
             let content = Content::stored(after.document.source_hash(), after.tx_id);
             match leaves.fits(text, after.document.content().unwrap_or_default()) {
                 Fit::Yes => return Ok(Some(content)),
-                Fit::Perhaps if taking.again && taking.record && leaves.is_telling() => {
-                    perhaps = Some(content)
-                }
+        let known =
+            if taking.again { state.known.get(file).and_then(|known| known.content.tx) } else { None };
+        let known = match known {
+            Some(tx) => self.text_at(file, Some(tx)).await?,
+            None => None,
+        };
+        let says_what = !matches!(leaves, Leaves::Unsaid);
+        let made = leaves.makes_of(known.as_deref()).map(|text| Digest::of(text.as_bytes()));
+                _ if made.is_some() && made == content.hash => return Ok(Some(content)),
+                Fit::Perhaps if taking.again && taking.record && says_what => perhaps = Some(content),
                 Fit::Perhaps => perhaps = perhaps.or(Some(content)),
-                Fit::No if perhaps.is_some() => break,
                 Fit::No => {}
             }
             version = before;
         }
-        Ok(perhaps)
+        Ok(made.map(Content::lost).or(perhaps))
     }
 
     /// The version to which the difference in an output leads.

@@ -56,6 +56,11 @@ impl Known {
 
     /// The result that told the model about a version is in the request: the version counts as known while that
     /// result is in sight.
+    /// What was noted of a file since is not what its messages tell.
+    pub fn put_back(&mut self, file: ObjectId, version: KnownVersion) {
+        self.versions.insert(file, version);
+    }
+
     pub fn rests_on_sight(&mut self, file: &ObjectId, content: Content) {
         if let Some(known) = self.versions.get_mut(file) {
             known.by_sight |= known.content.hash == content.hash;
