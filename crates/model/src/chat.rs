@@ -113,13 +113,13 @@ impl ChatPatch {
         has_turn
     }
 
-    /// Records in the current turn which versions of files the model is told about, each by its `source_hash`; `None`
-    /// for a file that is gone. It stands among the rolls, which are what else has changed in the model's sight.
-    /// Returns whether there is a turn to add it to; otherwise nothing is added.
-    pub fn notices(&mut self, told: &[(ObjectId, Option<Digest>)]) -> bool {
+    /// Records in the current turn which versions of files the model is told about. It stands among the rolls, which are
+    /// what else has changed in the model's sight. Returns whether there is a turn to add it to; otherwise nothing is
+    /// added.
+    pub fn notices(&mut self, told: &[Notice]) -> bool {
         let has_turn = self.turns > 0;
         if has_turn {
-            let told = told.iter().map(|(file, hash)| json!({ "file": file, "source_hash": hash }));
+            let told = told.iter().map(Notice::to_json);
             self.append(ROLLS, json!({ NOTICES: told.collect::<Vec<_>>() }));
         }
         has_turn
@@ -256,6 +256,34 @@ impl RollEntry {
     }
 }
 
+/// A line that tells the model that a file has another version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The file.
+    pub file: ObjectId,
+    /// The `source_hash` of the version; `None` for a file that is gone.
+    pub hash: Option<Digest>,
+    /// How many notices about the file the model's messages had before it, if the chat has more or fewer: a process may
+    /// end before its harness has stored one, and a session may come back to a point before one.
+    pub after: Option<usize>,
+}
+
+impl Notice {
+    fn of(entry: &Value) -> Option<Self> {
+        let hash = text(entry, "source_hash").and_then(|hash| hash.parse().ok());
+        let after = entry.get("after").and_then(Value::as_u64).and_then(|after| usize::try_from(after).ok());
+        Some(Self { file: ObjectId::new(text(entry, "file")?), hash, after })
+    }
+
+    fn to_json(&self) -> Value {
+        let mut entry = json!({ "file": self.file, "source_hash": self.hash });
+        if let Some(after) = self.after {
+            entry["after"] = json!(after);
+        }
+        entry
+    }
+}
+
 /// The turns of a chat document.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Chat<'a> {
@@ -304,8 +332,8 @@ impl<'a> Chat<'a> {
         })
     }
 
-    /// The versions of files that the model was told of, oldest first; `None` for a file that was gone.
-    pub fn notices(self) -> impl Iterator<Item = (ObjectId, Option<Digest>)> {
+    /// What the model was told of versions of files, oldest first.
+    pub fn notices(self) -> impl Iterator<Item = Notice> {
         self.turns().flat_map(Turn::notices)
     }
 
@@ -361,12 +389,9 @@ impl<'a> Turn<'a> {
         list(self.0, ROLLS).filter(|entry| entry.get(NOTICES).is_none()).map(RollEntry::of)
     }
 
-    /// The versions of files that the model was told of in this turn; `None` for a file that was gone.
-    pub fn notices(self) -> impl Iterator<Item = (ObjectId, Option<Digest>)> {
-        list(self.0, ROLLS).flat_map(|entry| list(entry, NOTICES)).filter_map(|notice| {
-            let hash = text(notice, "source_hash").and_then(|hash| hash.parse().ok());
-            Some((ObjectId::new(text(notice, "file")?), hash))
-        })
+    /// What the model was told of versions of files in this turn, oldest first.
+    pub fn notices(self) -> impl Iterator<Item = Notice> {
+        list(self.0, ROLLS).flat_map(|entry| list(entry, NOTICES)).filter_map(Notice::of)
     }
 
     /// The conversation in order: the user's message, each answer, and after it one reference for each of its calls

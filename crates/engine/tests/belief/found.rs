@@ -291,6 +291,18 @@ fn turn(client: usize, end: TurnEnd) -> Step {
     disk(0, Change::Cut(27)),
     called(2, Tool::Edit { file: 2, line: 5 }, CallId::Repeated(1), true),
 ])]
+#[case::a_notice_that_was_lost_is_not_taken_for_the_next_one(16282, 1, 1, vec![
+    act(1, Tool::Append { file: 3 }),
+    act(0, read(0)),
+    disk(0, Change::Delete),
+    Step::Events { client: 1, how: Delivery::Twice },
+    turn(0, TurnEnd::Open),
+    Step::Crash { client: 0, keep: false },
+    disk(2, Change::Append),
+    Step::Quiet,
+    turn(0, TurnEnd::Lost),
+    called(0, Tool::Remove { file: 1 }, CallId::Repeated(1), false),
+])]
 fn it_is_right_now(
     #[case] seed: u64,
     #[case] clients: usize,

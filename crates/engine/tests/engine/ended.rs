@@ -54,6 +54,31 @@ async fn advance(chat: &mut Chat) -> (Point, Vec<String>) {
     (Point { length, tx, times }, plan.notices)
 }
 
+/// The process may end before its harness has stored a notice: the next one is not that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notice_that_was_lost_is_not_taken_for_the_next_one() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = Chat::new(bench.open("s").await);
+    let path = bench.write("a.txt", lines(9));
+    chat.user("read");
+    chat.read("one", &path, None).await;
+    chat.done();
+    fs::remove_file(&path).unwrap();
+    chat.engine.reconcile().await.unwrap();
+    let (point, told) = advance(&mut chat).await;
+    assert!(told[0].ends_with(" deleted"), "{told:?}");
+    // What was told is lost with the process, and then the file is there again.
+    fs::write(&path, lines(5)).unwrap();
+    again(&mut chat, &bench, &point).await.reconcile().await.unwrap();
+    let (point, told) = advance(&mut chat).await;
+    assert!(told[0].ends_with(" +0 -4"), "{told:?}");
+    chat.say(json!({ "role": "custom", "content": told[0] }));
+    fs::remove_file(&path).unwrap();
+    again(&mut chat, &bench, &point).await.reconcile().await.unwrap();
+    let (_, told) = advance(&mut chat).await;
+    assert!(told.len() == 1 && told[0].ends_with(" deleted"), "{told:?}");
+}
+
 /// Nobody has stored what the edit left, and what came after it has the edited line too.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_that_nobody_stored_is_the_text_that_it_makes_of_the_one_that_was_read() {
