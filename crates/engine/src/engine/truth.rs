@@ -167,11 +167,13 @@ const REPEAT_EDIT: &str = "\nCheck that your edit still fits, and repeat it.";
 const UNCHANGED: &str = "unchanged: lines ";
 const ABOVE: &str = " are above in this conversation, in the result id=";
 
-/// The name of the result that an output points to, if the output only says where a file's lines are.
-pub(crate) fn pointed_handle(output: &str) -> Option<&str> {
+/// The name of the result that an output points to, and the first and last of the lines, if the output only says where a
+/// file's lines are.
+pub(crate) fn pointed_lines(output: &str) -> Option<(&str, usize, usize)> {
     let rest = output.strip_prefix(UNCHANGED)?;
-    let (_, handle) = rest.rsplit_once(ABOVE)?;
-    handle.split_whitespace().next()
+    let (lines, handle) = rest.rsplit_once(ABOVE)?;
+    let (first, last) = lines.split(' ').next()?.split_once('-')?;
+    Some((handle.split_whitespace().next()?, first.parse().ok()?, last.parse().ok()?))
 }
 
 /// Whether this may follow a difference in what the model is told.

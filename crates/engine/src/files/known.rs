@@ -56,13 +56,13 @@ impl Known {
         self.pointed.remove(file);
     }
 
-    /// The result that told the model about a version is in the request: the version counts as known while that
-    /// result is in sight.
     /// What was noted of a file since is not what its messages tell.
     pub fn put_back(&mut self, file: ObjectId, version: KnownVersion) {
         self.versions.insert(file, version);
     }
 
+    /// The result that told the model about a version is in the request: the version counts as known while that
+    /// result is in sight.
     pub fn rests_on_sight(&mut self, file: &ObjectId, content: Content) {
         if let Some(known) = self.versions.get_mut(file) {
             known.by_sight |= known.content.hash == content.hash;
@@ -80,14 +80,14 @@ impl Known {
         let mut said = self.said.get(file)?.iter().rev().filter(|one| one.by.as_ref() == Some(call));
         said.find_map(|one| match one.says {
             Says::Lines(lines) | Says::Again(lines) => Some(lines),
-            Says::All(_) | Says::Other(_) => None,
+            Says::All(_) | Says::Pointed(_) | Says::Other(_) => None,
         })
     }
 
     /// The version that the request mentioned last; also `None` if that was of a file that is gone.
     pub fn spoken_of(&self, file: &ObjectId) -> Option<Digest> {
         match self.said.get(file)?.last()?.says {
-            Says::Lines(lines) | Says::Again(lines) => lines.content.hash,
+            Says::Lines(lines) | Says::Again(lines) | Says::Pointed(lines) => lines.content.hash,
             Says::All(content) => content.hash,
             Says::Other(hash) => hash,
         }
@@ -97,7 +97,7 @@ impl Known {
     pub fn contents(&self, file: &ObjectId) -> impl Iterator<Item = Content> {
         let said = self.said.get(file).into_iter().flatten().rev();
         said.filter_map(|one| match one.says {
-            Says::Lines(lines) | Says::Again(lines) => Some(lines.content),
+            Says::Lines(lines) | Says::Again(lines) | Says::Pointed(lines) => Some(lines.content),
             Says::All(content) => Some(content),
             Says::Other(_) => None,
         })

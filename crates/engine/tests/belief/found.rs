@@ -303,6 +303,15 @@ fn turn(client: usize, end: TurnEnd) -> Step {
     turn(0, TurnEnd::Lost),
     called(0, Tool::Remove { file: 1 }, CallId::Repeated(1), false),
 ])]
+#[case::an_answer_that_points_to_a_part_is_not_about_the_rest(15723, 1, 1, vec![
+    act(0, part(3, 5, 1)),
+    disk(0, Change::Cut(22)),
+    act(0, part(3, 12, 6)),
+    turn(0, TurnEnd::Open),
+    act(0, part(3, 12, 1)),
+    Step::Quiet,
+    act(0, Tool::Edit { file: 0, line: 37 }),
+])]
 fn it_is_right_now(
     #[case] seed: u64,
     #[case] clients: usize,

@@ -142,3 +142,25 @@ async fn a_change_that_was_stored_with_an_edit_is_not_known_after_a_restart() {
     let engine = again(&mut chat, &bench, &point).await;
     assert_eq!(engine.check_edit(&path).await.unwrap(), Some(live));
 }
+
+/// An answer that points to some lines says of these alone that they are as they are.
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_that_an_answer_points_to_say_nothing_of_the_rest() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = Chat::new(bench.open("s").await);
+    let path = bench.write("a.txt", lines(60));
+    chat.user("read");
+    chat.read("one", &path, Some((5, 3))).await;
+    chat.advance().await;
+    let new = lines(60).replace("line 12\n", "line twelve\n").replace("line 40\n", "");
+    fs::write(&path, new).unwrap();
+    chat.read("two", &path, Some((10, 25))).await;
+    chat.advance().await;
+    let pointer = chat.read("three", &path, Some((10, 25))).await;
+    assert!(pointer.starts_with("unchanged: lines 10-34"), "{pointer}");
+    chat.done();
+    let (point, _) = advance(&mut chat).await;
+    let engine = again(&mut chat, &bench, &point).await;
+    let refusal = engine.check_edit(&path).await.unwrap().unwrap();
+    assert!(refusal.contains("\n-line 40\n"), "{refusal}");
+}
