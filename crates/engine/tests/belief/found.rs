@@ -264,7 +264,7 @@ fn turn(client: usize, end: TurnEnd) -> Step {
     disk(0, Change::Whole(60)),
     Step::Crash { client: 1, keep: true },
     disk(3, Change::Whole(3)),
-    act(0, part(0, 1, 60)),
+    act(0, read(0)),
     disk(0, Change::Old(3)),
 ])]
 #[case::an_edit_is_of_the_version_in_which_its_text_came_up(11300, 2, 1, vec![
