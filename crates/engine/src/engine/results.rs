@@ -55,7 +55,13 @@ impl Inner {
             }
             None if taking.record => {
                 let excerpts = excerpts(&input.tool, &input.content);
+                let file = input.args.get("path").and_then(Value::as_str).and_then(|path| self.file_at(path));
+                let before = file.as_ref().and_then(|file| state.known.get(file).copied());
                 let id = self.record_now(state, input.clone()).await?;
+                if let (Some(file), Some(before), true) = (file, before, taking.again) {
+                    // What is on disk now is not what the call has left.
+                    state.known.put_back(file, before);
+                }
                 state.sight.gated.insert(id.clone(), excerpts);
                 id
             }

@@ -15,6 +15,8 @@ pub(crate) struct Rolled {
     entries: Vec<RollEntry>,
     sets: Sets,
     receipts: Vec<Receipt>,
+    /// What a person brought back by undoing a roll, with the number of the turn.
+    undone: Vec<(usize, RollEntry)>,
 }
 
 /// The same by object.
@@ -45,7 +47,9 @@ impl Rolled {
     /// Reads what is rolled from a chat's turns.
     pub fn of(chat: Chat<'_>) -> Self {
         let mut rolled = Self::default();
-        chat.rolls().for_each(|entry| rolled.note(entry));
+        for (number, turn) in chat.turns().enumerate() {
+            turn.rolls().for_each(|entry| rolled.note(entry, number));
+        }
         rolled
     }
 
@@ -93,14 +97,20 @@ impl Rolled {
         &self.entries
     }
 
-    /// Takes in the latest roll, or that it was undone.
-    pub fn note(&mut self, entry: RollEntry) {
+    /// What a person brought back by undoing a roll, with the number of the turn, oldest first.
+    pub fn undone(&self) -> &[(usize, RollEntry)] {
+        &self.undone
+    }
+
+    /// Takes in the latest roll, or that it was undone, in the turn with this number.
+    pub fn note(&mut self, entry: RollEntry, turn: usize) {
         if !entry.undone {
             self.sets.take_in(&entry);
             self.receipts.extend(entry.receipt.clone());
             self.entries.push(entry);
             return;
         }
+        self.undone.push((turn, entry));
         self.entries.pop();
         self.receipts.pop();
         self.sets = Sets::default();

@@ -45,6 +45,20 @@ impl Sight {
             }
         }
     }
+
+    /// Once the visible request is rebuilt: what a person brought back by undoing a roll stays for the rest of `turns`
+    /// user turns.
+    pub fn bring_back_again(&mut self, turns: usize, session: &Session) {
+        for (turn, entry) in self.rolled.undone() {
+            let over = session.turns.saturating_sub(turn + 1);
+            if over < turns.max(1) {
+                let left = turns.max(1) - over;
+                let places = self.pieces.places_of(entry);
+                places.iter().for_each(|place| self.pieces.bring_back(*place, left));
+                places.into_iter().for_each(|place| self.pieces.judge(place, session));
+            }
+        }
+    }
 }
 
 /// A roll in the form that the chat records.
@@ -94,6 +108,22 @@ impl Pieces {
     fn arguments_of(&self, object: &ObjectId) -> Vec<usize> {
         let places = self.places.get(object).into_iter().flatten().copied();
         places.filter(|place| matches!(self.pieces[*place].kind, PieceKind::Arguments(_))).collect()
+    }
+
+    /// The pieces that a recorded roll is about.
+    fn places_of(&self, entry: &RollEntry) -> Vec<usize> {
+        let results = entry.results.iter().chain(&entry.excerpts).chain(&entry.lines);
+        let arguments = entry.arguments.iter().chain(&entry.old_texts);
+        let mut places: Vec<usize> = results.flat_map(|object| self.results_of(object)).collect();
+        places.extend(arguments.flat_map(|object| self.arguments_of(object)));
+        let steps = entry.pages.iter().flatten().filter_map(|object| self.step_of.get(object));
+        places.extend(steps.filter_map(|number| self.steps[*number].range()).flatten());
+        places.extend((0..self.pieces.len()).filter(|place| {
+            matches!(&self.pieces[*place].kind, PieceKind::Words(words) if entry.words.contains(&words.id))
+        }));
+        places.sort_unstable();
+        places.dedup();
+        places
     }
 
     /// The first call of each of these answers.
