@@ -7,6 +7,7 @@ mod clients;
 mod conversation;
 mod fading;
 mod failing;
+mod forms;
 mod groups;
 mod hostile;
 mod indexing;
