@@ -30,7 +30,7 @@ impl Engine {
     }
 
     /// Undoes the latest roll of this process: its messages are shown in full again until a later roll takes them. No
-    /// roll takes them until as many user turns have begun as an output stays active.
+    /// roll takes them until as many user turns have begun as an output stays active, also in a later process.
     ///
     /// # Errors
     /// What the store reports; nothing is then undone.
@@ -94,7 +94,8 @@ impl Inner {
             Ok(())
         };
         self.commit(state, note).await?;
-        state.sight.rolled.note(entry);
+        let turn = state.session.turns.saturating_sub(1);
+        state.sight.rolled.note(entry, turn);
         Ok(())
     }
 }

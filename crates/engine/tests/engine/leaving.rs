@@ -340,6 +340,21 @@ async fn calls_that_became_lines_come_back_with_their_roll() {
     let count = chat.messages.len();
     let rebuilt = chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
     assert_eq!(rebuilt.context_tokens, back.context_tokens, "also when it is built anew");
+
+    // Another process knows that a person wanted to see it, too, for the same time.
+    let rebuilt = chat.resync(open(&bench, SOON).await, count).await;
+    assert_eq!(rebuilt.context_tokens, back.context_tokens);
+    let wanted: Vec<&str> = back.edits.iter().map(Edit::key).collect();
+    for prompt in ["and then", "and then"] {
+        chat.user(prompt);
+        let plan = chat.advance_after_a_pause().await;
+        assert!(plan.edits.iter().all(|edit| !wanted.contains(&edit.key())), "{:?}", plan.edits);
+        chat.done();
+    }
+    chat.user("and at last");
+    go_on_at_length(&mut chat, 6).await;
+    let plan = chat.advance_after_a_pause().await;
+    assert!(plan.edits.iter().any(|edit| wanted.contains(&edit.key())), "{:?}", plan.edits);
 }
 
 #[rstest]
