@@ -247,7 +247,7 @@ export declare class ContextManager {
   staleNotices(): Promise<Array<string>>
   /** Rolls everything stale now, at the user's request. */
   rollNow(call: ModelCall): Promise<Plan>
-  /** Undoes the latest roll of this process: its messages are shown in full again. */
+  /** Undoes the latest roll of this process: its messages are shown as before it. */
   undoRoll(): Promise<Plan>
   /** The receipts of the rolls in effect, oldest first. */
   receipts(): Promise<Array<RollReceipt>>
@@ -392,7 +392,7 @@ export type Edit =
   text?: string }
   | { kind: 'message'; /** The message. */
     key: string; /** The calls whose arguments to replace. */
-    calls: Array<CollapsedCall>; /** The blocks to shorten or leave out; none where the call did not say `shortens`. */
+    calls: Array<CollapsedCall>; /** The blocks to shorten or leave out; none if the call did not set `shortens`. */
   texts: Array<TextEdit> }
   | { kind: 'gone'; /** The message. */
   key: string }
@@ -422,12 +422,12 @@ export declare function findObjects(store: StoreOptions, name: string): Promise<
 
 /**
  * Erases texts from a database file for good: from all versions, the search index, the log and the free pages. Envelopes,
- * hashes and times stay; the versions say when and why, and what was erased is never stored again. The file is written
- * anew, which takes twice its length of free room. What a call that was interrupted has left is done by the same call
- * again.
+ * hashes and times stay. The versions say when and why, and the same text is never stored again. The file is rewritten,
+ * which needs free space of twice its size. An interrupted call is completed by repeating it.
  *
- * Rejects with `INVALID_ARGUMENT` for an unknown object, path or session, for a text that is too short and for a store
- * that is no file, `STORE_FULL` without that room (nothing was erased then), and what the store reports.
+ * Rejects with `INVALID_ARGUMENT` for an unknown object, path or session, for a text that is too short, and for a store
+ * that is not a file; with `STORE_FULL` if there is not enough free space (nothing was erased then); and with the errors
+ * of the store.
  */
 export declare function forgetStore(store: StoreOptions, wanted: Array<Forgetting>, why: string): Promise<Forgotten>
 
@@ -531,8 +531,8 @@ export interface ModelCall {
   /** Whether a roll may happen now. */
   rolls: boolean
   /**
-   * Whether the harness can shorten texts of messages and leave messages out: edits with `texts`, and of the kind
-   * `gone`. Default false: then only outputs and arguments collapse.
+   * Whether the harness can shorten texts in messages and leave out whole messages: edits with `texts`, and edits of the
+   * kind `gone`. Default false: then only outputs and arguments collapse.
    */
   shortens?: boolean
 }
@@ -650,38 +650,38 @@ export interface Plan {
   pointTimes?: [string, string]
 }
 
-/** What left a store, or would leave it. */
+/** What was removed from a store, or would be. */
 export interface Pruned {
   /** The sessions, the oldest first. */
   sessions: Array<SessionSummary>
-  /** Objects, the sessions' own documents included. */
+  /** Objects, including the sessions' own documents. */
   objects: number
-  /** About so many bytes of the file become free. */
+  /** About how many bytes of the file become free. */
   freedBytes: number
-  /** So many bytes of it were in use before. */
+  /** How many bytes of it were in use before. */
   usedBytes: number
-  /** Whether the file is shorter now. Otherwise what comes next uses the free room. */
+  /** Whether the file has shrunk. If not, new data will use the free space. */
   isShorter: boolean
 }
 
-/** Which sessions leave a store: give an age, a size, a project, or several of them. */
+/** Which sessions to remove from a store: give an age, a size, a project, or several of them. */
 export interface PruneOptions {
-  /** Sessions that were neither written nor opened for so many days. */
+  /** Sessions that have been neither written nor opened for this many days. */
   olderThanDays?: number
-  /** As many of the oldest sessions as it takes to use no more bytes than this. */
+  /** As many of the oldest sessions as necessary to use no more bytes than this. */
   maxBytes?: number
   /** Only sessions that worked in this folder or below it. */
   project?: string
-  /** Only say what would leave. */
+  /** Only report what would be removed. */
   dryRun?: boolean
 }
 
 /**
- * Takes sessions out of a database file, with what only they have encountered. They can be imported again. What was
- * written or opened within the last day stays.
+ * Removes sessions from a database file, together with what only they have encountered. They can be imported again.
+ * Sessions written or opened within the last day stay.
  *
- * Rejects with `INVALID_ARGUMENT` without an age, a size and a project, and for a store that is no file; with the errors
- * of the store.
+ * Rejects with `INVALID_ARGUMENT` if neither an age, a size nor a project is given, and for a store that is not a file;
+ * and with the errors of the store.
  */
 export declare function pruneStore(store: StoreOptions, options: PruneOptions): Promise<Pruned>
 
@@ -849,7 +849,7 @@ export interface Stats {
  * as long as keeping it costs less than is expected of wanting it back.
  */
 export interface StayOptions {
-  /** The model's reasoning, where its provider lets it leave. */
+  /** The model's reasoning, if its provider allows removing it. */
   thinking?: 'keep' | number
   /** Calls: once their outputs and arguments are old they become one line. */
   calls?: 'keep' | number
@@ -857,7 +857,7 @@ export interface StayOptions {
   prose?: 'keep' | number
   /**
    * What a missed use weighs. Larger numbers keep everything longer, and cost more. By default 3.5, and 8 from the
-   * 40th call on; 0.42 of that where nothing but outputs and arguments can leave.
+   * 40th call on; 0.42 of that if only outputs and arguments can leave.
    */
   weight?: number
 }
@@ -885,17 +885,18 @@ export interface StoreHit {
 }
 
 /**
- * The limits of a database file; sets them first if they are given. No limits: nothing leaves by itself.
+ * Returns the limits of a database file; sets them first if they are given. Without limits, nothing is removed
+ * automatically.
  *
- * Rejects with `INVALID_ARGUMENT` for a store that is no file, and with the errors of the store.
+ * Rejects with `INVALID_ARGUMENT` for a store that is not a file, and with the errors of the store.
  */
 export declare function storeLimits(store: StoreOptions, limits?: StoreLimits | undefined | null): Promise<StoreLimits>
 
-/** Limits of a store: what is beyond them leaves by itself, when the store has nothing else to do. */
+/** Limits of a store. While the store is idle, sessions beyond them are removed automatically. */
 export interface StoreLimits {
-  /** The most bytes that the file may use. */
+  /** How many bytes of the file may be in use. */
   maxBytes?: number
-  /** Sessions that were not opened for so many days leave. */
+  /** Sessions that have not been opened for this many days are removed. */
   maxDays?: number
 }
 

@@ -138,7 +138,7 @@ describe('prune and limits', () => {
   test('limits are set and shown', async () => {
     const store = oldStore()
     const limits = async (...args: string[]): Promise<string> => (await cli(['limits', '--store', store, ...args])).stdout
-    expect(await limits()).toContain('no limits; nothing is removed by itself')
+    expect(await limits()).toContain('no limits; nothing is removed automatically')
     expect(await limits('--older-than', '6m', '--max-size', '2GB')).toContain('removes sessions not opened for 180 days, and the oldest sessions while it uses more than 2.0 GiB')
     expect(JSON.parse(await limits('--json'))).toEqual({ maxDays: 180, maxBytes: 2 * 1024 ** 3 })
     expect(await limits('--none')).toContain('no limits')

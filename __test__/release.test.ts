@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { packAll } from '../scripts/release/pack.mjs'
+import { checkGlibc, glibcOf, TARGETS } from '../scripts/release/targets.mjs'
 import { GLIBC } from '../lib/addon.ts'
 import { cleanUp, temporaryFolder } from './rig/pi.ts'
 
@@ -63,7 +64,26 @@ test('the packages: binaries in folders of their own are found, and the main pac
   expect([manifest['devDependencies'], manifest['scripts'], manifest['workspaces']]).toEqual([undefined, undefined, undefined])
 })
 
+test('a binary that needs a newer glibc than is promised', () => {
+  const path = join(temporaryFolder('glibc-'), 'pi-context-manager.linux-x64-gnu.node')
+  const binary = (...versions: string[]) => writeFileSync(path, versions.map((version) => `GLIBC_${version}\0`).join('text'))
+  binary('2.2.5', '2.28', '2.9')
+  expect(glibcOf(path)).toBe('2.28')
+  checkGlibc('linux-x64-gnu', path)
+  binary('2.28', '2.29')
+  expect(() => checkGlibc('linux-x64-gnu', path)).toThrow(`${path} needs glibc 2.29, and linux-x64-gnu promises ${GLIBC}`)
+  binary('3.0')
+  expect(() => checkGlibc('linux-x64-gnu', path)).toThrow('needs glibc 3.0')
+})
+
+test.runIf(PLATFORM.endsWith('-gnu'))('what this binary needs is what its dynamic symbols say', () => {
+  const symbols = execFileSync('objdump', ['-T', join(ROOT, FILE)], { encoding: 'utf8', maxBuffer: 1 << 26 })
+  const minors = [...symbols.matchAll(/GLIBC_2\.(\d+)/g)].map(([, minor]) => Number(minor))
+  expect(glibcOf(join(ROOT, FILE))).toBe(`2.${Math.max(...minors)}`)
+})
+
 test('README and docs name the glibc that the binaries are linked for', () => {
+  expect([TARGETS['linux-x64-gnu']?.glibc, TARGETS['linux-arm64-gnu']?.glibc]).toEqual([GLIBC, GLIBC])
   for (const path of ['README.md', 'docs/pi.md']) {
     expect(readFileSync(join(ROOT, path), 'utf8')).toContain(`glibc ${GLIBC}`)
   }

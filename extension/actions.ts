@@ -1,4 +1,4 @@
-/** What the person can do to the whole window, by command or by key. Each gives a sentence that says what it did. */
+/** What the user can do to the whole window, by command or by key. Each action returns a sentence that says what it did. */
 import type { ExtensionCommandContext } from '@earendil-works/pi-coding-agent'
 import type { Boundary } from './boundary.ts'
 import type { Host } from './host.ts'
@@ -39,7 +39,7 @@ export async function undoRoll(host: Host, ctx: ExtensionCommandContext): Promis
   if (count > 0) await keep(host, boundary)
   await showStatus(host, ctx)
   if (count === 0) return 'There is no roll to undo.'
-  return `Undone: ${count} ${count === 1 ? 'message is' : 'messages are'} shown in full again.`
+  return `Undone: ${count} ${count === 1 ? 'message is shown as it was' : 'messages are shown as they were'} before the roll.`
 }
 
 function open(host: Host): Boundary {

@@ -216,15 +216,16 @@ export class Boundary {
     })
   }
 
-  /** Undoes the last roll. Returns how many messages are shown in full again. */
+  /** Undoes the last roll of this process. Returns how many messages are shown as before it. */
   undoRoll(ctx: ExtensionContext): Promise<number> {
     return this.#exclusive(async () => {
       await this.#take(ctx, () => false)
       const last = (await this.manager.receipts()).at(-1)
       const plan = await this.manager.undoRoll()
       this.#note(plan)
-      this.figures.gain = Math.max(0, this.figures.gain - (last?.gain ?? 0))
       const edits = this.#replacements(plan, ctx)
+      // The receipts also have rolls of earlier processes, which this one can't undo.
+      if (edits.size > 0) this.figures.gain = Math.max(0, this.figures.gain - (last?.gain ?? 0))
       edit(ctx, edits)
       return edits.size
     })

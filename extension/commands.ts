@@ -1,4 +1,4 @@
-/** The person's command: `/context`, `/context on`, `off`, `roll`, `undo` and `why`. */
+/** The user's commands: `/context`, and `/context` with `on`, `off`, `roll`, `undo` or `why`. */
 import type { ExtensionAPI, ExtensionCommandContext } from '@earendil-works/pi-coding-agent'
 import { rollNow, switchRolls, undoRoll } from './actions.ts'
 import { sentence, tell } from './guard.ts'
@@ -8,7 +8,7 @@ import { makeReport } from './report.ts'
 import { reportLines } from './ui.ts'
 import { why } from './why.ts'
 
-/** Gives a sentence for the person. */
+/** Returns a sentence for the user. */
 type Action = (host: Host, ctx: ExtensionCommandContext) => Promise<string>
 
 const ACTIONS: Record<string, { does: string; run: Action }> = {
@@ -17,8 +17,8 @@ const ACTIONS: Record<string, { does: string; run: Action }> = {
     does: 'collapse nothing more; references can still be brought back',
     run: (host, ctx) => switchRolls(host, ctx, false),
   },
-  roll: { does: 'collapse everything stale now', run: rollNow },
-  undo: { does: 'show in full what the last roll collapsed', run: undoRoll },
+  roll: { does: 'collapse everything stale or inactive now', run: rollNow },
+  undo: { does: 'show what the last roll collapsed as it was before', run: undoRoll },
   why: { does: 'what broke the cached prefix at the last call, and who did it', run: why },
 }
 
@@ -27,7 +27,7 @@ export function registerCommand(pi: ExtensionAPI, host: Host): void {
   pi.registerCommand('context', {
     description: 'What fills the context window and what was saved; on, off, roll, undo, why',
     getArgumentCompletions: (prefix) => {
-      // A word that is complete is to be run by Enter and not completed once more.
+      // Enter must run a complete word and not complete it again.
       if (Object.hasOwn(ACTIONS, prefix)) return null
       return Object.entries(ACTIONS)
         .filter(([name]) => name.startsWith(prefix.trim()))

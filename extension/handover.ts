@@ -1,8 +1,8 @@
 /**
- * Subagents that run as a Pi of their own. What the arguments of a tool call name (`id=05f49740`) is laid out in a private
- * folder, which the environment of this process names, and so that of every Pi that it starts. There, what the prompt
- * names is taken over from the folder, and nothing else: neither what the parent has besides, nor what it has laid out
- * for another one.
+ * Subagents that run as separate Pi processes. The outputs that a tool call's arguments name (`id=05f49740`) are written to
+ * a private folder. An environment variable of this process names that folder, and every Pi that it starts inherits it.
+ * Such a Pi takes over only the outputs that its prompt names: nothing else of the parent's session, and nothing that was
+ * written for another subagent.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -17,19 +17,19 @@ import { TOOLS } from './tools.ts'
 /** The variable that names the folder. */
 export const HANDOVER = 'PI_CONTEXT_HANDOVER'
 
-/** Tools that start no agent, though their arguments may name something. */
+/** Tools that start no agent, although their arguments may name outputs. */
 const ALONE: ReadonlySet<string> = new Set([...TOOLS, 'read', 'edit', 'write', 'grep', 'find', 'ls'])
 
-/** What lies in the folder under an object's name. */
+/** The contents of a file in the folder, which has an object's name. */
 type Laid = { path: string } | { call: Toolcall }
 
-/** What this process has been handed, and what it hands on. */
+/** The outputs that this process was handed, and those that it hands over. */
 export class Handover {
-  /** The folder of the process that has started this one. */
+  /** The folder of the process that started this one. */
   readonly #from = process.env[HANDOVER]
   #folder: string | undefined
 
-  /** Lays out what a call's arguments name, if this session has it. */
+  /** Writes the outputs that a call's arguments name to the folder, if this session has them. */
   async lay(manager: ContextManager, { toolName, input }: ToolCallEvent): Promise<void> {
     if (ALONE.has(toolName)) return
     const names = namesIn(JSON.stringify(input))
@@ -52,11 +52,11 @@ export class Handover {
     }
   }
 
-  /** Takes over what a prompt names and was laid out. Returns the names of what the model can bring back now. */
+  /** Takes over the outputs that a prompt names. Returns the names of those that the model can now bring back. */
   async take(manager: ContextManager, prompt: string): Promise<string[]> {
     const taken: string[] = []
     for (const name of namesIn(prompt)) {
-      // What this session has under the name, it means.
+      // If this session has the name itself, that is what it refers to.
       if ((await manager.get(name)) !== null) continue
       const laid = await this.#read(name)
       if (laid === undefined) continue
@@ -67,7 +67,7 @@ export class Handover {
     return taken
   }
 
-  /** Removes what was laid out. */
+  /** Removes the folder. */
   close(): void {
     if (this.#folder === undefined) return
     rmSync(this.#folder, { recursive: true, force: true })
@@ -76,7 +76,7 @@ export class Handover {
   }
 
   async #write(name: string, laid: Laid): Promise<void> {
-    // Only the user can look into a folder that was made in this way.
+    // Folders created in this way are accessible only to the user.
     const folder = (this.#folder ??= mkdtempSync(join(tmpdir(), 'pi-context-')))
     process.env[HANDOVER] = folder
     const path = join(folder, name)
@@ -91,7 +91,7 @@ export class Handover {
       try {
         return JSON.parse(await readFile(join(folder, name), 'utf8')) as Laid
       } catch (error) {
-        // It was not laid out, or its folder went with the process that had made it.
+        // It was never written, or the folder was removed with the process that created it.
         if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
       }
     }
@@ -99,7 +99,7 @@ export class Handover {
   }
 }
 
-/** Tells the model of a subagent how it has what its prompt names. */
+/** Tells a subagent's model how to read the outputs that its prompt names. */
 export function handedLine(names: readonly string[], tool: 'read' | 'activate'): string {
   const how = tool === 'read' ? `read with path "id=${names[0]}"` : `activate with id "${names[0]}"`
   return `Handed over with this task, whole: ${names.map((name) => `id=${name}`).join(', ')}. ${how} shows ${names.length === 1 ? 'it' : 'the first'}.`

@@ -1,12 +1,12 @@
-/** The name by which a person knows a tool call, and how it is made to fit. */
+/** The name that users see for a tool call, and how it is shortened. */
 import { homedir } from 'node:os'
 import { isAbsolute, relative, sep } from 'node:path'
 import { stripTerminalSequences, truncateToWidth, visibleWidth } from '@earendil-works/pi-tui'
 import { objectIn } from './recall.ts'
 
 /**
- * A call's file, command or search on one line, whole. `names` are those of earlier outputs by their short ids: a call
- * that brings one back has its name. The tool's name where the arguments name nothing.
+ * A call's file, command or search, whole and on one line; the tool's name if its arguments name none of these. `names` has
+ * the names of earlier outputs by their short ids, because a call that brings one back gets its name.
  */
 export function nameOf(
   tool: string,
@@ -17,7 +17,7 @@ export function nameOf(
   const text = (field: string): string | undefined => {
     const value = args[field]
     if (typeof value !== 'string') return undefined
-    // A path or a command may hold anything, also what would move the cursor.
+    // Paths and commands may contain anything, even control sequences for the terminal.
     const line = value.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim()
     return line === '' ? undefined : line
   }
@@ -35,8 +35,7 @@ export function nameOf(
 }
 
 /**
- * A name in at most `width` columns. Of a path the folders go first, from the left; of anything else the end goes. The
- * middle always stays.
+ * Shortens a name to at most `width` columns. A path loses folders from the left, anything else its end.
  */
 export function fitName(name: string, width: number): string {
   if (visibleWidth(name) <= width) return name
@@ -52,12 +51,12 @@ export function fitName(name: string, width: number): string {
   return cut(`${folders[0]}${range}`, width)
 }
 
-/** Without the codes around the mark, which would end the row's colour there. */
+/** Shortens text. Removes the terminal codes around the ellipsis, because they would end the row's colour. */
 function cut(text: string, width: number): string {
   return stripTerminalSequences(truncateToWidth(text, width, '…'))
 }
 
-/** Agents often begin a command with the folder that it runs in anyway. */
+/** Agents often begin a command by changing to the folder in which it runs anyway. */
 function withoutFolder(command: string, cwd: string): string {
   for (const prefix of [`cd ${cwd} && `, `cd ${cwd}; `]) {
     if (command.startsWith(prefix)) return command.slice(prefix.length)

@@ -1,4 +1,4 @@
-/** `/context` in the terminal: the report as a screen, with keys for what a person can do about it. */
+/** `/context` in the terminal: the report as a screen, with keys that act on it. */
 import type { ExtensionCommandContext, KeybindingsManager, Theme } from '@earendil-works/pi-coding-agent'
 import { decodeKittyPrintable, matchesKey } from '@earendil-works/pi-tui'
 import type { Component, TUI } from '@earendil-works/pi-tui'
@@ -12,10 +12,10 @@ import type { Output, Report } from './report.ts'
 import { drawScreen } from './screen.ts'
 import { showStatus } from './ui.ts'
 
-/** Rows that Pi's own footer takes: two lines of its own and one for what extensions have to say. */
+/** Rows of Pi's own footer: two lines, and one for the status of extensions. */
 const PI_ROWS = 3
 
-/** Shows the panel until the person closes it. */
+/** Shows the panel until the user closes it. */
 export async function showPanel(host: Host, ctx: ExtensionCommandContext, report: Report): Promise<void> {
   await ctx.ui.custom<void>((tui, theme, keys, done) => new Panel(host, ctx, report, tui, theme, keys, done))
 }
@@ -29,7 +29,7 @@ class Panel implements Component {
   readonly #done: () => void
   #report: Report
   #selected = 0
-  /** Rows that the list showed when it was drawn last. */
+  /** How many rows the list had when it was last drawn. */
   #page = 1
   #filter = ''
   #isTyping = false
@@ -109,7 +109,7 @@ class Panel implements Component {
   #rows(): Output[] {
     const words = this.#filter.toLowerCase().split(/\s+/)
     return this.#report.outputs.filter((one) => {
-      const text = `${one.name} ${one.tool} ${one.form} ${one.id} ${one.stale ? 'stale' : ''} ${one.pinned ? 'pinned' : ''}`
+      const text = `${one.name} ${one.tool} ${one.form} ${one.id} ${one.inactive ? 'inactive' : ''} ${one.pinned ? 'pinned' : ''}`
       return words.every((word) => text.toLowerCase().includes(word))
     })
   }
@@ -147,7 +147,7 @@ class Panel implements Component {
     this.#tui.requestRender()
   }
 
-  /** The cursor stays on the output that it was on, wherever that is now. */
+  /** Keeps the cursor on the same output, wherever that is now. */
   #follow(row: Output | undefined): void {
     const place = this.#rows().findIndex((one) => one.id === row?.id)
     if (place >= 0) this.#selected = place
@@ -155,9 +155,9 @@ class Panel implements Component {
   }
 }
 
-/** What a key does; gives a sentence that says what it did. */
+/** What a key does. Returns a sentence that says what it did. */
 interface Action {
-  /** It is about the chosen output. */
+  /** It acts on the selected output. */
   onRow?: true
   /** It waits until the model has finished. */
   waits?: true
@@ -203,7 +203,7 @@ async function drop(host: Host, _ctx: ExtensionCommandContext, row: Output): Pro
   return `${row.name} is dropped: it collapses at the next roll.`
 }
 
-/** At the end of the conversation, where it costs its own tokens and nothing that is cached. */
+/** Appends the text to the conversation, where it costs only its own tokens and leaves the cache intact. */
 async function bringBack(host: Host, ctx: ExtensionCommandContext, row: Output): Promise<string> {
   const manager = host.manager()
   const returning = host.boundary?.returning
@@ -222,7 +222,7 @@ async function bringBack(host: Host, ctx: ExtensionCommandContext, row: Output):
   return `${row.name} goes to the model with your next message.`
 }
 
-/** Whether a message of the conversation has an output's text. */
+/** Whether a message of the conversation already brings an output back. */
 function broughtBack(ctx: ExtensionCommandContext, id: string): boolean {
   return ctx.sessionManager
     .buildSessionProjection()

@@ -1,4 +1,4 @@
-/** What fills the window, for the person. Reads the whole branch, so it is made only on request. */
+/** What fills the window, for the user. Reads the whole branch, so it is made only on request. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { Assembled, RollReceipt } from '../index.js'
 import type { Host } from './host.ts'
@@ -19,30 +19,30 @@ export type Form = 'full' | 'excerpt' | 'reference'
 
 /** A tool output on the branch. */
 export interface Output {
-  /** What the tools and the keys take. */
+  /** The id that tools and keys accept. */
   id: string
   tool: string
-  /** The file, the command or the search, on one line and whole; the tool where its arguments name nothing. */
+  /** The file, command or search, whole and on one line; the tool's name if its arguments name none of these. */
   name: string
   form: Form
-  /** What it takes of the window now. */
+  /** Tokens that it takes up in the window now. */
   tokens: number
-  /** Neither active nor pinned, and larger than its reference: the next roll collapses it. */
-  stale: boolean
+  /** Neither active nor pinned, and larger than its reference: a roll by hand collapses it, whatever its age. */
+  inactive: boolean
   pinned: boolean
 }
 
 /** The report. */
 export interface Report {
-  /** The parts of the window; they add up to `contextTokens`. The largest first. */
+  /** The parts of the window, largest first. They add up to `contextTokens`. */
   shares: Share[]
-  /** Full ones and excerpts, the largest first; then references, the newest first. */
+  /** Full outputs and excerpts, largest first; then references, newest first. */
   outputs: Output[]
-  /** The next request, as Pi's footer counts it where Pi can tell; else characters / 4. */
+  /** Tokens of the next request: as in Pi's footer if Pi knows, otherwise characters / 4. */
   contextTokens: number
-  /** Of them, what a roll would take out. */
+  /** How many of them a roll would remove. */
   staleTokens: number
-  /** The model's window; 0 where it is unknown. */
+  /** The model's window in tokens; 0 if unknown. */
   contextWindow: number
   active: number
   objects: number
@@ -52,17 +52,17 @@ export interface Report {
   cost: number
   /** Every figure in `cost` was reported by a provider as charged. */
   isBilled: boolean
-  /** What was saved against plain Pi, in dollars; undefined where the model has no prices. */
+  /** What was saved against plain Pi, in dollars; undefined if the model has no prices. */
   saved: number | undefined
   /** The same in fresh input tokens. */
   savedTokens: number
   receipts: RollReceipt[]
   off: boolean
-  /** Where the store is, and what waits to be sent to it. */
+  /** Where the store is, and what is waiting to be sent to it. */
   store: string
 }
 
-/** Looks at the open session. Rejects where there is none. */
+/** Makes the report of the open session. Rejects if there is none. */
 export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Report> {
   const manager = host.manager()
   const boundary = host.boundary
@@ -80,7 +80,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
     ? inSections(await manager.assemble(), system, pinned)
     : await inPlace(host, ctx, system, { ...sets, pinned })
   const sum = look.shares.reduce((all, share) => all + share.tokens, 0)
-  // Pi's footer is on the same screen, and two counts of one window would be one too many.
+  // Pi's footer is on the same screen and must show the same number.
   const counted = boundary.inSections ? undefined : ctx.getContextUsage()?.tokens
   const contextTokens = Math.round(counted ?? sum)
   const scale = sum > 0 ? contextTokens / sum : 1
@@ -93,7 +93,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
       .filter((share) => share.tokens > 0)
       .sort((left, right) => right.tokens - left.tokens),
     outputs: look.outputs
-      .map((one) => ({ ...one, tokens: one.tokens * scale, stale: one.stale && figures.staleTokens > 0 }))
+      .map((one) => ({ ...one, tokens: one.tokens * scale }))
       .sort(byForm),
     contextTokens,
     staleTokens: Math.min(contextTokens, figures.staleTokens),
@@ -123,7 +123,7 @@ interface Sets {
   pinned: ReadonlySet<string>
 }
 
-/** The usual layout: outputs stand where they appeared. */
+/** The usual layout: outputs are where they appeared. */
 async function inPlace(host: Host, ctx: ExtensionContext, system: number, sets: Sets): Promise<Look> {
   const manager = host.manager()
   const index = new Set(sets.session_index)
@@ -133,14 +133,14 @@ async function inPlace(host: Host, ctx: ExtensionContext, system: number, sets: 
   const calls = new Map<string, Record<string, unknown>>()
   /** Names by short id, for calls that bring something back. */
   const names = new Map<string, string>()
-  /** Call ids that occurred already: a provider may repeat them, and then only the header tells the object. */
+  /** Call ids that have occurred. A provider may repeat them, and then only the header identifies the object. */
   const seen = new Set<string>()
   const outputs: Output[] = []
   for (const { messages, sourceEntry: source } of ctx.sessionManager.buildSessionProjection().entries) {
     const stored = source.type === 'message' ? source.message : undefined
     for (const message of messages) {
       if (message.role === 'assistant') {
-        // As the model wrote them: arguments that have collapsed tell a person little.
+        // The arguments as the model wrote them, because collapsed ones say little.
         const written = stored?.role === 'assistant' ? stored : message
         for (const block of written.content) if (block.type === 'toolCall') calls.set(block.id, block.arguments)
         for (const block of message.content) {
@@ -163,15 +163,15 @@ async function inPlace(host: Host, ctx: ExtensionContext, system: number, sets: 
         names.set(id, name)
         const isPinned = sets.pinned.has(full)
         const gains = size > `toolcall_ref id=${id} tool=${message.toolName} status=fail`.length
-        const stale = form !== 'reference' && !active.has(full) && !isPinned && gains
-        outputs.unshift({ id, tool: message.toolName, name, form, tokens: size / 4, stale, pinned: isPinned })
+        const inactive = form !== 'reference' && !active.has(full) && !isPinned && gains
+        outputs.unshift({ id, tool: message.toolName, name, form, tokens: size / 4, inactive, pinned: isPinned })
       } else if (message.role !== 'system') add('messages', sizeOf(message))
     }
   }
   return { shares: [...sums].map(([name, size]) => ({ name, tokens: size / 4 })), outputs }
 }
 
-/** The layout in sections: what is active stands in a section of its own. */
+/** The layout in sections: active contents have their own section. */
 function inSections(view: Assembled, system: number, pinned: ReadonlySet<string>): Look {
   const lines = new Map(view.metadataPool.split('\n').map((line) => [/^id=(\S+)/.exec(line)?.[1] ?? '', line]))
   const parts: [string, number][] = [
@@ -184,14 +184,14 @@ function inSections(view: Assembled, system: number, pinned: ReadonlySet<string>
     const line = lines.get(id) ?? ''
     const tool = / type=toolcall tool=(\S+)/.exec(line)?.[1] ?? 'file'
     const name = / path=(.*) file_type=/.exec(line)?.[1] ?? tool
-    return { id, tool, name, form: 'full', tokens: content.length / 4, stale: false, pinned: pinned.has(id) }
+    return { id, tool, name, form: 'full', tokens: content.length / 4, inactive: false, pinned: pinned.has(id) }
   })
   return { shares: parts.map(([name, size]) => ({ name, tokens: size / 4 })), outputs: outputs.reverse() }
 }
 
 type Part = 'system prompt' | 'messages' | 'tool calls' | 'tool outputs' | 'references'
 
-/** What Pi counts for an image. */
+/** How many characters Pi counts for an image. */
 const IMAGE_CHARACTERS = 4800
 
 function formOf(shown: string, stored: string): Form {

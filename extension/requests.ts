@@ -1,6 +1,6 @@
 /**
- * The last two requests to the provider, to find where the later one stops being the earlier one. They are only kept, and
- * compared when a person asks: a call costs nothing for it.
+ * The last two requests to the provider, to find where the later one first differs from the earlier one. They are only
+ * compared on request, so they cost nothing during a call.
  */
 
 /** Where two requests first differ. */
@@ -19,7 +19,7 @@ export class LastRequests {
     this.#underWay = payload
   }
 
-  /** It has been answered. One that failed and is repeated counts once. */
+  /** It was answered. A request that failed and is repeated counts once. */
   answered(): void {
     if (this.#underWay === undefined) return
     this.#earlier = this.#later
@@ -32,7 +32,7 @@ export class LastRequests {
     return this.#underWay ?? this.#later
   }
 
-  /** Forgets them: those of another session tell nothing about this one. */
+  /** Forgets them, because another session's requests say nothing about this one. */
   clear(): void {
     this.#earlier = undefined
     this.#later = undefined
@@ -40,20 +40,19 @@ export class LastRequests {
   }
 
   /**
-   * Where the last request differs from the one before it; null where it only adds to its end, undefined where that can't
-   * be told.
+   * Where the last request differs from the one before it; null if it only adds to the end, undefined if unknown.
    */
   difference(): Difference | null | undefined {
     return differenceOf(this.#earlier, this.#later)
   }
 }
 
-/** Where a provider's payload stops repeating an earlier one; null where it only adds to its end. */
+/** Where a provider's payload first differs from an earlier one; null if it only adds to the end. */
 export function differenceOf(earlier: unknown, later: unknown): Difference | null | undefined {
   if (!isRecord(earlier) || !isRecord(later)) return undefined
   const messages = MESSAGES.find((name) => Array.isArray(earlier[name]) && Array.isArray(later[name]))
   if (messages === undefined) return undefined
-  // The tools stand before the system prompt in every provider's cache.
+  // Every provider's cache has the tools before the system prompt.
   if (!same(earlier['tools'], later['tools'])) return { part: 'tools' }
   if (SYSTEM.some((name) => !same(earlier[name], later[name]))) return { part: 'system prompt' }
   const [before, after] = [earlier[messages] as unknown[], later[messages] as unknown[]]
@@ -83,10 +82,12 @@ export function askedSeconds(payload: unknown): number | 'short' | undefined {
 }
 
 /** Under what the providers' formats have the conversation, and the system prompt. */
+=======
+/** The fields of the providers' formats that contain the conversation and the system prompt. */
 const MESSAGES = ['messages', 'input', 'contents']
 const SYSTEM = ['system', 'instructions', 'systemInstruction']
 
-/** Equal but for the marks that tell the provider what to cache, which move with each call. */
+/** Whether two values are equal except for the provider's cache markers, which move with each call. */
 function same(left: unknown, right: unknown): boolean {
   return JSON.stringify(left, unmarked) === JSON.stringify(right, unmarked)
 }

@@ -1,6 +1,6 @@
 /**
- * The screen of `/context` as lines of text: what fills the window, what was saved, and the outputs with what can be done
- * about them. It takes the rows that there are; what matters least goes first where they are few.
+ * The screen of `/context` as lines of text: what fills the window, what was saved, and the outputs with the keys that act
+ * on them. It adapts to the terminal's height: if there are few rows, the least important parts are left out first.
  */
 import { homedir } from 'node:os'
 import type { Theme } from '@earendil-works/pi-coding-agent'
@@ -14,11 +14,11 @@ import { costLine, receiptLine, savedLine } from './ui.ts'
 export interface View {
   /** The outputs that pass the filter. */
   rows: readonly Output[]
-  /** The chosen one of them. */
+  /** The position of the selected one. */
   selected: number
-  /** The line of the filter; undefined where none is being typed or set. */
+  /** The filter line; undefined if no filter is set or being typed. */
   filter: string | undefined
-  /** What the last key did; empty where there is nothing to say. */
+  /** What the last key did; may be empty. */
   message: string
 }
 
@@ -28,20 +28,21 @@ export interface Screen {
   page: number
 }
 
-/** Outputs that are shown in any case, and the most at which there is still room for what comes after the list. */
+/** How many outputs are always shown, and how many get their rows before the optional parts of the screen. */
 const FEWEST_ROWS = 2
 const ENOUGH_ROWS = 8
 
-/** Receipts that are shown, the newest. */
+/** How many receipts are shown, the newest ones, and what precedes them. */
 const RECEIPTS = 3
+const ROLL = 'Last roll:'
 
-/** Widths from which a row also shows the tool (and the legend tokens), and the id. */
+/** The widths from which a row shows the tool (and the legend shows tokens), and from which it shows the id. */
 const WIDTH_FOR_TOOL = 80
 const WIDTH_FOR_ID = 110
 
 type Color = Parameters<Theme['fg']>[0]
 
-/** What the bar draws a part with: told apart by shade where there are no colours. */
+/** The characters that draw the parts of the bar, which differ by shade if there are no colours. */
 const PARTS: Record<string, [cell: string, color: Color]> = {
   'tool outputs': ['█', 'accent'],
   'active contents': ['█', 'accent'],
@@ -53,7 +54,7 @@ const PARTS: Record<string, [cell: string, color: Color]> = {
 }
 const FREE = '·'
 
-/** Draws the screen in at most `height` lines, as far as that is possible at all. */
+/** Draws the screen, in at most `height` lines if possible. */
 export function drawScreen(report: Report, view: View, width: number, height: number, theme: Theme): Screen {
   const border = theme.fg('border', '─'.repeat(Math.max(1, width)))
   const inner = Math.max(1, width - 1)
@@ -62,12 +63,12 @@ export function drawScreen(report: Report, view: View, width: number, height: nu
   const filter = view.filter === undefined ? [] : [`${view.filter}  ${theme.fg('muted', countOf(view))}`]
   const legend = legendLines(report, inner, theme)
   const saved = [theme.fg('text', savedLine(report))]
-  // Without room for all of it, the smallest parts of the window are the least that one could want to know.
+  // If the legend does not fit, the smallest parts of the window matter least.
   const needed = 4 + legend.length + saved.length + filter.length + FEWEST_ROWS + 1 + message.length + hints.length
   legend.splice(Math.max(1, legend.length - Math.max(0, needed - height)))
   const top = [border, ...titleLines(report, inner, theme), ...legend]
   const bottom = [...message, ...hints, border]
-  // The list's own count takes a line if not all of it is shown.
+  // If not all outputs are shown, their count takes a line.
   const counted = filter.length === 0
   const wanted = Math.max(1, Math.min(view.rows.length, ENOUGH_ROWS)) + (counted && view.rows.length > ENOUGH_ROWS ? 1 : 0)
   let free = height - top.length - saved.length - filter.length - bottom.length - wanted
@@ -80,8 +81,9 @@ export function drawScreen(report: Report, view: View, width: number, height: nu
   const detail = take(asList(detailOf(view, theme)))
   const [above, below] = [take(['']), take([''])]
   const receipts = report.receipts.slice(-RECEIPTS).reverse()
+  const isNarrow = receipts.some((receipt) => visibleWidth(receiptLine(receipt)) > inner - ROLL.length - 1)
   const rolls = receipts.flatMap((receipt, index) =>
-    take([theme.fg('muted', `${index === 0 ? 'Last roll:' : '          '} ${receiptLine(receipt)}`)]),
+    take([theme.fg('muted', `${index === 0 ? ROLL : ' '.repeat(ROLL.length)} ${receiptLine(receipt, isNarrow)}`)]),
   )
   const store = take([theme.fg('muted', `Store: ${report.store.replace(homedir(), '~')}`)])
   const beforeHints = take([''])
@@ -119,7 +121,7 @@ function titleLines(report: Report, width: number, theme: Theme): string[] {
   return [title, barLine(report, width, theme)]
 }
 
-/** One bar for the whole window, or for what is used where the window is not known. */
+/** One bar for the whole window, or for the used part if the window is unknown. */
 function barLine({ shares, contextTokens, contextWindow }: Report, width: number, theme: Theme): string {
   const used = contextWindow > 0 ? Math.min(1, contextTokens / contextWindow) : 1
   const cells = Math.min(width, Math.max(Math.round(width * used), shares.length))
@@ -131,7 +133,7 @@ function barLine({ shares, contextTokens, contextWindow }: Report, width: number
   return bar.join('') + theme.fg('dim', FREE.repeat(width - cells))
 }
 
-/** What the parts of the bar are; their figures add up to those of the title. */
+/** The legend of the bar. Its figures add up to those of the title. */
 function legendLines(report: Report, width: number, theme: Theme): string[] {
   const { shares, contextTokens, contextWindow } = report
   const tokens = shares.map((share) => share.tokens)
@@ -164,7 +166,7 @@ function listLines(view: View, width: number, shown: number, theme: Theme): stri
     return [theme.fg('muted', `  ${why}`)]
   }
   const columns = columnsOf(rows, width)
-  // Pi's lists keep the chosen row in the middle.
+  // As in Pi's own lists, the selected row stays in the middle.
   const first = Math.max(0, Math.min(selected - Math.floor(shown / 2), rows.length - shown))
   const lines = rows.slice(first, first + shown).map((row, index) => {
     const chosen = first + index === selected
@@ -176,12 +178,12 @@ function listLines(view: View, width: number, shown: number, theme: Theme): stri
   return lines
 }
 
-/** The place of the cursor in the list, as Pi's own lists show it. */
+/** The position of the cursor in the list, as in Pi's own lists. */
 function countOf({ rows, selected }: View): string {
   return `(${Math.min(selected + 1, rows.length)}/${rows.length})`
 }
 
-/** Which columns there is room for besides the names, and how wide they are. */
+/** Which columns fit besides the names, and how wide they are. */
 interface Columns {
   name: number
   tool: number
@@ -199,14 +201,14 @@ function columnsOf(rows: readonly Output[], width: number): Columns {
   return { name: Math.max(8, Math.min(room, widest(rows.map((row) => row.name)))), tool, id, marks }
 }
 
-/** Columns of the words for the form, and of the size. */
+/** The widths of the columns for the form and the size. */
 const FORM_WIDTH = 9
 const SIZE_WIDTH = 5
 
 function rowText(row: Output, columns: Columns, width: number): string {
   const size = row.form === 'reference' ? '-' : short(row.tokens)
   const cells = [pad(fitName(row.name, columns.name), columns.name), pad(row.form, FORM_WIDTH), size.padStart(SIZE_WIDTH)]
-  // The name of the tool is not said twice.
+  // Don't show the tool's name twice.
   if (columns.tool > 0) cells.push(pad(row.tool === row.name ? '' : row.tool, columns.tool))
   if (columns.id > 0) cells.push(pad(row.id, columns.id))
   if (columns.marks > 0) cells.push(marksOf(row))
@@ -214,10 +216,10 @@ function rowText(row: Output, columns: Columns, width: number): string {
 }
 
 function marksOf(row: Output): string {
-  return row.pinned ? 'pinned' : row.stale ? 'stale' : ''
+  return row.pinned ? 'pinned' : row.inactive ? 'inactive' : ''
 }
 
-/** What the row of the chosen output has no room for. */
+/** Details of the selected output that don't fit into its row. */
 function detailOf({ rows, selected }: View, theme: Theme): string | undefined {
   const row = rows[selected]
   if (row === undefined) return undefined
@@ -225,13 +227,13 @@ function detailOf({ rows, selected }: View, theme: Theme): string | undefined {
     ? 'pinned: it never collapses'
     : row.form === 'reference'
       ? 'the model sees one line; b brings the text back'
-      : row.stale
-        ? 'stale: the next roll collapses it'
-        : 'still active'
+      : row.inactive
+        ? 'no longer active: r collapses it'
+        : 'active: it collapses once it is old'
   return theme.fg('muted', `  ${row.tool} id=${row.id}, ${fate}`)
 }
 
-/** The keys, the same ones at all times. */
+/** The keys, which are always the same. */
 function hintsOf({ staleTokens, off }: Report): [key: string, does: string][] {
   return [
     ['↑↓/pgup/pgdn', ''],
@@ -246,7 +248,7 @@ function hintsOf({ staleTokens, off }: Report): [key: string, does: string][] {
   ]
 }
 
-/** Items in as many lines as they need; none is broken in two. */
+/** Wraps items to lines without breaking any item. */
 function wrapItems(items: readonly (string | [string, string])[], width: number, gap: string, theme: Theme): string[] {
   const lines: string[] = []
   for (const item of items) {

@@ -34,13 +34,13 @@ export interface Settings {
   /** For how many user turns tool outputs stay active, including the current one. Default 3. */
   turnsBack: number
   /**
-   * How long the model's reasoning stays in its sight, where its provider lets it leave: `keep` for good, or a number of
-   * model calls. Default undefined: as long as keeping it costs less than is expected of wanting it back.
+   * How long the model still sees its own reasoning, if the provider allows removing it: `keep` for good, or a number of
+   * model calls. Default undefined: as long as keeping it costs less than the expected cost of needing it again.
    */
   thinking: Stay | undefined
-  /** The same for calls, of which one line each stays once their outputs and arguments are old. */
+  /** The same for calls. Once their outputs and arguments are old, one line of each stays. */
   calls: Stay | undefined
-  /** The same for the model's prose and your long texts, of which the beginning stays. */
+  /** The same for the model's prose and the user's long texts. Their beginning stays. */
   prose: Stay | undefined
   /** Whether files that were read are watched for changes from outside. Default true. */
   watch: boolean
@@ -55,7 +55,7 @@ export interface Settings {
   statusLine: boolean
 }
 
-/** For good, or for so many model calls. */
+/** For good, or for this many model calls. */
 export type Stay = 'keep' | number
 
 /** The settings of an empty file. */

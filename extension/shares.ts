@@ -1,8 +1,8 @@
-/** A total divided among its parts so that what is shown adds up: largest remainders, in tokens, percent and cells. */
+/** Divides a total so that the displayed parts add up (largest remainder method): tokens, percentages and cells. */
 
 /**
- * `total` units divided in proportion to `weights`, as whole numbers that add up to it. `least` is what a part with any
- * weight gets in any case, as long as there are enough units for that.
+ * `total` units, divided in proportion to `weights` into whole numbers that add up to it. Every part with a weight gets at
+ * least `least` units if there are enough.
  */
 export function apportion(weights: readonly number[], total: number, least = 0): number[] {
   const sum = weights.reduce((all, weight) => all + weight, 0)
@@ -17,7 +17,7 @@ export function apportion(weights: readonly number[], total: number, least = 0):
   return least === 0 ? found : withLeast(weights, found, least)
 }
 
-/** Takes from the largest what the smallest lack. */
+/** Moves units from the largest parts to those that have too few. */
 function withLeast(weights: readonly number[], found: readonly number[], least: number): number[] {
   const result = [...found]
   for (const [index, weight] of weights.entries()) {
@@ -41,7 +41,7 @@ export function short(count: number): string {
   return inUnits(Math.round(count / unit), unit)
 }
 
-/** Numbers of tokens in the unit in which `total` is shown, so that the parts add up to it. */
+/** Token counts in the unit in which `total` is shown, so that they add up to it. */
 export function shortParts(parts: readonly number[], total: number): string[] {
   const unit = unitOf(total)
   return apportion(parts, Math.round(total / unit)).map((count, index) =>
@@ -49,7 +49,7 @@ export function shortParts(parts: readonly number[], total: number): string[] {
   )
 }
 
-/** Percentages that add up to `total` of them. */
+/** Percentages that add up to `total`. */
 export function percentParts(parts: readonly number[], total: number): string[] {
   return apportion(parts, Math.round(total)).map((count, index) =>
     count === 0 && (parts[index] ?? 0) > 0 ? '<1 %' : `${count} %`,

@@ -1,4 +1,4 @@
-/** What the person sees: the status line, and the report as lines of text. */
+/** What the user sees: the status line, and the report as lines of text. */
 import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { RollReceipt } from '../index.js'
 import type { Host } from './host.ts'
@@ -7,7 +7,7 @@ import { lastAnswer, physicalModel } from './provider.ts'
 import type { Report } from './report.ts'
 import { percentParts, short, shortParts } from './shares.ts'
 
-/** Largest outputs in the report. */
+/** How many outputs the report lists at most. */
 const LARGEST = 8
 
 /**
@@ -53,7 +53,7 @@ export function reportLines(report: Report): string[] {
   const seen = outputs.filter((one) => one.form !== 'reference')
   lines.push(`Outputs: ${seen.length} in the window, ${outputs.length - seen.length} collapsed to references`)
   for (const one of seen.slice(0, LARGEST)) {
-    const marks = [one.form, one.pinned ? 'pinned' : '', one.stale ? 'stale' : ''].filter((mark) => mark !== '')
+    const marks = [one.form, one.pinned ? 'pinned' : '', one.inactive ? 'inactive' : ''].filter((mark) => mark !== '')
     const tool = one.tool === one.name ? '' : `, ${one.tool}`
     lines.push(`  ${one.name}  ${marks.join(', ')}, ${short(one.tokens)} tokens${tool}, id=${one.id}`)
   }
@@ -83,13 +83,13 @@ export function costLine({ cachedShare, cost, isBilled }: Report): string | unde
 /** If the last call read less than this from the cache, the user will want to know why. */
 const LOW_SHARE = 0.5
 
-/** A roll's receipt as a sentence. */
-export function receiptLine(receipt: RollReceipt): string {
+/** A roll's receipt as a sentence; if it is brief, without the cost. */
+export function receiptLine(receipt: RollReceipt, isBrief = false): string {
   const { items, removedTokens, cost, paysBackAfterCalls: calls } = receipt
-  const what = `${items} ${items === 1 ? 'item' : 'items'}, ${short(removedTokens)} tokens removed`
+  const what = `${items} ${items === 1 ? 'item' : 'items'}, ${short(removedTokens)} tokens${isBrief ? '' : ' removed'}`
   if (cost <= 0) return `${what}, free`
   const back = calls === undefined ? 'never pays back' : `pays back in ${calls} ${calls === 1 ? 'call' : 'calls'}`
-  return `${what}, cost ${short(cost)} input tokens, ${back}`
+  return isBrief ? `${what}, ${back}` : `${what}, cost ${short(cost)} input tokens, ${back}`
 }
 
 /** What was saved, in dollars if there are prices; undefined if it is not worth mentioning. */

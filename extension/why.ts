@@ -8,21 +8,21 @@ import type { Difference } from './requests.ts'
 import { short } from './shares.ts'
 import { TOOLS } from './tools.ts'
 
-/** Providers cache in blocks: a loss of so many tokens, or of this share of the prompt, is none. */
+/** Providers cache in blocks, so losing up to this many tokens, or this share of the prompt, does not count. */
 const BLOCK_TOKENS = 1024
 const BLOCK_SHARE = 0.02
 
-/** What is known besides the branch. */
+/** What is known apart from the branch. */
 export interface Evidence {
   /** The replacements that this process made, by entry. */
   edited: ReadonlyMap<string, Replacement | null>
-  /** Where the last request first differs from the one before; null where it only adds, undefined where unknown. */
+  /** Where the last request first differs from the one before; null if it only adds to the end, undefined if unknown. */
   difference: Difference | null | undefined
   /** How long the provider keeps a prompt, in milliseconds. */
   cacheTtlMs: number
 }
 
-/** The answer to `/context why`, for the person. */
+/** The answer to `/context why`, for the user. */
 export async function why(host: Host, ctx: ExtensionCommandContext): Promise<string> {
   host.manager()
   const { boundary, requests } = host
@@ -41,15 +41,15 @@ export function explain(branch: readonly SessionEntry[], evidence: Evidence): st
   const before = calls.at(-2)
   if (last === undefined) return 'There has been no model call on this branch yet.'
   if (!calls.some((call) => call.cached > 0 || call.written > 0))
-    return 'The provider has not reported any use of a cache in this session, so nothing can be said about it.'
+    return 'The provider has not reported any cache use in this session, so the cause is unknown.'
   const read = `The last call read ${short(last.cached)} of its ${short(last.prompt)} prompt tokens from the cache`
-  if (before === undefined) return `${read}. It was the first one of this branch, so there was nothing to break.`
+  if (before === undefined) return `${read}. It was the first call on this branch, so there was no cached prefix to break.`
   const lost = Math.min(before.prompt, last.prompt) - last.cached
   if (lost <= Math.max(BLOCK_TOKENS, BLOCK_SHARE * before.prompt))
     return `${read}. Nothing broke the cached prefix.`
   const between = branch.slice(before.index + 1, last.index)
   const causes = causesOf(before, last, between, evidence)
-  return `${read}; ${short(lost)} that the call before had sent were processed again. ${causes.join(' ')}`
+  return `${read}; ${short(lost)} tokens that the previous call had sent were processed again. ${causes.join(' ')}`
 }
 
 /** A model call that was answered. */
@@ -74,7 +74,7 @@ function callsOf(branch: readonly SessionEntry[]): Call[] {
   })
 }
 
-/** Sentences, each with what happened and who did it; those that come first in the prompt come first. */
+/** Sentences that each say who did what, in the order of the affected parts of the prompt. */
 function causesOf(before: Call, last: Call, between: readonly SessionEntry[], evidence: Evidence): string[] {
   if (before.model !== last.model) return [`You: the model changed from ${before.model} to ${last.model}.`]
   const causes = [...toolCauses(between), ...promptCauses(between), ...compactionCauses(between), ...editCauses(between, evidence)]
@@ -83,11 +83,11 @@ function causesOf(before: Call, last: Call, between: readonly SessionEntry[], ev
   if (difference !== null && difference !== undefined) return [unexplained(difference)]
   const pauseMs = last.atMs - keptUntil(before, between)
   if (cacheTtlMs > 0 && pauseMs > cacheTtlMs) {
-    return [`A pause: ${duration(pauseMs)} between the calls, and the provider keeps a prompt for ${duration(cacheTtlMs)}.`]
+    return [`A pause: there were ${duration(pauseMs)} between the calls, and the provider keeps a prompt for ${duration(cacheTtlMs)}.`]
   }
   return difference === null
-    ? ['The provider: the request only added to the one before, and came in time.']
-    : ['Probably the provider: nothing on this branch changed what had been sent, and the call came in time.']
+    ? ['The provider: the request only added to the end of the previous one, and came in time.']
+    : ['Probably the provider: nothing on this branch has changed since the previous call, and the request came in time.']
 }
 
 function toolCauses(between: readonly SessionEntry[]): string[] {
@@ -135,7 +135,7 @@ function editCauses(between: readonly SessionEntry[], { edited }: Evidence): str
   ]
 }
 
-/** Of an earlier process nothing is known but what it wrote. */
+/** All that is known about an earlier process is what it wrote. */
 function looksLikeOurs(replacement: Replacement | null): boolean {
   const content: unknown = replacement?.content
   if (!Array.isArray(content)) return false
@@ -144,13 +144,13 @@ function looksLikeOurs(replacement: Replacement | null): boolean {
   return (content as { type?: string }[]).some((one) => one.type === 'toolCall')
 }
 
-/** The request differs, and the session does not say why. */
+/** The sentence for a difference that the session does not explain. */
 function unexplained(difference: Difference): string {
   const what =
     difference.part === 'message'
-      ? `message ${difference.index + 1} of the request (${difference.role}) is not what it was`
+      ? `message ${difference.index + 1} of the request (${difference.role}) has changed`
       : `the ${difference.part} of the request changed`
-  return `Another extension: ${what}, and the session has no entry for that.`
+  return `Another extension: ${what}, and no entry of the session explains it.`
 }
 
 /** When the prompt was last used or kept warm. */

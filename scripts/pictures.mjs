@@ -2,10 +2,9 @@
  * Draws the pictures of the README from real runs: `node scripts/pictures.mjs [--screens FOLDER] [--report FOLDER]`.
  *
  * Pi runs in a terminal of tmux, on the demo's scripted model, with the context manager; its screen becomes
- * docs/pictures/context.svg. `--screens` also writes the screen as text at 60, 100 and 180 columns. `--report` replays the
- * sessions in a folder instead and photographs the page as docs/pictures/report.png; the variable CHROMIUM names the
- * browser. Needs the build, and tmux or a browser with puppeteer-core (`npm install --no-save puppeteer-core`, or its path
- * in PUPPETEER).
+ * docs/pictures/context.svg. `--screens` also writes the screen as text, at 60, 100 and 180 columns and at 16 to 50 rows.
+ * `--report` instead replays the sessions in a folder and takes a screenshot of the page, docs/pictures/report.png. Needs the
+ * build, and tmux or Chromium (its path in CHROMIUM, default `chromium`).
  */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

@@ -98,8 +98,8 @@ where
     spawned(env, caught(future, defect), convert)
 }
 
-/// As [`promise`], for a call that only looks at what is in memory. It begins on the event loop's thread, where it mostly
-/// ends too: to wake another thread and be woken by it would take a hundred times as long.
+/// As [`promise`], for a call that needs only what is in memory. It starts on the event loop's thread and usually ends
+/// there, because waking another thread and being woken by it would take a hundred times as long.
 pub fn prompt_promise<'env, T, U>(
     env: &'env Env,
     future: impl Future<Output = Result<T, Coded>> + Send + 'static,

@@ -23,8 +23,8 @@ const WRITE: &str = "(() => {
     let count = 0
     const checked = (_name, one) => {
       const type = typeof one
-      if (type === 'function' || type === 'symbol') throw new TypeError(`a ${type} is no JSON value`)
-      if (type === 'number' && !Number.isFinite(one)) throw new TypeError(`${one} is no JSON value`)
+      if (type === 'function' || type === 'symbol') throw new TypeError(`a ${type} is not a JSON value`)
+      if (type === 'number' && !Number.isFinite(one)) throw new TypeError(`${one} is not a JSON value`)
       if ((count += 1) > most) throw new RangeError(`there are more than ${most} values`)
       if (type === 'object' && one !== null && !Array.isArray(one)) {
         let fields = 0
@@ -36,7 +36,7 @@ const WRITE: &str = "(() => {
       return Number.isSafeInteger(Number(one)) ? Number(one) : String(one)
     }
     const text = JSON.stringify(value, checked)
-    if (text === undefined) throw new TypeError('undefined is no JSON value')
+    if (text === undefined) throw new TypeError('undefined is not a JSON value')
     return text
   }
 })()";
@@ -110,8 +110,8 @@ fn without_lone_surrogates(text: String) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| unreachable!("ASCII was replaced by ASCII"))
 }
 
-/// Versions of an object on their way to JavaScript, where they share what they have in common: a chat's history takes the
-/// memory of its longest version, and not the square of it.
+/// Versions of an object on their way to JavaScript, where they share their common parts. So a chat's history takes the
+/// memory of its longest version and does not grow quadratically.
 #[derive(Default)]
 pub struct History {
     pages: Vec<String>,

@@ -113,12 +113,12 @@ pub fn verify_store(env: &Env, store: js::StoreOptions) -> napi::Result<PromiseR
 }
 
 /// Erases texts from a database file for good: from all versions, the search index, the log and the free pages. Envelopes,
-/// hashes and times stay; the versions say when and why, and what was erased is never stored again. The file is written
-/// anew, which takes twice its length of free room. What a call that was interrupted has left is done by the same call
-/// again.
+/// hashes and times stay. The versions say when and why, and the same text is never stored again. The file is rewritten,
+/// which needs free space of twice its size. An interrupted call is completed by repeating it.
 ///
-/// Rejects with `INVALID_ARGUMENT` for an unknown object, path or session, for a text that is too short and for a store
-/// that is no file, `STORE_FULL` without that room (nothing was erased then), and what the store reports.
+/// Rejects with `INVALID_ARGUMENT` for an unknown object, path or session, for a text that is too short, and for a store
+/// that is not a file; with `STORE_FULL` if there is not enough free space (nothing was erased then); and with the errors
+/// of the store.
 #[napi]
 pub fn forget_store(
     env: &Env,
@@ -136,11 +136,11 @@ pub fn forget_store(
     })
 }
 
-/// Takes sessions out of a database file, with what only they have encountered. They can be imported again. What was
-/// written or opened within the last day stays.
+/// Removes sessions from a database file, together with what only they have encountered. They can be imported again.
+/// Sessions written or opened within the last day stay.
 ///
-/// Rejects with `INVALID_ARGUMENT` without an age, a size and a project, and for a store that is no file; with the errors
-/// of the store.
+/// Rejects with `INVALID_ARGUMENT` if neither an age, a size nor a project is given, and for a store that is not a file;
+/// and with the errors of the store.
 #[napi]
 pub fn prune_store(
     env: &Env,
@@ -167,9 +167,10 @@ pub fn prune_store(
     })
 }
 
-/// The limits of a database file; sets them first if they are given. No limits: nothing leaves by itself.
+/// Returns the limits of a database file; sets them first if they are given. Without limits, nothing is removed
+/// automatically.
 ///
-/// Rejects with `INVALID_ARGUMENT` for a store that is no file, and with the errors of the store.
+/// Rejects with `INVALID_ARGUMENT` for a store that is not a file, and with the errors of the store.
 #[napi]
 pub fn store_limits(
     env: &Env,
@@ -198,7 +199,7 @@ pub fn store_limits(
     })
 }
 
-/// The time so many days ago.
+/// The time this many days ago.
 fn before(days: f64) -> Result<Timestamp, Coded> {
     let millis = convert::whole(days, "olderThanDays")?.saturating_mul(24 * 60 * 60 * 1_000);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -206,7 +207,7 @@ fn before(days: f64) -> Result<Timestamp, Coded> {
     Ok(Timestamp::from_millis(now.saturating_sub(i64::try_from(millis).unwrap_or(i64::MAX))))
 }
 
-/// Opens a database file for one piece of work that only it can do.
+/// Opens a database file for a task that only this kind of store supports.
 async fn in_file<T, W>(
     options: js::StoreOptions,
     work: impl FnOnce(Arc<SqliteStore>) -> W + Send,
@@ -237,7 +238,7 @@ fn erase(wanted: js::Forgetting) -> Result<Erase, Coded> {
     }
 }
 
-/// Writes beside the target and renames, so that a broken export never takes the place of a whole one.
+/// Writes next to the target and renames, so that an incomplete export never replaces a complete one.
 async fn export_to(store: &dyn Store, ids: &[ObjectId], path: &Path) -> Result<Summary, Coded> {
     let mut target = Target::create(path)?;
     let summary = transfer::export(store, ids, &mut target).await?;

@@ -71,8 +71,8 @@ pub struct ModelCall {
     pub at_user_turn: bool,
     /// Whether a roll may happen now.
     pub rolls: bool,
-    /// Whether the harness can shorten texts of messages and leave messages out: edits with `texts`, and of the kind
-    /// `gone`. Default false: then only outputs and arguments collapse.
+    /// Whether the harness can shorten texts in messages and leave out whole messages: edits with `texts`, and edits of the
+    /// kind `gone`. Default false: then only outputs and arguments collapse.
     pub shortens: Option<bool>,
 }
 
@@ -235,7 +235,7 @@ impl ContextManager {
         self.plan(env, |open| async move { Ok(open.engine.roll_now(&circumstances(call)).await?) })
     }
 
-    /// Undoes the latest roll of this process: its messages are shown in full again.
+    /// Undoes the latest roll of this process: its messages are shown as before it.
     #[napi]
     pub fn undo_roll<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Plan>> {
         self.plan(env, |open| async move { Ok(open.engine.undo_roll().await?) })

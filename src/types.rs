@@ -50,7 +50,7 @@ pub struct MountMapping {
 /// as long as keeping it costs less than is expected of wanting it back.
 #[napi(object)]
 pub struct StayOptions {
-    /// The model's reasoning, where its provider lets it leave.
+    /// The model's reasoning, if its provider allows removing it.
     #[napi(ts_type = "'keep' | number")]
     pub thinking: Option<Either<String, f64>>,
     /// Calls: once their outputs and arguments are old they become one line.
@@ -60,7 +60,7 @@ pub struct StayOptions {
     #[napi(ts_type = "'keep' | number")]
     pub prose: Option<Either<String, f64>>,
     /// What a missed use weighs. Larger numbers keep everything longer, and cost more. By default 3.5, and 8 from the
-    /// 40th call on; 0.42 of that where nothing but outputs and arguments can leave.
+    /// 40th call on; 0.42 of that if only outputs and arguments can leave.
     pub weight: Option<f64>,
 }
 
@@ -407,40 +407,40 @@ pub struct Forgotten {
     pub versions: f64,
 }
 
-/// Which sessions leave a store: give an age, a size, a project, or several of them.
+/// Which sessions to remove from a store: give an age, a size, a project, or several of them.
 #[napi(object)]
 pub struct PruneOptions {
-    /// Sessions that were neither written nor opened for so many days.
+    /// Sessions that have been neither written nor opened for this many days.
     pub older_than_days: Option<f64>,
-    /// As many of the oldest sessions as it takes to use no more bytes than this.
+    /// As many of the oldest sessions as necessary to use no more bytes than this.
     pub max_bytes: Option<f64>,
     /// Only sessions that worked in this folder or below it.
     pub project: Option<String>,
-    /// Only say what would leave.
+    /// Only report what would be removed.
     pub dry_run: Option<bool>,
 }
 
-/// What left a store, or would leave it.
+/// What was removed from a store, or would be.
 #[napi(object)]
 pub struct Pruned {
     /// The sessions, the oldest first.
     pub sessions: Vec<SessionSummary>,
-    /// Objects, the sessions' own documents included.
+    /// Objects, including the sessions' own documents.
     pub objects: f64,
-    /// About so many bytes of the file become free.
+    /// About how many bytes of the file become free.
     pub freed_bytes: f64,
-    /// So many bytes of it were in use before.
+    /// How many bytes of it were in use before.
     pub used_bytes: f64,
-    /// Whether the file is shorter now. Otherwise what comes next uses the free room.
+    /// Whether the file has shrunk. If not, new data will use the free space.
     pub is_shorter: bool,
 }
 
-/// Limits of a store: what is beyond them leaves by itself, when the store has nothing else to do.
+/// Limits of a store. While the store is idle, sessions beyond them are removed automatically.
 #[napi(object)]
 pub struct StoreLimits {
-    /// The most bytes that the file may use.
+    /// How many bytes of the file may be in use.
     pub max_bytes: Option<f64>,
-    /// Sessions that were not opened for so many days leave.
+    /// Sessions that have not been opened for this many days are removed.
     pub max_days: Option<f64>,
 }
 
@@ -535,7 +535,7 @@ pub enum Edit {
         key: String,
         /// The calls whose arguments to replace.
         calls: Vec<CollapsedCall>,
-        /// The blocks to shorten or leave out; none where the call did not say `shortens`.
+        /// The blocks to shorten or leave out; none if the call did not set `shortens`.
         texts: Vec<TextEdit>,
     },
     /// The message is left out; a line in another one names its calls. Only where the call said `shortens`.

@@ -64,7 +64,7 @@ test('keys roll, undo and switch, and never contradict what the screen says', as
   await terminal.press('r', /Rolled: 2 items/)
   await terminal.press('r', /Nothing is stale\./)
   await terminal.press('p', /Pinned\. .*goes to the model with your next message\./)
-  await terminal.press('u', /Undone: 2 messages are shown in full again\./)
+  await terminal.press('u', /Undone: 2 messages are shown as they were before the roll\./)
   await terminal.press('o', /collapsing is off/)
   await terminal.press('o', /collapsing is on/)
   await terminal.redraws('q')

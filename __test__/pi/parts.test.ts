@@ -532,7 +532,7 @@ describe('texts for the person', () => {
     expect(receiptLine(never)).toContain('never pays back')
   })
 
-  const output = { id: 'ab', tool: 'read', name: 'a.ts', form: 'full' as const, tokens: 2400, stale: false, pinned: true }
+  const output = { id: 'ab', tool: 'read', name: 'a.ts', form: 'full' as const, tokens: 2400, inactive: false, pinned: true }
   const report: Report = {
     shares: [
       { name: 'tool outputs', tokens: 30_960 },
@@ -541,7 +541,7 @@ describe('texts for the person', () => {
     ],
     outputs: [
       output,
-      { ...output, id: 'ef', form: 'excerpt', pinned: false, stale: true },
+      { ...output, id: 'ef', form: 'excerpt', pinned: false, inactive: true },
       { ...output, id: 'cd', name: 'bash', tool: 'bash', form: 'reference', pinned: false },
     ],
     contextTokens: 41_000,
@@ -570,7 +570,7 @@ describe('texts for the person', () => {
       '  Roll: 12 items, 61k tokens removed, cost 9.0k input tokens, pays back in 2 calls',
       'Outputs: 2 in the window, 1 collapsed to references',
       '  a.ts  full, pinned, 2.4k tokens, read, id=ab',
-      '  a.ts  excerpt, stale, 2.4k tokens, read, id=ef',
+      '  a.ts  excerpt, inactive, 2.4k tokens, read, id=ef',
       'Stale: 2.0k tokens; /context roll collapses them now',
       'Store: /data/context.db',
     ])

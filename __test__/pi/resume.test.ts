@@ -233,8 +233,12 @@ describe('inside a process', () => {
     expect(other.session_index.filter((id) => id.startsWith('call_'))).toEqual(['call_b'])
   })
 
-  test('the prompt of each session has one version, from its start on, however often it goes on', async () => {
-    const { server, home, store, load } = await library({ context: {} })
+  test.each([
+    ['when they are worth it', {}],
+    ['from the start', TOOLS_AT_ONCE],
+    ['for contents in their own section', { layout: 'sections' }],
+  ] as const)('tools %s: the prompt of each session has one version, however often it goes on', async (_, context) => {
+    const { server, home, store, load } = await library({ context })
     const sessions = new Set<string>()
     const note = async (rpc: PiRpc): Promise<void> => void sessions.add((await rpc.state())['sessionId'])
     const rpc = await startRpc(load)

@@ -21,7 +21,7 @@ const output = (index: number, more: Partial<Output> = {}): Output => ({
   name: `packages/server/src/routes/file-${index}.ts`,
   form: index % 3 === 0 ? 'full' : index % 3 === 1 ? 'excerpt' : 'reference',
   tokens: 5000 - 10 * index,
-  stale: index % 4 === 0,
+  inactive: index % 4 === 0,
   pinned: index === 3,
   ...more,
 })
@@ -104,6 +104,21 @@ describe('the screen at every size', () => {
     for (const part of ['Context 41k', 'tool outputs', 'Saved $0.59', '/file  (32/60)', '→', 'pinned.', 'esc close']) expect(text).toContain(part)
   })
 
+  test.each([
+    [60, '9.0k tokens, pays back in 2 calls'],
+    [100, '9.0k tokens removed, cost 900 input tokens, pays back in 2 calls'],
+  ])('at %d columns a receipt is whole', (width, words) => {
+    const rolls = draw(width, 47).filter((line) => line.includes('items'))
+    expect(rolls.map((line) => line.trim())).toEqual([`Last roll: 4 items, ${words}`, `3 items, ${words}`, `2 items, ${words}`])
+  })
+
+  test('the fate of the selected output is told', () => {
+    const fate = (more: Partial<Output>): string => draw(100, 40, { rows: [output(1, more)] }).find((line) => line.includes(' id='))!
+    expect(fate({ inactive: false, form: 'full' })).toContain('active: it collapses once it is old')
+    expect(fate({ inactive: true, form: 'full' })).toContain('no longer active: r collapses it')
+    expect(fate({ pinned: true })).toContain('pinned: it never collapses')
+  })
+
   test('a high terminal shows more rows, a short list no more lines than it needs', () => {
     const rows = (height: number): number => draw(100, height).filter((line) => /file-\d+\.ts/.test(line)).length
     expect(rows(47)).toBe(rows(37) + 10)
@@ -124,7 +139,7 @@ describe('the screen at every size', () => {
   })
 
   test.each<[string, Partial<View>, Partial<Report>, string[], string[]]>([
-    ['nothing at all', { rows: [] }, { outputs: [], shares: [], contextTokens: 0, savedTokens: 0 }, ['No tool output on this branch yet', 'Nothing saved yet'], ['stale']],
+    ['nothing at all', { rows: [] }, { outputs: [], shares: [], contextTokens: 0, savedTokens: 0 }, ['No tool output on this branch yet', 'Nothing saved yet'], ['inactive']],
     ['a filter without a match', { rows: [], filter: '/nothing' }, {}, ['/nothing', 'No output matches the filter'], []],
     ['off', {}, { off: true }, ['collapsing is off', 'o on'], ['collapsing is on']],
     ['nothing stale', {}, { staleTokens: 0 }, ['r roll ·'], ['r roll 12k']],

@@ -171,7 +171,7 @@ describe('RPC mode', () => {
     ])
     await rpc.prompt('five')
     await rpc.prompt('go back')
-    expect(await command(rpc, '/context undo')).toEqual(['Undone: 2 messages are shown in full again.'])
+    expect(await command(rpc, '/context undo')).toEqual(['Undone: 2 messages are shown as they were before the roll.'])
     await rpc.prompt('six')
     expect(await rpc.close()).toEqual({ code: 0, signal: null })
     server.check()

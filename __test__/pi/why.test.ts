@@ -48,8 +48,8 @@ describe('the explanation', () => {
 
   test.each<[string, SessionEntry[], string]>([
     ['no call', [], 'There has been no model call on this branch yet.'],
-    ['a provider that tells nothing', [first, first], 'The provider has not reported any use of a cache'],
-    ['one call', [answer(100, 50)], 'It was the first one of this branch'],
+    ['a provider that tells nothing', [first, first], 'The provider has not reported any cache use'],
+    ['one call', [answer(100, 50)], 'It was the first call on this branch'],
     ['a hit', [first, second], 'Nothing broke the cached prefix'],
     ['a hit but for a block', [second, answer(22_000, 20_100)], 'Nothing broke the cached prefix'],
     ['failed calls do not count', [first, second, answer(0, 0, { stopReason: 'error' })], 'Nothing broke the cached prefix'],
@@ -65,7 +65,7 @@ describe('the explanation', () => {
     ],
     ['the system prompt', [second, system({ sections: { rules: 'x' } }), cold], 'the system prompt changed (rules).'],
     ['a compaction', [second, entry({ type: 'compaction' }), cold], 'Pi: it compacted the conversation.'],
-    ['a pause', [second, answer(22_000, 0, { timestamp: 700_000 })], 'A pause: 12 min between the calls, and the provider keeps a prompt for 5 min.'],
+    ['a pause', [second, answer(22_000, 0, { timestamp: 700_000 })], 'A pause: there were 12 min between the calls, and the provider keeps a prompt for 5 min.'],
     [
       'a pause with a warmed cache',
       [second, entry({ type: 'usage', kind: 'cache_warm', timestamp: new Date(600_000).toISOString() }), answer(22_000, 0, { timestamp: 700_000 })],
@@ -75,7 +75,7 @@ describe('the explanation', () => {
 
   test('the figures', () => {
     expect(explained([second, edit('x', reference), cold])).toContain(
-      'The last call read 3.0k of its 22k prompt tokens from the cache; 18k that the call before had sent were processed again.',
+      'The last call read 3.0k of its 22k prompt tokens from the cache; 18k tokens that the previous call had sent were processed again.',
     )
   })
 
@@ -86,9 +86,9 @@ describe('the explanation', () => {
   })
 
   test('the requests tell a provider from an extension that leaves no entry', () => {
-    expect(explained([second, cold], null)).toContain('The provider: the request only added to the one before')
+    expect(explained([second, cold], null)).toContain('The provider: the request only added to the end of the previous one')
     expect(explained([second, cold], { part: 'message', index: 4, role: 'user' })).toContain(
-      'Another extension: message 5 of the request (user) is not what it was',
+      'Another extension: message 5 of the request (user) has changed',
     )
     expect(explained([second, cold], { part: 'tools' })).toContain('Another extension: the tools of the request changed')
   })
@@ -147,7 +147,7 @@ describe('in Pi', () => {
     await rpc.prompt('rewrite')
     await rpc.prompt('six')
     expect(await command(rpc, '/context why')).toEqual([
-      expect.stringMatching(/processed again\. Another extension: message \d+ of the request \(user\) is not what it was/),
+      expect.stringMatching(/processed again\. Another extension: message \d+ of the request \(user\) has changed/),
     ])
     await rpc.close()
     server.check()

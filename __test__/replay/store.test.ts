@@ -50,7 +50,7 @@ describe('export, import, doctor', () => {
     await cli(['export', '--store', store, file])
     const before = await contentsOf(file)
     expect(before.orphans).toEqual([])
-    expect(before.sessions).toMatchObject([{ turns: 9 }])
+    expect(before.sessions).toBe(1)
     const lines = readFileSync(file, 'utf8').split('\n')
     writeFileSync(file, lines.filter((line) => !line.startsWith('{"object":"session:')).join('\n'))
     const after = await contentsOf(file)

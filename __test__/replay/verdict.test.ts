@@ -45,7 +45,7 @@ describe('the verdict', () => {
     ],
     [
       summary(2, 1, { from: noon('2026-01-02'), to: noon('2026-01-02') + 1000 }),
-      'You would have paid $1.00 instead of $2.00 (50 % less) for the prompts of 2 sessions with 100 answers, of 2026-01-02.',
+      'You would have paid $1.00 instead of $2.00 (50 % less) for the prompts of 2 sessions with 100 answers, on 2026-01-02.',
     ],
   ])('%#', (about, sentence) => {
     expect(verdictOf(about)?.cost).toBe(sentence)
@@ -56,7 +56,7 @@ describe('the verdict', () => {
     const missedUses = { ...noUses(), toolText: { all: 9, strong: 3 }, ownWords: { all: 4, strong: 1 } }
     const more = { rereads: 2, missedUses, costVsPiFetched: 0.62 }
     expect(verdictOf(summary(2, 1, {}, more))?.fetch).toBe(
-      '6 of 100 answers would have had to fetch something again: 2 a file for an edit, which is in that cost, and 4 other text, with which it would be 38 % less.',
+      '6 of 100 answers would have had to fetch something again: 2 a file for an edit (included in that cost) and 4 other text. Including the other text, it would be 38 % less.',
     )
   })
 
@@ -98,8 +98,13 @@ describe('the list of sessions', () => {
 })
 
 test('a mark is explained where it stands', () => {
-  expect(legend({ pi: figures(1, 1, { overWindow: 2 }) }).join(' ')).toContain('!: larger than the context window')
-  expect(legend({ pi: figures(1, 1) }).join(' ')).not.toContain('!:')
+  const terms = (overWindow: number): string[] => legend(['cost'], { pi: figures(1, 1, { overWindow }) }).map(([term]) => term)
+  expect(terms(2)).toEqual(['cost', '!'])
+  expect(terms(0)).toEqual(['cost'])
+})
+
+test('the text below a table explains its columns and no others', () => {
+  expect(legend(['cost', 'rolls', 'strong'], {}).map(([term]) => term)).toEqual(['cost', 'strong'])
 })
 
 test.each([

@@ -1,9 +1,11 @@
 /**
  * What the extension costs in time in the real Pi: its start, its handlers beside Pi's own copying of the messages
  * (G10, G11), and a whole turn beside one without it. The agent reads a small file with each model call, until the
- * session has as many results as CONTEXT_RESULTS says (default 1,000: 2,000 messages and 2,000 objects).
+ * session has as many results as CONTEXT_RESULTS says (default 1,000: 2,000 messages and 2,000 objects). PI_VERSION is the
+ * Pi: `installed` (default) or `newest`. The start is given in processor time as well (on Linux), which other programs on
+ * the machine do not lengthen by making Pi wait.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { withExtension } from '../../__test__/rig/extension.ts'
@@ -19,6 +21,8 @@ const TIMED = fileURLToPath(new URL('timed.ts', import.meta.url))
 /** One run: milliseconds from the start to the first request, and of each turn between two requests. */
 interface Run {
   start: number
+  /** Milliseconds of processor time that Pi had used by then; NaN where the system does not say. */
+  processor: number
   turns: number[]
   root: string
 }
@@ -27,8 +31,10 @@ type More = (root: string) => { extension?: string; env?: Record<string, string>
 
 async function run(results: number, more: More): Promise<Run> {
   const arrivals: number[] = []
+  let processor = Number.NaN
   const server = await startModelServer((request, n) => {
     arrivals.push(performance.now())
+    if (n === 0) processor = processorTime()
     // Thousands of recorded requests would fill the memory.
     Object.assign(request, { raw: Buffer.alloc(0), body: { model: request.body.model }, messages: [], prompt: '' })
     return n >= results ? 'done' : calls(['read', { path: `f${n}.txt` }])
@@ -42,7 +48,27 @@ async function run(results: number, more: More): Promise<Run> {
   server.check()
   if (exitCode !== 0 || stderr !== '') throw new Error(`pi ended with ${exitCode}: ${stderr}`)
   const turns = arrivals.slice(1).map((time, at) => time - (arrivals[at] as number))
-  return { start: (arrivals[0] as number) - begin, turns, root: home.root }
+  return { start: (arrivals[0] as number) - begin, processor, turns, root: home.root }
+}
+
+/** Milliseconds of processor time of the processes that this one has started, while they run. */
+function processorTime(): number {
+  if (!existsSync('/proc/self/schedstat')) return Number.NaN
+  const children = (pid: number): number[] =>
+    readdirSync(`/proc/${pid}/task`)
+      .flatMap((thread) => read(`/proc/${pid}/task/${thread}/children`).trim().split(' '))
+      .filter((word) => word !== '')
+      .flatMap((word) => [Number(word), ...children(Number(word))])
+  const ofThread = (path: string): number => Number(read(path).split(' ')[0])
+  const paths = children(process.pid).flatMap((pid) =>
+    readdirSync(`/proc/${pid}/task`).map((thread) => `/proc/${pid}/task/${thread}/schedstat`),
+  )
+  return paths.reduce((sum, path) => sum + ofThread(path), 0) / 1e6
+}
+
+/** A file of a thread; empty where the thread has ended since it was listed. */
+function read(path: string): string {
+  return existsSync(path) ? readFileSync(path, 'utf8') : ''
 }
 
 const plain: More = () => ({})
@@ -53,16 +79,18 @@ const timed: More = (root) => {
 }
 
 await start()
-await session()
+if (RESULTS > 0) await session()
 await cleanUp()
 
 async function start(): Promise<void> {
-  const [without, with_]: [number[], number[]] = [[], []]
+  const [without, with_]: [Run[], Run[]] = [[], []]
   for (let round = 0; round < 7; round += 1) {
-    without.push((await run(0, plain)).start)
-    with_.push((await run(0, managed)).start)
+    without.push(await run(0, plain))
+    with_.push(await run(0, managed))
   }
-  const more = median(with_) - median(without)
+  const wall = (runs: readonly Run[]): number => median(runs.map(({ start }) => start))
+  const used = (runs: readonly Run[]): number => median(runs.map(({ processor }) => processor))
+  const more = wall(with_) - wall(without)
   print({
     figure: 'start',
     what: "what the extension adds to Pi's start",
@@ -72,7 +100,9 @@ async function start(): Promise<void> {
     unit: 'ms',
     good: 1,
     stretch: 0.5,
-    note: `${median(with_).toFixed(0)} ms to the first request, without it ${median(without).toFixed(0)} ms`,
+    note:
+      `${wall(with_).toFixed(0)} ms to the first request, without it ${wall(without).toFixed(0)} ms; ` +
+      `processor time ${used(with_).toFixed(0)} ms, without it ${used(without).toFixed(0)} ms`,
   })
 }
 

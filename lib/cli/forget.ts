@@ -8,20 +8,20 @@ import { out, plain, UsageError } from './terminal.ts'
 
 export const FORGET_HELP = `pi-context-manager forget [options]
 
-Erases for good what you name: from all versions, the search index, the log and the free pages of the store.
-Hashes, times and names of objects stay, and their versions say when and why they were erased. The same text
-is never stored again, nor does an import bring it back. Exports and backups made before are yours to delete.
+Erases texts for good: from all versions, the search index, the log and the free pages of the store. Hashes, times
+and names of objects stay, and the versions say when and why they were erased. The same text is never stored again,
+not even by an import. Exports and backups that were made before are yours to delete.
 
-The file is written anew, which needs twice its size of free room. If this is interrupted, run it again.
+The file is rewritten, which needs free space of twice its size. If the command is interrupted, run it again.
 
 ${STORE_HELP}
   --id ID               all versions of an object
   --path PATH           all versions of the file with this absolute path
   --session ID          a session: its prompt, its chat, and what only it has seen
-  --text TEXT           this text, wherever it stands (it stays in your shell's history: better
+  --text TEXT           this text, wherever it occurs (your shell's history keeps it, so better use
                         --text-file)
   --text-file FILE      each line of FILE that is not empty; "-" reads standard input
-  --why WORDS           what the versions say (default: "by the owner")
+  --why WORDS           the reason that the versions give (default: "by the owner")
   --json                what was erased as JSON
 
 Each of --id, --path, --session, --text and --text-file can be given several times.`

@@ -13,7 +13,7 @@ Removes sessions from a store, with the files and tool outputs that no other ses
 were written or opened within the last day stay. To keep a copy, run "export --session ID" first.
 
 ${STORE_HELP}
-  --older-than AGE      sessions that were neither written nor opened for so long: 90d, 12w, 6m, 1y
+  --older-than AGE      sessions that have not been written or opened for this long: 90d, 12w, 6m, 1y
   --max-size SIZE       the oldest sessions, until the store uses no more than this: 500MB, 2GB
   --project DIR         only sessions that worked in this folder or below it
   --dry-run             only show what would be removed, and how much space that frees
@@ -21,11 +21,11 @@ ${STORE_HELP}
 
 export const LIMITS_HELP = `pi-context-manager limits [options]
 
-Shows or sets the limits of a store. What exceeds them is removed by itself, as by "prune", while the store is open
-and idle. Without limits nothing is ever removed.
+Shows or sets the limits of a store. Sessions beyond them are removed automatically, as by "prune", while the
+store is open and idle. Without limits nothing is ever removed.
 
 ${STORE_HELP}
-  --older-than AGE      remove sessions that were neither written nor opened for so long: 90d, 12w, 6m, 1y
+  --older-than AGE      remove sessions that have not been written or opened for this long: 90d, 12w, 6m, 1y
   --max-size SIZE       remove the oldest sessions while the store uses more than this: 500MB, 2GB
   --none                remove all limits
   --json                the limits as JSON`
@@ -99,7 +99,7 @@ export async function limits(args: string[]): Promise<number> {
     now.maxDays === undefined ? [] : [`sessions not opened for ${now.maxDays} days`],
     now.maxBytes === undefined ? [] : [`the oldest sessions while it uses more than ${size(now.maxBytes)}`],
   ].flat()
-  out(plain(`${name}: ${parts.length === 0 ? 'no limits; nothing is removed by itself' : `removes ${parts.join(', and ')}`}`))
+  out(plain(`${name}: ${parts.length === 0 ? 'no limits; nothing is removed automatically' : `removes ${parts.join(', and ')}`}`))
   return 0
 }
 

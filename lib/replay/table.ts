@@ -116,24 +116,48 @@ const HEADINGS = [
   'if fetched',
 ]
 
-/** What the headings mean, below a table. */
-export function legend(policies: Partial<Record<PolicyName, Figures>>): string[] {
-  const all = Object.values(policies)
-  return [
-    'cost: the prompts only; the recorded answers cost the same under every policy. answered: reads answered with',
-    'where the text still stands. missed: uses of tool text that was no longer shown, per 100 answers; strong: the clear',
-    'cases; own words: the same for text of the model and the user; at once: by the very next answer; if fetched: cost',
-    'relative to Pi if every strong miss is fetched.',
-    ...(all.some(({ overWindow }) => overWindow > 0)
-      ? ['!: larger than the context window; these calls would have failed.']
-      : []),
-  ]
+/** What the headings mean. */
+const MEANINGS: Readonly<Record<string, string>> = {
+  cost: 'prompts only, because the recorded answers cost the same under every policy',
+  're-reads': 'files read again because an edit needs text that was no longer shown; part of the cost',
+  answered: 'repeated reads that were answered by pointing to the text or to what has changed',
+  missed: 'uses of tool text that was no longer shown, per 100 answers',
+  strong: 'the clear cases among them',
+  'own words': 'the same for text of the model and the user',
+  'at once': 'by the very next answer',
+  'if fetched': 'cost relative to Pi if the text of every strong case is fetched',
+}
+
+/** Those headings that need an explanation, each with its meaning. */
+export function legend(headings: readonly string[], policies: Partial<Record<PolicyName, Figures>>): [string, string][] {
+  const found = headings.flatMap((heading): [string, string][] => {
+    const meaning = MEANINGS[heading]
+    return meaning === undefined ? [] : [[heading, meaning]]
+  })
+  if (Object.values(policies).some(({ overWindow }) => overWindow > 0)) {
+    found.push(['!', 'larger than the context window; these calls would have failed'])
+  }
+  return found
+}
+
+/** The width of the text below a table. */
+const LEGEND_COLUMNS = 116
+
+function wrapped(text: string): string[] {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1)
+    if (last === undefined || last.length + 1 + word.length > LEGEND_COLUMNS) lines.push(word)
+    else lines[lines.length - 1] = `${last} ${word}`
+  }
+  return lines
 }
 
 function table({ policies, unit, calls }: Pick<SessionReport, 'policies' | 'unit' | 'calls'>, paint: Paint): string {
   const names = POLICY_NAMES.filter((name) => policies[name] !== undefined)
   const rows = names.map((name) => row(name, policies[name] as Figures, unit, calls))
-  const notes = legend(policies).map((line) => paint.dim(`  ${line}`))
+  const meanings = legend(HEADINGS, policies).map(([heading, meaning]) => `${heading}: ${meaning}.`)
+  const notes = wrapped(meanings.join(' ')).map((line) => paint.dim(`  ${line}`))
   return [aligned(HEADINGS, rows, 1, paint, names.indexOf('anchored')), ...notes].join('\n')
 }
 

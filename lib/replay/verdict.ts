@@ -52,14 +52,14 @@ function extent({ sessions, calls, from, to }: Summary): string {
   const what = `${sessions === 1 ? 'one session' : `${sessions} sessions`} with ${calls.toLocaleString('en-US')} answers`
   if (from === undefined || to === undefined) return what
   const [first, last] = [dayOf(from), dayOf(to)]
-  return first === last ? `${what}, of ${first}` : `${what}, from ${first} to ${last}`
+  return first === last ? `${what}, on ${first}` : `${what}, from ${first} to ${last}`
 }
 
 function fetched(own: Figures, calls: number): string {
   const strong = (own.missedUses?.toolText.strong ?? 0) + (own.missedUses?.ownWords.strong ?? 0)
   const rate = (count: number): string => String(Math.round((100 * count) / calls))
   if (own.rereads + strong === 0) return 'No answer would have had to fetch anything again.'
-  const reads = `${rate(own.rereads)} a file for an edit, which is in that cost`
-  const rest = `${rate(strong)} other text, with which it would be ${difference(own.costVsPiFetched)}`
-  return `${rate(own.rereads + strong)} of 100 answers would have had to fetch something again: ${reads}, and ${rest}.`
+  const what = `${rate(own.rereads)} a file for an edit (included in that cost) and ${rate(strong)} other text`
+  const rest = strong === 0 ? '' : ` Including the other text, it would be ${difference(own.costVsPiFetched)}.`
+  return `${rate(own.rereads + strong)} of 100 answers would have had to fetch something again: ${what}.${rest}`
 }

@@ -14,19 +14,15 @@ import { photograph } from './report.ts'
 import { drawTerminal } from './svg.ts'
 import { Terminal } from './tmux.ts'
 
-const SIZES = [
-  { columns: 60, rows: 16 },
-  { columns: 100, rows: 30 },
-  { columns: 180, rows: 50 },
-]
-
 /** The size of the picture in the README. */
-const PICTURE = SIZES[1]!
+const PICTURE = { columns: 100, rows: 30 }
 
-/** Of the demo's prompts; the last ones would only repeat what is seen already. */
+const SIZES = [PICTURE, ...[60, 100, 180].flatMap((columns) => [16, 50].map((rows) => ({ columns, rows })))]
+
+/** How many of the demo's prompts to send. The last ones would only repeat what is visible already. */
 const PROMPTS = 13
 
-/** A model that costs what a good one costs, in dollars per million tokens. */
+/** The prices of a good model, in dollars per million tokens. */
 const COST = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 }
 
 const { values } = parseArgs({ options: { screens: { type: 'string' }, report: { type: 'string' } } })
@@ -35,7 +31,7 @@ mkdirSync(pictures, { recursive: true })
 
 try {
   if (values.report === undefined) await draw()
-  else await photograph(values.report, join(pictures, 'report.png'))
+  else photograph(values.report, join(pictures, 'report.png'))
 } finally {
   await cleanUp()
 }
@@ -53,7 +49,7 @@ async function draw(): Promise<void> {
   const command = [...findRuntime().command, ...piArguments({ home, extension: EXTENSION })]
   const terminal = new Terminal({ command, cwd, env, ...PICTURE })
   try {
-    // Pi names the window when it has started; before that it refuses what is entered.
+    // Pi sets the window's title once it has started. Before that it accepts no input.
     const unnamed = terminal.title
     await terminal.until(() => terminal.title !== unnamed)
     for (const [index, prompt] of agent.prompts.slice(0, PROMPTS).entries()) {

@@ -1,40 +1,31 @@
 /** The picture of the replay report. */
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { temporaryFolder } from '../../__test__/rig/pi.ts'
 
 /** The verdict, the totals, and the charts of the first session. */
-const [WIDTH, HEIGHT] = [1100, 1234]
+const [WIDTH, HEIGHT] = [1100, 1260]
 
 /** Replays the sessions directly in a folder and takes a picture of the page, with its first session unfolded. */
-export async function photograph(sessions: string, picture: string): Promise<void> {
-  const browser = process.env['CHROMIUM'] ?? 'chromium'
+export function photograph(sessions: string, picture: string): void {
   const program = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
   const page = join(temporaryFolder('pictures-'), 'report.html')
   const files = readdirSync(sessions).filter((name) => /\.jsonl(\.gz)?$/.test(name)).sort()
   const paths = files.map((name) => join(sessions, name))
   execFileSync(process.execPath, [program, 'replay', ...paths, '--quiet', '--html', page], { stdio: ['ignore', 'ignore', 'inherit'] })
   writeFileSync(page, unfolded(readFileSync(page, 'utf8')))
-  await screenshot(page, picture)
+  screenshot(page, picture)
 }
 
-async function screenshot(page: string, picture: string): Promise<void> {
-  const { default: puppeteer } = await import(process.env['PUPPETEER'] ?? 'puppeteer-core')
-  const browser = await puppeteer.launch({
-    executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
-    headless: 'shell',
-    args: ['--no-sandbox', '--no-zygote', '--single-process', '--disable-gpu'],
-  })
-  try {
-    const tab = await browser.newPage()
-    await tab.setViewport({ width: WIDTH, height: HEIGHT })
-    await tab.goto(pathToFileURL(page).href)
-    await tab.screenshot({ path: picture })
-  } finally {
-    await browser.close()
-  }
+function screenshot(page: string, picture: string): void {
+  const sandbox = process.getuid?.() === 0 ? ['--no-sandbox'] : []
+  const size = [`--window-size=${WIDTH},${HEIGHT}`, '--hide-scrollbars']
+  rmSync(picture, { force: true })
+  const flags = ['--headless', '--disable-gpu', '--no-zygote', ...sandbox, ...size, `--screenshot=${picture}`]
+  execFileSync(process.env['CHROMIUM'] ?? 'chromium', [...flags, pathToFileURL(page).href], { stdio: 'ignore' })
+  if (!existsSync(picture)) throw new Error('the browser took no picture')
 }
 
 /** The page with the session open that comes first in the order of its style. */

@@ -1,7 +1,7 @@
 /** A program in a terminal of tmux: keys in, the screen out. */
 import { execFileSync } from 'node:child_process'
 
-/** Milliseconds between two looks at the screen. */
+/** Milliseconds between two checks of the screen. */
 const LOOK_MS = 150
 const LIMIT_MS = 120_000
 
@@ -15,7 +15,7 @@ export interface TerminalOptions {
   rows: number
 }
 
-/** A terminal with a server of its own, so that no other is touched. */
+/** A terminal with a tmux server of its own, so that no other one is affected. */
 export class Terminal {
   readonly #socket = `pictures-${process.pid}-${Date.now()}`
 
@@ -53,7 +53,7 @@ export class Terminal {
     return this.#tmux('capture-pane', '-p', ...(colors ? ['-e'] : []), '-t', 'pi').replace(/\n+$/, '')
   }
 
-  /** The title that the program gave its window; tmux names it after the machine before that. */
+  /** The title that the program gave its window. Before that, tmux names it after the machine. */
   get title(): string {
     return this.#tmux('display-message', '-p', '-t', 'pi', '#{pane_title}').trim()
   }
@@ -75,11 +75,11 @@ export class Terminal {
     })
   }
 
-  /** Waits for anything. Rejects with the screen when that takes too long. */
+  /** Waits until a condition holds. Rejects with the screen if that takes too long. */
   async until(done: () => boolean): Promise<void> {
     const end = Date.now() + LIMIT_MS
     while (!done()) {
-      if (Date.now() > end) throw new Error(`nothing happens any more:\n${this.screen()}`)
+      if (Date.now() > end) throw new Error(`nothing happens:\n${this.screen()}`)
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
     }
   }

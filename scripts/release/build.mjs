@@ -8,7 +8,7 @@
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { addonOf, platformOf, ROOT, TARGETS } from './targets.mjs'
+import { addonOf, checkGlibc, platformOf, ROOT, TARGETS } from './targets.mjs'
 
 /**
  * Builds a platform's binary into `folder`; gives its path.
@@ -33,6 +33,7 @@ export function build(platform, folder) {
   copyFileSync(join(out, target.triple, profile === 'dev' ? 'debug' : profile, library), path)
   const found = platformOf(path)
   if (found !== platform) throw new Error(`${path} was to be for ${platform}, and is for ${found}`)
+  checkGlibc(platform, path)
   return path
 }
 

@@ -15,9 +15,9 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { build } from './build.mjs'
-import { packAll } from './pack.mjs'
+import { checkAll, packAll } from './pack.mjs'
 import { serve } from './registry.mjs'
-import { NAME, ROOT, TARGETS } from './targets.mjs'
+import { addonOf, glibcOf, NAME, ROOT, TARGETS } from './targets.mjs'
 
 const { values, positionals } = parseArgs({ options: { binaries: { type: 'string' } }, allowPositionals: true })
 const wanted = positionals.length > 0 ? positionals : Object.keys(TARGETS).filter((name) => name.startsWith(process.platform))
@@ -27,7 +27,14 @@ let failed = false
 
 try {
   const artifacts = values.binaries === undefined ? join(work, 'artifacts') : resolve(values.binaries)
-  const built = wanted.filter((platform) => attempt(platform, 'built', () => values.binaries ?? build(platform, artifacts)))
+  const built = wanted.filter((platform) =>
+    attempt(platform, 'built', () => {
+      if (values.binaries === undefined) build(platform, artifacts)
+      checkAll(artifacts, [platform])
+      const glibc = TARGETS[platform].glibc && glibcOf(join(artifacts, addonOf(platform)))
+      return glibc === undefined ? '' : ` (needs glibc ${glibc})`
+    }),
+  )
   execFileSync('npm', ['run', 'build:ts'], { cwd: ROOT, stdio: 'ignore' })
   refusals(artifacts, built)
   const tarballs = packAll(artifacts, join(work, 'packages'), built)
@@ -122,8 +129,8 @@ function found(name) {
 
 function attempt(platform, what, work) {
   try {
-    work()
-    report.get(platform).push(values.binaries === undefined ? what : 'binary given')
+    const detail = work()
+    report.get(platform).push((values.binaries === undefined ? what : 'binary given') + detail)
     return true
   } catch (error) {
     return note(platform, what, error)

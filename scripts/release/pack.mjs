@@ -7,7 +7,7 @@ import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { addonOf, manifestIn, NAME, platformOf, ROOT, TARGETS } from './targets.mjs'
+import { addonOf, checkGlibc, manifestIn, NAME, platformOf, ROOT, TARGETS } from './targets.mjs'
 
 /** Fields of the main package.json that only development needs. */
 const DEVELOPMENT = ['scripts', 'devDependencies', 'workspaces', 'napi']
@@ -34,6 +34,18 @@ export function packAll(artifacts, out, platforms = Object.keys(TARGETS)) {
     return [...folders, mainPackage(join(work, 'main'), version)].map((folder) => pack(folder, out))
   } finally {
     rmSync(work, { recursive: true, force: true })
+  }
+}
+
+/**
+ * Checks that the binaries run with the glibc that we promise. Only what is published must: a binary that is made for tests
+ * on this machine is linked to its own glibc.
+ * @throws {Error} with a sentence
+ */
+export function checkAll(artifacts, platforms) {
+  for (const platform of platforms) {
+    const path = binaryOf(platform, artifacts)
+    if (path !== undefined) checkGlibc(platform, path)
   }
 }
 
@@ -89,6 +101,7 @@ function pack(folder, out) {
 if (process.argv[1]?.endsWith('release/pack.mjs')) {
   try {
     const [artifacts = 'artifacts', out = 'packages', ...platforms] = process.argv.slice(2)
+    checkAll(resolve(artifacts), platforms.length > 0 ? platforms : Object.keys(TARGETS))
     const packed = packAll(resolve(artifacts), resolve(out), platforms.length > 0 ? platforms : undefined)
     process.stdout.write(`${packed.join('\n')}\n`)
   } catch (error) {

@@ -26,6 +26,27 @@ export function addonOf(platform) {
   return `${NAME}.${platform}.node`
 }
 
+/** The newest glibc that a binary asks for, such as `2.28`; undefined where it asks for none. */
+export function glibcOf(path) {
+  const names = readFileSync(path, 'latin1').matchAll(/GLIBC_(\d+)\.(\d+)(?:\.\d+)?\0/g)
+  const newest = [...names].map(([, major, minor]) => [Number(major), Number(minor)]).sort((a, b) => a[0] - b[0] || a[1] - b[1])
+  return newest.at(-1)?.join('.')
+}
+
+/**
+ * Checks what a platform's binary asks of the system's glibc.
+ * @throws {Error} with a sentence, where it asks for a newer one than we say
+ */
+export function checkGlibc(platform, path) {
+  const [allowed, needed] = [TARGETS[platform].glibc, glibcOf(path)]
+  if (allowed === undefined || needed === undefined) return
+  const [major, minor] = allowed.split('.').map(Number)
+  const [neededMajor, neededMinor] = needed.split('.').map(Number)
+  if (neededMajor > major || (neededMajor === major && neededMinor > minor)) {
+    throw new Error(`${path} needs glibc ${needed}, and ${platform} promises ${allowed}: link it with scripts/release/build.mjs`)
+  }
+}
+
 /** A package.json. */
 export function manifestIn(folder) {
   return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))

@@ -19,242 +19,25 @@
 //! that is missing or of another type for an empty one: a damaged document is read as far as it goes. Fields that are
 //! unknown here stay unchanged, because a chat changes only by patches that add.
 
+mod change;
+mod fields;
+mod roll;
+
+pub use change::ChatPatch;
+pub use roll::RollEntry;
+
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::canonical::{MAX_DEPTH, is_deeper_than};
 use crate::error::ModelError;
 use crate::hash::Digest;
 use crate::id::{ObjectId, SessionId, unmarked};
 use crate::object::Document;
-use crate::patch::Patch;
-use crate::pricing::Receipt;
-
-const TURNS: &str = "turns";
-const TURN_COUNT: &str = "turn_count";
-const TOOLCALL_REFS: &str = "toolcall_refs";
-const USER: &str = "user";
-const ASSISTANT: &str = "assistant";
-const TOOLCALL_IDS: &str = "toolcall_ids";
-const ACTIVATED_IDS: &str = "activated_ids";
-const ROLLS: &str = "rolls";
-const NOTICES: &str = "notices";
+use fields::{ACTIVATED_IDS, ASSISTANT, NOTICES, ROLLS, TOOLCALL_IDS, TURNS, USER, list, text, texts};
 
 /// Hexadecimal digits of a [`said_id`]: more than the handles of objects have, so that neither is taken for the other.
 const SAID_ID: usize = 11;
-
-/// Additions to a chat: a patch of its document, under construction.
-///
-/// A patch names turns by their number, so it fits only the version of the chat that it was begun for.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ChatPatch {
-    turns: usize,
-    first_changed: Option<usize>,
-    patch: Patch,
-}
-
-impl ChatPatch {
-    /// An empty patch of a chat with this many turns.
-    #[must_use]
-    pub fn new(turns: usize) -> Self {
-        Self { turns, ..Self::default() }
-    }
-
-    /// Adds a message: a user's begins a turn, an assistant's answers in the current one (and begins the first,
-    /// without a user's message, where there is none). The content is kept as it is; of an answer also everything
-    /// else that the harness says of it, such as provider, model, usage and stop reason.
-    ///
-    /// # Errors
-    /// `INVALID_ARGUMENT` for a message whose role is neither `user` nor `assistant`, or that is nested deeper than
-    /// [`MAX_DEPTH`]; nothing is added then.
-    pub fn message(&mut self, message: &Value) -> Result<(), ModelError> {
-        if is_deeper_than(message, MAX_DEPTH) {
-            return Err(ModelError::Invalid(format!("a message is nested at most {MAX_DEPTH} levels deep")));
-        }
-        let content = message.get("content").cloned().unwrap_or(Value::Null);
-        match message.get("role").and_then(Value::as_str) {
-            Some("user") => self.start_turn(content),
-            Some("assistant") => {
-                self.begin();
-                self.append(ASSISTANT, json!({ "content": content, "meta": meta(message) }));
-            }
-            _ => {
-                let wrong = "a turn has messages with the role user or assistant";
-                return Err(ModelError::Invalid(wrong.into()));
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds a recorded tool call to the current turn, and starts a turn if there is none.
-    pub fn toolcall(&mut self, id: &ObjectId) {
-        self.begin();
-        self.append(TOOLCALL_IDS, json!(id));
-        self.patch.append(&[TOOLCALL_REFS], json!(id));
-    }
-
-    /// Notes that the current turn activated an older tool call, which renews the call's stay in the window (SSOT
-    /// 4.3). Returns whether there is a turn to add it to; otherwise nothing is added.
-    pub fn activation(&mut self, id: &ObjectId) -> bool {
-        let has_turn = self.turns > 0;
-        if has_turn {
-            self.append(ACTIVATED_IDS, json!(id));
-        }
-        has_turn
-    }
-
-    /// Records a roll in the current turn. Returns whether there is a turn to add it to; otherwise nothing is added.
-    pub fn roll(&mut self, roll: &RollEntry) -> bool {
-        let has_turn = self.turns > 0;
-        if has_turn {
-            self.append(ROLLS, roll.to_json());
-        }
-        has_turn
-    }
-
-    /// Records in the current turn which versions of files the model is told about, each by its `source_hash`; `None`
-    /// for a file that is gone. It stands among the rolls, which are what else has changed in the model's sight.
-    /// Returns whether there is a turn to add it to; otherwise nothing is added.
-    pub fn notices(&mut self, told: &[(ObjectId, Option<Digest>)]) -> bool {
-        let has_turn = self.turns > 0;
-        if has_turn {
-            let told = told.iter().map(|(file, hash)| json!({ "file": file, "source_hash": hash }));
-            self.append(ROLLS, json!({ NOTICES: told.collect::<Vec<_>>() }));
-        }
-        has_turn
-    }
-
-    /// How many turns the chat has with these changes.
-    #[must_use]
-    pub fn turns(&self) -> usize {
-        self.turns
-    }
-
-    /// The number of the current turn with these changes, counted from 0; also 0 if there is none yet.
-    #[must_use]
-    pub fn current_turn(&self) -> usize {
-        self.turns.saturating_sub(1)
-    }
-
-    /// The number of the first turn that is changed or added, counted from 0; `None` if none is.
-    #[must_use]
-    pub fn first_changed_turn(&self) -> Option<usize> {
-        self.first_changed
-    }
-
-    /// The changes as a patch of the chat document.
-    #[must_use]
-    pub fn patch(&self) -> &Patch {
-        &self.patch
-    }
-
-    /// Gives the patch away.
-    #[must_use]
-    pub fn into_patch(self) -> Patch {
-        self.patch
-    }
-
-    /// Whether nothing was added.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.patch.is_empty()
-    }
-
-    fn start_turn(&mut self, user: Value) {
-        let turn = json!({ USER: user, ASSISTANT: [], TOOLCALL_IDS: [], ACTIVATED_IDS: [], ROLLS: [] });
-        self.patch.append(&[TURNS], turn);
-        self.turns += 1;
-        self.patch.set(&[TURN_COUNT], json!(self.turns));
-        self.changed();
-    }
-
-    fn begin(&mut self) {
-        if self.turns == 0 {
-            self.start_turn(Value::Null);
-        }
-    }
-
-    /// Appends to a list of the current turn.
-    fn append(&mut self, list: &str, value: Value) {
-        self.patch.append(&[TURNS, &self.current_turn().to_string(), list], value);
-        self.changed();
-    }
-
-    fn changed(&mut self) {
-        // Turns are only ever added, so the first one stays the first.
-        self.first_changed.get_or_insert(self.turns.saturating_sub(1));
-    }
-}
-
-/// A roll as recorded in its turn, so that a resumed session shows what it showed before.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RollEntry {
-    /// Calls whose results became references.
-    pub results: Vec<ObjectId>,
-    /// Calls whose results became short excerpts.
-    pub excerpts: Vec<ObjectId>,
-    /// Calls whose arguments were collapsed.
-    pub arguments: Vec<ObjectId>,
-    /// Edits whose old text was left out.
-    pub old_texts: Vec<ObjectId>,
-    /// Reasoning that left, and prose and users' texts that were shortened, by the [`said_id`] of each.
-    pub words: Vec<String>,
-    /// Answers that became lines behind the last result of one before them: the first call of that one, and the first
-    /// call of each.
-    pub pages: Vec<Vec<ObjectId>>,
-    /// Calls behind whose references only the lines stayed of calls that changed something.
-    pub lines: Vec<ObjectId>,
-    /// What the roll removed and cost; `None` if it only undoes another one.
-    pub receipt: Option<Receipt>,
-    /// Whether this undoes the latest roll, so that everything listed is shown in full again.
-    pub undone: bool,
-}
-
-impl RollEntry {
-    fn of(entry: &Value) -> Self {
-        let ids = |name| texts(entry, name).map(ObjectId::new).collect();
-        Self {
-            results: ids("results"),
-            excerpts: ids("excerpts"),
-            arguments: ids("arguments"),
-            old_texts: ids("old_texts"),
-            words: texts(entry, "words").map(str::to_owned).collect(),
-            pages: list(entry, "pages")
-                .map(|page| {
-                    let ids = page.as_array().into_iter().flatten();
-                    ids.filter_map(Value::as_str).map(ObjectId::new).collect()
-                })
-                .collect(),
-            lines: ids("lines"),
-            receipt: entry.get("receipt").and_then(|receipt| serde_json::from_value(receipt.clone()).ok()),
-            undone: entry.get("undone") == Some(&Value::Bool(true)),
-        }
-    }
-
-    fn to_json(&self) -> Value {
-        let Self { results, excerpts, arguments, old_texts, words, pages, lines, receipt, undone } = self;
-        let mut entry = json!({ "results": results, "excerpts": excerpts, "arguments": arguments });
-        let others = [
-            ("old_texts", json!(old_texts)),
-            ("words", json!(words)),
-            ("pages", json!(pages)),
-            ("lines", json!(lines)),
-        ];
-        for (name, list) in others {
-            if list != json!([]) {
-                entry[name] = list;
-            }
-        }
-        if let Some(receipt) = receipt {
-            entry["receipt"] = json!(receipt);
-        }
-        if *undone {
-            entry["undone"] = Value::Bool(true);
-        }
-        entry
-    }
-}
 
 /// The turns of a chat document.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -464,23 +247,4 @@ pub fn adopt(session: &SessionId, chat: &Document) -> Result<Document, ModelErro
     let (_, object_type, source, mut payload) = chat.clone().into_parts();
     payload.insert("session_ref".into(), json!(ObjectId::session(session)));
     Document::new(ObjectId::chat(session), object_type, source, payload)
-}
-
-/// Everything that the harness says about an answer besides its role and content.
-fn meta(message: &Value) -> Map<String, Value> {
-    let fields = message.as_object().into_iter().flatten();
-    let kept = fields.filter(|(name, _)| !matches!(name.as_str(), "role" | "content"));
-    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
-}
-
-fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
-    value.get(name).and_then(Value::as_array).into_iter().flatten()
-}
-
-fn texts<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
-    list(value, name).filter_map(Value::as_str)
-}
-
-fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
-    value.get(name).and_then(Value::as_str)
 }

@@ -1,7 +1,7 @@
-//! What every backend must do: one list of checks, for the tests of each of them.
+//! What every backend must do: one list of checks, which the tests of each backend run.
 //!
-//! A check gets a store that may hold other objects already (a shared server), so it uses IDs of its own and
-//! compares transactions with each other, never with fixed numbers. It panics where the store is wrong.
+//! A store may already contain other objects (a shared server), so each check uses its own IDs and compares
+//! transactions with each other, never with fixed numbers. A check panics if the store is wrong.
 
 #![expect(clippy::unwrap_used, reason = "a check fails by panicking")]
 
@@ -21,7 +21,7 @@ pub type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// One check of the suite.
 #[derive(Clone, Copy)]
 pub struct Check {
-    /// What the check shows, as a sentence in snake case.
+    /// What the check proves, as a sentence in snake case.
     pub name: &'static str,
     /// Runs it against a store.
     pub run: fn(Arc<dyn Store>) -> Running,

@@ -1,7 +1,7 @@
 //! The store in memory: the short reference model of the others, and the ephemeral backend (SSOT 6.3).
 //!
-//! It is written to be obviously correct: one list of versions in the order of their writing, searched from front to
-//! back. It keeps patches as patches, so that a long chat's cost is linear in its length, not quadratic.
+//! It is written to be obviously correct: one list of versions in write order, searched from front to back. It keeps
+//! patches as patches, so the memory for a chat grows linearly with its length and not quadratically.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -327,7 +327,7 @@ impl State {
         Ok(Outline { id, object_type, source, payload: fields, is_null, tx_id, valid_time })
     }
 
-    /// The top of an earlier version of this chain, and the operations of the patches from there to this row.
+    /// The top of an earlier version of this chain, and the patch operations from there to this row.
     fn patches_since(&mut self, id: &ObjectId, mut row: usize) -> Option<(Top, Vec<Value>)> {
         let (from, top) = self.tops.remove(id)?;
         let mut patches = Vec::new();
@@ -466,7 +466,7 @@ pub(crate) fn unknown(id: &ObjectId) -> StoreError {
     StoreError::Invalid(format!("object {id} does not exist; write it whole before patching it"))
 }
 
-/// When a patch begins to hold: never before the version that it changes.
+/// The valid time of a patch: never earlier than that of the version that it changes.
 pub(crate) fn patch_time(
     wanted: Option<Timestamp>,
     tx_time: Timestamp,
@@ -476,7 +476,7 @@ pub(crate) fn patch_time(
         None => Ok(tx_time.max(latest)),
         Some(time) if time >= latest => Ok(time),
         Some(_) => Err(StoreError::Invalid(
-            "a patch can't hold from before the version that it changes; write a whole document".into(),
+            "a patch can't have an earlier valid time than the version that it changes; write a whole document".into(),
         )),
     }
 }

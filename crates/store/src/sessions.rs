@@ -1,4 +1,4 @@
-//! The sessions of a store, described for people, and which of them leave it.
+//! The sessions of a store, described for people, and which of them to remove.
 
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::ObjectType;
@@ -26,26 +26,26 @@ pub struct SessionSummary {
     pub first_prompt: Option<String>,
 }
 
-/// Which sessions leave a store, together with what only they have encountered. Sessions written or opened within the
+/// Which sessions to remove from a store, together with what only they have encountered. Sessions written or opened within the
 /// last day stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prune {
     /// Those that were neither written nor opened since this time.
     pub before: Option<Timestamp>,
-    /// As many of the oldest ones as needed to use no more bytes than this.
+    /// As many of the oldest ones as necessary to use no more bytes than this.
     pub max_bytes: Option<u64>,
     /// Only sessions that worked in this folder or below it; all of those if no other condition is given.
     pub project: Option<String>,
-    /// Only report what would leave.
+    /// Only report what would be removed.
     pub is_dry_run: bool,
 }
 
-/// What left a store, or would leave it.
+/// What was removed from a store, or would be.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pruned {
     /// The sessions, the oldest first.
     pub sessions: Vec<SessionSummary>,
-    /// Objects, the sessions' own documents included.
+    /// Objects, including the sessions' own documents.
     pub objects: u64,
     /// About how many bytes of the file become free.
     pub freed_bytes: u64,
@@ -55,19 +55,19 @@ pub struct Pruned {
     pub is_shorter: bool,
 }
 
-/// The limits that the owner of a store has set. What exceeds them leaves automatically when the store is idle.
+/// The limits that the owner of a store has set. While the store is idle, sessions beyond them are removed automatically.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// The most bytes that the file may use.
+    /// How many bytes of the file may be in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<u64>,
-    /// Sessions that were not opened for this many days leave.
+    /// Sessions that have not been opened for this many days are removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_days: Option<u32>,
 }
 
-/// The longest part of a prompt that is given, in characters.
+/// How many characters of a prompt are shown at most.
 const PROMPT: usize = 200;
 
 /// How many files of a session are checked for the folder that they share.

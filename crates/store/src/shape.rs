@@ -1,7 +1,7 @@
 //! What a store knows about a patched document without reading it: its scalar fields and the lengths of its lists.
 //!
-//! With it a patch of top-level fields and lists is checked at the price of the patch, and an outline is given
-//! without putting the document together.
+//! With it, a patch of top-level fields and lists is checked in time proportional to the patch, and an outline needs no
+//! assembled document.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(crate) struct Shape {
 /// What [`Shape::apply`] found.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Fit {
-    /// The patch fits, and leaves the content as it was or sets it.
+    /// The patch can be applied, and leaves the content unchanged or sets it.
     Fits(Content),
     /// The patch reaches deeper than the shape knows; the shape is no longer usable.
     Deep,
@@ -37,7 +37,7 @@ pub(crate) enum Fit {
 pub(crate) enum Content {
     /// Nothing.
     Kept,
-    /// It sets the text, or takes it away.
+    /// It sets the text or removes it.
     Set(Option<String>),
 }
 
@@ -54,7 +54,7 @@ impl Shape {
     /// Applies the operations of an RFC 6902 patch.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when the patch does not fit.
+    /// `INVALID_ARGUMENT` if the patch can't be applied.
     pub fn apply(&mut self, operations: &Value) -> Result<Fit> {
         let mut content = Content::Kept;
         for operation in operations.as_array().into_iter().flatten() {
@@ -82,7 +82,7 @@ impl Shape {
                     Some(Some(length)) => element(op, key, length)?,
                     Some(None) if op == "add" => {}
                     Some(None) => return Ok(Fit::Deep),
-                    None => return Err(misfit(&format!("{name} is no list"))),
+                    None => return Err(misfit(&format!("{name} is not a list"))),
                 },
                 _ => return Ok(Fit::Deep),
             }
@@ -145,7 +145,7 @@ fn element(op: &str, key: &str, length: &mut usize) -> Result<()> {
 }
 
 pub(crate) fn misfit(what: &str) -> StoreError {
-    StoreError::Invalid(format!("the patch does not fit the latest version: {what}"))
+    StoreError::Invalid(format!("the patch can't be applied to the latest version: {what}"))
 }
 
 /// Refuses names of the envelope's fields.

@@ -27,7 +27,7 @@ impl Top {
         self
     }
 
-    /// Follows a patch: what it does below a field of the top is not seen here.
+    /// Applies a patch to the top; changes below a top-level field have no effect here.
     pub fn change(&mut self, operations: &Value) {
         for operation in operations.as_array().into_iter().flatten() {
             let path = operation["path"].as_str().unwrap_or_default();

@@ -1,15 +1,15 @@
 //! Histories as JSON Lines, to move them between stores of any kind (SSOT 1.2, 3.6).
 //!
 //! The first line names the format, each further line is a version as it was written, and the last line has the
-//! SHA-256 of everything before it. IDs, hashes, the order of versions and valid times are preserved; a store numbers
-//! and dates its transactions itself, so the original ones travel as data.
+//! SHA-256 of everything before it. IDs, hashes, the order of versions and valid times are preserved. Every store numbers
+//! and dates its transactions itself, so the original numbers and times are kept as data.
 //!
 //! Architecture invariants:
-//! - A file is checked as a whole before the first write, against the rules of the model and against the store, so a
-//!   damaged, cut or forged one changes nothing, nor does one that contradicts what is there.
-//! - An import checks what the store already has, version by version, so an interrupted or repeated one writes only
-//!   what is missing.
-//! - Memory holds the versions of one object at a time, never the file.
+//! - The whole file is checked before the first write, against the rules of the model and against the store. So a
+//!   damaged, truncated or forged file changes nothing, nor does one that contradicts the store.
+//! - An import compares each version with the store, so after an interruption a repeated import writes only what is
+//!   missing.
+//! - Only the versions of one object are in memory at a time, never the whole file.
 
 use std::collections::HashSet;
 use std::io::{BufRead, Seek, SeekFrom, Write};
@@ -34,17 +34,17 @@ pub use migrate::migrate;
 pub use outcome::{Result, Summary, TransferError};
 pub use place::{Target, open};
 
-/// The most writes that an import puts into one transaction.
+/// How many writes an import puts into one transaction at most.
 const WRITES_A_TRANSACTION: usize = 64;
 
-/// The most bytes of lines that an import puts into one transaction; one longer line has one of its own.
+/// How many bytes of lines an import puts into one transaction at most. A longer line gets its own transaction.
 const BYTES_A_TRANSACTION: usize = 1 << 20;
 
 /// The objects of a session in the order of an export: its prompt, its index, its chat and itself.
 ///
 /// # Errors
-/// `UNKNOWN_OBJECT` has no variant here: a session that does not exist gives an empty list. Errors of the
-/// store, and `INVALID_ARGUMENT` for a session document that contradicts itself.
+/// Errors of the store, and `INVALID_ARGUMENT` for a session document that contradicts itself. A session that does not
+/// exist is no error: the list is then empty.
 pub async fn session_objects(store: &dyn Store, session: &SessionId) -> Result<Vec<ObjectId>> {
     let Some(version) = store.get(&ObjectId::session(session), AsOf::default()).await? else {
         return Ok(Vec::new());
@@ -56,7 +56,7 @@ pub async fn session_objects(store: &dyn Store, session: &SessionId) -> Result<V
     Ok(ids)
 }
 
-/// All objects of a store in the order of an export: that of their first transactions.
+/// All objects of a store in the order of an export, which is the order of their first transactions.
 ///
 /// # Errors
 /// Those of the store.
@@ -64,7 +64,7 @@ pub async fn all_objects(store: &dyn Store) -> Result<Vec<ObjectId>> {
     Ok(store.query(&Filter::default()).await?)
 }
 
-/// Writes the whole histories of these objects. IDs that the store does not have are left out.
+/// Writes the whole histories of these objects. IDs that are not in the store are skipped.
 ///
 /// # Errors
 /// `IO`, and those of the store.
@@ -78,10 +78,10 @@ pub async fn export(store: &dyn Store, ids: &[ObjectId], out: &mut (dyn Write + 
     Ok(writing.close()?)
 }
 
-/// Reads a file from its start and says what is in it, without a store.
+/// Reads a whole file and says what is in it. Needs no store.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` when it is damaged, cut, or no export; `IO`.
+/// `INVALID_ARGUMENT` if it is damaged, truncated, or not an export; `IO`.
 pub fn check(file: &mut (impl BufRead + Seek)) -> Result<Summary> {
     file.seek(SeekFrom::Start(0))?;
     let mut reading = Reading::new(file)?;
@@ -89,7 +89,7 @@ pub fn check(file: &mut (impl BufRead + Seek)) -> Result<Summary> {
     Ok(reading.summary())
 }
 
-/// The sessions in a file, which is checked as by [`check`].
+/// The sessions in a file. The file is checked as by [`check`].
 ///
 /// # Errors
 /// As [`check`].
@@ -111,13 +111,13 @@ pub fn sessions(file: &mut (impl BufRead + Seek)) -> Result<Vec<SessionId>> {
 
 /// Writes the versions of a file that the store does not have yet.
 ///
-/// A file object that both know keeps the versions of both, each at its valid time. Any other object must
-/// have the same history as far as both go.
+/// A file object that is in both gets the versions of both, each at its valid time. The two histories of any other
+/// object must be equal up to the end of the shorter one.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` when the file is damaged, cut, no export, or holds what the model does not allow; `CONFLICT`
-/// when an object that is no file has another history in the store. Nothing was then written. `IO`, and those of the
-/// store.
+/// `INVALID_ARGUMENT` if the file is damaged, truncated, not an export, or contains something that the model does not
+/// allow. `CONFLICT` if an object other than a file has a different history in the store. In both cases nothing was
+/// written. `IO`, and errors of the store.
 pub async fn import(file: &mut (impl BufRead + Seek + Send), store: &dyn Store) -> Result<Summary> {
     file.seek(SeekFrom::Start(0))?;
     let mut reading = Reading::new(file)?;
@@ -145,8 +145,8 @@ pub async fn import(file: &mut (impl BufRead + Seek + Send), store: &dyn Store) 
     Ok(summary)
 }
 
-/// Writes that wait for their transaction: at most one version of each object, so that a transaction's number still
-/// names one version, as it did in the store that the file comes from.
+/// Writes that wait for their transaction. At most one version of each object, so that a transaction number identifies
+/// one version, as it did in the store that the file comes from.
 #[derive(Default)]
 struct Batch {
     writes: Vec<StoreWrite>,
@@ -186,18 +186,18 @@ impl Mark {
     }
 }
 
-/// An object while its versions are imported.
+/// An object whose versions are being imported.
 struct Object {
     id: ObjectId,
     /// The versions that the store had before.
     stored: Vec<Entry>,
     /// How many versions of the file were found to equal the stored ones.
     common: usize,
-    /// The latest version of the file, and that of the store, as far as they were compared.
+    /// The latest versions compared so far, of the file and of the store.
     mine: Latest,
     theirs: Latest,
-    /// If the histories differ: what identifies each stored version, so that each of the file's versions is looked up
-    /// by itself.
+    /// If the histories differ: what identifies each stored version, so that each version of the file can be looked up
+    /// separately.
     merged: Option<Vec<Mark>>,
 }
 
@@ -233,7 +233,7 @@ impl Object {
             return Ok(Some(self.write(version.change, valid_time)));
         };
         if stored.erased.is_some() && stored.valid_time == valid_time {
-            // What this store's owner has erased never comes back.
+            // Text that this store's owner has erased never comes back.
             self.mine.push(version.change, valid_time)?;
             self.theirs.push(stored.change.clone(), stored.valid_time)?;
             self.common += 1;
@@ -271,11 +271,11 @@ impl Object {
     }
 }
 
-/// The latest version of a history that is read entry by entry, changed in place.
+/// The latest version of a history that is read entry by entry. Patches change it in place.
 #[derive(Default)]
 struct Latest(Option<(Timestamp, Parts)>);
 
-/// A document taken apart.
+/// A document, split into its parts.
 struct Parts {
     id: ObjectId,
     object_type: ObjectType,
@@ -287,7 +287,7 @@ struct Parts {
 enum Pushed<'l> {
     /// The latest one.
     Latest(&'l Parts),
-    /// One that is dated back.
+    /// One with an earlier valid time than the latest.
     Earlier(Document),
 }
 
@@ -314,7 +314,7 @@ impl Latest {
 }
 
 impl Pushed<'_> {
-    /// The cost is that of the whole document.
+    /// The time depends on the size of the whole document.
     fn mark(&self, valid_time: Timestamp) -> Result<Mark> {
         let Parts { id, object_type, source, payload } = match self {
             Self::Earlier(document) => return Ok(Mark::new(document, valid_time)),

@@ -84,7 +84,7 @@ function overview(summary: Summary, single: boolean): string {
       : `<h1>${escape(verdict.cost)}</h1><p>${escape(verdict.fetch)}</p>`
   const tiles: [string, string][] = []
   if (own !== undefined && pi !== undefined) {
-    tiles.push([money(pi.cost - own.cost, unit), `saved: ${difference(own.costVsPi)} than Pi alone`])
+    tiles.push([money(pi.cost - own.cost, unit), `saved: ${compared(own.costVsPi)} plain Pi`])
     tiles.push([`${(100 * own.cacheHit).toFixed(1)} %`, 'of all prompt tokens came from the cache'])
     tiles.push([tokens(own.peakTokens), `tokens in the largest request; Pi: ${tokens(pi.peakTokens)}`])
     tiles.push([String(own.compactions), `lossy summaries; Pi: ${pi.compactions}`])
@@ -109,6 +109,12 @@ function overview(summary: Summary, single: boolean): string {
 function orderOf({ policies }: SessionReport): number {
   const saved = (policies.pi?.cost ?? 0) - (policies.anchored?.cost ?? 0)
   return Math.max(-2_000_000_000, Math.min(2_000_000_000, -Math.round(saved * 10_000)))
+}
+
+/** `44 % less than`, `the same as`. */
+function compared(ratio: number): string {
+  const words = difference(ratio)
+  return `${words} ${words === 'the same' ? 'as' : 'than'}`
 }
 
 /** A session in a line: when, which project, what it saved. */
@@ -151,9 +157,10 @@ function session(report: SessionReport, open: boolean): string {
 }
 
 function table({ policies, unit, calls }: Pick<SessionReport, 'policies' | 'unit' | 'calls'>, explained: boolean): string {
-  const notes = explained ? `<p class="dim">${escape(legend(policies).join(' '))}</p>` : ''
   const heads = ['cost', 'vs Pi', 'cache hit', 'sent', 'peak', 'compactions', 'rolls', 're-reads', 'missed', 'strong']
   const more = ['own words', 'at once', 'if fetched']
+  const meanings = legend([...heads, ...more], policies).map(([head, meaning]) => `<b>${head}</b> ${escape(meaning)}.`)
+  const notes = explained ? `<p class="dim">${meanings.join(' ')}</p>` : ''
   const rows = POLICY_NAMES.flatMap((name) => {
     const one = policies[name]
     if (one === undefined) return []

@@ -29,8 +29,8 @@ impl Engine {
         Ok(plan)
     }
 
-    /// Undoes the latest roll of this process: its messages are shown in full again until a later roll takes them. No
-    /// roll takes them until as many user turns have begun as an output stays active, also in a later process.
+    /// Undoes the latest roll of this process: its messages are shown as before it. No other roll collapses them until as
+    /// many user turns have begun as an output stays active, in this process or a later one.
     ///
     /// # Errors
     /// What the store reports; nothing is then undone.

@@ -1,4 +1,4 @@
-//! What the checks put into a store, and short forms of what they ask of it.
+//! The objects that the checks put into a store, and shorthands for their calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use serde_json::{Map, json};
 
 use crate::{AsOf, Known, Receipt, Store, Transaction, Write};
 
-/// A name that no other check in this process or another one uses.
+/// A name that no other check uses, in this process or another one.
 pub(super) fn unique(name: &str) -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let start = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
@@ -75,7 +75,7 @@ pub(super) async fn write(store: &Arc<dyn Store>, writes: Vec<Write>) -> Receipt
     store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap()
 }
 
-/// Writes something else until a transaction has a later time than this one.
+/// Writes other objects until a transaction has a later time than this one.
 pub(super) async fn later(store: &Arc<dyn Store>, than: Timestamp) {
     let session = session();
     for n in 0.. {

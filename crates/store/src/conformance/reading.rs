@@ -73,7 +73,7 @@ pub async fn a_back_dated_version_does_not_become_the_latest(store: Arc<dyn Stor
     assert_eq!((read.document.content(), read.tx_id), (Some("older"), older.tx_id));
     let both = AsOf { known: Some(Known::Tx(newer.tx_id)), ..valid(1_500) };
     assert_eq!(store.get(&id, both).await.unwrap(), None);
-    // Dated ahead, as a clock that runs fast does it.
+    // Dated ahead, as by a clock that runs fast.
     let far = 4_000_000_000_000;
     let ahead = put_at(&store, file(&filesystem, "/x", Some("ahead")), far).await;
     assert_eq!(store.get(&id, valid(far - 1)).await.unwrap().unwrap().tx_id, newer.tx_id);
@@ -92,7 +92,7 @@ pub async fn equal_content_is_compared_at_its_valid_time(store: Arc<dyn Store>) 
         ("a", 1_500, false),
         ("b", 1_500, true),
         ("a", 3_000, true),
-        // The same history once more, as an import that is repeated.
+        // The same history again, as in a repeated import.
         ("a", 1_000, false),
         ("b", 2_000, false),
         ("a", 3_000, false),
@@ -141,7 +141,7 @@ pub async fn a_patch_holds_from_its_valid_time_on(store: Arc<dyn Store>) {
     assert_eq!((version.valid_time.millis(), count(Some(version))), (far, Some(json!(4))));
 }
 
-/// Read part by part a history is the same as read whole, and no transaction is divided.
+/// A history read in pages is the same as one read whole, and no transaction is split.
 pub async fn a_history_in_pages_is_the_whole_history(store: Arc<dyn Store>) {
     let session = session();
     let id = ObjectId::chat(&session);
@@ -301,7 +301,7 @@ fn look_for(text: &str) -> Search {
 
 pub async fn a_search_finds_words_with_their_line(store: Arc<dyn Store>) {
     let (filesystem, session) = (unique("f"), session());
-    // A word of this run alone, for stores that hold other objects.
+    // A word that occurs only in this run, because the store may contain other objects.
     let rare = unique("zq").replace('-', "x");
     let text = format!("fn main() {{\r\n    let {rare}_count = 1;\n    {rare}.Parse_Value()\n}}\n");
     put(&store, file(&filesystem, "/a.rs", Some(&text))).await;
@@ -327,7 +327,7 @@ pub async fn a_search_finds_words_with_their_line(store: Arc<dyn Store>) {
     assert_eq!(one(format!("{rare}_COUNT")).await, [2]);
     assert_eq!(one(format!("{rare}.parse_value main")).await, [1]);
     assert_eq!(one(format!("{rare}.main")).await, [] as [usize; 0]);
-    // A text in which every word is a match costs its length.
+    // Searching a text in which every word matches takes time in proportion to its length.
     let many = format!("{}\n{rare}q", format!("{rare}q ").repeat(100_000));
     put(&store, toolcall(&unique("call"), &session, &many)).await;
     assert_eq!(one(format!("{rare}q")).await, [1]);
@@ -347,10 +347,10 @@ pub async fn a_search_finds_words_with_their_line(store: Arc<dyn Store>) {
     assert_eq!(store.search(&within(&[])).await.unwrap(), []);
     let neither = Search { object_type: Some(ObjectType::Toolcall), ..within(&[&id]) };
     assert_eq!(store.search(&neither).await.unwrap(), []);
-    // What others have found by the same words takes no place of the limit.
+    // Hits outside the scope don't count toward the limit.
     let one = Search { limit: 1, ..within(&[&id]) };
     assert_eq!(store.search(&one).await.unwrap().len(), 1);
-    // The newest version with a content is the one that is named.
+    // A hit names the newest version that has content.
     let again = put(&store, file(&filesystem, "/a.rs", Some(&text))).await;
     let found = store.search(&look_for(&rare)).await.unwrap();
     assert_eq!(found.iter().find(|hit| hit.id == id).unwrap().tx_id, again.tx_id);

@@ -7,8 +7,8 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::{AsOf, Result, StoreError};
 
-/// What is known about the index that finds objects. An index that has lost an entry can't tell, so each object is
-/// looked up in it once. After that, a query for an unknown ID costs only as much as the objects added since.
+/// What is known about the index that finds objects. A lookup can't show that the index has lost an entry, so each object is
+/// looked up in it once. After that, a query for an unknown ID takes time only for the objects added since.
 #[derive(Default)]
 pub(super) struct Absent(Mutex<Checked>);
 
@@ -16,9 +16,9 @@ pub(super) struct Absent(Mutex<Checked>);
 struct Checked {
     /// All objects with numbers up to this one are found by their IDs.
     up_to: i64,
-    /// Some are not: every query scans the table.
+    /// Some are not found, so every query scans the table.
     is_damaged: bool,
-    /// How many objects were looked up so far, where their numbers have no gaps.
+    /// How many objects have been looked up so far, if their numbers have no gaps.
     #[cfg(test)]
     looked_up: i64,
 }
@@ -40,7 +40,7 @@ impl Absent {
             let scan = "SELECT object FROM objects NOT INDEXED WHERE object_id = ?";
             return found(scan, &id.as_str())?.map_or(Ok(()), |_| Err(lost()));
         };
-        // Each object has a version, and each version an object.
+        // Each object has at least one version, and each version belongs to an object.
         let is_whole = found("SELECT object FROM objects NOT INDEXED WHERE object = ?", &object)?.is_some();
         if is_whole && at != AsOf::default() { Ok(()) } else { Err(lost()) }
     }
@@ -108,7 +108,7 @@ mod tests {
     fn an_object_that_the_index_has_lost_is_damaged_and_others_are_absent() {
         let (connection, absent) = (store(), Absent::default());
         objects(&connection, 1..10);
-        // The index is that of a table without the last two rows.
+        // The index lacks the last two rows of the table.
         connection
             .execute_batch(
                 "CREATE TABLE shorter (object INTEGER PRIMARY KEY, object_id TEXT NOT NULL UNIQUE);

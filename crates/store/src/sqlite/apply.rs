@@ -97,7 +97,7 @@ struct Columns<'a> {
     chain: Option<Chain<'a>>,
 }
 
-/// What only a patch has.
+/// What only the row of a patch has.
 struct Chain<'a> {
     base: i64,
     depth: i64,

@@ -27,7 +27,7 @@ const LOG_LIMIT: i64 = 32 << 20;
 /// Opens the connection that writes, and brings the schema up to date.
 ///
 /// # Errors
-/// `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `STORE_NEWER`, `STORE_FULL`; a file that was there is not changed.
+/// `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `STORE_NEWER`, `STORE_FULL`. An existing file is not changed then.
 pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection> {
     if !look(path)? {
         create(path)?;
@@ -58,7 +58,7 @@ pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection> 
     Ok(connection)
 }
 
-/// Opens a connection that only reads, after it was prepared.
+/// Opens a connection that only reads. The store must have been opened for writing before.
 ///
 /// # Errors
 /// `STORE_UNAVAILABLE`, `STORE_CORRUPT`.
@@ -85,10 +85,10 @@ pub(super) fn copier(path: &Path) -> Result<Connection> {
 /// Copies a whole store to a new file.
 ///
 /// # Errors
-/// `STORE_UNAVAILABLE` when there is a file already or it can't be made, `STORE_FULL`.
+/// `STORE_UNAVAILABLE` if the file already exists or can't be created, `STORE_FULL`.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     if look(to)? {
-        return Err(unusable("there is a file already; name a new one for the copy"));
+        return Err(unusable("the file already exists; choose a new name for the copy"));
     }
     create(to)?;
     let target = to.to_str().ok_or_else(|| unusable("it is not UTF-8"))?;
@@ -108,7 +108,7 @@ pub(super) fn patiently<T>(step: impl FnMut() -> std::result::Result<T, Trouble>
     patiently_for(PATIENCE, step)
 }
 
-/// The same with another patience.
+/// The same with another time limit.
 ///
 /// # Errors
 /// As [`patiently`].
@@ -195,7 +195,7 @@ fn create(path: &Path) -> Result<()> {
     match options.open(path) {
         #[cfg(unix)]
         Ok(file) => {
-            // A strict umask may have taken bits away that the owner needs.
+            // A strict umask may have removed permissions that the owner needs.
             use std::os::unix::fs::PermissionsExt;
             file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(|e| unusable(&e.to_string()))
         }

@@ -11,8 +11,8 @@ use super::error::Trouble;
 use super::place::Place;
 use crate::{Result, StoreError};
 
-/// From this many pages on, the log is copied back and then restarted: under steady load it never reaches its end by
-/// itself. As long as SQLite's own default, in bytes. What overwrites a log is synced sooner than what extends it.
+/// From this many pages on, the log is copied back and then restarted, because under steady load it is never restarted
+/// otherwise. The same number of bytes as SQLite's default. Overwriting a log is synced faster than extending it.
 pub(super) const LONG: i64 = 512;
 
 /// A request: copy eventually, or copy now and report.
@@ -53,7 +53,7 @@ impl Copier {
             Some(running) => self.running.insert(running),
             None => {
                 let connection = connect::copier(self.place.path())?;
-                // It may have opened another file than the one that is being written.
+                // The connection may have opened another file than the one that is being written.
                 self.place.check()?;
                 let (sender, asks) = mpsc::sync_channel(1);
                 let thread = std::thread::Builder::new().name("store-copy".into());
@@ -101,8 +101,8 @@ fn copy(connection: &Connection, limit: &mut i64) -> std::result::Result<(), Tro
     if copied == log {
         *limit = LONG;
     } else if log >= *limit {
-        // Nobody can write meanwhile, but only a little is left to copy, unless somebody reads an old state: then the
-        // log grows until that has ended.
+        // Nobody can write meanwhile, but only a little is left to copy. If somebody reads an old state, the log grows
+        // until that read ends.
         let (is_held, ..) = pages("RESTART")?;
         *limit = if is_held { log + LONG } else { LONG };
     }

@@ -6,6 +6,6 @@ pub enum Durability {
     /// Even a power loss: each commit is synced to the disk before it is acknowledged.
     #[default]
     Power,
-    /// The death of the process, but not a power loss, which may lose the newest commits, all together.
+    /// The end of the process, but not a power loss. That may lose the newest commits, without leaving gaps.
     Process,
 }

@@ -1,4 +1,4 @@
-//! What the owner of a store takes out of it: texts, and the payloads that hold them. Envelopes, hashes and times stay.
+//! Erasing for the owner of a store: texts, and the payloads that contain them. Envelopes, hashes and times stay.
 //!
 //! Erasing takes two steps. The first is one transaction: after it, no read, search or export returns what was
 //! erased. The second rewrites the whole file and empties the log, because freed pages keep their old bytes. If the
@@ -22,13 +22,13 @@ use super::row::{self, Row, select};
 use super::useful::useful;
 use crate::{AsOf, Erase, Erased, ErasedCount, Result, StoreError};
 
-/// Shorter texts also occur in much that nobody means.
+/// Shorter texts also occur in too many places that nobody means.
 const SHORTEST: usize = 6;
 
 /// The fields of a turn that refer to objects; they are kept.
 const KEPT: [&str; 4] = ["toolcall_ids", "activated_ids", "rolls", "status"];
 
-/// Erases in the present transaction. The search index must be up to date.
+/// Erases within the current transaction. The search index must be up to date.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for an unknown object, path or session and for a text that is too short; nothing is then
@@ -68,7 +68,7 @@ pub(super) fn again(at: Timestamp) -> Result<String> {
     serde_json::to_string(&mark).map_err(|_| StoreError::Invalid("the time can't be written".into()))
 }
 
-/// The texts to look for, all of them in one pass: as they are, and as JSON has them.
+/// The texts to look for, all in one pass: as they are, and as they are escaped in JSON.
 struct Needles {
     plain: AhoCorasick,
     escaped: AhoCorasick,
@@ -81,7 +81,8 @@ impl Needles {
             wanted.iter().filter_map(|one| if let Erase::Text(text) = one { Some(text) } else { None });
         let texts: Vec<&str> = texts.map(String::as_str).collect();
         if texts.iter().any(|text| text.trim().len() < SHORTEST) {
-            let what = format!("a text to forget has {SHORTEST} bytes or more; name the object instead");
+            let what =
+                format!("a text to forget must have at least {SHORTEST} bytes; name the object instead");
             return Err(StoreError::Invalid(what));
         }
         let escaped = texts.iter().map(|text| {
@@ -106,7 +107,7 @@ fn finder<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Result<AhoCoras
     builder.map_err(|_| StoreError::Invalid("these are too many texts at once; name fewer".into()))
 }
 
-/// The numbers of the objects that are named.
+/// The numbers of the named objects.
 fn objects(connection: &Connection, wanted: &[Erase]) -> Result<BTreeSet<i64>> {
     let mut objects = BTreeSet::new();
     for one in wanted {
@@ -161,7 +162,7 @@ fn of_session(connection: &Connection, session: &SessionId) -> Result<BTreeSet<i
     ids.filter_map(|id| number_of(connection, &id).transpose()).collect()
 }
 
-/// The texts that have one of these in them.
+/// The texts that contain one of these.
 fn with_needles(connection: &Connection, needles: &Needles) -> Result<BTreeSet<i64>> {
     let mut found = BTreeSet::new();
     if needles.is_empty() {
@@ -179,7 +180,7 @@ fn with_needles(connection: &Connection, needles: &Needles) -> Result<BTreeSet<i
     Ok(found)
 }
 
-/// The empty text occurs everywhere and says nothing; erased texts are already gone.
+/// The empty text occurs everywhere and reveals nothing; erased texts are already gone.
 fn is_to_go(connection: &Connection, content: i64) -> Result<bool> {
     let sql = "SELECT codec <> 3 AND octet_length(text) > 0 FROM contents WHERE content = ?";
     Ok(connection.prepare_cached(sql)?.query_row([content], |row| row.get(0))?)
@@ -208,7 +209,7 @@ fn touched(connection: &Connection, contents: &BTreeSet<i64>, needles: &Needles)
     Ok(touched)
 }
 
-/// Takes a text out of the contents and the search index.
+/// Removes a text from the contents and the search index.
 fn take_out(connection: &Connection, content: i64, going: &BTreeSet<i64>) -> Result<()> {
     detach(connection, content, going)?;
     let sql = "UPDATE contents SET codec = ?, text = x'' WHERE content = ?";
@@ -216,7 +217,7 @@ fn take_out(connection: &Connection, content: i64, going: &BTreeSet<i64>) -> Res
     Ok(())
 }
 
-/// Takes a text out of the search index. Texts stored as differences from it, or indexed together with it, are kept
+/// Removes a text from the search index. Texts stored as differences from it, or indexed together with it, are kept
 /// and indexed again.
 pub(super) fn detach(connection: &Connection, content: i64, going: &BTreeSet<i64>) -> Result<()> {
     let mut find = connection.prepare_cached("SELECT root, place FROM contents WHERE content = ?")?;
@@ -234,7 +235,7 @@ pub(super) fn detach(connection: &Connection, content: i64, going: &BTreeSet<i64
             Found::Erased => String::new(),
         };
         let mut anew = BTreeMap::new();
-        // Texts that are also being erased have their own turn.
+        // Texts that are also being erased are handled separately.
         for (other, its_place) in others.into_iter().filter(|(other, _)| !going.contains(other)) {
             let Found::Text(text) = form::text_of(connection, other)? else { continue };
             unindex(connection, row_of(root, its_place))?;
@@ -262,7 +263,7 @@ fn unindex(connection: &Connection, row: i64) -> Result<()> {
     Ok(())
 }
 
-/// Stores a text whole that was stored as a difference from another one.
+/// Stores a text as a whole that was stored as a difference from another one.
 fn stand_alone(connection: &Connection, content: i64, text: &str) -> Result<()> {
     if let Some(bytes) = form::compressed(text.as_bytes()) {
         return form::reform(connection, content, text, (form::COMPRESSED, &bytes), (content, 0), None);
@@ -272,8 +273,8 @@ fn stand_alone(connection: &Connection, content: i64, text: &str) -> Result<()> 
     Ok(())
 }
 
-/// Marks a version, and removes from its payload what must go: `whole` all that was said and given in it, otherwise
-/// the needles. Returns whether it changed.
+/// Marks a version and erases from its payload: with `whole` all messages and arguments, otherwise the needles. Returns
+/// whether it changed.
 fn rewrite(connection: &Connection, seq: i64, whole: bool, needles: &Needles, mark: &str) -> Result<bool> {
     let mut find = connection.prepare_cached(&select(row::Text::Left, "WHERE v.seq = ?"))?;
     let mut rows = find.query([seq])?;
@@ -317,7 +318,7 @@ fn rewrite(connection: &Connection, seq: i64, whole: bool, needles: &Needles, ma
     Ok(true)
 }
 
-/// A payload, or a patch of one, without what was said and given in it. What refers to objects stays.
+/// A payload, or a patch of one, without its messages and arguments. References to objects stay.
 fn stripped(json: &str) -> Option<String> {
     // A long string stored elsewhere is one of the texts being erased.
     let mut value: Value = serde_json::from_str(&json.replace('\u{1}', "")).ok()?;

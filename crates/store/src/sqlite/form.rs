@@ -27,7 +27,7 @@ const SHORT: usize = 256;
 /// A higher level saves little, and costs more time than a sync.
 const LEVEL: i32 = 3;
 
-/// The longest text that is read, as a bound for what a damaged length may ask for: SQLite's own for a value.
+/// The longest text that is read, so that a damaged length can't allocate more: SQLite's limit for a value.
 const LONGEST: u64 = 1_000_000_000;
 
 thread_local! {

@@ -1,10 +1,9 @@
 //! The full-text index, and the lasting form of each text. Both follow the history: the writer advances them when it
 //! is idle, and before a search.
 //!
-//! A version that resembles the one before becomes a difference from a whole text of the same object, its root, so
-//! that reading it takes two texts and never more. The root and what differs from it are indexed together: of a
-//! difference only the lines that are new. So all words of a text are in its root's rows, and a search checks which
-//! of the texts has them all.
+//! A version that resembles the previous one becomes a difference from a whole text of the same object, its root, so
+//! reading it never takes more than two texts. The root and its differences are indexed together: of a difference only
+//! the new lines. So all words of a text are in its root's rows, and a search checks which of the texts has them all.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -16,11 +15,11 @@ use super::row::{self, Row, select};
 use super::useful::useful;
 use crate::Result;
 
-/// The most bytes of text and versions per transaction, so that a write waits only briefly.
+/// How many bytes of text and versions one transaction processes at most, so that a write waits only briefly.
 const PORTION_BYTES: usize = 512 << 10;
 const PORTION_VERSIONS: usize = 500;
 
-/// The most texts of one root, including itself.
+/// How many texts one root can have at most, including itself.
 pub(super) const FAMILY: i64 = 16;
 
 /// Shorter texts are kept whole.
@@ -36,7 +35,7 @@ pub(super) fn root_of(row: i64) -> i64 {
     row / FAMILY
 }
 
-/// Takes the next versions into the index; returns whether more may be waiting.
+/// Indexes the next versions. Returns whether more may be waiting.
 pub(super) fn portion(connection: &Connection) -> Result<bool> {
     let (seq, packed, old): (i64, i64, i64) = connection
         .prepare_cached("SELECT seq, packed, old FROM indexed")?
@@ -59,7 +58,7 @@ pub(super) fn portion(connection: &Connection) -> Result<bool> {
             }
         }
     }
-    // In the order of their numbers, for each step back would end a segment of the index.
+    // In the order of their numbers, because a step back would end a segment of the index.
     let mut insert = connection.prepare_cached("INSERT INTO contents_fts (rowid, text) VALUES (?, ?)")?;
     for (place, text) in rows_of_index {
         insert.execute(params![place, text])?;
@@ -168,7 +167,7 @@ fn as_delta(connection: &Connection, content: i64, text: &str, before: i64) -> R
     Ok(Some((row_of(root, place), new)))
 }
 
-/// Packs the next versions of older schemas; returns whether more may be waiting.
+/// Packs the next versions that older schemas stored. Returns whether more may be waiting.
 fn pack_portion(connection: &Connection, packed: i64, old: i64) -> Result<bool> {
     let (mut last, mut bytes, mut count) = (packed, 0, 0);
     let mut find = connection
@@ -186,7 +185,7 @@ fn pack_portion(connection: &Connection, packed: i64, old: i64) -> Result<bool> 
     Ok(last < old)
 }
 
-/// Packs a version that is stored in its columns, after checking that it is intact; returns how long it was.
+/// Packs a version whose payload is in plain columns, after checking that it is intact. Returns how long it was.
 fn pack_version(connection: &Connection, seq: i64) -> Result<usize> {
     let mut find =
         connection.prepare_cached(&select(row::Text::Left, "WHERE v.seq = ? AND v.packed IS NULL"))?;
@@ -210,7 +209,7 @@ fn pack_version(connection: &Connection, seq: i64) -> Result<usize> {
     Ok(length)
 }
 
-/// The number of a text, which is stored if it is not there yet; and whether it was erased, and stays so.
+/// The number of a text, which is stored if it is new, and whether its owner has erased it.
 pub(super) fn stored(connection: &Connection, text: &Text) -> Result<(i64, bool)> {
     let mut find = connection.prepare_cached("SELECT content, codec FROM contents WHERE sha256 = ?")?;
     let found = find.query_row([text.key.as_bytes()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)));

@@ -14,7 +14,7 @@ const STEPS: i32 = 1_000;
 /// No time limit.
 const NEVER: u64 = u64::MAX;
 
-/// The limit of the reads of one connection, which are made one after the other.
+/// The limit of one connection's reads, which run one after the other.
 #[derive(Clone)]
 pub(super) struct Limit {
     is_closed: Arc<AtomicBool>,
@@ -39,7 +39,7 @@ impl Limit {
         Ok(connection.progress_handler(STEPS, Some(move || limit.is_over()))?)
     }
 
-    /// The next read begins now and has this much time.
+    /// Starts the next read, which has this much time.
     pub fn begin(&self, time: Option<Duration>) {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(NEVER);
         self.given.store(time.map_or(0, millis), Ordering::Relaxed);

@@ -16,7 +16,7 @@ pub(super) const MIGRATIONS: [&str; 4] = [
     include_str!("migrations/0004-forms.sql"),
 ];
 
-/// The newest schema number that this version reads.
+/// The newest schema number that this version can read.
 pub(super) const SCHEMA: i64 = MIGRATIONS.len() as i64;
 
 /// Refuses files that are not ours or newer than this version.

@@ -71,10 +71,10 @@ mod useful;
 mod verify;
 mod writer;
 
-/// What the names of notes begin with in the `local` table.
+/// How the names of notes in the `local` table begin.
 const NOTE: &str = "note:";
 
-/// About the most bytes in a part of a history.
+/// About how many bytes a part of a history has at most.
 const PAGE_BYTES: usize = 8 << 20;
 
 /// Up to this many objects are looked up on the caller's own thread.
@@ -86,9 +86,9 @@ pub struct SqliteStore {
     desk: Arc<Desk>,
     thread: Mutex<Option<JoinHandle<()>>>,
     pool: Pool,
-    /// Apart from the others, so that a long search stops no other read.
+    /// Separate from the others, so that a long search delays no other read.
     searches: Pool,
-    /// None where nothing is synced anyway.
+    /// `None` if nothing is synced anyway.
     settled: Option<Settled>,
     place: Arc<Place>,
     clock: Clock,
@@ -99,8 +99,8 @@ impl SqliteStore {
     /// Opens the store at this path; creates the file (mode 0600) and its directory (0700) if they do not exist.
     ///
     /// # Errors
-    /// `STORE_UNAVAILABLE` for a path that can't be used or holds something else, `STORE_NEWER`,
-    /// `STORE_CORRUPT`, `STORE_FULL`. What was at the path is not changed then.
+    /// `STORE_UNAVAILABLE` for a path that can't be used or a file that is not a store, `STORE_NEWER`,
+    /// `STORE_CORRUPT`, `STORE_FULL`. Whatever was at the path is not changed then.
     pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<Arc<Self>> {
         Self::open_with(path, durability, clock::system())
     }
@@ -131,7 +131,7 @@ impl SqliteStore {
         Ok(Arc::new(Self { jobs, desk, thread, pool, searches, settled, place, clock, absent }))
     }
 
-    /// What the file holds, and how its bytes are divided.
+    /// What the file contains, and what takes up its space.
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `CLOSED`.
@@ -142,7 +142,7 @@ impl SqliteStore {
     /// Writes a copy of the whole store, as of one moment, to a new file with mode 0600.
     ///
     /// # Errors
-    /// `STORE_UNAVAILABLE` when there is a file already or it can't be made, `STORE_FULL`, `CLOSED`.
+    /// `STORE_UNAVAILABLE` if the file already exists or can't be created, `STORE_FULL`, `CLOSED`.
     pub async fn backup(&self, to: impl AsRef<Path>) -> Result<()> {
         let to = to.as_ref().to_owned();
         let place = Arc::clone(&self.place);
@@ -154,7 +154,7 @@ impl SqliteStore {
             .await
     }
 
-    /// Erases what the owner of the store wants to be forgotten: from the texts, the payloads, the search index, the
+    /// Erases what the owner of the store wants to forget: from the texts, the payloads, the search index, the
     /// log and the free pages. Envelopes, hashes and times stay, and the versions say when and why; none of these
     /// texts is stored again. The whole file is rewritten, which takes time in proportion to its size, and free space
     /// of twice its length.
@@ -163,22 +163,22 @@ impl SqliteStore {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an unknown object, path or session and for a text that is too short, `STORE_FULL` without
-    /// that room: nothing was erased then. `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `CLOSED`.
+    /// enough free space. Nothing is erased then. `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `CLOSED`.
     pub async fn erase(&self, wanted: Vec<Erase>, why: &str) -> Result<ErasedCount> {
         let mark = Erased { at: (self.clock)(), why: why.to_owned() };
         self.call(move |writer| writer.erase(&wanted, &mark)).await
     }
 
-    /// Takes sessions out of the store, with what only they have encountered. They may be imported again.
+    /// Removes sessions from the store, together with what only they have encountered. They may be imported again.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` where neither an age, a size nor a project is given. `STORE_FULL`, `STORE_UNAVAILABLE`,
+    /// `INVALID_ARGUMENT` if neither an age, a size nor a project is given. `STORE_FULL`, `STORE_UNAVAILABLE`,
     /// `STORE_CORRUPT`, `CLOSED`.
     pub async fn prune(&self, wanted: Prune) -> Result<Pruned> {
         let Prune { before, max_bytes, project, is_dry_run } = wanted;
         if before.is_none() && max_bytes.is_none() && project.is_none() {
             return Err(StoreError::Invalid(
-                "say which sessions leave: by age, by size or by project".into(),
+                "say which sessions to remove: by age, by size or by project".into(),
             ));
         }
         let summaries = sessions::summaries(self).await?;
@@ -222,13 +222,13 @@ impl SqliteStore {
         self.here(|connection| read::time_after(connection, tx))
     }
 
-    /// Which objects the transactions after this one wrote: so many writes at most, of whole transactions.
+    /// Which objects the transactions after this one wrote: at most this many writes, of whole transactions.
     #[cfg(feature = "xtdb")]
     pub(crate) async fn written_after(&self, tx: TxId, most: usize) -> Result<Vec<(TxId, ObjectId)>> {
         self.pool.away(move |connection| page::written_after(connection, tx, most)).await
     }
 
-    /// How many versions of an object, of transactions up to this one, begin to hold when this one does, with its content.
+    /// How many versions of an object, up to this transaction, have the same valid time and content as this one.
     #[cfg(feature = "xtdb")]
     pub(crate) async fn count_like(&self, version: &Version, until: TxId) -> Result<usize> {
         let (id, valid_time) = (version.document.id().clone(), version.valid_time);
@@ -236,7 +236,7 @@ impl SqliteStore {
         self.pool.away(move |connection| page::count_at(connection, &id, valid_time, mark, until)).await
     }
 
-    /// Fails where the store is closed, or its files are not there any more.
+    /// Fails if the store is closed or its files are missing.
     fn in_place(&self) -> Result<()> {
         if self.jobs.read().unwrap_or_else(PoisonError::into_inner).is_none() {
             return Err(StoreError::Closed);
@@ -265,13 +265,13 @@ impl SqliteStore {
         if !may_wait() {
             return None;
         }
-        // Held until it is done, so that closing waits for it.
+        // Held until the transaction is done, so that closing waits for it.
         let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
         jobs.as_ref().map_or(Some(Err(StoreError::Closed)), |jobs| self.desk.try_transact(jobs, work))
     }
 
-    /// A short read on the caller's own thread. The writing connection is asked first: it still has the pages that it
-    /// wrote, while each commit makes the others forget theirs.
+    /// A short read on the caller's own thread. The writing connection is tried first: it still has the pages that it
+    /// wrote, while each commit invalidates the page caches of the others.
     fn here<T>(&self, read: impl Fn(&Connection) -> Result<T>) -> Result<T> {
         self.desk.try_read(&read).map_or_else(|| self.pool.here(&read), Ok)
     }
@@ -317,7 +317,7 @@ impl Store for SqliteStore {
             Quick::Done(None) => {
                 let (id, absent) = (id.clone(), Arc::clone(&self.absent));
                 let look = move |connection: &Connection| {
-                    // It may have come since: both questions are of one moment.
+                    // It may have been written in the meantime, so both queries run on the same state.
                     let moment = connection.unchecked_transaction()?;
                     let found = read::get(&moment, &id, at)?;
                     if found.is_none() {

@@ -1,6 +1,6 @@
-//! A version's payload in few bytes: its long strings are texts of their own, each stored once, and the rest is compressed.
+//! Payloads of versions in compact form: long strings become separate texts, each stored once, and the rest is compressed.
 //!
-//! A tool call's arguments stand in the call and in the chat, and what was written stands in the file, too.
+//! A tool call's arguments are in the call and in the chat, and text that it wrote is also in the file.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -14,25 +14,28 @@ use zstd::zstd_safe::{CCtx, CDict, DCtx, DDict, get_frame_content_size};
 use super::form::{self, Found, Text};
 use crate::{Result, StoreError};
 
-/// A string of so many bytes, as JSON writes them, is a text of its own.
+/// A string of at least this many bytes, as written in JSON, becomes a separate text.
 const LONG: usize = 256;
 
-/// Payloads of fewer bytes stay as they are.
+/// Payloads with fewer bytes are not packed.
 const SHORT: usize = 128;
 
-/// Stands for a text within JSON, which has no such byte.
+/// Marks the place of a text within JSON, which never contains this byte.
 const HOLE: char = '\u{1}';
 
-/// Stands between the parts that are packed together.
+/// Separates the parts that are packed together.
 const BORDER: char = '\0';
 
-/// The longest payload that is read, as a bound for what a damaged length may ask for.
+/// The longest payload that is read, so that a damaged length can't allocate more.
 const LONGEST: u64 = 1_000_000_000;
 
-/// Trained with `zstd --train` on the rows of this project's own recorded sessions (`fixtures/sessions`) and its sources.
+/// Rows are short, so a high level takes only microseconds.
+const LEVEL: i32 = 9;
+
+/// Trained with `zstd --train` on the rows of this project's recorded sessions (`fixtures/sessions`) and its sources.
 static DICTIONARY: &[u8] = include_bytes!("rows.zdict");
 
-static TO_COMPRESS: LazyLock<CDict<'static>> = LazyLock::new(|| CDict::create(DICTIONARY, 3));
+static TO_COMPRESS: LazyLock<CDict<'static>> = LazyLock::new(|| CDict::create(DICTIONARY, LEVEL));
 static TO_DECOMPRESS: LazyLock<DDict<'static>> = LazyLock::new(|| DDict::create(DICTIONARY));
 
 thread_local! {
@@ -40,17 +43,17 @@ thread_local! {
     static DECOMPRESSOR: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
 }
 
-/// JSON whose long strings were taken out.
+/// JSON with holes in place of its long strings.
 pub(super) struct Skeleton {
     pub json: String,
-    /// The strings that belong into its holes, in their order.
+    /// The strings that belong in the holes, in order.
     pub texts: Vec<Text>,
-    /// Of the JSON, and of the texts that were taken out of it.
+    /// The hash of the JSON and of the texts that belong in it.
     pub digest: Digest,
 }
 
 impl Skeleton {
-    /// Takes the long strings out of JSON.
+    /// Removes the long strings from JSON.
     pub fn of(json: String) -> Self {
         let mut texts = Vec::new();
         let json = if json.len() < LONG { json } else { hollow(json, &mut texts) };
@@ -83,7 +86,7 @@ fn hollow(json: String, texts: &mut Vec<Text>) -> String {
         }
         let end = at.min(bytes.len());
         at = end + 1;
-        // A name is no text.
+        // Names stay where they are.
         if end - start < LONG || bytes.get(at) == Some(&b':') {
             continue;
         }
@@ -107,7 +110,7 @@ pub(super) fn holes(json: &str) -> usize {
     if json.len() < 3 { 0 } else { json.bytes().filter(|byte| *byte == HOLE as u8).count() }
 }
 
-/// JSON with its long strings; and whether one of them was erased, and is told as such.
+/// JSON with its long strings in place, and whether one of them was erased and replaced by a mark.
 pub(super) fn filled<'j>(
     connection: &Connection,
     json: &'j str,
@@ -148,7 +151,7 @@ pub(super) struct Parts<'a> {
     pub nested: Option<&'a str>,
 }
 
-/// Packs a payload; `None` where it stays in its columns.
+/// Packs a payload. `None` if it stays in plain columns.
 pub(super) fn pack(parts: Parts<'_>, texts: &[i64]) -> Result<Option<Vec<u8>>> {
     let length =
         parts.body.len() + [parts.patch, parts.nested].into_iter().flatten().map(str::len).sum::<usize>();
@@ -189,14 +192,14 @@ fn head(packed: &[u8]) -> Option<(Vec<i64>, &[u8])> {
     Some((texts, rest))
 }
 
-/// A payload that was packed: its parts, and the texts that belong into them.
+/// A payload that was packed: its parts, and the texts that belong in them.
 pub(super) struct Unpacked {
     whole: String,
     pub texts: Vec<i64>,
 }
 
 impl Unpacked {
-    /// `None` for what is damaged.
+    /// `None` if it is damaged.
     pub fn new(packed: &[u8]) -> Option<Self> {
         let (texts, bytes) = head(packed)?;
         let length = get_frame_content_size(bytes).ok()??;
@@ -217,7 +220,7 @@ impl Unpacked {
     }
 }
 
-/// What of a body stays to be seen beside its packed form: numbers and short words.
+/// The fields of a body that stay readable next to its packed form: numbers and short words.
 pub(super) fn seen(body: &str) -> String {
     const SHORT: usize = 24;
     let fields: Map<String, Value> = serde_json::from_str(body).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Parts of histories, so that memory follows what is asked for and not what there is.
+//! Parts of histories, so that memory use depends on the part and not on the whole history.
 
 use std::collections::HashMap;
 
@@ -21,8 +21,8 @@ use super::read;
 use super::row::{Row, Text, select};
 use crate::{Result, StoreError, Version};
 
-/// The versions of an object that transactions after this one wrote, in their order: so many at most, and as many as have
-/// so many bytes of text together, but at least those of one transaction.
+/// The versions of an object that transactions after this one wrote, in order. At most this many versions and about this
+/// many bytes of text, but at least those of one transaction.
 pub(super) fn page(
     moment: &Connection,
     id: &ObjectId,
@@ -53,7 +53,7 @@ pub(super) fn page(
         if is_full && versions.last().is_some_and(|last| last.tx_id != row.tx()) {
             break;
         }
-        // The first patch of a chain is put together from its base, each later one from the one before.
+        // The first patched version of a chain is built from its base, each later one from the one before.
         let chain = row.base.unwrap_or(row.seq);
         let version = match (row.base.and_then(|base| chains.get(&base)), row.patch(moment)?) {
             (Some(before), Some(change)) => {
@@ -71,11 +71,11 @@ pub(super) fn page(
     Ok(versions)
 }
 
-/// Which objects the transactions after this one wrote: so many writes at most, of whole transactions, in their order.
+/// Which objects the transactions after this one wrote, in order: at most this many writes, of whole transactions.
 #[cfg(feature = "xtdb")]
 pub(super) fn written_after(connection: &Connection, tx: TxId, most: usize) -> Result<Vec<(TxId, ObjectId)>> {
     let moment = connection.unchecked_transaction()?;
-    // Places and transactions rise together, so that a search by halves needs no index of transactions.
+    // Row numbers and transactions increase together, so a binary search needs no index of transactions.
     let tx_at = |seq: i64| -> Result<Option<i64>> {
         let mut find =
             moment.prepare_cached("SELECT tx_id FROM versions WHERE seq >= ? ORDER BY seq LIMIT 1")?;
@@ -106,7 +106,7 @@ pub(super) fn written_after(connection: &Connection, tx: TxId, most: usize) -> R
     Ok(written)
 }
 
-/// How many versions of an object, of transactions up to this one, begin to hold at this time with this content.
+/// How many versions of an object, up to this transaction, have this valid time and content.
 #[cfg(feature = "xtdb")]
 pub(super) fn count_at(
     connection: &Connection,

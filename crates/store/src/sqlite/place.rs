@@ -1,6 +1,7 @@
 //! Whether the files that were opened are still where they were.
 //!
-//! SQLite goes on writing into files that were deleted, moved or replaced, and acknowledges what nobody will find again.
+//! SQLite continues to write to files that were deleted, moved or replaced, and acknowledges writes that nobody will find
+//! again.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +31,7 @@ impl Place {
         &self.path
     }
 
-    /// Fails where one of the files is another one now, or is gone. It takes a few microseconds.
+    /// Fails if one of the files has been replaced or is gone. Takes a few microseconds.
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE`, until the files are back.

@@ -31,7 +31,7 @@ pub(super) struct Pool {
 
 struct Idle {
     place: Arc<Place>,
-    /// What each connection begins with.
+    /// Prepares each new connection.
     prepare: Prepare,
     is_closed: Arc<AtomicBool>,
     connections: Mutex<Vec<Reader>>,
@@ -66,8 +66,7 @@ impl Pool {
         })
     }
 
-    /// A short read, on the caller's own thread: a row that is in memory is there sooner than another thread
-    /// would have woken up.
+    /// A short read, on the caller's own thread: reading a row from memory takes less time than waking another thread.
     pub fn here<T>(&self, read: impl Fn(&Connection) -> Result<T>) -> Result<T> {
         if self.jobs.read().unwrap_or_else(PoisonError::into_inner).is_none() {
             return Err(StoreError::Closed);
@@ -83,7 +82,7 @@ impl Pool {
         self.run(None, move |connection, _| read(connection)).await
     }
 
-    /// The same with a limit of time, which the read is also to look at between its statements.
+    /// The same with a time limit, which the read must also check between its statements.
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE` at the limit, and those of the read.
@@ -105,7 +104,7 @@ impl Pool {
         {
             let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
             let job: Job = Box::new(move || {
-                // Whoever has gone away meanwhile needs no answer.
+                // A caller that has gone away needs no answer.
                 if !reply.is_closed() {
                     let _ = reply.send(idle.with(time, read));
                 }
@@ -117,7 +116,7 @@ impl Pool {
             .map_err(|_| StoreError::Unavailable("a read ended without an answer; repeat it".into()))?
     }
 
-    /// Ends the reads that are under way with `CLOSED`, and then the threads and connections.
+    /// Ends running reads with `CLOSED`, and then the threads and connections.
     pub fn close(&self) {
         drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
         self.idle.is_closed.store(true, Ordering::Relaxed);
@@ -143,7 +142,7 @@ impl Idle {
             limit.check()?;
         }
         let mut idle = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        // A connection that saw damage keeps nothing of it, so that a repaired file is read anew.
+        // A connection that saw damage is discarded, so that a repaired file is read again.
         if idle.len() < 2 * THREADS && !matches!(result, Err(StoreError::Corrupt(_))) {
             idle.push(reader);
         }
@@ -152,7 +151,7 @@ impl Idle {
 
     fn open(&self) -> Result<Reader> {
         let mut connection = connect::reader(self.place.path(), self.prepare)?;
-        // It may have opened another file than the one that is being written.
+        // The connection may have opened another file than the one that is being written.
         self.place.check()?;
         let limit = Limit::new(Arc::clone(&self.is_closed));
         limit.govern(&mut connection)?;

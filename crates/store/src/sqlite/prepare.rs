@@ -1,4 +1,4 @@
-//! A transaction made ready for the writer: everything that can be computed without a lock is computed here.
+//! Prepares transactions for the writer: everything that can be computed without a lock is computed here.
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -14,7 +14,7 @@ use crate::{Result, StoreError, Transaction, Write};
 pub(super) struct Prepared {
     pub writes: Vec<PreparedWrite>,
     pub expected: Vec<(ObjectId, Option<TxId>)>,
-    /// Whether the commit need not be synced.
+    /// The commit need not be synced.
     pub soon: bool,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Put {
     pub valid_time: Option<Timestamp>,
 }
 
-/// A patch in the form of a row, as far as it does not depend on the version before.
+/// A patch in the form of a row, except for what depends on the version before it.
 pub(super) struct PatchWrite {
     pub id: ObjectId,
     pub operations: Value,
@@ -90,7 +90,7 @@ impl Put {
 }
 
 impl Body {
-    /// Takes the hashes out of a payload that has no content text any more, and writes the rest.
+    /// Removes the hashes from a payload whose content was already removed, and writes the rest.
     pub fn new(mut payload: Map<String, Value>) -> Result<Self> {
         payload.remove("content_hash");
         let source_hash = payload.get("source_hash").and_then(Value::as_str).and_then(canonical_digest);
@@ -102,7 +102,7 @@ impl Body {
     }
 }
 
-/// The digest of a text that reads exactly as the digest is written; anything else stays as it is.
+/// Parses a text that is exactly the written form of a digest; anything else stays a text.
 fn canonical_digest(text: &str) -> Option<Digest> {
     text.parse::<Digest>().ok().filter(|digest| digest.to_string() == text)
 }

@@ -1,5 +1,6 @@
-//! Sessions that leave the store, with what only they have encountered. What was written within the last day stays, because
-//! a session that is open may be about to take it into its index; and so does what was erased, so that it stays erased.
+//! Removes sessions from the store, together with what only they have encountered. Objects written within the last day
+//! stay, because an open session may be about to add them to its index. Erased texts keep their marks, so that they stay
+//! erased.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -17,48 +18,48 @@ use crate::{AsOf, Result, StoreError};
 /// Milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
-/// What was written less than so many milliseconds ago stays.
+/// Everything written less than this many milliseconds ago stays.
 const YOUNG: i64 = DAY;
 
-/// What takes a row of a version, beside its payload.
+/// About how many bytes a version's row takes besides its payload.
 const ROW_BYTES: u64 = 120;
 
-/// The position of what stays.
+/// The position of everything that stays.
 const STAYS: usize = usize::MAX;
 
 /// The name of the limits in the table `local`.
 pub(super) const LIMITS: &str = "limits";
 
-/// What the names in the table `local` begin with that say when a session was opened.
+/// How the names in the table `local` begin that say when a session was opened.
 const OPENED: &str = "note:opened:";
 
-/// Which sessions leave.
+/// Which sessions to remove.
 pub(super) struct Which {
-    /// Only these; all of them where it is `None`.
+    /// Only these; any session if `None`.
     pub among: Option<HashSet<SessionId>>,
     /// Those that were neither written nor opened since this time.
     pub before: Option<Timestamp>,
-    /// As many of the oldest ones as needed to use no more bytes than this.
+    /// As many of the oldest ones as necessary to use no more bytes than this.
     pub max_bytes: Option<u64>,
 }
 
-/// What leaves.
+/// What is removed.
 pub(super) struct Left {
     pub sessions: Vec<SessionId>,
     pub pruned: Pruned,
 }
 
-/// What leaves with which of the sessions, counted from 0: with the last one that has encountered it.
+/// For each object, with which of the sessions it is removed, counted from 0: the last one that has encountered it.
 pub(super) struct Weighed {
     objects: HashMap<i64, usize>,
     contents: HashMap<i64, usize>,
-    /// Bytes of the file that become free with each of the sessions.
+    /// Bytes of the file that removing each of the sessions frees.
     freed: Vec<u64>,
     /// Bytes of the file that are in use.
     used: u64,
 }
 
-/// Chooses the sessions that leave, the oldest first.
+/// Chooses the sessions to remove, the oldest first.
 ///
 /// # Errors
 /// `STORE_CORRUPT`.
@@ -100,7 +101,7 @@ pub(super) fn limits(connection: &Connection) -> Result<Limits> {
     json.map_or(Ok(Limits::default()), |json| serde_json::from_str(&json).map_err(unreadable))
 }
 
-/// The oldest session, where it is beyond the limits that were set.
+/// The oldest session, if the limits that were set are exceeded.
 ///
 /// # Errors
 /// `STORE_CORRUPT`.
@@ -147,7 +148,7 @@ fn ages(connection: &Connection) -> Result<Vec<(SessionId, Timestamp)>> {
     Ok(named.map(|(id, last)| (id, Timestamp::from_millis(last))).collect())
 }
 
-/// Looks at the whole store: what would leave if these sessions left one after the other.
+/// Goes through the whole store: what would be removed if these sessions were removed one after the other.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for an unknown session, `STORE_CORRUPT`.
@@ -187,14 +188,14 @@ fn weigh(connection: &Connection, order: &[SessionId], now: Timestamp) -> Result
     }
     contents.retain(|_, position| *position != STAYS);
     let used = used(connection)?;
-    // The index and the pages' own bytes are divided among all.
+    // The bytes of the index and of page headers are divided among all.
     let scale = |bytes: &u64| u64::try_from(u128::from(*bytes) * u128::from(used) / u128::from(all.max(1)));
     let freed = freed.iter().map(|bytes| scale(bytes).unwrap_or(used)).collect();
     Ok(Weighed { objects, contents, freed, used })
 }
 
-/// Takes the first sessions that were weighed out of the store, in the present transaction, of a connection that does
-/// not check foreign keys. The search index must be up to date.
+/// Removes the first of the weighed sessions from the store, within the current transaction. The connection must not check
+/// foreign keys, and the search index must be up to date.
 ///
 /// # Errors
 /// `STORE_FULL`, `STORE_UNAVAILABLE`, `STORE_CORRUPT`.
@@ -213,7 +214,7 @@ pub(super) fn prune(connection: &Connection, weighed: &Weighed, count: usize) ->
         connection.prepare_cached("DELETE FROM versions WHERE object = ?")?.execute([object])?;
         connection.prepare_cached("DELETE FROM objects WHERE object = ?")?.execute([object])?;
     }
-    // What others keep as a difference from one of these texts is kept whole first.
+    // Texts that stay but are stored as differences from one of these are first stored whole.
     for content in &contents {
         erase::detach(connection, *content, &contents)?;
     }
@@ -222,7 +223,7 @@ pub(super) fn prune(connection: &Connection, weighed: &Weighed, count: usize) ->
         connection.prepare_cached("DELETE FROM contents WHERE content = ?")?.execute([content])?;
     }
     forget_occurrences(connection, &objects)?;
-    // A number that becomes free may be given again: what comes is to be indexed.
+    // A freed number may be used again, and the new text must then be indexed.
     connection.execute(
         "UPDATE indexed SET (seq, packed, old) = (SELECT min(i.seq, m), min(i.packed, m), min(i.old, m)
            FROM indexed i, (SELECT coalesce(max(seq), 0) AS m FROM versions))",
@@ -239,7 +240,7 @@ pub(super) fn prune(connection: &Connection, weighed: &Weighed, count: usize) ->
     Ok(())
 }
 
-/// Where the texts occurred that stay.
+/// The occurrences of the texts that stay.
 fn forget_occurrences(connection: &Connection, objects: &BTreeSet<i64>) -> Result<()> {
     connection.execute_batch(
         "CREATE TEMP TABLE IF NOT EXISTS leaving (object INTEGER PRIMARY KEY); DELETE FROM leaving",
@@ -257,7 +258,7 @@ fn first(positions: &HashMap<i64, usize>, count: usize) -> BTreeSet<i64> {
     positions.iter().filter(|(_, position)| **position < count).map(|(number, _)| *number).collect()
 }
 
-/// The objects that leave with these sessions.
+/// The objects that are removed with these sessions.
 fn leaving(connection: &Connection, order: &[SessionId], now: Timestamp) -> Result<HashMap<i64, usize>> {
     let young = young(connection, now)?;
     let number = |id: &ObjectId| erase::number_of(connection, id);
@@ -294,7 +295,7 @@ fn leaving(connection: &Connection, order: &[SessionId], now: Timestamp) -> Resu
     Ok(objects)
 }
 
-/// The objects that were written lately.
+/// The objects that were written recently.
 fn young(connection: &Connection, now: Timestamp) -> Result<HashSet<i64>> {
     let mut find = connection
         .prepare("SELECT v.object, t.tx_time FROM versions v JOIN txs t USING (tx_id) ORDER BY v.seq DESC")?;

@@ -16,7 +16,7 @@ use super::row::{CONTENT, LENGTH, Row, Text, content, select};
 use crate::shape::Shape;
 use crate::{AsOf, Change, Entry, Erased, Filter, Known, Outline, Result, StoreError, Version};
 
-/// The order in which the first row is the version that holds.
+/// The order in which the first row is the version that is valid.
 const NEWEST_FIRST: &str = "ORDER BY v.valid_from DESC, v.tx_id DESC, v.seq DESC LIMIT 1";
 
 static AT_VALID_TIME: LazyLock<[String; 2]> = LazyLock::new(|| {
@@ -43,9 +43,9 @@ pub(super) fn get(connection: &Connection, id: &ObjectId, at: AsOf) -> Result<Op
     at_point(connection, id, at, Text::Fetched, |row, sql| version(connection, row, sql))
 }
 
-/// The result of a read that must not take long.
+/// The result of a read that must be fast.
 pub(super) enum Quick {
-    /// The version, or that there is none.
+    /// The version; `None` if there is none.
     Done(Option<Box<Version>>),
     /// A version that takes longer: a long text, or a long chain of patches.
     Long,
@@ -140,7 +140,7 @@ pub(super) fn journal(connection: &Connection, id: &ObjectId) -> Result<Vec<Entr
     Ok(entries)
 }
 
-/// The objects whose latest version fits.
+/// The objects whose latest version matches.
 pub(super) fn query(connection: &Connection, filter: &Filter) -> Result<Vec<ObjectId>> {
     let sql = "SELECT o.object_id FROM objects o
          WHERE (:type IS NULL OR o.type = :type)
@@ -180,7 +180,7 @@ pub(super) fn time_after(connection: &Connection, tx: TxId) -> Result<Option<Tim
 
 /// The objects that transactions after this one wrote.
 pub(super) fn changes_since(connection: &Connection, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
-    // From the end backwards: the cost is that of the changes, and no index of transactions is needed.
+    // From the end backwards: this takes time only for the changes and needs no index of transactions.
     let sql = "SELECT v.tx_id, o.object_id FROM versions v JOIN objects o USING (object) ORDER BY v.seq DESC";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([])?;
@@ -213,12 +213,12 @@ pub(super) fn hashes(
     match stored {
         None => Ok(None),
         Some((Some(content), source)) => Ok(Some((content, source))),
-        // A patch has no content hash: the document must be put together.
+        // A patch has no content hash, so the document must be assembled.
         Some((None, source)) => Ok(get(connection, id, at)?.map(|v| (v.document.content_hash(), source))),
     }
 }
 
-/// What a patch needs to know of the version that it changes.
+/// What a patch needs to know about the version that it changes.
 pub(super) struct Form {
     pub seq: i64,
     pub shape: Shape,
@@ -280,8 +280,8 @@ fn at_point<T>(
 
 /// The version at a point of the two times, with a bound on what the store knew.
 ///
-/// Most versions hold from their transaction on. So those after the bound lie at the end of the index, beyond
-/// the bound's time, and are never visited; the few that were dated ahead have an index of their own.
+/// Most versions are valid from their transaction on. So those after the bound are at the end of the index, beyond the
+/// bound's time, and are never visited. The few that were dated ahead have an index of their own.
 fn locate(connection: &Connection, id: &ObjectId, valid: i64, known: Known) -> Result<Option<i64>> {
     let Some((tx, time)) = resolve(connection, known)? else { return Ok(None) };
     let find = |index: &str, ahead: &str, valid: i64| {
@@ -312,7 +312,7 @@ fn resolve(connection: &Connection, known: Known) -> Result<Option<(i64, i64)>> 
     match known {
         Known::Tx(tx) => last(i64::try_from(tx.0).unwrap_or(i64::MAX)),
         Known::Time(time) => {
-            // Times rise with the numbers, so that a search by halves needs no index of times.
+            // Times increase with the numbers, so a binary search needs no index of times.
             let (mut low, mut high) = (0, last(i64::MAX)?.map_or(0, |(tx, _)| tx));
             while low < high {
                 let middle = low + (high - low + 1) / 2;
@@ -326,13 +326,13 @@ fn resolve(connection: &Connection, known: Known) -> Result<Option<(i64, i64)>> 
     }
 }
 
-/// Calls back with each row of an object in the order of the transactions, and its text.
+/// Calls back with each row of an object and its text, in the order of the transactions.
 fn each(
     connection: &Connection,
     id: &ObjectId,
     mut then: impl FnMut(Row<'_>, Option<Found>) -> Result<()>,
 ) -> Result<()> {
-    // The places are sorted and not the rows, which may be large.
+    // The row numbers are sorted and not the rows, which may be large.
     let sql = "SELECT v.seq FROM versions v JOIN objects o USING (object) WHERE o.object_id = ?";
     let mut places = connection.prepare_cached(sql)?;
     let mut places: Vec<i64> =
@@ -362,8 +362,8 @@ pub(super) fn version(connection: &Connection, row: Row<'_>, sql: &rusqlite::Row
     Ok(Version { document, tx_id: row.tx(), tx_time, valid_time, erased })
 }
 
-/// Assembles a patched document: the base, and the patches of its chain up to this one. What was erased in one of
-/// them is erased in it.
+/// Assembles a patched document from the base and the patches of its chain up to this one. Whatever was erased in one of
+/// them is erased in the result.
 fn materialise(connection: &Connection, base: i64, last: &Row<'_>) -> Result<(Document, Option<Erased>)> {
     let mut statement = connection.prepare_cached(&AT_PLACE[Text::Fetched as usize])?;
     let mut rows = statement.query([base])?;
@@ -374,7 +374,7 @@ fn materialise(connection: &Connection, base: i64, last: &Row<'_>) -> Result<(Do
     Ok((patch::apply(document, &patches)?, erased.or(row.erased()?)))
 }
 
-/// The patches of a chain up to the one of this row, and the newest mark of what was erased in it.
+/// The patches of a chain up to that of this row, and the chain's newest mark of erased text.
 fn chain(
     connection: &Connection,
     base: i64,

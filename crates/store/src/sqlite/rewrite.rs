@@ -6,7 +6,7 @@ use super::connect::{self, patiently};
 use super::place::Place;
 use crate::{Result, StoreError};
 
-/// Fails if the disk has no room for a second file and a log of the same length.
+/// Fails if the disk has no space for a second file and a log of the same length.
 ///
 /// # Errors
 /// `STORE_FULL`. A system that does not report its free space is assumed to have enough.
@@ -21,7 +21,7 @@ pub(super) fn has_room(place: &Place) -> Result<()> {
         return Ok(());
     }
     Err(StoreError::Full(format!(
-        "writing the store anew takes {} MB of free room, and there are {}; free some and try again, nothing was changed",
+        "rewriting the store takes {} MB of free space, and only {} MB are free; make room and try again. Nothing was changed",
         wanted.div_ceil(1 << 20),
         free >> 20
     )))
@@ -43,7 +43,7 @@ pub(super) fn rewrite(connection: &Connection) -> Result<()> {
         if !is_held {
             return Ok(());
         }
-        let held = "another process reads an older state of the store; end it and repeat the command";
+        let held = "another process is reading an older state of the store; end it and repeat the command";
         Err(StoreError::Unavailable(held.into()).into())
     })
 }

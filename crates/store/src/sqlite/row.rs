@@ -1,4 +1,4 @@
-//! One stored version: its columns, its check, and the way back to a document.
+//! One stored version: its columns, its check, and how it becomes a document again.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use super::form::{self, Found};
 use super::pack::{self, Parts, Unpacked};
 use crate::{Erased, Result, StoreError};
 
-/// Whether a row's text is fetched with it: it may be long, and most queries do not need it.
+/// Whether a row's text is fetched with it. It may be long, and most queries don't need it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Text {
     Left,
@@ -30,9 +30,9 @@ pub(super) const LENGTH: usize = 21;
 /// The index of the text's number.
 pub(super) const CONTENT: usize = 22;
 
-/// A statement for a [`Row`], with the rest of it from `WHERE` on; in it, `v` are the versions and `o` their objects.
+/// A statement for a [`Row`]; `rest` is everything from `WHERE` on, with `v` for the versions and `o` for their objects.
 pub(super) fn select(text: Text, rest: &str) -> String {
-    // The table of the texts is not touched for a row without one: each of its pages has only a few of them.
+    // The table of texts is not read for a row without text, because each of its pages has only a few texts.
     let (hash, text, join) = match text {
         Text::Fetched => (
             "c.sha256",
@@ -61,7 +61,7 @@ pub(super) struct Row<'a> {
     pub object_id: &'a str,
     pub object_type: &'a str,
     pub source: Option<&'a str>,
-    /// The payload as far as the row has it, with holes where long strings were taken out; so is the patch.
+    /// The payload as far as the row has it, with holes in place of long strings, as in the patch.
     pub body: Cow<'a, str>,
     pub text_hash: Option<&'a [u8]>,
     pub content_hash: Option<&'a [u8]>,
@@ -117,7 +117,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The digests of body and patch, and of the texts that belong into them.
+    /// The digests of body and patch, and of the texts that belong in them.
     pub fn digests(&self, connection: &Connection) -> Result<(Digest, Option<Digest>)> {
         let mut keys = Vec::with_capacity(self.texts.len());
         for content in &self.texts {
@@ -130,7 +130,7 @@ impl<'a> Row<'a> {
         Ok((body, self.patch.as_deref().map(|patch| pack::digest(patch, keys))))
     }
 
-    /// The hash over the row. The long columns come as digests, so that they are hashed outside of locks.
+    /// The hash over the row. The long columns are passed as digests, so that they are hashed outside of locks.
     pub fn hash(&self, body: &Digest, patch: Option<&Digest>) -> Digest {
         let mut bytes = Vec::with_capacity(512);
         for number in [Some(self.seq), Some(self.tx_id), Some(self.tx_time), Some(self.valid_from)]
@@ -154,15 +154,15 @@ impl<'a> Row<'a> {
             bytes.extend(length.to_le_bytes());
             bytes.extend(field.unwrap_or_default());
         }
-        // Only a version that was erased has it.
+        // Only an erased version has it.
         bytes.extend(self.erased.map(str::as_bytes).unwrap_or_default());
         let mut hasher = Hasher::default();
         hasher.update(&bytes);
         hasher.finish()
     }
 
-    /// The document of a whole version, checked against its content hash. One that was erased has null content and its
-    /// long strings replaced; its hash is then that of what it was.
+    /// The document of a whole version, checked against its content hash. An erased one has null content and marks in place
+    /// of its long strings; it keeps the hash from before.
     ///
     /// # Errors
     /// `STORE_CORRUPT`.

@@ -18,18 +18,18 @@ use crate::{Hit, Result, Search, StoreError};
 /// How long a search may look for its words.
 pub(super) const SEARCH_TIME: Duration = Duration::from_secs(10);
 
-/// The most bytes of text that are indexed in memory for one search.
+/// How many bytes of text are indexed in memory for one search at most.
 const MOST_REST: usize = 32 << 20;
 
-/// Marks the first match in a text; a sequence that no text has at the place of a match by accident.
+/// Marks the first match in a text: a sequence that no text has at a match by accident.
 const MARK: &str = "\u{1}\u{2}";
 
 /// Longer texts are not searched for a match that differs by an accent; such a hit names their first line.
 const MAX_MARKED: usize = 256 << 10;
 
-/// What is looked for.
+/// The query.
 struct Wanted<'a> {
-    /// Each a phrase of FTS5: quoted, so that any text is a valid query.
+    /// Its words as phrases of FTS5, quoted so that any text is a valid query.
     phrases: Vec<String>,
     /// The same as words.
     parts: Vec<Part>,
@@ -51,7 +51,7 @@ struct Hitting {
 /// Searches. `behind` says why the index may lack something.
 ///
 /// # Errors
-/// `STORE_UNAVAILABLE` at the limit of time, and `behind` where the index lacks too much; `STORE_CORRUPT`.
+/// `STORE_UNAVAILABLE` at the time limit; `behind` if the index lacks too much; `STORE_CORRUPT`.
 pub(super) fn search(
     connection: &Connection,
     query: &Search,
@@ -103,8 +103,8 @@ fn texts_with(connection: &Connection, word: &str) -> Result<Option<u64>> {
 
 /// What the index finds, best first.
 ///
-/// Its rows are parts of texts: those of one root belong together. Roots that have all phrases are looked at from the best
-/// one on, until there are enough hits.
+/// Its rows are parts of texts; those of one root belong together. Roots that have all phrases are checked, the best first,
+/// until there are enough hits.
 fn indexed(connection: &Connection, wanted: &Wanted<'_>, limit: &Limit) -> Result<Vec<Hitting>> {
     let mut found = Vec::new();
     for (root, rank) in roots(connection, wanted, limit)? {
@@ -121,7 +121,7 @@ fn indexed(connection: &Connection, wanted: &Wanted<'_>, limit: &Limit) -> Resul
     Ok(found)
 }
 
-/// The roots in whose rows all phrases are, best first: a root's rank is the sum of the best of its rows for each phrase.
+/// The roots whose rows contain all phrases, best first. A root's rank is the sum, over all phrases, of its best row.
 fn roots(connection: &Connection, wanted: &Wanted<'_>, limit: &Limit) -> Result<Vec<(i64, f64)>> {
     let mut find = connection
         .prepare_cached("SELECT rowid, bm25(contents_fts) FROM contents_fts WHERE contents_fts MATCH ?")?;
@@ -147,12 +147,12 @@ fn roots(connection: &Connection, wanted: &Wanted<'_>, limit: &Limit) -> Result<
         }
     }
     let mut all = all.unwrap_or_default();
-    // Among equal ones the newest.
+    // Of equal ones, the newest first.
     all.sort_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
     Ok(all)
 }
 
-/// What two lists in the order of their numbers have in common, with the sum of their ranks.
+/// The common elements of two lists sorted by number, with the sums of their ranks.
 fn both(mut left: Vec<(i64, f64)>, right: &[(i64, f64)]) -> Vec<(i64, f64)> {
     let mut at = 0;
     left.retain_mut(|(root, rank)| {
@@ -181,7 +181,7 @@ fn matching(connection: &Connection, root: i64, wanted: &Wanted<'_>) -> Result<V
     Ok(memory.ranks(wanted)?.into_iter().map(|(content, _)| content).collect())
 }
 
-/// The objects that have a text, as far as they may be hit, each with its newest version.
+/// The objects that have a text and may be hit, each with its newest version.
 fn occurrences(
     connection: &Connection,
     content: i64,
@@ -240,7 +240,7 @@ fn add_rest(
     Ok(())
 }
 
-/// The versions that the index lacks, by their content: object, transaction and place, the newest of each object.
+/// The versions that the index lacks, by their content: object, transaction and row, the newest of each object.
 type Rest = BTreeMap<i64, Vec<(String, i64, i64)>>;
 
 fn rest(connection: &Connection, wanted: &Wanted<'_>) -> Result<Rest> {
@@ -298,7 +298,7 @@ fn place(connection: &Connection, content: i64, wanted: &Wanted<'_>) -> Result<(
     Ok(words::line_at(&plain, at))
 }
 
-/// Where the index sees the first match. The cost is that of the text's length times the number of matches.
+/// Where the index sees the first match. The time grows with the text's length times the number of matches.
 fn marked(phrases: &[String], plain: &str) -> Result<usize> {
     let memory = Memory::new()?;
     memory.add(1, plain)?;

@@ -1,4 +1,4 @@
-//! Syncing the log for transactions that were acknowledged before.
+//! Syncing the log for transactions that are already acknowledged.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use tokio::sync::Mutex;
 use super::runtime::may_wait;
 use crate::{Result, StoreError};
 
-/// How far the log is synced. Opening the log beside SQLite is harmless: unlike the database it bears no locks.
+/// How far the log is synced. Opening the log outside of SQLite is harmless: unlike the database, it has no locks.
 pub(super) struct Settled {
     log: PathBuf,
-    /// How many transactions were acknowledged without a sync, and how many of them were synced since.
+    /// How many transactions were acknowledged without a sync, and how many of them have been synced since.
     acknowledged: AtomicU64,
     synced: AtomicU64,
-    /// Held by who is syncing.
+    /// Held by the thread that is syncing.
     file: Mutex<Option<File>>,
     failed: Plain<Option<StoreError>>,
 }
@@ -33,7 +33,7 @@ impl Settled {
         self.acknowledged.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Fails once a sync has failed: nobody can tell what the log then lost, so nothing may be built on it.
+    /// Fails after a failed sync: nobody can tell what the log has lost, so nothing may be built on it.
     pub fn check(&self) -> Result<()> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
     }
@@ -59,7 +59,7 @@ impl Settled {
             *file = Some(log);
             Ok(())
         };
-        // This thread's other tasks continue on another thread, if possible.
+        // If possible, this thread's other tasks continue on another thread.
         let result: std::io::Result<()> = if may_wait() { tokio::task::block_in_place(sync) } else { sync() };
         if let Err(error) = result {
             let what = format!(

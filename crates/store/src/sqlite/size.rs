@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use crate::Result;
 
-/// What a store holds.
+/// What a store contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     /// Objects.
@@ -17,7 +17,7 @@ pub struct Size {
     pub contents: u64,
     /// Bytes of the distinct texts.
     pub content_bytes: u64,
-    /// Bytes of the database, the log not counted.
+    /// Bytes of the database, without the log.
     pub file_bytes: u64,
     /// Bytes of the database that are free for new data.
     pub free_bytes: u64,
@@ -25,7 +25,7 @@ pub struct Size {
     pub tables: Vec<(String, u64)>,
 }
 
-/// Counts; reads every page of the file.
+/// Counts everything; reads every page of the file.
 pub(super) fn size(connection: &Connection) -> Result<Size> {
     let moment = connection.unchecked_transaction()?;
     let one = |sql: &str| -> Result<u64> {

@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
-/// Of a longer line, as in minified code, only its beginning is indexed.
+/// Of a longer line, as in minified code, only the beginning is indexed.
 const LONG_LINE: usize = 4 << 10;
 
-/// Of a longer run without a space, as of base64, only its beginning is indexed.
+/// Of a longer run without spaces, as in base64, only the beginning is indexed.
 const LONG_RUN: usize = 256;
 
 /// Of a lock file, only this many bytes are indexed.
 const LOCK_FILE: usize = 64 << 10;
 
-/// The names of lock files, beside those that end with `.lock`.
+/// The names of lock files, besides those that end with `.lock`.
 const LOCK_FILES: [&str; 5] =
     ["package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "go.sum", "Package.resolved"];
 
@@ -38,7 +38,7 @@ fn line(line: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// The beginning of a long run, up to the end of a word: its half would be found as a word.
+/// The beginning of a long run, up to the end of a word, because half a word would be found as a word.
 fn beginning(run: &str) -> &str {
     if run.len() <= LONG_RUN {
         return run;

@@ -1,4 +1,4 @@
-//! Reading everything, and naming what is damaged.
+//! Reads everything and names what is damaged.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,10 +25,10 @@ pub(super) fn verify(connection: &Connection) -> Result<Vec<Damage>> {
     Ok(damages)
 }
 
-/// Where each version lies and whose it is, as far as it can be read.
+/// Where each version is and to which object it belongs, as far as that can be read.
 fn places(connection: &Connection, damages: &mut Vec<Damage>) -> BTreeMap<i64, (TxId, Option<ObjectId>)> {
     let mut places = BTreeMap::new();
-    // The index and the table are read separately: what one has lost, the other may still name.
+    // The index and the table are read separately, because one may still have what the other has lost.
     for source in ["versions INDEXED BY versions_by_object", "versions NOT INDEXED"] {
         let read = || -> Result<Vec<(i64, i64, i64)>> {
             let mut statement = connection.prepare(&format!("SELECT seq, tx_id, object FROM {source}"))?;
@@ -54,8 +54,8 @@ fn places(connection: &Connection, damages: &mut Vec<Damage>) -> BTreeMap<i64, (
     places
 }
 
-/// Reads one version and everything that it is made of. `chains` has the intact whole versions, each with the
-/// number of intact patches that follow it so far.
+/// Reads one version and everything that it consists of. `chains` has the intact whole versions, each with the number of
+/// intact patches after it so far.
 fn one(connection: &Connection, seq: i64, chains: &mut HashMap<i64, i64>) -> Result<()> {
     let mut statement = connection.prepare_cached(&select(Text::Fetched, "WHERE v.seq = ?"))?;
     let mut rows = statement.query([seq])?;
@@ -86,7 +86,7 @@ fn contents(connection: &Connection, damages: &mut Vec<Damage>) -> Result<()> {
             match form::text_of(connection, content) {
                 Ok(Found::Text(_) | Found::Erased) => {}
                 Err(StoreError::Corrupt(_)) => {
-                    let what = format!("content {content} does not have its hash");
+                    let what = format!("content {content} does not match its hash");
                     damages.push(Damage { id: None, tx_id: None, what });
                 }
                 Err(error) => return Err(error),

@@ -1,6 +1,6 @@
-//! The one connection that writes. A transaction that finds it free is carried out by its caller, because a commit
-//! takes no longer than to wake another thread and be woken by it. What comes meanwhile waits for the writer's own
-//! thread, which carries it out together, durable by one commit.
+//! The one connection that writes. If it is free, a transaction runs on its caller's thread, because a commit takes no
+//! longer than waking another thread and being woken by it. Transactions that arrive meanwhile wait for the writer's own
+//! thread, which runs them together with one durable commit.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
@@ -40,7 +40,7 @@ pub(super) enum Job {
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T>>;
 
-/// The most transactions in one commit.
+/// How many transactions one commit contains at most.
 const GROUP: usize = 256;
 
 /// After this long without work, the search index is advanced. It is longer than the pauses within a turn, because
@@ -65,29 +65,29 @@ pub(super) struct Writer {
     clock: Clock,
     heads: RefCell<Heads>,
     copier: Copier,
-    /// The length of the log in pages, as of this connection's last commit.
+    /// The length of the log in pages after this connection's last commit.
     log: Arc<AtomicI64>,
-    /// How long it was when it was last to be copied back.
+    /// How long it was when copying it back was last requested.
     asked: i64,
     /// Whether versions may wait for the search index.
     unindexed: bool,
-    /// Whether nothing has come since the limits were last looked at.
+    /// Whether nothing was written since the limits were last checked.
     is_within: bool,
-    /// When they were last exceeded or kept.
+    /// When the limits were last checked.
     looked: Option<Instant>,
     /// When the last work ended.
     worked: Instant,
-    /// Whether commits are synced now; None where they never are.
+    /// Whether commits are synced now; `None` if they never are.
     synced: Option<Cell<bool>>,
-    /// Whether locks of others are waited for only briefly.
+    /// Whether to wait only briefly for locks of other processes.
     is_hurried: Arc<AtomicBool>,
 }
 
-/// Where the writer is found: by its own thread, and by callers while nothing waits for it.
+/// The writer, as shared by its own thread and by callers that find it idle.
 pub(super) struct Desk {
-    /// None once the thread has ended.
+    /// `None` once the thread has ended.
     writer: Mutex<Option<Writer>>,
-    /// How many jobs were sent and not begun.
+    /// How many jobs were sent and have not been started.
     waiting: AtomicUsize,
 }
 
@@ -164,7 +164,7 @@ impl Desk {
         }
     }
 
-    /// The thread's life: works until every sender is gone and everything that was sent is done.
+    /// The thread's main loop. Ends when every sender is gone and everything that was sent is done.
     pub fn work(&self, jobs: &Receiver<Job>) {
         let mut pause = None;
         loop {
@@ -276,7 +276,7 @@ impl Writer {
         })
     }
 
-    /// The same, soon or not at all.
+    /// The same, but only if no lock has to be waited for.
     fn write_hurriedly<T>(&self, work: impl FnMut(&Connection) -> Result<T>) -> Result<T> {
         self.is_hurried.store(true, Ordering::Relaxed);
         let result = self.write(work);
@@ -327,7 +327,7 @@ impl Writer {
         results
     }
 
-    /// One transaction of a group: refused ones leave no trace, failures of the disk end the whole group.
+    /// One transaction of a group. A refused one leaves no trace; a disk failure ends the whole group.
     fn one(
         &self,
         connection: &Connection,
@@ -358,12 +358,12 @@ impl Writer {
         }
     }
 
-    /// Brings the search index forward by one portion. What fails now is tried again before the next search.
+    /// Advances the search index by one portion. If that fails, it is tried again before the next search.
     fn index_some(&mut self) {
         match self.write_hurriedly(index::portion) {
             Ok(more) => self.unindexed = more,
             Err(error) => {
-                tracing::warn!(code = %error.code(), "the search index could not be brought forward");
+                tracing::warn!(code = %error.code(), "the search index could not be advanced");
                 self.unindexed = false;
             }
         }
@@ -371,7 +371,7 @@ impl Writer {
         self.worked = Instant::now();
     }
 
-    /// Brings the search index forward by one portion, unless somebody else holds a lock; returns whether more may wait.
+    /// Advances the search index by one portion, unless another process holds the lock. Returns whether more may be waiting.
     pub fn index_more(&mut self) -> Result<bool> {
         self.unindexed = self.write_hurriedly(index::portion)?;
         Ok(self.unindexed)
@@ -384,7 +384,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Brings the search index up to date and checks that it is whole.
+    /// Brings the search index up to date and checks that it is intact.
     pub fn check_index(&mut self) -> Result<()> {
         self.index_all()?;
         self.write(|connection| {
@@ -398,7 +398,7 @@ impl Writer {
     fn checkpoint(&mut self) {
         let pages = self.log.load(Ordering::Relaxed);
         if pages < self.asked {
-            // It has begun anew.
+            // The log was restarted.
             self.asked = 0;
         }
         if pages - self.asked >= LONG {
@@ -407,13 +407,13 @@ impl Writer {
         }
     }
 
-    /// Copies everything back into the database, durable also where commits are not synced.
+    /// Copies everything back into the database, durably even if commits are not synced.
     pub fn flush(&mut self) -> Result<()> {
         self.index_all()?;
         self.copier.copy()
     }
 
-    /// Erases what the owner of the store wants to be forgotten, and then writes the whole file anew.
+    /// Erases what the owner of the store wants to forget, and then rewrites the whole file.
     pub fn erase(&mut self, wanted: &[Erase], mark: &Erased) -> Result<ErasedCount> {
         rewrite::has_room(&self.place)?;
         self.index_all()?;
@@ -424,7 +424,7 @@ impl Writer {
         Ok(count)
     }
 
-    /// Takes sessions out of the store, and then writes the whole file anew where that is wanted and there is room for it.
+    /// Removes sessions from the store, and then rewrites the whole file if that is wanted and there is enough space.
     pub fn prune(&mut self, which: &Which, is_dry_run: bool, is_shortened: bool) -> Result<Left> {
         self.index_all()?;
         let now = (self.clock)();
@@ -433,7 +433,7 @@ impl Writer {
             return Ok(prune::choose(&moment, which, now)?.0);
         }
         self.heads.borrow_mut().clear();
-        // A key that refers to the texts would look through all versions for each text that goes.
+        // With foreign keys, removing a text would scan all versions.
         self.connection.pragma_update(None, "foreign_keys", false)?;
         let left = self.write(|connection| {
             let (left, weighed) = prune::choose(connection, which, now)?;
@@ -455,7 +455,7 @@ impl Writer {
         self.rewrite()
     }
 
-    /// What was deleted from the index stays in it until its segments are merged.
+    /// Deleted text stays in the index until its segments are merged.
     fn optimize_index(&self) -> Result<()> {
         self.write(|connection| {
             connection.execute("INSERT INTO contents_fts (contents_fts) VALUES ('optimize')", [])?;
@@ -463,8 +463,8 @@ impl Writer {
         })
     }
 
-    /// Keeps the limits that the owner has set: takes the oldest session out where they are exceeded. What fails is tried
-    /// again after the next write.
+    /// Keeps to the limits that the owner has set: removes the oldest session if they are exceeded. If that fails, it is
+    /// tried again after the next write.
     fn keep_limits(&mut self) {
         self.is_within = true;
         if self.looked.is_some_and(|looked| looked.elapsed() < LIMIT_TIME) {
@@ -477,7 +477,7 @@ impl Writer {
             Ok(Some(left)) if !left.sessions.is_empty() => self.is_within = false,
             Ok(_) => self.looked = Some(Instant::now()),
             Err(error) => {
-                tracing::warn!(code = %error.code(), "the limits of the store could not be kept");
+                tracing::warn!(code = %error.code(), "old sessions beyond the store's limits could not be removed");
                 self.looked = Some(Instant::now());
             }
         }

@@ -18,10 +18,10 @@ use crate::{Change, Entry, Erased};
 /// The name of the format in the first line.
 const FORMAT: &str = "pi-context-manager/history";
 
-/// The version of the format that is written and read.
+/// The format version that this library writes and reads.
 const VERSION: u64 = 1;
 
-/// The longest line that is read, in bytes: several times the largest file that is kept.
+/// The longest line that is accepted, in bytes: several times the largest file that is stored.
 const LONGEST_LINE: u64 = 256 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -65,7 +65,7 @@ pub(super) struct Exported {
     pub tx_id: TxId,
     pub tx_time: Timestamp,
     pub valid_time: Timestamp,
-    /// When and why the owner of that store erased something of it.
+    /// When and why the owner of that store erased text of this version.
     pub erased: Option<Erased>,
 }
 
@@ -76,7 +76,7 @@ impl Exported {
     }
 }
 
-/// A file that is being written.
+/// An export file while it is being written.
 pub(super) struct Writing<'a> {
     out: std::io::BufWriter<&'a mut (dyn Write + Send)>,
     hasher: Hasher,
@@ -126,13 +126,13 @@ impl<'a> Writing<'a> {
     }
 }
 
-/// A file that is being read, and checked on the way: its form, its checksum, and the rules of what it holds.
+/// An export file while it is being read. Its form, its checksum and the rules of its documents are checked on the way.
 pub(super) struct Reading<'a, R> {
     file: &'a mut R,
     hasher: Hasher,
     bytes: Vec<u8>,
     line: u64,
-    /// The object that the last line is of, and its place.
+    /// The object of the last line, and the line's place in that object's history.
     last: Option<(ObjectId, u64)>,
     history: Option<History>,
     known: HashSet<ObjectId>,
@@ -155,7 +155,7 @@ impl<'a, R: BufRead> Reading<'a, R> {
         };
         reading.read()?;
         let head: Head = serde_json::from_slice(&reading.bytes)
-            .map_err(|_| reading.damaged("this is no export of pi-context-manager"))?;
+            .map_err(|_| reading.damaged("this is not an export of pi-context-manager"))?;
         if head.format != FORMAT {
             return Err(reading.damaged(&format!("this is a file of the format {}", head.format)));
         }
@@ -173,7 +173,7 @@ impl<'a, R: BufRead> Reading<'a, R> {
         self.summary
     }
 
-    /// The next version and its length in bytes; `None` after the last line was found to fit.
+    /// The next version and its length in bytes. `None` after the last line, if that matches the file.
     pub fn next(&mut self) -> Result<Option<(Exported, usize)>> {
         if self.is_done {
             return Ok(None);
@@ -183,12 +183,12 @@ impl<'a, R: BufRead> Reading<'a, R> {
             return self.end(&tail).map(|()| None);
         }
         let line: Line = serde_json::from_slice(&self.bytes)
-            .map_err(|e| self.damaged(&format!("it is no version: {e}")))?;
+            .map_err(|e| self.damaged(&format!("it is not a version: {e}")))?;
         self.hasher.update(&self.bytes);
         let change = match (line.document, line.patch) {
             (Some(value), None) => Change::Document(self.document(&line.object, value)?),
             (None, Some(patch)) => Change::Patch(patch),
-            _ => return Err(self.damaged("a version has a document or a patch")),
+            _ => return Err(self.damaged("a version must have either a document or a patch")),
         };
         let expected = match &self.last {
             Some((object, position)) if *object == line.object => position + 1,
@@ -199,7 +199,7 @@ impl<'a, R: BufRead> Reading<'a, R> {
         }
         if line.position == 0 {
             if !self.known.insert(line.object.clone()) {
-                return Err(self.damaged(&format!("{} comes a second time", line.object)));
+                return Err(self.damaged(&format!("{} occurs a second time", line.object)));
             }
             let begun = History::begin(&line.object, &change, line.valid_time, line.erased.is_some());
             self.history = Some(begun.map_err(|why| self.damaged(&why))?);
@@ -219,20 +219,20 @@ impl<'a, R: BufRead> Reading<'a, R> {
         let stored = value.get("content_hash").and_then(Value::as_str).map(str::to_owned);
         let document = Document::from_json(value).map_err(|e| self.damaged(&e.to_string()))?;
         if document.id() != object {
-            return Err(self.damaged("the document has another ID than its line"));
+            return Err(self.damaged("the ID of the document differs from that of its line"));
         }
         if stored.is_none_or(|hash| hash != document.content_hash().to_string()) {
-            return Err(self.damaged("the document does not have the hash that it carries"));
+            return Err(self.damaged("the document does not match its hash"));
         }
         Ok(document)
     }
 
     fn end(&mut self, tail: &Tail) -> Result<()> {
         if self.hasher.clone().finish() != tail.sha256 {
-            return Err(self.damaged("the checksum does not fit: the file was changed"));
+            return Err(self.damaged("the checksum does not match: the file was changed"));
         }
         if (tail.objects, tail.versions) != (self.summary.objects, self.summary.versions) {
-            return Err(self.damaged("the counts do not fit: the file was changed"));
+            return Err(self.damaged("the counts do not match: the file was changed"));
         }
         self.is_done = true;
         self.bytes.clear();

@@ -1,8 +1,8 @@
 //! Documents of the older shape (implementation plan, "Migration").
 //!
-//! There, files were named `file:{path}` and had no source binding, every document had `locked`, `provenance`,
-//! `nickname` and other hashes, and a session's metadata pool held copies of metadata and also the chat and the
-//! system prompt, which are infrastructure now.
+//! In that shape, files were named `file:{path}` and had no source binding. Every document had `locked`, `provenance` and
+//! `nickname`, and its hashes were computed differently. A session's metadata pool held copies of metadata, and it
+//! included the chat and the system prompt, which are now infrastructure.
 
 use context_model::error::ModelError;
 use context_model::hash::{Digest, identity_hash};
@@ -13,7 +13,7 @@ use context_model::source::Source;
 use context_model::tokens::utf16_len;
 use serde_json::{Map, Value, json};
 
-/// Fields of the older shape that the present one has no place for.
+/// Fields of the older shape that no longer exist.
 const STALE: [&str; 12] = [
     "id",
     "xt/id",
@@ -29,13 +29,12 @@ const STALE: [&str; 12] = [
     "mtime_ms",
 ];
 
-/// A document of the older shape in the present one; one that has it already stays as it is.
+/// Converts a document of the older shape to the present one. A document of the present shape stays unchanged.
 ///
-/// `filesystem_id` is the namespace that the older paths belong to (SSOT 5.4): those of the machine where the
-/// older store was used.
+/// `filesystem_id` is the namespace of the older paths (SSOT 5.4): that of the machine on which the older store was used.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` when it has neither shape.
+/// `INVALID_ARGUMENT` if it has neither shape.
 pub fn migrate(old: Value, filesystem_id: &str) -> Result<Document, ModelError> {
     if old.get("identity_hash").is_some() {
         return Document::from_json(old);
@@ -107,7 +106,7 @@ fn chat(id: &str, mut old: Map<String, Value>) -> Result<Document, ModelError> {
     Document::new(ObjectId::chat(&session), ObjectType::Chat, None, old)
 }
 
-/// The sets hold IDs only, of content objects only, each within the next larger one.
+/// The sets contain only IDs of content objects, and each set is a subset of the next larger one.
 fn session(id: &str, old: &Map<String, Value>, filesystem_id: &str) -> Result<Document, ModelError> {
     let session = session_of(id, "session:", old)?;
     let set = |name: &str| old.get(name).map_or_else(Vec::new, |value| ids(value, filesystem_id));
@@ -135,7 +134,7 @@ fn session_of(id: &str, prefix: &str, old: &Map<String, Value>) -> Result<Sessio
     SessionId::new(given.unwrap_or_else(|| id.strip_prefix(prefix).unwrap_or(id).to_owned()))
 }
 
-/// The IDs of a list of IDs or of entries with an `id`, without infrastructure objects.
+/// The IDs in a list of IDs or of entries with an `id`, without those of infrastructure objects.
 fn ids(value: &Value, filesystem_id: &str) -> Vec<ObjectId> {
     let name = |item: &Value| match item {
         Value::String(id) => Some(id.clone()),

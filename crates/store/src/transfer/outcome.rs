@@ -1,4 +1,4 @@
-//! What comes of an export or import.
+//! The results and errors of exports and imports.
 
 use context_model::error::ErrorCode;
 use context_model::id::ObjectId;
@@ -25,16 +25,16 @@ pub enum TransferError {
     /// `IO`: the file can't be read or written.
     #[error("the export file can't be read or written: {0}")]
     Io(String),
-    /// `INVALID_ARGUMENT`: the file is damaged, cut, or no export. Nothing was written.
-    #[error("line {line} of the export file: {what}; nothing was imported, get a whole copy of the file")]
+    /// `INVALID_ARGUMENT`: the file is damaged, truncated, or not an export. Nothing was written.
+    #[error("line {line} of the export file: {what}; nothing was imported, get a complete copy of the file")]
     Damaged {
         /// The line, counted from 1.
         line: u64,
         /// What is wrong with it.
         what: String,
     },
-    /// `CONFLICT`: the store has an object of the same ID with another history.
-    #[error("{0} has another history in this store; import the file into a store without it")]
+    /// `CONFLICT`: the store has an object with the same ID and a different history.
+    #[error("{0} has a different history in this store; import the file into a store without it")]
     Different(ObjectId),
 }
 

@@ -1,4 +1,4 @@
-//! The files that exports go to and come from.
+//! The files that exports are written to and read from.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -10,35 +10,35 @@ use super::{Result, TransferError};
 /// Opens an export for reading.
 ///
 /// # Errors
-/// `IO` where there is no file, it may not be read, or it is no regular file (a pipe would be waited for).
+/// `IO` if there is no file, it can't be read, or it is not a regular file (opening a pipe would block).
 pub fn open(path: &Path) -> Result<BufReader<File>> {
     let refuse = |what: std::fs::Metadata| if what.is_file() { Ok(()) } else { Err(no_file(path)) };
-    // Before it is opened, for that alone can wait or have effects; and after, for it may be another one by then.
+    // Checked before opening, because opening alone can block or have effects, and again afterwards, because another file
+    // may be there by then.
     refuse(fs::metadata(path)?)?;
     let file = File::open(path)?;
     refuse(file.metadata()?)?;
     Ok(BufReader::with_capacity(64 << 10, file))
 }
 
-/// A file that an export goes to. It is written under a fresh name, for its owner alone, and takes its place when it is
-/// whole, so that nothing that somebody put there is written through, and a broken export replaces none.
+/// The file that an export is written to. It is created under a new name, private to its owner, and renamed when it is
+/// complete. So an export never writes through a link, and an interrupted one replaces nothing.
 pub struct Target {
     path: PathBuf,
     beside: PathBuf,
-    /// None once it has its place.
+    /// `None` once it has been renamed.
     file: Option<File>,
 }
 
 impl Target {
-    /// Makes the file under its fresh name, with mode 0600.
+    /// Creates the file under its new name, with mode 0600.
     ///
     /// # Errors
-    /// `IO` where something else than a regular file is at the path (a folder, a link, a device), or the folder can't be
-    /// written.
+    /// `IO` if anything but a regular file is at the path (a folder, a link, a device), or the folder is not writable.
     pub fn create(path: &Path) -> Result<Self> {
         refuse(path)?;
         let name = path.file_name().ok_or_else(|| no_file(path))?.to_string_lossy();
-        // Cut, because a name has a longest length.
+        // Cut, because file names have a maximum length.
         let name = &name[..name.floor_char_boundary(100)];
         let beside =
             path.with_file_name(format!(".{name}.{:016x}.part", RandomState::new().build_hasher().finish()));
@@ -50,16 +50,16 @@ impl Target {
         let target = Self { path: path.to_owned(), beside, file: Some(file) };
         #[cfg(unix)]
         if let Some(file) = &target.file {
-            // A strict umask may have taken bits away that the owner needs.
+            // A strict umask may have removed permissions that the owner needs.
             file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
         }
         Ok(target)
     }
 
-    /// Puts the file in its place, durably.
+    /// Renames the file to its final name, durably.
     ///
     /// # Errors
-    /// `IO`, also where something else has got to the path meanwhile.
+    /// `IO`, also if something else has been put at the path in the meantime.
     pub fn finish(mut self) -> Result<()> {
         if let Some(file) = &self.file {
             file.sync_all()?;
@@ -87,13 +87,13 @@ impl Write for Target {
 impl Drop for Target {
     fn drop(&mut self) {
         if self.file.take().is_some() {
-            // What is left of it is of no use, and the error to report was an earlier one.
+            // The rest is useless, and the error that matters has been reported.
             let _ = fs::remove_file(&self.beside);
         }
     }
 }
 
-/// Nothing or a regular file may be where an export goes to.
+/// An export may only replace a regular file, or nothing.
 fn refuse(path: &Path) -> Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() => Err(no_file(path)),
@@ -103,7 +103,7 @@ fn refuse(path: &Path) -> Result<()> {
 }
 
 fn no_file(path: &Path) -> TransferError {
-    TransferError::Io(format!("{} is no regular file", path.display()))
+    TransferError::Io(format!("{} is not a regular file", path.display()))
 }
 
 #[cfg(all(test, unix))]
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
         assert_eq!(fs::read_to_string(&file).unwrap(), "one");
         assert_eq!(mode(&file), 0o600);
-        // A file that others may read becomes one that they may not.
+        // A file that others may read becomes private.
         fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
         written(&file, "two").unwrap();
         assert_eq!((fs::read_to_string(&file).unwrap(), mode(&file)), ("two".into(), 0o600));
@@ -157,14 +157,14 @@ mod tests {
         symlink(&target, &link).unwrap();
         for path in [place.path(), &fifo, &link, Path::new("/dev/null"), Path::new("/dev/stdout")] {
             let error = written(path, "x").unwrap_err();
-            assert!(error.to_string().contains("is no regular file"), "{error}");
+            assert!(error.to_string().contains("is not a regular file"), "{error}");
         }
         assert_eq!(fs::read_to_string(&target).unwrap(), "target");
         for path in [place.path(), &fifo, Path::new("/dev/zero")] {
-            assert!(open(path).unwrap_err().to_string().contains("is no regular file"));
+            assert!(open(path).unwrap_err().to_string().contains("is not a regular file"));
         }
         assert!(open(&link).is_ok());
-        // Where something else has come into its place meanwhile, that is left alone, too.
+        // If something else has been put in its place meanwhile, that is left alone, too.
         let late = place.path().join("late");
         let mut begun = Target::create(&late).unwrap();
         begun.write_all(b"x").unwrap();
@@ -185,7 +185,7 @@ mod tests {
         });
         assert!(texts.contains(&fs::read_to_string(&file).unwrap()));
         assert_eq!(names(place.path()).len(), 1);
-        // One that is given up leaves nothing.
+        // An abandoned export leaves nothing behind.
         drop(Target::create(&file).unwrap());
         assert_eq!(names(place.path()).len(), 1);
     }

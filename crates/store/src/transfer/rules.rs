@@ -1,5 +1,5 @@
-//! What a history has to be for an import to take it: each document by the rules of its type, each patch by what it makes
-//! of its document. A patch costs what it changes, however long the document is.
+//! The rules that a history must keep to be imported: each document those of its type, and each patch those of the document
+//! that results from it. Checking a patch takes time in proportion to what it changes, however long the document is.
 
 use std::collections::HashSet;
 
@@ -17,16 +17,17 @@ use serde_json::{Map, Value};
 
 use crate::Change;
 
-/// The most levels of a document: arguments and messages have [`MAX_DEPTH`], and stand a few levels deep themselves.
+/// How deep a document may be nested. Arguments and messages may have [`MAX_DEPTH`] levels and are themselves a few levels
+/// deep.
 const MOST_LEVELS: usize = MAX_DEPTH + 8;
 
-/// So many elements of lists may move while one object's history is put together: some seconds' worth.
+/// How many list elements may be moved while one object's history is reconstructed: some seconds' worth.
 const MOST_MOVES: usize = 2_000_000_000;
 
-/// What the IDs of infrastructure objects begin with.
+/// How the IDs of infrastructure objects begin.
 const INFRASTRUCTURE: [&str; 3] = ["session:", "chat:", "system_prompt:"];
 
-/// The lists of a session document; each lies within the one that it names.
+/// The lists of a session document. Each is a subset of the list whose position it names.
 const LISTS: [(&str, Option<usize>); 4] =
     [("session_index", None), ("metadata_pool", Some(0)), ("active_set", Some(1)), ("pinned_set", Some(0))];
 
@@ -41,13 +42,13 @@ pub(super) struct History {
     /// The latest version.
     payload: Value,
     valid_time: Timestamp,
-    /// Of a session: what its lists hold.
+    /// For a session: the contents of its lists.
     lists: Option<[HashSet<String>; 4]>,
     moves: usize,
 }
 
 impl History {
-    /// Begins with an object's first version. Of one that was erased only the form is looked at.
+    /// Starts with an object's first version. Of an erased version only the form is checked.
     pub fn begin(
         id: &ObjectId,
         change: &Change,
@@ -70,7 +71,7 @@ impl History {
         Ok(history)
     }
 
-    /// Goes on with the next version.
+    /// Continues with the next version.
     pub fn go_on(&mut self, change: &Change, valid_time: Timestamp, is_erased: bool) -> Result<(), Refused> {
         if self.object_type == ObjectType::Toolcall {
             return Err(format!("tool call {} has a second version", self.id));
@@ -86,7 +87,7 @@ impl History {
             return Err(format!("{} changes its type or source, which never change", self.id));
         }
         whole(document, is_erased)?;
-        // A document that is dated back is not the latest version.
+        // A document with an earlier valid time is not the latest version.
         if self.payload.is_null() || self.valid_time <= valid_time {
             self.lists = (self.object_type == ObjectType::Session).then(|| lists(document.payload()));
             self.payload = Value::Object(document.payload().clone());
@@ -97,13 +98,16 @@ impl History {
 
     fn patch(&mut self, patch: &Patch, valid_time: Timestamp) -> Result<(), Refused> {
         if !matches!(self.object_type, ObjectType::Chat | ObjectType::Session) {
-            return Err(format!("{} is patched, which only chats and sessions are", self.id));
+            return Err(format!("{} has a patch, which only chats and sessions may have", self.id));
         }
         if valid_time < self.valid_time {
-            return Err(format!("a patch of {} holds from before the version that it changes", self.id));
+            return Err(format!(
+                "a patch of {} has an earlier valid time than the version that it changes",
+                self.id
+            ));
         }
         self.valid_time = valid_time;
-        let unfit = |_| format!("a patch of {} does not fit", self.id);
+        let unfit = |_| format!("a patch of {} can't be applied", self.id);
         let operations: json_patch::Patch =
             serde_json::to_value(patch).and_then(serde_json::from_value).map_err(unfit)?;
         let mut touched = Vec::new();
@@ -120,7 +124,7 @@ impl History {
                 change_list(lists, &self.payload, &tokens, operation, &mut touched)?;
             }
             json_patch::patch_unsafe(&mut self.payload, std::slice::from_ref(operation))
-                .map_err(|_| format!("a patch of {} does not fit", self.id))?;
+                .map_err(|_| format!("a patch of {} can't be applied", self.id))?;
             if self.object_type == ObjectType::Chat {
                 self.turn(&tokens)?;
             }
@@ -134,11 +138,11 @@ impl History {
         }
     }
 
-    /// Whether a patch may change this place, and how much it moves.
+    /// Whether a patch may change this place, and how many elements that moves.
     fn is_allowed(&mut self, tokens: &[String], value: Option<&Value>) -> Result<(), Refused> {
         const KEPT: [&str; 6] = ["xt/id", "type", "source", "identity_hash", "content_hash", "source_hash"];
         let Some(first) = tokens.first().filter(|first| !KEPT.contains(&first.as_str())) else {
-            return Err(format!("a patch of {} changes what no patch may change", self.id));
+            return Err(format!("a patch of {} changes a field that patches must not change", self.id));
         };
         let room = MOST_LEVELS.checked_sub(tokens.len());
         if room.is_none_or(|room| value.is_some_and(|value| is_deeper_than(value, room))) {
@@ -156,13 +160,13 @@ impl History {
             let length = parent.and_then(Value::as_array).map_or(0, Vec::len);
             self.moves += length.saturating_sub(index);
             if self.moves > MOST_MOVES {
-                return Err(format!("the history of {} would take too long to put together", self.id));
+                return Err(format!("the history of {} would take too long to reconstruct", self.id));
             }
         }
         Ok(())
     }
 
-    /// The element of a chat's lists that a path leads to is what such a list holds.
+    /// Checks the element of a chat's list that a path leads to.
     fn turn(&self, tokens: &[String]) -> Result<(), Refused> {
         let [list, index, ..] = tokens else {
             return chat(&self.id, self.payload.as_object(), true);
@@ -183,7 +187,7 @@ impl History {
     }
 }
 
-/// The rules of a document that is stored whole.
+/// Checks a document that is stored whole.
 fn whole(document: &Document, is_erased: bool) -> Result<(), Refused> {
     let id = document.id();
     if document.payload().values().any(|value| is_deeper_than(value, MOST_LEVELS - 1)) {
@@ -201,7 +205,7 @@ fn whole(document: &Document, is_erased: bool) -> Result<(), Refused> {
     let payload = Some(document.payload());
     match (document.object_type(), document.source()) {
         (ObjectType::File, Some(Source::Filesystem(_))) => file(document),
-        // What else a source of another type brings is for a later version to know; it is kept as it is.
+        // A later version may know more about sources of other types; they are kept as they are.
         (ObjectType::File, Some(Source::Other(_)))
             if document.field("content").is_none_or(|content| is_text_or_null(Some(content))) =>
         {
@@ -234,7 +238,7 @@ fn file(document: &Document) -> Result<(), Refused> {
     }
     match text {
         Some(text) if document.source_hash() != Some(Digest::of(text.as_bytes())) => {
-            Err(format!("the content of file {} does not have its source_hash", document.id()))
+            Err(format!("the content of file {} does not match its source_hash", document.id()))
         }
         _ => Ok(()),
     }
@@ -245,7 +249,7 @@ fn toolcall(document: &Document) -> Result<(), Refused> {
     let text = id.as_str();
     let is_digest = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if text.is_empty() || is_digest || is_infrastructure(text) {
-        return Err(format!("{id} is no ID of a tool call"));
+        return Err(format!("{id} is not a valid ID for a tool call"));
     }
     let is_list = |value: &Value| value.as_array().is_some_and(|list| list.iter().all(Value::is_string));
     let is_right = document.text("tool").is_some()
@@ -261,7 +265,7 @@ fn toolcall(document: &Document) -> Result<(), Refused> {
     if is_right { Ok(()) } else { Err(strange(id)) }
 }
 
-/// A chat's fields; `all` also looks at every element of its lists.
+/// Checks a chat's fields. With `all`, also every element of its lists.
 fn chat(id: &ObjectId, payload: Option<&Map<String, Value>>, all: bool) -> Result<(), Refused> {
     let session = session_of(id, "chat:")?;
     let field = |name: &str| payload.and_then(|payload| payload.get(name));
@@ -277,7 +281,7 @@ fn chat(id: &ObjectId, payload: Option<&Map<String, Value>>, all: bool) -> Resul
     if is_right { Ok(()) } else { Err(strange(id)) }
 }
 
-/// What a session document refers to.
+/// Checks the references of a session document.
 fn references(id: &ObjectId, payload: Option<&Map<String, Value>>) -> Result<(), Refused> {
     let session = session_of(id, "session:")?;
     let text = |name: &str| payload.and_then(|payload| payload.get(name)).and_then(Value::as_str);
@@ -287,11 +291,11 @@ fn references(id: &ObjectId, payload: Option<&Map<String, Value>>) -> Result<(),
     if is_right { Ok(()) } else { Err(strange(id)) }
 }
 
-/// What a patch did to a session's lists.
+/// What a patch changed in a session's lists.
 enum Touched {
-    /// A list as a whole.
+    /// A whole list.
     All,
-    /// This ID.
+    /// One ID.
     One(String),
 }
 
@@ -302,7 +306,7 @@ fn lists(payload: &Map<String, Value>) -> [HashSet<String>; 4] {
     })
 }
 
-/// Follows an operation on one of the lists, which is not yet applied to the payload.
+/// Tracks an operation on one of the lists before it is applied to the payload.
 fn change_list(
     lists: &mut [HashSet<String>; 4],
     payload: &Value,
@@ -315,7 +319,7 @@ fn change_list(
         return Ok(());
     };
     let name = LISTS[place].0;
-    let wrong = || format!("a patch makes {name} something else than a list of different IDs");
+    let wrong = || format!("after a patch, {name} is not a list of distinct IDs");
     let list = &mut lists[place];
     let mut insert = |list: &mut HashSet<String>, value: &Value| {
         let id = value.as_str().filter(|id| list.insert((*id).to_owned())).ok_or_else(wrong)?;
@@ -358,7 +362,7 @@ fn change_list(
     }
 }
 
-/// Whether the lists lie within each other, as far as they were touched, and hold content objects only.
+/// Checks that each changed list is a subset of the next larger one, and contains only content objects.
 fn within(lists: &[HashSet<String>; 4], touched: &[Touched]) -> Result<(), Refused> {
     let holds = |id: &String| {
         LISTS.iter().enumerate().all(|(place, (_, outer))| {
@@ -372,13 +376,13 @@ fn within(lists: &[HashSet<String>; 4], touched: &[Touched]) -> Result<(), Refus
     if holds {
         return Ok(());
     }
-    Err("a session's sets hold what is no content object, or are not within each other (active, pool, index)"
+    Err("a session's sets contain an object that is not content, or are not subsets of each other (active, pool, index)"
         .into())
 }
 
 fn session_of(id: &ObjectId, prefix: &str) -> Result<SessionId, Refused> {
     let session = id.as_str().strip_prefix(prefix).and_then(|session| SessionId::new(session).ok());
-    session.ok_or_else(|| format!("{id} is no ID of its type"))
+    session.ok_or_else(|| format!("{id} is not a valid ID for its type"))
 }
 
 fn is_infrastructure(id: &str) -> bool {

@@ -1,7 +1,7 @@
-//! What this client remembers: the latest versions it read or wrote, and the names behind XTDB's ID hashes.
+//! What this client remembers: the latest versions that it read or wrote, and the names behind XTDB's ID hashes.
 //!
-//! Architecture invariant: a cached latest version is a guess. Every transaction that is built on one carries
-//! a `match` of it, and a read asks the node for the version's place before it takes the document from here.
+//! Architecture invariant: a cached latest version is only a guess. Every transaction that is based on one has a `match`
+//! for it, and a read asks the node for the version's coordinates before it takes the document from here.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use super::form::Form;
 use super::wire::{Place, Tx};
 use crate::Version;
 
-/// The most documents' bytes that are remembered.
+/// How many bytes of documents are remembered at most.
 const MOST_BYTES: usize = 64 << 20;
 
-/// The most names of ID hashes that are remembered.
+/// How many names of ID hashes are remembered at most.
 const MOST_NAMES: usize = 200_000;
 
-/// An object's first transaction, and its place among the writes of it where that was needed.
+/// An object's first transaction and, if that was needed, its position among that transaction's writes.
 pub(crate) type First = (TxId, Option<usize>);
 
-/// How many growing documents are still remembered after somebody else replaced them.
+/// How many growing documents stay remembered after another client has replaced them.
 const MOST_GROWN: usize = 8;
 
-/// A latest version as this client knows it.
+/// The latest version of an object as far as this client knows.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
     pub version: Arc<Version>,
-    /// How it stands in XTDB.
+    /// How XTDB stores it.
     pub form: Form,
-    /// About the length of its JSON text, in bytes; 0 where it was not measured.
+    /// The approximate length of its JSON text, in bytes; 0 if it was not measured.
     pub bytes: usize,
 }
 
 impl Head {
-    /// The document that XTDB has of this version.
+    /// This version's document in XTDB.
     pub fn value(&self) -> Value {
         self.form.value(&self.version.document)
     }
@@ -49,14 +49,14 @@ pub(crate) struct Cache {
     heads: HashMap<ObjectId, Head>,
     order: VecDeque<ObjectId>,
     bytes: usize,
-    /// Versions of chats and sessions of which later ones may be made, whether they are the latest or not.
+    /// Versions of chats and sessions that later versions may be based on, whether they are the latest or not.
     grown: VecDeque<Arc<Version>>,
     names: HashMap<String, Option<ObjectId>>,
     firsts: HashMap<ObjectId, First>,
     own: BTreeSet<TxId>,
-    /// The hash of this writer's own ID, once it was seen.
+    /// The hash of this writer's own ID, once it has been seen.
     pub own_hash: Option<String>,
-    /// Everything up to this transaction was taken into account.
+    /// Everything up to this transaction has been taken into account.
     pub seen: TxId,
 }
 
@@ -69,20 +69,20 @@ impl Cache {
         self.heads.get(id).cloned()
     }
 
-    /// The remembered document of exactly this version.
+    /// The remembered document of exactly this version, if any.
     pub fn at(&self, id: &ObjectId, place: Place) -> Option<Head> {
         let head = self.heads.get(id)?;
         let same = head.version.tx_id == place.tx.id && head.version.valid_time == place.valid_time;
         same.then(|| head.clone())
     }
 
-    /// A version of a chat or session, of which later ones may be made.
+    /// A version of a chat or session that later versions may be based on.
     pub fn grown(&self, id: &ObjectId) -> Option<Arc<Version>> {
         let head = self.heads.get(id).map(|head| &head.version);
         head.or_else(|| self.grown.iter().find(|version| version.document.id() == id)).map(Arc::clone)
     }
 
-    /// Remembers a version of a chat or session, where none that holds later is known.
+    /// Remembers a version of a chat or session, unless one with a later valid time is known.
     pub fn grow(&mut self, version: Arc<Version>) {
         let order = |version: &Version| (version.valid_time, version.tx_id);
         let id = version.document.id();
@@ -124,14 +124,14 @@ impl Cache {
         Some(head)
     }
 
-    /// Forgets all documents, where it is not known which ones changed.
+    /// Forgets all documents, because it is not known which ones have changed.
     pub fn forget_all(&mut self) {
         self.heads.clear();
         self.order.clear();
         self.bytes = 0;
     }
 
-    /// The object behind an ID hash: `None` where that is not known yet, `Some(None)` for what is no object.
+    /// The object behind an ID hash. `None` if that is not known yet, `Some(None)` if it is not one of our objects.
     pub fn name(&self, hash: &str) -> Option<Option<ObjectId>> {
         self.names.get(hash).cloned()
     }
@@ -143,7 +143,7 @@ impl Cache {
         self.names.insert(hash, id);
     }
 
-    /// An object's first transaction and its place in it, which never change.
+    /// An object's first transaction and its position in it. These never change.
     pub fn first(&self, id: &ObjectId) -> Option<First> {
         self.firsts.get(id).copied()
     }
@@ -164,7 +164,7 @@ impl Cache {
         self.own.contains(&tx)
     }
 
-    /// Notes that everything up to this transaction was taken into account.
+    /// Notes that everything up to this transaction has been taken into account.
     pub fn saw(&mut self, tx: TxId) {
         if tx > self.seen {
             self.seen = tx;

@@ -1,8 +1,8 @@
-//! As much of EDN as XTDB's answers need: no other format that it offers has times with milliseconds.
+//! The part of EDN that XTDB's answers use. No other format that XTDB offers has times with milliseconds.
 
 use context_model::time::Timestamp;
 
-/// A value of an EDN text.
+/// A value in an EDN text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Edn {
     /// `nil`, a boolean, a number, a character or a symbol, as it was written.
@@ -20,7 +20,7 @@ pub(crate) enum Edn {
 }
 
 impl Edn {
-    /// Reads one value; `None` where the text is not EDN.
+    /// Reads one value. `None` if the text is not EDN.
     pub fn read(text: &str) -> Option<Self> {
         let mut reader = Reader { text, at: 0 };
         let value = reader.value()?;
@@ -28,7 +28,7 @@ impl Edn {
         (reader.at == text.len()).then_some(value)
     }
 
-    /// The value of a map under a keyword.
+    /// A map's value for a keyword.
     pub fn get(&self, name: &str) -> Option<&Self> {
         let Self::Map(entries) = self else { return None };
         entries.iter().find(|(key, _)| matches!(key, Self::Keyword(k) if k == name)).map(|(_, value)| value)
@@ -39,7 +39,7 @@ impl Edn {
         if let Self::List(items) = self { Some(items) } else { None }
     }
 
-    /// A whole number that is not negative.
+    /// A non-negative whole number.
     pub fn number(&self) -> Option<u64> {
         if let Self::Atom(text) = self { text.parse().ok() } else { None }
     }

@@ -1,15 +1,15 @@
 //! How a version is stored in XTDB: as a whole document, or as a change of the one before it.
 //!
-//! A chat gains a turn and a session gains IDs at every step. Sent whole each time, a session would cost the square
-//! of its length. So a version of such an object is a document without lists and objects, with the patch that makes it of
-//! another version in the field `PATCH`. Once the patches are as long together as the last whole document, the
-//! next one is whole again: what is sent stays below twice the changes, and what one read needs below two documents.
+//! A chat gains a turn and a session gains IDs at every step. If each version were sent whole, the total would grow with the
+//! square of the length. So a version of such an object is a document without lists and objects; its field `PATCH` has the
+//! patch that turns another version into it. Once the patches are together as long as the last whole document, the next
+//! version is whole again. So what is sent stays below twice the changes, and one read needs less than two documents.
 //!
 //! Architecture invariants:
-//! - A version names the one that it was made of by its `content_hash`. That version was written before it and does not
-//!   hold later, so it stands before it in a history by valid time and transaction.
-//! - A document's `content_hash` is that of the version and not of the patch, so a resolved version is checked like
-//!   a whole one, and a reader that knows no patches refuses the document.
+//! - A change names the version that it is based on by its `content_hash`. That version was written earlier and its valid
+//!   time is not later, so it comes first in a history by valid time and transaction.
+//! - A document's `content_hash` is that of the version and not of the patch. So a resolved version is checked like a whole
+//!   one, and a reader that does not know patches refuses the document.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use serde_json::{Map, Value};
 use super::wire::{PATCH, document, document_length};
 use crate::{Result, StoreError};
 
-/// About what a document in XTDB has beside its fields, in bytes.
+/// About how many bytes a document in XTDB takes besides its fields.
 const ENVELOPE: usize = 400;
 
-/// What `PATCH` says.
+/// The contents of `PATCH`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Change {
     /// The content hash of the version that was changed.
@@ -38,7 +38,7 @@ struct Change {
     since: Timestamp,
     /// The length of that document, in bytes.
     whole: usize,
-    /// The length of all patches since, in bytes; with this one.
+    /// The length of all patches since then, including this one, in bytes.
     patches: usize,
     /// The change.
     operations: Patch,
@@ -47,11 +47,11 @@ struct Change {
 /// How one version is stored in XTDB.
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
-    /// The valid time of the last whole document; `None` where that is this one.
+    /// The valid time of the last whole document. `None` if it is this one.
     since: Option<Timestamp>,
     whole: usize,
     patches: usize,
-    /// The document in XTDB where it is not the version's own.
+    /// The document in XTDB, if it differs from the version's own.
     value: Option<Arc<Value>>,
 }
 
@@ -61,7 +61,7 @@ impl Form {
         Self { since: None, whole: document_length(document), patches: 0, value: None }
     }
 
-    /// The document that XTDB has of a version with this form.
+    /// The document in XTDB of a version with this form.
     pub fn value(&self, document: &Document) -> Value {
         match &self.value {
             Some(value) => (**value).clone(),
@@ -94,20 +94,20 @@ impl Form {
     }
 }
 
-/// About how many bytes are sent for a version that follows this one.
+/// About how many bytes are sent for the next version after this one.
 pub(crate) fn growth(before: &Document, document: &Document) -> usize {
     let patch = between(before, document).and_then(|patch| serde_json::to_string(&patch).ok());
     patch.map_or_else(|| document_length(document), |text| text.len() + ENVELOPE)
 }
 
-/// The change of an object that grows.
+/// The change of a growing object.
 fn between(before: &Document, document: &Document) -> Option<Patch> {
     let same = before.object_type() == document.object_type() && document.source().is_none();
     let hashes = before.source_hash() == document.source_hash();
     if !same || !hashes || document.object_type().is_content() || before.content() != document.content() {
         return None;
     }
-    // The hash follows from the rest.
+    // The hash can be computed from the rest.
     let fields = |document: &Document| {
         let mut fields: Map<String, Value> = document.payload().clone();
         fields.remove("content_hash");
@@ -116,7 +116,7 @@ fn between(before: &Document, document: &Document) -> Option<Patch> {
     Some(Patch::between(&fields(before), &fields(document)))
 }
 
-/// A version as XTDB gave it.
+/// A version as XTDB returned it.
 pub(crate) enum Given {
     /// A whole document.
     Whole(Document),
@@ -124,7 +124,7 @@ pub(crate) enum Given {
     Changed(Changed),
 }
 
-/// A version that stands as the change of another one.
+/// A version that is stored as the change of another one.
 #[derive(Clone)]
 pub(crate) struct Changed {
     id: ObjectId,
@@ -145,22 +145,22 @@ impl Changed {
         self.change.since
     }
 
-    /// The version, made of the one that was changed.
+    /// The version, built from the one that was changed.
     pub fn resolve(self, before: Document) -> Result<(Document, Form)> {
         let damaged = |what: String| StoreError::Corrupt(format!("a version of {} {what}", self.id));
         let fits = *before.id() == self.id && before.content_hash() == self.change.of;
         let document = patch::apply(before, [&self.change.operations])?;
         if !fits || document.content_hash() != self.hash {
-            return Err(damaged("does not have the hash it was stored with".into()));
+            return Err(damaged("does not match its stored hash".into()));
         }
         let Change { since, whole, patches, .. } = self.change;
         Ok((document, Form { since: Some(since), whole, patches, value: Some(Arc::new(self.value)) }))
     }
 
-    /// That the version it was made of is not there.
+    /// The error for a change whose base version is missing.
     pub fn lost(&self) -> StoreError {
         StoreError::Corrupt(format!(
-            "a version of {} was made of one with the hash {}, which XTDB does not have",
+            "a version of {} is the change of one with the hash {}, which XTDB does not have",
             self.id, self.change.of
         ))
     }
@@ -172,7 +172,8 @@ impl Given {
         let Some(text) = value.get(PATCH) else { return document(value).map(Self::Whole) };
         let field = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
         let id = ObjectId::new(field("xt/id"));
-        let damaged = || StoreError::Corrupt(format!("a version of {id} is no change of another one"));
+        let damaged =
+            || StoreError::Corrupt(format!("a version of {id} is not a valid change of another one"));
         let hash = field("content_hash").parse().map_err(|_| damaged())?;
         let change: Change =
             serde_json::from_str(text.as_str().unwrap_or_default()).map_err(|_| damaged())?;
@@ -191,8 +192,8 @@ impl Given {
     }
 }
 
-/// The version that `wanted` is, made of those before it: a part of the object's history, by valid time and transaction.
-/// `None` where the part does not reach back far enough.
+/// Builds the version `wanted` from those before it, which are a part of the object's history by valid time and
+/// transaction. `None` if that part does not reach back far enough.
 pub(crate) fn resolve(wanted: Changed, mut before: Vec<Given>) -> Result<Option<(Document, Form)>> {
     let mut chain = vec![wanted];
     while let Some(given) = before.pop() {
@@ -214,12 +215,12 @@ pub(crate) fn resolve(wanted: Changed, mut before: Vec<Given>) -> Result<Option<
     Ok(None)
 }
 
-/// The documents that were resolved of a history so far, by their content hashes.
+/// The documents of a history that have been resolved so far, by their content hashes.
 #[derive(Default)]
 pub(crate) struct Resolved(HashMap<Digest, usize>);
 
 impl Resolved {
-    /// Resolves the next version of a history, whose place in the answer will be this one.
+    /// Resolves the next version of a history. `place` is its position in the result.
     pub fn next<'a>(
         &mut self,
         given: Given,
@@ -313,7 +314,7 @@ mod tests {
             Given::Changed(changed) => changed,
             Given::Whole(_) => panic!("a patch"),
         };
-        // Not what it was made of; a patch that was changed; a version that is gone; no patch at all.
+        // The wrong base; a changed patch; a missing version; no patch at all.
         assert!(changed(&sent[place + 1]).resolve(chat(place - 1)).is_err());
         let mut other = sent[place].clone();
         other[PATCH] = other[PATCH].as_str().unwrap().replace("question", "answer").into();
@@ -321,7 +322,7 @@ mod tests {
         assert!(resolve(changed(&sent[place + 1]), vec![Given::Whole(chat(0))]).unwrap().is_none());
         other[PATCH] = json!("[]");
         assert!(Given::read(other).is_err());
-        // A reader that knows no patches refuses it, too.
+        // A reader that does not know patches refuses it, too.
         assert!(crate::xtdb::wire::document(sent[place].clone()).is_err());
     }
 
@@ -345,7 +346,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
-        /// Whatever somebody makes of a change: it is refused, or the version is what it was.
+        /// However somebody alters a change: it is refused, or gives the original version.
         #[test]
         fn an_altered_change_is_refused_or_as_it_was(
             place in 1_usize..30, from in any::<prop::sample::Index>(), length in 0_usize..40, text in texts(),
@@ -368,7 +369,7 @@ mod tests {
         }
     }
 
-    /// How often the property is tried; more where `CONTEXT_LONG` says so.
+    /// How often the property is tried; more often with `CONTEXT_LONG`.
     fn cases() -> u32 {
         if std::env::var_os("CONTEXT_LONG").is_some() { 200_000 } else { 200 }
     }

@@ -1,7 +1,7 @@
-//! Requests to the nodes: time limits, repetition with growing pauses, and fail-over.
+//! Requests to the nodes: time limits, retries with growing pauses, and fail-over.
 //!
-//! Architecture invariant: every request of this module may be repeated. Reads are, by nature; a transaction
-//! is because it carries the writer's mark (see `write`), which a second execution does not match.
+//! Architecture invariant: every request of this module may be repeated. Reads change nothing, and a transaction carries
+//! the writer's mark (see `write`), which no longer matches when it is executed again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -77,12 +77,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Whether the node has no such thing (404).
+    /// Whether the node answered 404.
     pub fn is_missing(&self) -> bool {
         self.status == StatusCode::NOT_FOUND
     }
 
-    /// Whether the question was about a transaction that the node does not have yet.
+    /// Whether the request was about a transaction that the node does not have yet.
     pub fn is_out_of_sync(&self) -> bool {
         self.status == StatusCode::BAD_REQUEST && self.body.contains("node-out-of-sync")
     }
@@ -102,7 +102,7 @@ impl Answer {
     /// An answer that XTDB 1.x does not give.
     pub fn strange(&self, what: &str) -> StoreError {
         StoreError::Unavailable(format!(
-            "the answer to {} is not one of XTDB 1.x ({what}): {}; check the URL and the node's version",
+            "XTDB 1.x would not answer {} like this ({what}): {}; check the URL and the node's version",
             self.request,
             excerpt(&self.body)
         ))
@@ -136,17 +136,20 @@ impl Nodes {
     pub fn new(urls: &[String], timeout: Duration, attempts: u32) -> Result<Self> {
         let invalid = |what: String| StoreError::Invalid(what);
         if urls.is_empty() {
-            return Err(invalid("an XTDB store needs the URL of a node, as http://127.0.0.1:3000".into()));
+            return Err(invalid(
+                "an XTDB store needs the URL of a node, such as http://127.0.0.1:3000".into(),
+            ));
         }
         let mut bases = Vec::new();
         let mut shown = Vec::new();
         for url in urls {
             let base = url.trim_end_matches('/').trim_end_matches("/_xtdb").to_owned();
-            let parsed = reqwest::Url::parse(&base)
-                .map_err(|e| invalid(format!("{url} is no URL of an XTDB node (http://host:port): {e}")))?;
+            let parsed = reqwest::Url::parse(&base).map_err(|e| {
+                invalid(format!("{url} is not the URL of an XTDB node (http://host:port): {e}"))
+            })?;
             if !matches!(parsed.scheme(), "http" | "https") || parsed.host().is_none() {
                 return Err(invalid(format!(
-                    "{} is no URL of an XTDB node: it begins with http:// or https://",
+                    "{} is not the URL of an XTDB node: it must begin with http:// or https://",
                     shown_url(url)
                 )));
             }
@@ -184,7 +187,7 @@ impl Nodes {
         self.shown.join(", ")
     }
 
-    /// Sends a request until a node answers it. After a failure the next node is asked.
+    /// Sends a request until a node answers it. After a failure it goes to the next node.
     pub async fn send(&self, request: &Request) -> Result<Answer> {
         let deadline = Instant::now() + self.timeout * 2;
         let mut cause = String::new();
@@ -204,7 +207,7 @@ impl Nodes {
             tracing::debug!(attempt, path = %request.path, %cause, "a request to XTDB failed");
             let next = place.wrapping_add(1);
             let _ = self.current.compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
-            // With another node to ask there is no reason to wait before the first round is over.
+            // While there are nodes that have not been asked yet, there is no reason to wait.
             if next.is_multiple_of(self.urls.len()) {
                 let pause = Duration::from_millis(40 << attempt.min(5));
                 tokio::time::sleep(pause.min(deadline.saturating_duration_since(Instant::now()))).await;
@@ -218,7 +221,7 @@ impl Nodes {
 
     /// Reads a JSON array element by element from one node, in bounded memory. `false` ends it early.
     ///
-    /// After a failure in the middle the elements before it were given; the caller goes on from there.
+    /// If it fails in the middle, the elements before that have been passed on, and the caller continues from there.
     pub async fn each(&self, request: &Request, mut row: impl FnMut(Value) -> Result<bool>) -> Result<()> {
         let place = self.current.load(Ordering::Relaxed);
         let target = &self.urls[place % self.urls.len()];
@@ -226,9 +229,12 @@ impl Nodes {
         let failed = |e: &reqwest::Error| {
             let next = place.wrapping_add(1);
             let _ = self.current.compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
-            StoreError::Unavailable(format!("XTDB at {url} broke off: {}", root_cause(e)))
+            StoreError::Unavailable(format!(
+                "the connection to XTDB at {url} was interrupted: {}",
+                root_cause(e)
+            ))
         };
-        let late = || StoreError::Unavailable(format!("XTDB at {url} does not go on answering"));
+        let late = || StoreError::Unavailable(format!("XTDB at {url} stopped answering"));
         let builder =
             self.client.get(format!("{target}{}", request.path)).header(ACCEPT, request.accept.mime());
         let sent = tokio::time::timeout(self.timeout, builder.send()).await.map_err(|_| late())?;
@@ -252,7 +258,9 @@ impl Nodes {
         if rows.is_complete() {
             Ok(())
         } else {
-            Err(StoreError::Unavailable(format!("XTDB at {url} broke off in the middle of an answer")))
+            Err(StoreError::Unavailable(format!(
+                "the connection to XTDB at {url} was interrupted in the middle of an answer"
+            )))
         }
     }
 
@@ -284,7 +292,7 @@ pub(crate) fn shown_url(url: &str) -> String {
     }
 }
 
-/// Why an answer is worth another attempt; `None` where it is final.
+/// Why an answer is worth another attempt. `None` if it is final.
 fn transient(answer: &Answer) -> Option<String> {
     if answer.status == StatusCode::INTERNAL_SERVER_ERROR && answer.body.contains("TimeoutException") {
         return Some(

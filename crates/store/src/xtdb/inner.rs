@@ -1,4 +1,4 @@
-//! What the parts of the store share: the nodes, what is known of the database, and reads that wait for it.
+//! What the parts of the store share: the nodes, what is known about the database, and reads that wait for it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,17 +12,17 @@ use super::http::{Format, Nodes, Request};
 use super::wire::{Tx, xtdb_number};
 use crate::Result;
 
-/// The IDs of the marks of writers; see the module's documentation.
+/// How the IDs of writers' marks begin; see the module's documentation.
 pub(super) const WRITERS: &str = "writer:";
 
-/// A client of one database, as all parts of the store share it.
+/// A client of one database, shared by all parts of the store.
 pub(super) struct Inner {
     pub(super) nodes: Nodes,
     pub(super) cache: Mutex<Cache>,
-    /// The newest transaction that this client wrote or saw, which every read waits for.
+    /// The newest transaction that this client wrote or saw. Every read waits for it.
     pub(super) known: AtomicU64,
     pub(super) closed: AtomicBool,
-    /// The ID of this writer's mark, by which its transactions are known.
+    /// The ID of this writer's mark, by which its transactions are recognized.
     pub(super) writer: ObjectId,
     pub(super) local: Mutex<BTreeMap<String, String>>,
 }
@@ -32,7 +32,7 @@ impl Inner {
         use_it(&mut self.cache.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A read that waits for what this client wrote or saw.
+    /// Reads, after waiting for everything that this client wrote or saw.
     pub(super) fn read(&self, endpoint: &str, accept: Format) -> Request {
         self.after_known(Request::get(endpoint, accept))
     }
@@ -44,20 +44,20 @@ impl Inner {
         }
     }
 
-    /// How long a node may wait for a transaction, in milliseconds: less than the request's own limit, so that
-    /// it is the node that says so.
+    /// How long a node may wait for a transaction, in milliseconds. Less than the request's own limit, so that the node
+    /// answers before the request times out.
     pub(super) fn await_millis(&self) -> u128 {
         (self.nodes.timeout() * 4 / 5).as_millis().max(1)
     }
 
-    /// The newest transaction that the node has read.
+    /// The newest transaction that the node has indexed.
     pub(super) async fn latest(&self) -> Result<Option<Tx>> {
         let answer = self.nodes.send(&self.read("latest-completed-tx", Format::Edn)).await?;
         if answer.is_missing() {
             return Ok(None);
         }
         let tx = Tx::from_edn(&answer.edn()?).ok_or_else(|| answer.strange("no transaction in it"))?;
-        // Another node may take over before the next request, and must not answer from before this.
+        // Another node may take over before the next request, and must not answer from an earlier state.
         self.known.fetch_max(tx.id.0, Ordering::AcqRel);
         Ok(Some(tx))
     }

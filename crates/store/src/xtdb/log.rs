@@ -17,24 +17,24 @@ use crate::{Damage, Hit, Result, Search, StoreError, Version, memory, words};
 /// How many hashes are looked up in one query.
 const HASHES_A_QUERY: usize = 200;
 
-/// Beyond this many transactions of others it is cheaper to forget everything than to read the log.
+/// If others wrote more transactions than this, forgetting everything is cheaper than reading the log.
 const LONG_LOG: usize = 5_000;
 
-/// How often reading a log is resumed after it breaks off.
+/// How often reading a log is resumed after an interruption.
 const MOST_RESUMES: u32 = 5;
 
 /// What others wrote.
 pub(super) struct Foreign {
-    /// The objects, each with the first transaction that wrote it, in the order of these.
+    /// The objects, each with the first of these transactions that wrote it, in that order.
     pub changed: Vec<(TxId, ObjectId)>,
-    /// The newest transaction that was looked at.
+    /// The newest transaction that was read.
     pub newest: TxId,
-    /// Whether the log ends there.
+    /// The log ends there.
     pub is_all: bool,
 }
 
 impl Inner {
-    /// The objects that transactions after this one wrote.
+    /// The objects that later transactions wrote.
     pub(super) async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
         let mut changed: HashMap<String, TxId> = HashMap::new();
         self.each_tx(tx, false, |tx, row| {
@@ -57,7 +57,7 @@ impl Inner {
         Ok(named)
     }
 
-    /// What others wrote after this transaction, as far as the next `most` transactions of the log tell.
+    /// What others wrote after this transaction, within the next `most` transactions of the log.
     pub(super) async fn changes_of_others(&self, since: TxId, most: usize) -> Result<Foreign> {
         let mut rows: Vec<(TxId, Vec<String>)> = Vec::new();
         let mut count = 0;
@@ -71,14 +71,14 @@ impl Inner {
             Ok(count < most)
         })
         .await?;
-        // What was seen must be seen in later reads too, on whichever node they land.
+        // Whatever was seen must also be seen by later reads, whichever node answers them.
         self.known.fetch_max(newest.0, Ordering::AcqRel);
         self.resolve(rows.iter().flat_map(|(_, hashes)| hashes)).await?;
         let mut known: HashMap<ObjectId, TxId> = HashMap::new();
         self.cache(|cache| {
             cache.saw(newest);
             for (tx, hashes) in &rows {
-                // Those of this writer from before it began, or of another process that shares its journal.
+                // Those of this writer from before it started, or of another process that shares its journal.
                 if cache.own_hash.as_ref().is_some_and(|own| hashes.contains(own)) {
                     continue;
                 }
@@ -93,7 +93,7 @@ impl Inner {
         Ok(Foreign { changed, newest, is_all: count < most })
     }
 
-    /// The objects that one transaction wrote, in its order.
+    /// The objects that one transaction wrote, in order.
     pub(super) async fn written_in(&self, tx: TxId) -> Result<Vec<ObjectId>> {
         let mut written = Vec::new();
         self.each_tx(TxId(tx.0.saturating_sub(1)), false, |number, row| {
@@ -148,10 +148,10 @@ impl Inner {
         Ok(())
     }
 
-    /// Reads everything and checks it against the hashes it was stored with.
+    /// Reads everything and checks it against the stored hashes.
     pub(super) async fn verify(&self) -> Result<Vec<Damage>> {
         let mut damages = Vec::new();
-        // The newest version of each chat and session so far, of which the next one is made.
+        // The newest version of each chat and session so far, on which the next one is based.
         let mut grown: HashMap<ObjectId, Document> = HashMap::new();
         let mut apart: BTreeSet<ObjectId> = BTreeSet::new();
         self.each_tx(TxId(0), true, |tx, row| {
@@ -163,7 +163,7 @@ impl Inner {
                         Some(before) if before.content_hash() == changed.of() => {
                             changed.resolve(before.clone()).map(|(document, _)| document)
                         }
-                        // Made of an earlier one, as where two clients wrote: its history will tell.
+                        // It is based on an earlier one, because two clients wrote; its history has that version.
                         _ => {
                             apart.insert(id);
                             continue;
@@ -196,7 +196,7 @@ impl Inner {
         Ok(damages)
     }
 
-    /// Looks through every version of every object.
+    /// Goes through every version of every object.
     pub(super) async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
         let wanted = words::longest(&query.text);
         let mut hits: HashMap<(ObjectId, String), Hit> = HashMap::new();
@@ -206,7 +206,7 @@ impl Inner {
         let time = Timestamp::from_millis(0);
         self.each_tx(TxId(0), true, |tx, row| {
             for value in documents(row) {
-                // A change has the content of the whole version, as it has all texts.
+                // A change contains all texts of its version, including the content.
                 let is_change = value.get(PATCH).is_some();
                 let value = value.clone();
                 let read =
@@ -230,7 +230,7 @@ impl Inner {
         Ok(hits)
     }
 
-    /// Reads the log after a transaction row by row, resuming where it breaks off.
+    /// Reads the log after a transaction row by row, and resumes after interruptions.
     async fn each_tx(
         &self,
         after: TxId,
@@ -273,7 +273,7 @@ impl Inner {
         }
     }
 
-    /// Learns the IDs behind hashes that are not known yet.
+    /// Looks up the IDs behind hashes that are not known yet.
     async fn resolve(&self, hashes: impl Iterator<Item = &String>) -> Result<()> {
         let unknown: Vec<&String> = self.cache(|cache| hashes.filter(|h| cache.name(h).is_none()).collect());
         for part in unknown.chunks(HASHES_A_QUERY) {

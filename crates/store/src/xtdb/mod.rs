@@ -1,20 +1,20 @@
 //! The store on XTDB 1.x over HTTP (SSOT 2.1, 3.7, 5.1): one database that many clients and machines share.
 //!
-//! Documents are stored as any XTDB client expects them: the SSOT's fields and `xt/id`. A version of a chat or
-//! session is whole only now and then, and otherwise the change of the one before it (see `form`). XTDB's valid time
-//! and transaction time are the store's two times. Distribution is left to XTDB.
+//! Documents are stored as any XTDB client expects them: the SSOT's fields and `xt/id`. Most versions of a chat or session
+//! are stored as changes of the version before, and some are stored whole (see `form`). XTDB's valid time and transaction
+//! time are the store's two times. Distribution is left to XTDB.
 //!
 //! Architecture invariants:
-//! - A transaction may be sent any number of times and happens once: it carries the writer's mark, a small
-//!   document that it replaces, and XTDB refuses it when the mark is no longer the one before.
-//! - A write is built on the version it replaces and carries a `match` of it, so two clients that saw the same
-//!   change make one version, and no change is lost between reading and writing.
-//! - Every read waits for the newest transaction that this client wrote or saw, on whichever node it lands, so
-//!   that a fail-over never goes back in time.
+//! - A transaction may be sent any number of times and takes effect once: it replaces the writer's mark, a small document,
+//!   and XTDB refuses it if the mark is no longer the expected one.
+//! - A write is based on the version that it replaces and has a `match` for it, so two clients that saw the same change
+//!   create one version, and no change is lost between reading and writing.
+//! - Every read waits for the newest transaction that this client wrote or saw, whichever node answers it, so a fail-over
+//!   never goes back in time.
 //!
-//! A transaction that writes one object several times becomes several in XTDB, which keeps only the last put of
-//! an ID in each. They are applied in order; a client that ends between two of them leaves the first ones.
-//! [`QueuedStore`] completes them.
+//! A transaction that writes one object several times becomes several transactions in XTDB, which keeps only the last put
+//! per ID in each. They are applied in order. If the client ends between two of them, only the first ones have been
+//! applied; [`QueuedStore`] completes them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -53,15 +53,14 @@ use write::Writer;
 /// How to reach a database.
 #[derive(Clone, Debug)]
 pub struct XtdbOptions {
-    /// The nodes of one database, as `http://127.0.0.1:3000`. The first that answers is used; the others take
-    /// over when it does not.
+    /// The nodes of one database, such as `http://127.0.0.1:3000`. The first that answers is used; the others take over if
+    /// it stops answering.
     pub urls: Vec<String>,
     /// The time limit of one request, in milliseconds. A call gives up after about twice as long.
     pub timeout_ms: u64,
     /// How often a request is sent before the call gives up.
     pub attempts: u32,
-    /// The name of this client among the writers of the database. Two clients must never share one. Random
-    /// where it is `None`.
+    /// The name of this client among the writers of the database. Two clients must never share a name. Random if `None`.
     pub writer: Option<String>,
 }
 
@@ -74,10 +73,9 @@ impl XtdbOptions {
     }
 }
 
-/// A store on XTDB 1.x. Every call goes to a node; see [`QueuedStore`] for one that does not wait.
+/// A store on XTDB 1.x. Every call waits for a node; [`QueuedStore`] does not.
 ///
-/// [`Store::search`] reads every version of every object here. [`Store::local_value`] lasts as long as this
-/// value does.
+/// [`Store::search`] reads every version of every object. [`Store::local_value`] lasts as long as this value.
 pub struct XtdbStore {
     inner: Arc<Inner>,
     writer: tokio::sync::Mutex<Writer>,
@@ -87,8 +85,7 @@ impl XtdbStore {
     /// Finds a node and checks its version.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for malformed URLs; `STORE_UNAVAILABLE` when no node answers, or what answers is not XTDB
-    /// 1.x.
+    /// `INVALID_ARGUMENT` for malformed URLs; `STORE_UNAVAILABLE` if no node answers, or if the server is not XTDB 1.x.
     pub async fn connect(options: XtdbOptions) -> Result<Arc<Self>> {
         let timeout = Duration::from_millis(options.timeout_ms.max(1));
         let nodes = Nodes::new(&options.urls, timeout, options.attempts)?;
@@ -128,13 +125,13 @@ async fn check_version(nodes: &Nodes) -> Result<()> {
     };
     let answer = nodes.send(&Request::get("status", Format::Json)).await?;
     if answer.is_missing() {
-        return Err(wrong("there is no XTDB 1.x (XTDB 2 has another interface)".into()));
+        return Err(wrong("the server there is not XTDB 1.x (XTDB 2 has a different interface)".into()));
     }
-    let status = answer.json().map_err(|e| wrong(format!("what answers is not XTDB 1.x ({e})")))?;
+    let status = answer.json().map_err(|e| wrong(format!("the server there is not XTDB 1.x ({e})")))?;
     match status.get("version").and_then(|v| v.as_str()) {
         Some(version) if version.starts_with("1.") => Ok(()),
-        Some(version) => Err(wrong(format!("there is XTDB {version}"))),
-        None => Err(wrong("what answers does not say its XTDB version".into())),
+        Some(version) => Err(wrong(format!("the server there is XTDB {version}, not 1.x"))),
+        None => Err(wrong("the server there does not report an XTDB version".into())),
     }
 }
 
@@ -188,7 +185,7 @@ impl Store for XtdbStore {
     }
 
     async fn flush(&self) -> Result<()> {
-        // A transaction was acknowledged when XTDB had committed it; there is nothing to wait for.
+        // A transaction is acknowledged once XTDB has committed it, so there is nothing to wait for.
         self.open().map(|_| ())
     }
 

@@ -1,4 +1,4 @@
-//! What a transaction writes, worked out on the versions it is built on. No I/O.
+//! What a transaction writes, given the versions that it is based on. No I/O.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use crate::memory::{envelope_differs, patch_time, unknown};
 use crate::shape::misfit;
 use crate::{Result, StoreError, Version, Write};
 
-/// What is known of an object before a write.
+/// What is known about an object before a write.
 #[derive(Clone, Debug)]
 pub(super) struct Base {
     head: Option<Head>,
-    /// Whether the latest version is from this client's memory.
+    /// The latest version comes from this client's memory.
     is_guess: bool,
-    /// Versions that hold at earlier times, where a write begins there.
+    /// The versions that are valid at earlier times at which writes begin.
     earlier: Vec<(Timestamp, Option<Head>)>,
-    /// The times of those from which on nothing holds but the earlier version and then the latest one.
+    /// Those of these times after which only the earlier version and then the latest one are valid.
     last_before: Vec<Timestamp>,
 }
 
@@ -38,7 +38,7 @@ impl Base {
         self.head.as_ref().map(|head| &head.version)
     }
 
-    /// The document that XTDB has of the latest version.
+    /// The latest version's document in XTDB.
     fn value(&self) -> Option<Value> {
         self.head.as_ref().map(Head::value)
     }
@@ -60,21 +60,21 @@ impl Base {
         self.last_before.push(at);
     }
 
-    /// Whether the version that follows this time holds the same: another client noticed it later and told
-    /// it sooner.
+    /// Whether the next version after this time has the same content: another client noticed it later and reported it
+    /// sooner.
     fn follows(&self, from: Option<Timestamp>, document: &Document) -> bool {
         from.is_some_and(|from| self.last_before.contains(&from))
             && self.latest().is_some_and(|version| is_equal(&version.document, document))
     }
 
-    /// The version that holds where a write begins, and the time at which it does.
+    /// The version that is valid when a write begins, and that time.
     fn holding(&self, from: Option<Timestamp>) -> (Option<&Head>, Option<Timestamp>) {
         let earlier = match from {
             Some(from) => self.earlier.iter().find(|(at, _)| *at == from),
             None => self.earlier.iter().find(|(at, _)| self.latest().is_some_and(|v| v.valid_time > *at)),
         };
         match earlier {
-            // The moments of back-dated writes of the same transaction are no moment of a write from now on.
+            // Times of back-dated writes in the same transaction don't count for a write that is valid from now on.
             Some((at, head)) if from.is_some() || self.is_ahead() => (head.as_ref(), Some(*at)),
             _ => (self.head.as_ref(), None),
         }
@@ -89,38 +89,38 @@ impl Base {
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     pub document: Document,
-    /// When it begins to hold; if `None`, at the transaction's time.
+    /// The time from which it is valid. If `None`, the transaction's time.
     pub valid_time: Option<Timestamp>,
-    /// How it is to stand in XTDB.
+    /// How XTDB will store it.
     pub form: Form,
-    /// About the length of its JSON text.
+    /// The approximate length of its JSON text, in bytes.
     pub bytes: usize,
 }
 
-/// One transaction of XTDB: as many of the writes as it can hold.
+/// One transaction of XTDB, with as many of the writes as it can contain.
 #[derive(Default)]
 pub(super) struct Part {
     pub ops: Ops,
-    /// For each write that is covered, whether it makes a version.
+    /// For each of these writes, whether it creates a version.
     pub written: Vec<bool>,
     pub drafts: Vec<Draft>,
 }
 
-/// All of a transaction's writes, checked, in the parts in which they are sent.
+/// All writes of a transaction, checked, and divided into the parts in which they are sent.
 #[derive(Default)]
 pub(super) struct Plan {
     pub parts: Vec<Part>,
-    /// Whether a write was found equal to a version that is only remembered.
+    /// A write was found to equal a version that is known only from memory.
     pub took_equal: bool,
 }
 
-/// What makes sure that a part is applied only where it was planned: the object, the document that it must
-/// hold, and the valid time at which (the end of time where it is `None`).
+/// A condition which ensures that a part is only applied to the state that it was planned on: the object, the document
+/// that it must have, and the valid time of that (the end of time if `None`).
 type Fence = (ObjectId, Option<Value>, Option<Timestamp>);
 
-/// Plans the writes. With `is_fenced` false only absences are fenced. Versions that come late, out of a journal,
-/// are what they are whatever was written meanwhile; of them only content objects are fenced, against a second
-/// version with the same content.
+/// Plans the writes. If `is_fenced` is false, only absences are fenced. Versions that come late from a journal don't depend
+/// on what was written in the meantime; of these, only content objects are fenced, against a second version with the same
+/// content.
 pub(super) fn plan(
     writes: &[Write],
     bases: &HashMap<ObjectId, Base>,
@@ -183,7 +183,7 @@ impl Draft {
         Self { form: Form::whole(&document), document, valid_time, bytes: 0 }
     }
 
-    /// Takes the form of a change, where the version before is known to stand before it in a history.
+    /// Turns the version into a change, if the previous version is known to come before it in a history.
     fn take_form(&mut self, base: &Base, before: Option<&Self>) {
         let (document, form, from, is_ahead) = match (before, &base.head) {
             (Some(draft), _) => (&draft.document, &draft.form, draft.valid_time, true),
@@ -227,7 +227,7 @@ impl Part {
     }
 }
 
-/// The version that a write makes; `None` where it is equal to the one that holds.
+/// The version that a write creates. `None` if it equals the one that is valid then.
 fn draft(write: &Write, base: &Base, before: Option<&Draft>) -> Result<Option<Draft>> {
     match write {
         Write::Put { document, valid_time } => {
@@ -261,7 +261,7 @@ fn draft(write: &Write, base: &Base, before: Option<&Draft>) -> Result<Option<Dr
             let valid_time = match (*valid_time, from) {
                 (Some(wanted), Some(from)) => Some(patch_time(Some(wanted), wanted, from)?),
                 (Some(wanted), None) => Some(wanted),
-                // The transaction's time is not known yet; only a version dated ahead can lie after it.
+                // The transaction's time is not known yet, and only a version dated ahead can be later than that.
                 (None, from) => from.filter(|_| before.is_some() || base.is_ahead()),
             };
             Ok(Some(Draft::new(document, valid_time)))
@@ -273,7 +273,7 @@ pub(super) fn is_equal(one: &Document, other: &Document) -> bool {
     one.content_hash() == other.content_hash() && one.source_hash() == other.source_hash()
 }
 
-/// The object that a write is of.
+/// The object that a write changes.
 pub(super) fn id_of(write: &Write) -> &ObjectId {
     match write {
         Write::Put { document, .. } => document.id(),

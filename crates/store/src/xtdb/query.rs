@@ -1,4 +1,4 @@
-//! Which objects fit a filter: by Datalog where XTDB has an index, by their fields where it has none.
+//! Which objects match a filter: by Datalog if XTDB has an index, otherwise by their fields.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::wire::{FOREVER, xtdb_number};
 use crate::memory::is_below;
 use crate::{AsOf, Filter, Known, Result};
 
-/// The types of this library's objects, for a query that asks for all of them.
+/// The types of this library's objects, for a query of all of them.
 const TYPES: [&str; 5] = ["file", "toolcall", "chat", "system_prompt", "session"];
 
 impl Inner {
@@ -51,7 +51,7 @@ impl Inner {
         Ok(dated.into_iter().map(|object| object.id).collect())
     }
 
-    /// Gives the ID of every object that the node has now, in no order, until `row` says that it is enough.
+    /// Passes the ID of every object in the database to `row`, in no particular order, until that returns false.
     pub(super) async fn each_id(&self, mut row: impl FnMut(ObjectId) -> bool) -> Result<()> {
         let types = TYPES.map(|t| format!("[e :type {}]", quote(t))).join(" ");
         let query = format!("{{:find [e] :where [(or {types})]}}");
@@ -60,7 +60,7 @@ impl Inner {
         self.nodes.each(&request, each).await
     }
 
-    /// Each object's first transaction, and on demand the time of its latest version's.
+    /// Each object's first transaction and, if asked for, the time of its latest version's transaction.
     async fn dated(self: &Arc<Self>, ids: Vec<ObjectId>, tx: TxId, with_newest: bool) -> Result<Vec<Dated>> {
         let inner = Arc::clone(self);
         in_parallel(ids, move |id| {
@@ -79,7 +79,7 @@ impl Inner {
         .await
     }
 
-    /// Finds the places of objects that began in the same transaction, from the log.
+    /// Finds the order of objects that were first written by the same transaction, from the log.
     async fn order_within_transactions(&self, dated: &mut [Dated]) -> Result<()> {
         let mut together: BTreeMap<TxId, usize> = BTreeMap::new();
         for object in dated.iter() {
@@ -103,7 +103,7 @@ impl Inner {
     }
 }
 
-/// An object with what its place in an answer depends on.
+/// An object, with everything that its place in the result depends on.
 struct Dated {
     id: ObjectId,
     first: First,

@@ -1,4 +1,4 @@
-//! Versions at a point of the two times, one object or many.
+//! Versions at a point of the two times, for one object or many.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use super::plan::is_equal;
 use super::wire::{FOREVER, PATCH, Place, document, xtdb_number};
 use crate::{AsOf, Known, Outline, Result, StoreError, Version};
 
-/// How many requests are under way at once for one call.
+/// How many requests one call makes at the same time.
 const IN_FLIGHT: usize = 16;
 
-/// How many documents are asked for in one query.
+/// How many documents one query asks for.
 const IDS_A_QUERY: usize = 64;
 
 impl Inner {
-    /// The version of an object, in two requests; in one where this client knows the document, and in one more where the
-    /// version stands as a change.
+    /// The version of an object. Takes two requests, one if this client knows the document, and one more if the version is
+    /// stored as a change.
     pub(super) async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
         if id.as_str().is_empty() {
             return Ok(None);
@@ -54,7 +54,7 @@ impl Inner {
         Ok(Some(head))
     }
 
-    /// Where the version of an object at a point of the two times was written.
+    /// The coordinates of an object's version at a point of the two times.
     pub(super) async fn place(&self, id: &ObjectId, at: AsOf) -> Result<Option<Place>> {
         if id.as_str().is_empty() || at.known == Some(Known::Tx(TxId(0))) {
             return Ok(None);
@@ -62,7 +62,7 @@ impl Inner {
         let bare = || valid_at(self.read("entity-tx", Format::Edn).with("eid", id), at.valid_time);
         let mut answer = self.nodes.send(&known(bare(), at.known)).await?;
         if answer.is_out_of_sync() {
-            // The bound lies after the newest transaction, so it is none.
+            // The bound is later than the newest transaction, so it doesn't limit anything.
             answer = self.nodes.send(&bare()).await?;
         }
         if answer.is_missing() {
@@ -97,8 +97,8 @@ impl Inner {
         Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
     }
 
-    /// The latest versions without their contents. Chats and sessions, which are written as patches, have their
-    /// scalar fields only, as in a store that keeps patches.
+    /// The latest versions without their contents. Of chats and sessions, which are written as patches, only the scalar
+    /// fields, as in a store that keeps patches.
     pub(super) async fn outlines(self: &Arc<Self>, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
         let at = self.pinned(AsOf::default()).await?;
         let places = self.places(ids, at).await?;
@@ -143,8 +143,8 @@ impl Inner {
         places.ok_or_else(|| answer.strange("a version without times"))
     }
 
-    /// Versions of many objects that were written after a transaction, each with those that begin to hold when one of them
-    /// does. Of a chat or session only the latest: the journal would have a whole document of each earlier one.
+    /// The versions of many objects that were written after a transaction, and those with the same valid time as one of
+    /// them. Of a chat or session only the latest, because the journal would have to store each earlier one whole.
     pub(super) async fn versions_after(
         self: &Arc<Self>,
         ids: Vec<(ObjectId, ObjectType)>,
@@ -177,7 +177,7 @@ impl Inner {
             }
         })
         .await?;
-        // Where there is only the latest version to fetch, its document comes in one query with those of others.
+        // If only the latest version is missing, one query fetches its document together with others.
         let (single, several): (Vec<_>, Vec<_>) = places.into_iter().partition(|(.., is_latest)| *is_latest);
         for part in single.chunks(IDS_A_QUERY) {
             let ids: Vec<ObjectId> = part.iter().map(|(id, ..)| id.clone()).collect();
@@ -205,7 +205,7 @@ impl Inner {
         Ok(found)
     }
 
-    /// The version that was written at this place, where it has a document.
+    /// The version at these coordinates, if it has a document.
     async fn at(&self, id: &ObjectId, place: Place) -> Result<Option<Version>> {
         let request = self.read("entity", Format::Json).with("eid", id);
         let answer = self.nodes.send(&at_place(request, Some(place.valid_time), place.tx.id)).await?;
@@ -215,7 +215,7 @@ impl Inner {
         Ok(Some(version(self.resolved(id, place, answer.json()?).await?.0, place)))
     }
 
-    /// How many versions of an object begin to hold when this one does, with its content.
+    /// How many versions of an object have the same valid time and content as this one.
     pub(super) async fn count_like(
         &self,
         id: &ObjectId,
@@ -237,8 +237,8 @@ impl Inner {
         Ok(count)
     }
 
-    /// The same point of the two times, with the newest transaction where nothing bounded it, so that all
-    /// requests of one call see the same moment.
+    /// The same point of the two times, limited to the newest transaction if it was unlimited, so that all requests of one
+    /// call see the same state.
     pub(super) async fn pinned(&self, at: AsOf) -> Result<AsOf> {
         let latest = self.latest().await?;
         let known = match (at.known, latest) {
@@ -251,7 +251,7 @@ impl Inner {
         Ok(AsOf { known: Some(known), ..at })
     }
 
-    /// Where the versions of these objects were written, with many requests under way at once.
+    /// The coordinates of these objects' versions, with many requests at the same time.
     pub(super) async fn places(
         self: &Arc<Self>,
         ids: &[ObjectId],
@@ -289,7 +289,7 @@ impl Inner {
         Ok(found)
     }
 
-    /// Which of these objects have a text as their content.
+    /// Which of these objects have text as their content.
     async fn with_text(&self, ids: &[ObjectId], at: AsOf) -> Result<HashSet<ObjectId>> {
         let query = "{:find [e] :in [[e ...]] :where [[e :content c] [(string? c)]]}";
         let (_, rows) = self.datalog(query, ids, at).await?;
@@ -312,7 +312,7 @@ impl Inner {
         }
     }
 
-    /// A pull pattern of all fields in the database but those that grow with a session or are contents.
+    /// A pull pattern of all fields in the database except contents and those that grow with a session.
     async fn outline_fields(&self) -> Result<String> {
         let answer = self.nodes.send(&self.read("attribute-stats", Format::Json)).await?;
         let Value::Object(fields) = answer.json()? else { return Err(answer.strange("no fields")) };
@@ -356,7 +356,7 @@ where
 
 type Parts = (ObjectId, ObjectType, Option<Source>, serde_json::Map<String, Value>);
 
-/// Takes an envelope and its payload apart, keeping the `content_hash` that was stored.
+/// Splits a document into envelope and payload, keeping the stored `content_hash`.
 fn document_without_content(value: Value) -> Result<Parts> {
     let hash = value.get("content_hash").cloned();
     let document = Document::from_json(value)
@@ -379,7 +379,7 @@ pub(super) fn version(document: Document, place: Place) -> Version {
     }
 }
 
-/// The moment from which a read looks back. XTDB's own default is its clock; here it is the end of time.
+/// The valid time of a read. XTDB's own default is its clock; here it is the end of time.
 fn valid_at(request: Request, time: Option<Timestamp>) -> Request {
     match time {
         Some(time) => request.with("valid-time", time),

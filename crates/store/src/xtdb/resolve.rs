@@ -1,4 +1,4 @@
-//! Histories, and versions stored as changes of others, resolved with the versions before them.
+//! Histories, and versions that are stored as changes and resolved with the versions before them.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use super::wire::Place;
 use crate::{Result, Version};
 
 impl Inner {
-    /// All versions in the order of their transactions. The times come in EDN and the documents in JSON,
-    /// because XTDB cuts times to seconds in the one and keys can't be told apart in the other.
+    /// All versions in the order of their transactions. Times are requested in EDN, because XTDB's JSON truncates them to
+    /// seconds, and documents in JSON, because EDN does not tell keys from strings.
     pub(super) async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
         let Some(at) = self.latest().await? else { return Ok(Vec::new()) };
         if id.as_str().is_empty() {
@@ -46,13 +46,13 @@ impl Inner {
             }
         }
         versions.sort_by_key(|v| (v.tx_id, v.valid_time));
-        // A bounded put of another client shows the version it interrupts a second time.
+        // Another client's put with an end time repeats the version that it interrupts.
         versions.dedup_by(|a, b| a.tx_id == b.tx_id && a.document == b.document);
         Ok(versions)
     }
 
-    /// The version that XTDB has at this place as this document. No request for a whole one, nor for the change of one that
-    /// this client knows; one for all that stands between it and such a one, or the last whole one.
+    /// The version at these coordinates, given its document. A whole document, or the change of a version that this client
+    /// knows, takes no request. Otherwise one request fetches everything since such a version or the last whole one.
     pub(super) async fn resolved(
         &self,
         id: &ObjectId,
@@ -71,7 +71,7 @@ impl Inner {
             return wanted.resolve(known.document.clone());
         }
         let nearer = known.filter(|known| (wanted.since()..=place.valid_time).contains(&known.valid_time));
-        // The version that it was made of may be of a chain that begins earlier, where several clients wrote.
+        // If several clients wrote, the version that it is based on may belong to a chain that begins earlier.
         for (since, known) in [
             (nearer.as_ref().map(|known| known.valid_time), nearer.as_ref()),
             (Some(wanted.since()), None),
@@ -88,7 +88,7 @@ impl Inner {
         Err(wanted.lost())
     }
 
-    /// The same for many, with some requests under way at once.
+    /// The same for many, with several requests at the same time.
     pub(super) async fn resolved_all(
         self: &Arc<Self>,
         values: Vec<(ObjectId, Place, Value)>,
@@ -99,7 +99,7 @@ impl Inner {
             async move {
                 let (document, _) = inner.resolved(&id, place, value).await?;
                 let version = version(document, place);
-                // The next versions are made of it.
+                // The next versions are based on it.
                 if !version.document.object_type().is_content() {
                     inner.cache(|cache| cache.grow(Arc::new(version.clone())));
                 }
@@ -109,7 +109,7 @@ impl Inner {
         .await
     }
 
-    /// What XTDB has of an object from a valid time on, up to a place, by valid time and transaction.
+    /// An object's versions in XTDB from a valid time up to these coordinates, by valid time and transaction.
     async fn given_between(&self, id: &ObjectId, since: Timestamp, place: Place) -> Result<Vec<Given>> {
         let mut request = self.history_request(id, place.tx.id, Format::Json).with("with-docs", true);
         if since > Timestamp::from_millis(i64::MIN) {
@@ -118,7 +118,7 @@ impl Inner {
         let end = Timestamp::from_millis(place.valid_time.millis().saturating_add(1));
         let answer = self.nodes.send(&request.with("end-valid-time", end)).await?;
         let Value::Array(rows) = answer.json()? else { return Err(answer.strange("no list of versions")) };
-        // What another client deleted has no document, and what it wrote may have any shape.
+        // Another client's deletion has no document, and its writes may have any shape.
         let documents = rows.into_iter().filter_map(|mut row| row.get_mut("doc").map(Value::take));
         Ok(documents.filter_map(|value| Given::read(value).ok()).collect())
     }

@@ -1,4 +1,4 @@
-//! XTDB's wire format: transaction operations, and what its answers say.
+//! XTDB's wire format: transaction operations and answers.
 
 use context_model::error::ModelError;
 use context_model::id::ObjectId;
@@ -9,22 +9,22 @@ use serde_json::{Value, json};
 use super::edn::Edn;
 use crate::{Result, StoreError};
 
-/// A valid time after every other one: a read at it is a read without bound.
+/// A valid time later than every other one, for reads without a limit.
 pub(crate) const FOREVER: &str = "9999-12-31T23:59:59.999Z";
 
-/// The longest base document, in bytes, that is sent again only to make sure that nobody replaced it.
+/// The longest base document, in bytes, that is sent again just to make sure that nobody has replaced it.
 pub(crate) const LONGEST_FENCE: usize = 1 << 20;
 
-/// The field of a version that stands as a patch (see `form`): a JSON text, so that XTDB neither indexes nor changes what is
-/// in it.
+/// The field with the patch of a version that is stored as one (see `form`): a JSON text, so that XTDB neither indexes nor
+/// changes it.
 pub(crate) const PATCH: &str = "context/patch";
 
-/// A transaction's number. XTDB counts from 0, and in this library 0 is the number of an empty store.
+/// A transaction's number. XTDB counts from 0, but in this library 0 stands for an empty store.
 pub(crate) fn number(xtdb: u64) -> TxId {
     TxId(xtdb + 1)
 }
 
-/// XTDB's number of a transaction; `None` for the one before the first. XTDB's numbers end where Java's do.
+/// XTDB's number of a transaction. `None` for the empty store. XTDB's numbers are limited to Java's `long`.
 pub(crate) fn xtdb_number(tx: TxId) -> Option<u64> {
     tx.0.checked_sub(1).map(|number| number.min(i64::MAX as u64))
 }
@@ -45,7 +45,7 @@ impl Tx {
     }
 }
 
-/// The coordinates of a version.
+/// The coordinates of a version: where it is in the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub tx: Tx,
@@ -59,7 +59,7 @@ impl Place {
     }
 }
 
-/// A document as XTDB gives it, checked against the hash it was stored with.
+/// A document as XTDB returns it, checked against its stored hash.
 pub(crate) fn document(value: Value) -> Result<Document> {
     let name = value.get("xt/id").and_then(Value::as_str).unwrap_or("without an ID").to_owned();
     let stored = value.get("content_hash").and_then(Value::as_str).map(str::to_owned);
@@ -67,35 +67,33 @@ pub(crate) fn document(value: Value) -> Result<Document> {
         StoreError::Corrupt(format!("document {name} is not in this library's shape: {e}"))
     })?;
     if stored.is_some_and(|hash| hash != document.content_hash().to_string()) {
-        return Err(StoreError::Corrupt(format!(
-            "document {name} does not have the hash it was stored with"
-        )));
+        return Err(StoreError::Corrupt(format!("document {name} does not match its stored hash")));
     }
     Ok(document)
 }
 
-/// Refuses what XTDB would read as something else.
+/// Refuses documents that XTDB would misunderstand.
 pub(crate) fn check(document: &Document) -> Result<()> {
     if document.id().as_str().is_empty() {
-        return Err(StoreError::Invalid("an object in XTDB has an ID that is not empty".into()));
+        return Err(StoreError::Invalid("an object needs a non-empty ID in XTDB".into()));
     }
     if let Some(name) = document.payload().keys().find(|k| k.starts_with("xt/") || k.starts_with("crux.")) {
-        return Err(StoreError::Invalid(format!(
-            "XTDB gives the field {name} a meaning of its own; rename it"
-        )));
+        return Err(StoreError::Invalid(format!("XTDB reserves the field name {name}; rename the field")));
     }
     if document.field(PATCH).is_some() {
-        return Err(StoreError::Invalid(format!("the field {PATCH} marks changes in XTDB; rename it")));
+        return Err(StoreError::Invalid(format!(
+            "the field name {PATCH} is reserved for changes in XTDB; rename the field"
+        )));
     }
     Ok(())
 }
 
-/// About the length of a document's JSON text, in bytes.
+/// The approximate length of a document's JSON text, in bytes.
 pub(crate) fn document_length(document: &Document) -> usize {
     document.payload().iter().map(|(name, value)| name.len() + 4 + text_length(value)).sum::<usize>() + 200
 }
 
-/// The same of a value.
+/// The same for a value.
 pub(crate) fn text_length(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,
@@ -110,12 +108,12 @@ pub(crate) fn text_length(value: &Value) -> usize {
 pub(crate) struct Ops(Vec<String>);
 
 impl Ops {
-    /// The object holds this document (or none) at the valid time, or nothing of the transaction happens.
+    /// A condition: the object has this document (or none) at the valid time. Otherwise the transaction has no effect.
     pub fn matches(&mut self, id: &ObjectId, document: Option<&Value>, at: &str) {
         self.0.push(json!(["match", id, document, at]).to_string());
     }
 
-    /// The document holds from the valid time on. Gives the operation's length in bytes.
+    /// The document is valid from this time on. Returns the operation's length in bytes.
     pub fn put(&mut self, document: &Value, from: Option<Timestamp>) -> usize {
         let op = match from {
             Some(time) => json!(["put", document, time]).to_string(),
@@ -144,7 +142,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Takes the next piece and gives the elements that are complete now.
+    /// Takes the next piece and returns the elements that are now complete.
     pub fn feed(&mut self, piece: &[u8]) -> Result<Vec<Value>> {
         self.pending.extend_from_slice(piece);
         let mut rows = Vec::new();

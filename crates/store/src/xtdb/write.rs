@@ -1,4 +1,4 @@
-//! Transactions: planned on the latest versions, fenced against other clients, and applied exactly once.
+//! Transactions: planned on the latest versions, fenced against other clients' writes, and applied exactly once.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use super::read::{in_parallel, version};
 use super::wire::{FOREVER, Ops, Place, Tx, check, xtdb_number};
 use crate::{AsOf, Receipt, Result, StoreError, Transaction, Write, clock};
 
-/// How often a transaction is planned again because others wrote in between.
+/// How often a transaction is planned again because others wrote in the meantime.
 const MOST_PLANS: u32 = 24;
 
-/// The one valid time of all marks, so that the newest transaction's mark is the one that holds.
+/// The valid time of all marks, so that the newest transaction's mark is the valid one.
 const MARK_TIME: i64 = 0;
 
 /// This client's mark in the database: a document that each of its transactions replaces.
 pub(crate) struct Writer {
     id: ObjectId,
-    /// The mark that XTDB holds, as far as known.
+    /// The mark in XTDB, as far as known.
     mark: Option<Value>,
     /// Whether it is known: not after a submission without an answer.
     is_known: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// A writer of this name; a new one where there is none.
+    /// A writer with this name, or with a new one if `None`.
     ///
     /// # Errors
     /// As [`random_name`].
@@ -50,14 +50,14 @@ impl Writer {
     }
 }
 
-/// A name that no other client has: 128 bits from the system's source of randomness.
+/// A name that no other client has: 128 random bits from the system.
 ///
 /// # Errors
 /// `STORE_UNAVAILABLE` if the system has none.
 pub(crate) fn random_name() -> Result<String> {
     let word = || {
         getrandom::u64().map_err(|e| {
-            StoreError::Unavailable(format!("the system gives no random numbers ({e}); try again"))
+            StoreError::Unavailable(format!("the system provides no random numbers ({e}); try again"))
         })
     };
     Ok(format!("{:016x}{:016x}", word()?, word()?))
@@ -69,8 +69,8 @@ enum Outcome {
 }
 
 impl Inner {
-    /// Applies a transaction; `note` is kept in the writer's mark together with it. One with a note comes late,
-    /// out of a journal: a version that others wrote meanwhile with the same content is taken for its own.
+    /// Applies a transaction; `note` is stored in the writer's mark with it. A transaction with a note comes late from a
+    /// journal: if others have written a version with the same content in the meantime, that version counts as its own.
     pub(super) async fn transact(
         self: &Arc<Self>,
         writer: &mut Writer,
@@ -105,7 +105,7 @@ impl Inner {
             if expected.iter().any(|(id, wanted)| bases.get(id).and_then(Base::tx) != *wanted) {
                 continue;
             }
-            // A refusal although nothing changed: a base was stored in classes that JSON can't name.
+            // Refused although nothing has changed: a base was stored with types that JSON does not have.
             let places = bases.iter().map(|(id, base)| (id.clone(), base.place())).collect();
             let is_fenced = refused.as_ref() != Some(&places);
             let plan = plan(rest, &bases, expected, is_fenced, note.is_some())?;
@@ -141,7 +141,7 @@ impl Inner {
             self.cache(|cache| bases.keys().for_each(|id| cache.forget(id)));
             refused = Some(places);
             is_fresh = true;
-            // Clients that collided once must not keep colliding in step.
+            // Clients that collided once must not keep colliding in lockstep.
             let spread = getrandom::u64().unwrap_or_default() % (4 << plans.min(6));
             tokio::time::sleep(Duration::from_millis(spread)).await;
         }
@@ -152,14 +152,13 @@ impl Inner {
         Ok(Receipt { tx_id: tx.id, tx_time: tx.time, written })
     }
 
-    /// The note that this writer's last transaction left; `None` where it never wrote one.
+    /// The note of this writer's last transaction. `None` if it never wrote one.
     pub(super) async fn note(&self, writer: &mut Writer) -> Result<Option<Value>> {
         self.settle(writer).await?;
         Ok(writer.mark.as_ref().and_then(|mark| mark.get("note")).cloned())
     }
 
-    /// The versions that the writes and expectations are about, as this client knows them or else as the
-    /// node does.
+    /// The versions that the writes and expectations are about, from this client's memory or else from the node.
     async fn bases(
         self: &Arc<Self>,
         writes: &[Write],
@@ -192,8 +191,8 @@ impl Inner {
         Ok(bases)
     }
 
-    /// For writes that hold from before the latest version on: the version that they replace. For ones that
-    /// come late, out of a journal, also whether the latest version is the next one.
+    /// For writes with an earlier valid time than the latest version: the version that they replace. For those that come
+    /// late from a journal, also whether the latest version is the next one.
     async fn add_earlier(
         &self,
         writes: &[Write],
@@ -254,7 +253,7 @@ impl Inner {
         if writer.mark.as_ref() != Some(&mark) {
             return Ok(Outcome::Refused);
         }
-        // An earlier copy of this submission, whose answer was lost, had been applied.
+        // An earlier copy of this submission had been applied, but its answer was lost.
         let place = self.place(&writer.id, AsOf::default()).await?;
         let tx = place.ok_or_else(|| answer.strange("the writer's mark is gone"))?.tx;
         self.cache(|cache| cache.wrote(tx));
@@ -267,10 +266,12 @@ impl Inner {
         let request = request.with("await-tx-id", number).with("await-tx-timeout", self.await_millis());
         let answer = self.nodes.send(&request).await?;
         let value = answer.json()?;
-        value["txCommitted?"].as_bool().ok_or_else(|| answer.strange("no word on the transaction"))
+        value["txCommitted?"]
+            .as_bool()
+            .ok_or_else(|| answer.strange("it does not say whether the transaction was committed"))
     }
 
-    /// Reads the writer's mark after a submission that got no answer.
+    /// Reads the writer's mark after a submission without an answer.
     async fn settle(&self, writer: &mut Writer) -> Result<()> {
         if writer.is_known {
             return Ok(());

@@ -81,7 +81,7 @@ fn a_reader_of_an_older_state_is_told_of() {
         let store = SqliteStore::open(&path, Durability::Power).unwrap();
         let error = store.erase(all(), "keys").await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::StoreUnavailable);
-        assert!(error.to_string().contains("another process reads an older state"), "{error}");
+        assert!(error.to_string().contains("another process is reading an older state"), "{error}");
         assert_eq!(readable(&store).await, 0);
         reader.execute_batch("COMMIT").unwrap();
         assert_eq!(store.erase(all(), "keys").await.unwrap().versions, 0);
@@ -107,7 +107,7 @@ fn without_room_nothing_is_erased_and_the_room_is_named() {
         let before = readable(&store).await;
         let error = store.erase(all(), "keys").await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::StoreFull);
-        assert!(error.to_string().contains("MB of free room, and there are"), "{error}");
+        assert!(error.to_string().contains("MB of free space, and only"), "{error}");
         assert_eq!(readable(&store).await, before);
         std::fs::remove_file(small.path().join("ballast")).unwrap();
         store.erase(all(), "keys").await.unwrap();

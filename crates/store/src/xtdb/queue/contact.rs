@@ -18,26 +18,26 @@ use crate::{AsOf, Filter, Result, Store, StoreError, Transaction, Version, Write
 /// The pause between two attempts to read the list of objects.
 const LIST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Databases with more objects are asked for each object that the journal has not; in objects.
+/// If a database has more objects than this, it is asked about each object that the journal lacks.
 const MOST_NAMES: usize = 500_000;
 
-/// How many transactions of the log are looked at before their changes are brought in.
+/// How many transactions of the log are read before their changes are fetched.
 const TRANSACTIONS: usize = 2_000;
 
-/// How many objects are fetched before the progress is noted.
+/// How many objects are fetched before the progress is saved.
 const OBJECTS: usize = 128;
 
-/// How often versions are compared with the journal again because somebody else wrote to it meanwhile.
+/// How often versions are compared with the journal again because another client wrote to it in the meantime.
 const MOST_ATTEMPTS: u32 = 8;
 
-/// Reads the list of all objects of XTDB, once, as soon as that can be reached.
+/// Reads the list of all objects in XTDB once, as soon as XTDB can be reached.
 pub(super) async fn list(shared: Arc<Shared>) {
     loop {
         if let Some(remote) = shared.reachable() {
             match remote.names(MOST_NAMES).await {
                 Ok(Some(names)) => return shared.status().names.complete(names),
                 Ok(None) | Err(StoreError::Closed) => return,
-                // An error surfaces and is reported once something is needed.
+                // The error is reported as soon as something is needed from XTDB.
                 Err(error) => tracing::debug!(%error, "the list of objects could not be read"),
             }
         }
@@ -45,7 +45,7 @@ pub(super) async fn list(shared: Arc<Shared>) {
     }
 }
 
-/// Looks at what others wrote whenever somebody asks for it, and brings in what the journal has of it.
+/// Checks for other clients' writes whenever a caller asks for it, and fetches those to objects in the journal.
 pub(super) async fn follow(shared: Arc<Shared>) {
     loop {
         shared.look.notified().await;
@@ -60,8 +60,9 @@ pub(super) async fn follow(shared: Arc<Shared>) {
 }
 
 impl Shared {
-    /// Has somebody look whether others changed what the journal has, and bring that in. One request where nothing was
-    /// changed. Waits a moment for it, and not at all while an earlier look takes longer than that, or XTDB is away.
+    /// Requests a check whether others changed objects in the journal, and that their changes are fetched. Takes one request
+    /// if nothing has changed. Waits a moment for it, but not while an earlier check takes longer than that or XTDB is
+    /// unreachable.
     pub(super) async fn pull(&self) -> Result<()> {
         if self.reachable().is_none() {
             return Ok(());
@@ -72,13 +73,13 @@ impl Shared {
         let is_late = self.status().is_late;
         if !is_late && tokio::time::timeout(self.pull_wait, looked.wait_for(|n| *n >= asked)).await.is_err() {
             let mut status = self.status();
-            // Unless it was done just now.
+            // Unless that has just been done.
             status.is_late = *self.looked.borrow() < asked;
         }
         self.status().refused.take().map_or(Ok(()), Err)
     }
 
-    /// Brings in what others changed until nothing is left, and notes on the way how far that got.
+    /// Fetches others' changes until nothing is left, and saves the progress on the way.
     async fn catch_up(&self) -> Result<()> {
         loop {
             let Some(remote) = self.reachable() else { return Ok(()) };
@@ -105,7 +106,7 @@ impl Shared {
                 let versions = remote.versions_after(objects, seen).await?;
                 self.bring_in(versions).await?;
                 self.went_well();
-                // All that is left was changed by this transaction or later ones only.
+                // Everything that is left was changed only by this transaction or later ones.
                 if let Some((next, ..)) = wanted.get(done + batch.len()) {
                     self.progress.note_seen(TxId(next.0.saturating_sub(1)).max(seen))?;
                 }
@@ -118,13 +119,13 @@ impl Shared {
         }
     }
 
-    /// Brings the latest versions of objects that the journal has never seen into it.
+    /// Fetches the latest versions of objects that the journal has never had.
     pub(super) async fn meet(&self, ids: &[ObjectId]) -> Result<()> {
         let ids: Vec<ObjectId> = {
             let status = self.status();
             ids.iter().filter(|id| !status.absent.contains(*id)).cloned().collect()
         };
-        // Each batch has the time limit of a read, and what it brought stays.
+        // Each batch has the time limit of a read, and what it has fetched stays.
         for ids in ids.chunks(OBJECTS) {
             let Some(remote) = self.reachable() else { return Ok(()) };
             let met = self
@@ -143,7 +144,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Brings in all versions of an object that XTDB has and the journal has not.
+    /// Fetches all versions of an object that XTDB has and the journal lacks.
     pub(super) async fn bring_history(&self, id: &ObjectId) -> Result<()> {
         let Some(remote) = self.reachable() else { return Ok(()) };
         let brought = self
@@ -163,7 +164,7 @@ impl Shared {
         self.tolerate(brought)
     }
 
-    /// The IDs that fit: what the journal has in its order, then what only XTDB has.
+    /// The IDs that match: first those in the journal, in its order, then those that are only in XTDB.
     pub(super) async fn query(&self, filter: &Filter) -> Result<Vec<ObjectId>> {
         let mut ids = self.journal.query(filter).await?;
         let Some(remote) = self.reachable() else { return Ok(ids) };
@@ -174,22 +175,22 @@ impl Shared {
                 return Ok(ids);
             }
         };
-        // What the journal has it knows better: the latest version may not have been sent yet.
+        // For its own objects the journal decides, because their latest versions may not have been sent yet.
         let stored = self.journal.outlines(&there).await?;
         ids.extend(there.into_iter().zip(stored).filter(|(_, outline)| outline.is_none()).map(|(id, _)| id));
         Ok(ids)
     }
 
-    /// Writes the versions of some objects, each in its order, as far as the journal does not have them.
+    /// Writes those versions of some objects that the journal lacks, in order for each object.
     async fn bring_in(&self, objects: Vec<Vec<Version>>) -> Result<()> {
         let _one = self.contact.lock().await;
         let longest = objects.iter().map(Vec::len).max().unwrap_or(0);
-        // One version of each object in a transaction, so that a transaction's number names one version.
+        // One version of each object per transaction, so that a transaction number identifies one version.
         for place in 0..longest {
             let mut wanted = Vec::new();
             for versions in &objects {
                 let Some(version) = versions.get(place) else { continue };
-                // Several may share a millisecond and a content: the n-th of them is missing where the journal has fewer.
+                // Several may share a millisecond and a content. The n-th of them is missing if the journal has fewer.
                 let alike = versions[..=place].iter().filter(|other| {
                     let (one, other) = (&version.document, &other.document);
                     (one.content_hash(), one.source_hash()) == (other.content_hash(), other.source_hash())
@@ -247,7 +248,7 @@ impl Shared {
                         }
                         return Ok(());
                     };
-                    tracing::warn!(%error, "a version of somebody else can't be kept");
+                    tracing::warn!(%error, "a version of another client can't be stored");
                     return Ok(());
                 }
                 Err(error) => return Err(error),
@@ -271,7 +272,7 @@ impl Shared {
         })
     }
 
-    /// An absent node is no error of a read: the journal answers. Everything else is.
+    /// If no node can be reached, that is no error: the journal answers the read. Everything else is an error.
     fn tolerate(&self, result: Result<()>) -> Result<()> {
         match result {
             Ok(()) => {
@@ -290,7 +291,7 @@ impl Shared {
 }
 
 impl XtdbStore {
-    /// The hashes of the IDs of all objects; `None` where there are more than `most`.
+    /// The hashes of the IDs of all objects. `None` if there are more than `most`.
     async fn names(&self, most: usize) -> Result<Option<HashSet<u64>>> {
         let mut names = HashSet::new();
         self.open()?
@@ -302,7 +303,7 @@ impl XtdbStore {
         Ok((names.len() <= most).then_some(names))
     }
 
-    /// What others wrote after a transaction, as far as so many transactions tell.
+    /// What others wrote after a transaction, within this many transactions.
     async fn changes_of_others(&self, since: TxId, most: usize) -> Result<Foreign> {
         self.open()?.changes_of_others(since, most).await
     }

@@ -1,4 +1,4 @@
-//! Sending the journal's transactions to XTDB, in order, each once.
+//! Sends the journal's transactions to XTDB, in order, each exactly once.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fs::File;
@@ -20,37 +20,36 @@ use crate::xtdb::read::in_parallel;
 use crate::xtdb::wire::document_length;
 use crate::{Result, Store, StoreError, Transaction, Version, Write};
 
-/// The most versions in one transaction of XTDB.
+/// How many versions one transaction of XTDB contains at most.
 const MOST_VERSIONS: usize = 64;
 
-/// The most bytes of documents in one transaction of XTDB; a longer version has one of its own. A node holds
-/// the transactions of all its clients in memory, several times their length.
+/// How many bytes of documents one transaction of XTDB contains at most; a longer version gets its own transaction. A node
+/// holds the transactions of all its clients in memory, which takes several times their length.
 const MOST_BYTES: usize = 1 << 20;
 
-/// How long the sender waits for the end of a turn whose first writes are there, so that a turn becomes one
-/// transaction of XTDB.
+/// How long the sender waits for the end of a turn after its first write, so that a turn becomes one transaction of XTDB.
 const MOST_LINGER: Duration = Duration::from_secs(1);
 
-/// How long it waits after that for what the end of the turn itself writes.
+/// How long it waits after that for the writes at the end of the turn.
 const LINGER: Duration = Duration::from_millis(10);
 
-/// How often the sender looks for what other processes wrote into the journal.
+/// How often the sender checks for writes of other processes to the journal.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// The longest pause between attempts to reach a node.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// The most writes that are looked up in the journal at once.
+/// How many writes are looked up in the journal at once at most.
 const MOST_FOUND: usize = 1_000;
 
-/// The most versions of one object that are put together ahead of their turn.
+/// How many versions of one object are assembled in advance at most.
 const AHEAD: usize = 64;
 
-/// Versions that were read from the journal ahead of their turn, the next ones of each object. A growing document is put
-/// together once for all of them.
+/// Versions that were read from the journal in advance: the next ones of each object. A growing document is assembled once
+/// for all of them.
 type Ahead = HashMap<ObjectId, VecDeque<Version>>;
 
-/// A place in the journal: everything up to the n-th version of a transaction (or all of it).
+/// A position in the journal: everything up to the n-th version of a transaction, or all of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Position {
     tx: u64,
@@ -89,7 +88,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// The lock of the one sender of a journal. It ends with the process, however that ends.
+/// The lock that the one sender of a journal holds. It is released when the process ends, however it ends.
 async fn lock(shared: &Shared) -> Option<File> {
     let file = private(&shared.lock_file);
     let file = match file {
@@ -97,7 +96,7 @@ async fn lock(shared: &Shared) -> Option<File> {
         Err(error) => {
             let path = shared.lock_file.display();
             shared.failed(&StoreError::Unavailable(format!(
-                "{path} can't be opened, nothing is sent: {error}"
+                "{path} can't be opened, so nothing is sent: {error}"
             )));
             return None;
         }
@@ -106,7 +105,7 @@ async fn lock(shared: &Shared) -> Option<File> {
         if shared.is_closing.load(Ordering::Acquire) {
             return None;
         }
-        // The process that sends tells the others through the hint beside the journal.
+        // The sending process tells the others through the hint file next to the journal.
         advance(shared, shared.progress.reload());
         if let Err(error) = probe(shared).await {
             shared.failed(&error);
@@ -126,14 +125,14 @@ async fn probe(shared: &Shared) -> Result<Arc<XtdbStore>> {
     Ok(remote)
 }
 
-/// Sends what is queued, and then whatever arrives, until something fails.
+/// Sends everything queued and then everything that arrives, until something fails.
 async fn send_all(shared: &Shared) -> Result<()> {
     let remote = probe(shared).await?;
     let note = remote.note().await?;
     let mut position = note.as_ref().and_then(Position::from_note).unwrap_or_default();
     if position.tx > shared.journal.latest_tx().await?.0 {
-        // The journal is older than what it sent, as one from a backup is. What is there already is not
-        // written again.
+        // The journal is older than what was sent, for instance one from a backup. What XTDB already has is not written
+        // again.
         position = Position::default();
     }
     let mut ahead = Ahead::new();
@@ -147,7 +146,7 @@ async fn send_all(shared: &Shared) -> Result<()> {
                 () = tokio::time::sleep(LOOK) => {}
             }
             probe(shared).await?;
-            // What it was woken for may have been sent already. A turn that begins now is not to be cut at its beginning.
+            // The write that woke it may have been sent already, and a turn that begins now must not be split at its start.
             if shared.journal.latest_tx().await? > latest {
                 turn_end(shared).await;
             }
@@ -160,10 +159,10 @@ async fn send_all(shared: &Shared) -> Result<()> {
     }
 }
 
-/// Waits for the next look at what others wrote, which marks the end of a turn, or for somebody who wants it sent.
+/// Waits for the next check for others' writes, which marks the end of a turn, or for a request to send now.
 async fn turn_end(shared: &Shared) {
     let mut turn = shared.turn.subscribe();
-    // In this order, so that nobody begins to wait unseen.
+    // In this order, so that no waiting caller is missed.
     if shared.waiting.load(Ordering::Acquire) == 0 {
         let _ = tokio::time::timeout(MOST_LINGER, turn.changed()).await;
     }
@@ -176,7 +175,7 @@ fn sent(shared: &Shared, position: Position) -> Result<()> {
     shared.progress.note_sent(tx)
 }
 
-/// Takes note that XTDB has everything up to this transaction of the journal.
+/// Notes that XTDB has everything up to this transaction of the journal.
 fn advance(shared: &Shared, tx: TxId) {
     {
         let mut status = shared.status();
@@ -187,7 +186,7 @@ fn advance(shared: &Shared, tx: TxId) {
     shared.sent.send_if_modified(|known| std::mem::replace(known, tx) != tx);
 }
 
-/// The objects that the transactions after a position wrote; as many transactions as make a batch.
+/// The objects that the transactions after a position wrote, for as many transactions as fit into a batch.
 async fn pending(shared: &Shared, position: Position, latest: TxId) -> Result<BTreeMap<TxId, Vec<Written>>> {
     let known = {
         let status = shared.status();
@@ -211,14 +210,14 @@ async fn pending(shared: &Shared, position: Position, latest: TxId) -> Result<BT
     if !known.is_empty() {
         return Ok(known);
     }
-    // Written before this process began, or by another one: the journal knows.
+    // Written before this process started, or by another process. The journal has the list.
     let mut ids: BTreeMap<TxId, Vec<ObjectId>> = BTreeMap::new();
     for (tx, id) in shared.journal.written_after(TxId(position.tx), MOST_FOUND).await? {
         ids.entry(tx).or_default().push(id);
     }
     let counted = |(tx, ids): (TxId, Vec<ObjectId>)| (tx, Written::counted(ids.into_iter(), true));
     let mut found: BTreeMap<TxId, Vec<Written>> = ids.into_iter().map(counted).collect();
-    // What was written since is left for the next batch, so that a transaction of this process is known as such.
+    // Later writes are left for the next batch, so that this process recognizes its own transactions.
     found.retain(|tx, _| *tx <= latest);
     if found.is_empty() {
         found.insert(latest, Vec::new());
@@ -234,7 +233,7 @@ async fn pending(shared: &Shared, position: Position, latest: TxId) -> Result<BT
     Ok(found)
 }
 
-/// Sends one batch and gives the position after it.
+/// Sends one batch. Returns the position after it.
 async fn send(
     shared: &Shared,
     remote: &XtdbStore,
@@ -259,7 +258,7 @@ async fn send(
                 batch.iter().rev().map(|(before, _)| before).find(|before| *before.document.id() == id);
             let length = remote.growth(before, &version.document);
             let is_full = batch.len() >= MOST_VERSIONS || (bytes > 0 && bytes + length > MOST_BYTES);
-            // XTDB keeps two versions of an object in one transaction only at different valid times.
+            // In one transaction, XTDB keeps several versions of an object only if their valid times differ.
             if is_full || last.get(&id).is_some_and(|before| *before >= time) {
                 end = Position { tx: tx.0 - 1, more: index };
                 // All of this transaction is read again with the next batch.
@@ -282,9 +281,9 @@ async fn send(
     });
     match remote.forward(writes.collect(), &end.note()).await {
         Ok(()) => Ok(end),
-        // XTDB will never accept it; what comes after it must not wait forever. The journal keeps it.
+        // XTDB will never accept it, and later versions must not wait forever. It stays in the journal.
         Err(error @ StoreError::Invalid(_)) => {
-            tracing::warn!(%error, "a version stays in the journal only");
+            tracing::warn!(%error, "a version stays only in the journal");
             shared.failed(&error);
             Ok(end)
         }
@@ -292,7 +291,7 @@ async fn send(
     }
 }
 
-/// Those of a batch that XTDB lacks. Of versions that share a millisecond and a content it has to have as many as the
+/// Those of a batch that XTDB lacks. Of versions that share a millisecond and a content, XTDB must have as many as the
 /// journal has up to this one.
 async fn missing(shared: &Shared, remote: &XtdbStore, batch: Vec<(Version, bool)>) -> Result<Vec<Version>> {
     let (mut asked, mut counts) = (Vec::new(), Vec::new());
@@ -318,8 +317,8 @@ async fn missing(shared: &Shared, remote: &XtdbStore, batch: Vec<(Version, bool)
     Ok(versions.filter(|(place, _)| !there.contains(place)).map(|(_, version)| version).collect())
 }
 
-/// The versions that one transaction of the journal wrote, in an order that is the same at every attempt, and whether they
-/// are doubtful.
+/// The versions that one transaction of the journal wrote, in the same order at every attempt, and whether XTDB may already
+/// have them.
 async fn versions(
     shared: &Shared,
     tx: TxId,
@@ -355,13 +354,13 @@ fn put_back(ahead: &mut Ahead, versions: Vec<(Version, bool)>) {
 }
 
 impl XtdbStore {
-    /// How far this writer's last transaction said that it had got.
+    /// The progress that this writer's last transaction recorded.
     async fn note(&self) -> Result<Option<Value>> {
         let mut writer = self.writer.lock().await;
         self.open()?.note(&mut writer).await
     }
 
-    /// About how many bytes are sent for a version that follows this one, or the one that XTDB is known to have.
+    /// About how many bytes are sent for the next version after this one, or after the one that XTDB is known to have.
     fn growth(&self, before: Option<&Version>, document: &Document) -> usize {
         match before {
             Some(before) => growth(&before.document, document),
@@ -372,7 +371,7 @@ impl XtdbStore {
         }
     }
 
-    /// How many versions XTDB has that begin to hold when these do, with their content; by place.
+    /// How many versions in XTDB have the same valid time and content as each of these, by position.
     async fn count_like(&self, asked: Vec<(usize, Version)>) -> Result<Vec<(usize, usize)>> {
         let inner = Arc::clone(self.open()?);
         in_parallel(asked, move |(place, version)| {
@@ -385,8 +384,8 @@ impl XtdbStore {
         .await
     }
 
-    /// Writes versions with their valid times, and the note with them. A version that is there already is not
-    /// written; where none is, the note is not either.
+    /// Writes versions with their valid times, and the note with them. Versions that XTDB already has are skipped; if that
+    /// leaves none, the note is not written either.
     async fn forward(&self, writes: Vec<Write>, note: &Value) -> Result<()> {
         let mut writer = self.writer.lock().await;
         let transaction = Transaction { writes, expected: Vec::new() };

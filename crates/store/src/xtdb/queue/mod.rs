@@ -1,24 +1,23 @@
-//! XTDB behind a local journal: writes are acknowledged by the disk of this machine and sent in the background.
+//! XTDB behind a local journal: writes are acknowledged once they are on this machine's disk, and sent in the background.
 //!
-//! The journal is a SQLite store. It holds what this machine wrote and the versions of others that it came in
-//! touch with, and answers every read; its transaction numbers are the ones a caller sees. A version keeps the
-//! valid time that the journal gave it, so its place among the versions of other machines is the same
-//! everywhere, in whatever order they arrive. Clocks of machines that share objects should agree, as NTP makes
-//! them do.
+//! The journal is a SQLite store. It has everything that this machine wrote, and others' versions that it has encountered.
+//! It answers every read, and callers see its transaction numbers. A version keeps the valid time that the journal gave
+//! it, so its place among the versions of other machines is the same everywhere, in whatever order they arrive. The clocks
+//! of machines that share objects should agree, for instance through NTP.
 //!
 //! Architecture invariants:
-//! - A write returns when the journal has it. No write waits for the network.
-//! - Versions are sent in the order of the journal's transactions, several in one transaction of XTDB. How far
-//!   that got stands in the writer's mark, in XTDB itself and in the same transaction, so that neither a crash
-//!   nor a lost answer makes anything lost or sent twice.
-//! - One process at a time sends for a journal; a lock that ends with the process says which.
-//! - A node that is away costs a reader one time limit, not one for each read.
-//! - A version that the journal or XTDB has already is known by its valid time and content, also where several share a
-//!   millisecond, whoever wrote it: nothing comes twice.
-//! - No turn waits for what others changed longer than a moment: it is fetched in the background, in batches, and how far
-//!   that got is noted after each.
-//! - XTDB is asked for what others changed in [`Store::pull`], once a turn, and otherwise only for objects that the
-//!   journal has not. For the decisions at each tool call a list of XTDB's IDs says which those are.
+//! - A write returns once the journal has it. No write waits for the network.
+//! - Versions are sent in the order of the journal's transactions, several in one transaction of XTDB. The progress is in
+//!   the writer's mark, which the same transaction writes to XTDB. So neither a crash nor a lost answer loses anything or
+//!   sends it twice.
+//! - One process at a time sends for a journal: the one that holds a lock, which is released when it ends.
+//! - An unreachable node delays a reader once, by one time limit, and not at each read.
+//! - Versions are identified by object, valid time and content, whoever wrote them and even if several share a
+//!   millisecond. So nothing is stored twice.
+//! - No turn waits for others' changes for longer than a moment. They are fetched in the background, in batches, and the
+//!   progress is saved after each.
+//! - XTDB is asked for others' changes by [`Store::pull`], once a turn, and otherwise only for objects that the journal
+//!   lacks. A list of XTDB's IDs says which objects exist, so that tool calls need no request.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -58,23 +57,23 @@ use status::{Status, Written};
 /// How a queued store is set up.
 #[derive(Clone, Debug)]
 pub struct QueueOptions {
-    /// The file of the journal. `{file}.progress` and `{file}.lock` lie beside it.
+    /// The journal's file. `{file}.progress` and `{file}.lock` are next to it.
     pub journal: PathBuf,
     /// What an acknowledged write survives on this machine.
     pub durability: Durability,
     /// The database.
     pub xtdb: XtdbOptions,
-    /// How long a read may wait for XTDB, in milliseconds, before it does with what the journal has.
+    /// How long a read may wait for XTDB, in milliseconds, before the journal alone answers.
     pub read_timeout_ms: u64,
-    /// How long [`Store::pull`] waits for what others wrote, in milliseconds. What takes longer goes on in the background,
-    /// and no later call waits for it.
+    /// How long [`Store::pull`] waits for others' writes, in milliseconds. If fetching them takes longer, it continues in the
+    /// background, and no later call waits for it.
     pub pull_wait_ms: u64,
     /// How long [`Store::flush`] and [`Store::close`] wait for the queue, in milliseconds.
     pub close_timeout_ms: u64,
 }
 
 impl QueueOptions {
-    /// The defaults: reads wait 2 seconds at most, turns half of one, closing 10.
+    /// The defaults: reads wait for at most 2 seconds, turns half a second, closing 10 seconds.
     #[must_use]
     pub fn new(journal: impl Into<PathBuf>, xtdb: XtdbOptions) -> Self {
         Self {
@@ -88,10 +87,10 @@ impl QueueOptions {
     }
 }
 
-/// A store on XTDB that keeps working while no node can be reached. See the module's documentation.
+/// A store on XTDB that keeps working while no node can be reached; see the module's documentation.
 ///
-/// [`Store::search`] covers what the journal has: everything this machine wrote or read, not what others wrote
-/// and nobody here looked at. [`Store::changes_since`] likewise.
+/// [`Store::search`] and [`Store::changes_since`] cover the journal: everything that this machine wrote or read, and not
+/// what others wrote and nobody here has used.
 pub struct QueuedStore {
     shared: Arc<Shared>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
@@ -99,18 +98,18 @@ pub struct QueuedStore {
 }
 
 impl QueuedStore {
-    /// Opens the journal and begins to send what it holds. Needs a tokio runtime.
+    /// Opens the journal and starts to send what is queued. Needs a tokio runtime.
     ///
     /// A journal that has reached its database before opens without it.
     ///
     /// # Errors
-    /// Those of the journal. `INVALID_ARGUMENT` for malformed URLs. `STORE_UNAVAILABLE` when a journal that never
-    /// reached its database does not reach it now: the URL may be wrong.
+    /// Those of the journal. `INVALID_ARGUMENT` for malformed URLs. `STORE_UNAVAILABLE` if the journal has
+    /// never reached its database and can't reach it now, because the URL may be wrong.
     pub async fn open(options: QueueOptions) -> Result<Arc<Self>> {
         let read_timeout = Duration::from_millis(options.read_timeout_ms.max(1));
         let progress = Progress::open(beside(&options.journal, "progress"))?;
         if !progress.was_connected() && !options.journal.exists() {
-            // A first open that can't reach its database leaves nothing behind.
+            // If the first open can't reach the database, it leaves nothing behind.
             let reached =
                 tokio::time::timeout(read_timeout * 2, XtdbStore::connect(options.xtdb.clone())).await;
             reached.unwrap_or_else(|_| Err(silent(&options.xtdb)))?;
@@ -168,7 +167,7 @@ impl QueuedStore {
             let status = self.shared.status();
             (status.is_connected, status.latest.0.saturating_sub(sent.0), status.is_sender)
         };
-        // A closed journal can't be asked any more.
+        // A closed journal can no longer be asked.
         let since = if queued > 0 { self.shared.journal.time_after(sent).unwrap_or(None) } else { None };
         let status = self.shared.status();
         QueueState {
@@ -195,13 +194,13 @@ impl QueuedStore {
         }
         let QueueState { queued, last_error, .. } = self.state();
         Err(StoreError::Unavailable(format!(
-            "{queued} transactions wait for XTDB ({}); the journal keeps them and they are sent when it answers",
+            "{queued} transactions wait for XTDB ({}); they stay in the journal and are sent once it answers",
             last_error.as_deref().unwrap_or("it is slow")
         )))
     }
 }
 
-/// Somebody waits for everything to be sent; ends when dropped.
+/// A caller that waits for everything to be sent, until this is dropped.
 struct Waiting<'a>(&'a Shared);
 
 impl<'a> Waiting<'a> {
@@ -262,7 +261,7 @@ impl Store for QueuedStore {
         self.shared.journal.get_many(ids, at).await
     }
 
-    /// Made for decisions at every tool call: what XTDB did not have at the last [`Store::pull`] is not asked for.
+    /// For the decisions at every tool call: objects that XTDB did not have at the last [`Store::pull`] are not asked for.
     async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
         self.shared.check_open()?;
         let found = self.shared.journal.outlines(ids).await?;
@@ -351,9 +350,9 @@ impl Store for QueuedStore {
         self.wait_until_sent(self.close_timeout).await
     }
 
-    /// Waits for the queue within the time limit (of a node that was away before, only as long as a read does)
-    /// and closes the journal, which keeps what is left; the next open sends it. [`QueuedStore::state`] says how
-    /// much that is.
+    /// Waits for the queue within the time limit (if the node was already unreachable, only as long as a read does) and
+    /// closes the journal. It keeps what is left, and the next open sends it. [`QueuedStore::state`] says how much that
+    /// is.
     async fn close(&self) -> Result<()> {
         if self.shared.is_closing.load(Ordering::Acquire) {
             return Ok(());
@@ -361,7 +360,7 @@ impl Store for QueuedStore {
         let is_connected = self.shared.status().is_connected;
         let patience = if is_connected { self.close_timeout } else { self.shared.read_timeout };
         if let Err(error) = self.wait_until_sent(patience.min(self.close_timeout)).await {
-            tracing::warn!(%error, "closing before everything is in XTDB");
+            tracing::warn!(%error, "closing before everything was sent to XTDB");
         }
         if self.shared.is_closing.swap(true, Ordering::AcqRel) {
             return Ok(());
@@ -383,7 +382,7 @@ impl Drop for QueuedStore {
     }
 }
 
-/// The IDs that nothing was found for.
+/// The IDs for which nothing was found.
 fn missing<T>(ids: &[ObjectId], found: &[Option<T>]) -> Vec<ObjectId> {
     ids.iter().zip(found).filter(|(_, found)| found.is_none()).map(|(id, _)| id.clone()).collect()
 }

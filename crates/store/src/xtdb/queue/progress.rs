@@ -1,4 +1,4 @@
-//! A hint beside the journal: how far sending and reading had got. It may lag behind, but is never ahead.
+//! A hint file next to the journal: the progress of sending and reading. It may lag behind, but is never ahead.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Result, StoreError};
 
-/// Opens a file beside the journal for its owner alone, whatever the umask; an empty one.
+/// Opens an empty file next to the journal, private to its owner whatever the umask.
 pub(super) fn private(path: &Path) -> std::io::Result<File> {
     let mut options = File::options();
     options.create(true).truncate(true).write(true);
@@ -52,7 +52,7 @@ impl Progress {
         &self.path
     }
 
-    /// Reads what another process noted, and gives how far sending has got.
+    /// Reads what another process noted. Returns the progress of sending.
     pub fn reload(&self) -> TxId {
         let noted =
             std::fs::read(&self.path).ok().and_then(|bytes| serde_json::from_slice::<Marks>(&bytes).ok());
@@ -74,7 +74,7 @@ impl Progress {
         TxId(self.marks().seen.unwrap_or(0))
     }
 
-    /// Notes the first contact: what the database held then is read when it is asked for.
+    /// Notes the first contact. Whatever was in the database at that time is read when it is needed.
     pub fn connected(&self, latest: TxId) -> Result<()> {
         self.change(|marks| marks.seen = Some(latest.0))
     }

@@ -15,7 +15,7 @@ use crate::xtdb::http::shown_url;
 use crate::xtdb::{XtdbOptions, XtdbStore};
 use crate::{Result, Store, StoreError, Transaction, Write, clock};
 
-/// What the store, the sender and the contact with others share.
+/// What the store, the sender and the contact to other clients share.
 pub(super) struct Shared {
     pub(super) journal: Arc<SqliteStore>,
     pub(super) options: XtdbOptions,
@@ -26,18 +26,18 @@ pub(super) struct Shared {
     pub(super) status: Mutex<Status>,
     /// Wakes the sender.
     pub(super) work: Notify,
-    /// Counts the requests to send what was written at once.
+    /// Counts the requests to send everything immediately.
     pub(super) turn: watch::Sender<u64>,
     /// How many callers wait for everything to be sent.
     pub(super) waiting: AtomicUsize,
-    /// The newest transaction of the journal that XTDB has, for those who wait for one.
+    /// The newest transaction of the journal that XTDB has, for callers that wait for one.
     pub(super) sent: watch::Sender<TxId>,
     pub(super) is_closing: AtomicBool,
-    /// Asks for a look at what others wrote; how many asked, and how many of these were answered.
+    /// Requests for a check for others' writes: how many were made, and how many of them were answered.
     pub(super) look: Notify,
     pub(super) asked: AtomicU64,
     pub(super) looked: watch::Sender<u64>,
-    /// Held while versions of others are brought in.
+    /// Held while versions of others are written to the journal.
     pub(super) contact: tokio::sync::Mutex<()>,
 }
 
@@ -55,7 +55,7 @@ impl Shared {
         if self.is_closing.load(Ordering::Acquire) { Err(StoreError::Closed) } else { Ok(()) }
     }
 
-    /// Reaches the database where that has not happened yet.
+    /// Reaches the database, if that has not happened yet.
     pub(super) async fn connect(&self) -> Result<Arc<XtdbStore>> {
         if let Some(remote) = self.status().remote.clone() {
             return Ok(remote);
@@ -86,8 +86,8 @@ impl Shared {
         status.last_error = Some(error.to_string());
     }
 
-    /// Dates whole documents after a latest version that is dated ahead, as stores do with patches: otherwise a
-    /// machine whose clock is slow could not replace what a faster one wrote.
+    /// If the latest version is dated ahead, dates whole documents after it, as stores do with patches. Otherwise a machine
+    /// with a slow clock could not replace what a faster one wrote.
     pub(super) fn dated(&self, mut transaction: Transaction) -> Transaction {
         let status = self.status();
         if status.ahead.is_empty() {

@@ -10,7 +10,7 @@ use context_model::time::{Timestamp, TxId};
 use crate::StoreError;
 use crate::xtdb::XtdbStore;
 
-/// What a user may want to know about the queue.
+/// The state of the queue, for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueState {
     /// Whether XTDB answered the last request.
@@ -19,12 +19,11 @@ pub struct QueueState {
     pub url: String,
     /// How many of the journal's transactions XTDB does not have yet, as far as known.
     pub queued: u64,
-    /// Since when the oldest of them waits.
+    /// Since when the oldest of them has been waiting.
     pub waiting_since: Option<Timestamp>,
-    /// Whether this process is the one that sends for the journal.
+    /// Whether this process sends for the journal.
     pub is_sender: bool,
-    /// How many objects that others changed are still to be brought in, as far as known; 0 where the journal is up to
-    /// date.
+    /// How many objects that others changed have not been fetched yet, as far as known; 0 if the journal is up to date.
     pub behind: u64,
     /// The last error, if the same thing has not succeeded since.
     pub last_error: Option<String>,
@@ -36,9 +35,9 @@ pub(super) struct Status {
     pub is_connected: bool,
     pub is_sender: bool,
     pub last_error: Option<String>,
-    /// What this process wrote and the sender has not taken yet.
+    /// What this process wrote and the sender has not sent yet.
     pub written: BTreeMap<TxId, Vec<Written>>,
-    /// Transactions of the journal that brought in others' versions.
+    /// Transactions of the journal that wrote others' versions.
     pub brought_in: HashSet<TxId>,
     /// Objects whose latest version is dated ahead of this machine's clock.
     pub ahead: HashMap<ObjectId, Timestamp>,
@@ -47,16 +46,16 @@ pub(super) struct Status {
     /// What XTDB has.
     pub names: Names,
     pub latest: TxId,
-    /// How many objects are still to be brought in.
+    /// How many objects have not been fetched yet.
     pub behind: u64,
-    /// Whether the last look at what others wrote took longer than a turn waits for.
+    /// Whether the last check for others' writes took longer than a turn waits.
     pub is_late: bool,
-    /// What the journal reported while versions were brought in, for the next one who asks.
+    /// An error of the journal while versions were fetched, for the next caller.
     pub refused: Option<StoreError>,
 }
 
-/// The IDs of all objects that XTDB had at the last look, as hashes of 64 bits. Two IDs with one hash cost a request
-/// that would not have been necessary.
+/// The IDs of all objects in XTDB at the last check, as 64-bit hashes. If two IDs share a hash, that costs an unnecessary
+/// request.
 #[derive(Default)]
 pub(super) struct Names {
     hashes: HashSet<u64>,
@@ -69,13 +68,13 @@ impl Names {
         self.hashes.extend(ids.into_iter().map(short));
     }
 
-    /// Takes over what was read of the list.
+    /// Takes over the part of the list that was read.
     pub fn complete(&mut self, hashes: HashSet<u64>) {
         self.hashes.extend(hashes);
         self.is_complete = true;
     }
 
-    /// Whether XTDB had no such object, as of the last look at what others wrote.
+    /// Whether XTDB had no such object at the last check for others' writes.
     pub fn lacks(&self, id: &ObjectId) -> bool {
         self.is_complete && !self.hashes.contains(&short(id))
     }
@@ -88,12 +87,12 @@ pub(super) fn short(id: &ObjectId) -> u64 {
     hasher.finish()
 }
 
-/// That a transaction of the journal wrote an object so many times.
+/// How often a transaction of the journal wrote an object.
 #[derive(Clone, Debug)]
 pub(super) struct Written {
     pub id: ObjectId,
     pub times: usize,
-    /// Whether this process did not write it itself: it may be a version of others that was brought in, which XTDB has.
+    /// This process did not write it itself, so it may be a fetched version of others that XTDB already has.
     pub is_doubtful: bool,
 }
 

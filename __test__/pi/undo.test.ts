@@ -1,0 +1,73 @@
+/** `/context undo` in the real Pi: what comes back is what the model saw before the roll, and each roll is undone once. */
+import { afterEach, expect, test } from 'vitest'
+import { checkAllToolPairs } from '../rig/checks.ts'
+import { cleanUp, readSession, startRpc } from '../rig/pi.ts'
+import type { PiRpc } from '../rig/pi.ts'
+import { calls } from '../rig/reply.ts'
+import { resultsById } from '../rig/request.ts'
+import { command, lines, put, reference, setUp, TOOLS_AT_ONCE } from './support.ts'
+import type { Setting } from './support.ts'
+
+afterEach(cleanUp)
+
+/** A large output, of which the model sees an excerpt, and a short file. Both are stale after four prompts. */
+async function afterFour(): Promise<Setting & { rpc: PiRpc }> {
+  const setting = await setUp(
+    (_request, n) =>
+      n === 0
+        ? calls(['bash', { command: 'cat big.txt' }, 'call_big'], ['read', { path: 'a.txt' }, 'call_a'])
+        : lines(`answer ${n}`, 300),
+    { context: TOOLS_AT_ONCE },
+  )
+  put(setting.home, 'big.txt', lines('big', 3000))
+  put(setting.home, 'a.txt', lines('a', 60))
+  const rpc = await startRpc(setting.load)
+  for (const prompt of ['look', 'two', 'three', 'four']) await rpc.prompt(prompt)
+  return { ...setting, rpc }
+}
+
+/** What the points of a session say about savings, oldest first. */
+function gains(file: string): number[] {
+  return readSession(file).entries.flatMap((entry) =>
+    entry.type === 'custom' && entry['customType'] === 'pi-context-manager' ? [(entry['data'] as { gain?: number }).gain ?? 0] : [],
+  )
+}
+
+test.each(['the process that rolled', 'a resumed session'])('an excerpt comes back as an excerpt, once: %s', async (where) => {
+  const setting = await afterFour()
+  const { server, load } = setting
+  let { rpc } = setting
+  if (where === 'a resumed session') {
+    await rpc.close()
+    rpc = await startRpc({ ...load, args: ['--continue'] })
+  }
+  const before = resultsById(server.agentRequests.at(-1)!)
+  expect(before.get('call_big')).toContain('left out')
+  expect(await command(rpc, '/context roll')).toEqual([expect.stringMatching(/^Rolled: 2 items/)])
+  await rpc.prompt('five')
+  expect(resultsById(server.agentRequests.at(-1)!).get('call_big')).toBe(reference('call_big', 'bash'))
+  expect(await command(rpc, '/context undo')).toEqual(['Undone: 2 messages are shown as they were before the roll.'])
+  expect(await command(rpc, '/context undo')).toEqual(['There is no roll to undo.'])
+  await rpc.prompt('six')
+  expect(resultsById(server.agentRequests.at(-1)!)).toEqual(before)
+  await rpc.close()
+  server.check()
+  checkAllToolPairs(server.agentRequests)
+})
+
+test('where there is no roll to undo, the savings of earlier rolls still count', async () => {
+  const { rpc: first, server, load } = await afterFour()
+  await command(first, '/context roll')
+  await first.prompt('five')
+  const { sessionFile } = await first.state()
+  await first.close()
+  const saving = gains(sessionFile).at(-1)!
+  expect(saving).toBeGreaterThan(0)
+
+  const rpc = await startRpc({ ...load, args: ['--continue'] })
+  expect(await command(rpc, '/context undo')).toEqual(['There is no roll to undo.'])
+  await rpc.prompt('six')
+  await rpc.close()
+  server.check()
+  expect(gains(sessionFile).at(-1)).toBe(saving)
+})

@@ -1,0 +1,163 @@
+//! How a chat grows: each message, call and roll as an addition to its document.
+
+use serde_json::{Map, Value, json};
+
+use super::fields::{
+    ACTIVATED_IDS, ASSISTANT, NOTICES, ROLLS, TOOLCALL_IDS, TOOLCALL_REFS, TURN_COUNT, TURNS, USER,
+};
+use super::roll::RollEntry;
+use crate::canonical::{MAX_DEPTH, is_deeper_than};
+use crate::error::ModelError;
+use crate::hash::Digest;
+use crate::id::ObjectId;
+use crate::patch::Patch;
+
+/// Additions to a chat: a patch of its document, under construction.
+///
+/// A patch names turns by their number, so it fits only the version of the chat that it was begun for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChatPatch {
+    turns: usize,
+    first_changed: Option<usize>,
+    patch: Patch,
+}
+
+impl ChatPatch {
+    /// An empty patch of a chat with this many turns.
+    #[must_use]
+    pub fn new(turns: usize) -> Self {
+        Self { turns, ..Self::default() }
+    }
+
+    /// Adds a message: a user's begins a turn, an assistant's answers in the current one (and begins the first,
+    /// without a user's message, where there is none). The content is kept as it is; of an answer also everything
+    /// else that the harness says of it, such as provider, model, usage and stop reason.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a message whose role is neither `user` nor `assistant`, or that is nested deeper than
+    /// [`MAX_DEPTH`]; nothing is added then.
+    pub fn message(&mut self, message: &Value) -> Result<(), ModelError> {
+        if is_deeper_than(message, MAX_DEPTH) {
+            return Err(ModelError::Invalid(format!("a message is nested at most {MAX_DEPTH} levels deep")));
+        }
+        let content = message.get("content").cloned().unwrap_or(Value::Null);
+        match message.get("role").and_then(Value::as_str) {
+            Some("user") => self.start_turn(content),
+            Some("assistant") => {
+                self.begin();
+                self.append(ASSISTANT, json!({ "content": content, "meta": meta(message) }));
+            }
+            _ => {
+                let wrong = "a turn has messages with the role user or assistant";
+                return Err(ModelError::Invalid(wrong.into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a recorded tool call to the current turn, and starts a turn if there is none.
+    pub fn toolcall(&mut self, id: &ObjectId) {
+        self.begin();
+        self.append(TOOLCALL_IDS, json!(id));
+        self.patch.append(&[TOOLCALL_REFS], json!(id));
+    }
+
+    /// Notes that the current turn activated an older tool call, which renews the call's stay in the window (SSOT
+    /// 4.3). Returns whether there is a turn to add it to; otherwise nothing is added.
+    pub fn activation(&mut self, id: &ObjectId) -> bool {
+        let has_turn = self.turns > 0;
+        if has_turn {
+            self.append(ACTIVATED_IDS, json!(id));
+        }
+        has_turn
+    }
+
+    /// Records a roll in the current turn. Returns whether there is a turn to add it to; otherwise nothing is added.
+    pub fn roll(&mut self, roll: &RollEntry) -> bool {
+        let has_turn = self.turns > 0;
+        if has_turn {
+            self.append(ROLLS, roll.to_json());
+        }
+        has_turn
+    }
+
+    /// Records in the current turn which versions of files the model is told about, each by its `source_hash`; `None`
+    /// for a file that is gone. It stands among the rolls, which are what else has changed in the model's sight.
+    /// Returns whether there is a turn to add it to; otherwise nothing is added.
+    pub fn notices(&mut self, told: &[(ObjectId, Option<Digest>)]) -> bool {
+        let has_turn = self.turns > 0;
+        if has_turn {
+            let told = told.iter().map(|(file, hash)| json!({ "file": file, "source_hash": hash }));
+            self.append(ROLLS, json!({ NOTICES: told.collect::<Vec<_>>() }));
+        }
+        has_turn
+    }
+
+    /// How many turns the chat has with these changes.
+    #[must_use]
+    pub fn turns(&self) -> usize {
+        self.turns
+    }
+
+    /// The number of the current turn with these changes, counted from 0; also 0 if there is none yet.
+    #[must_use]
+    pub fn current_turn(&self) -> usize {
+        self.turns.saturating_sub(1)
+    }
+
+    /// The number of the first turn that is changed or added, counted from 0; `None` if none is.
+    #[must_use]
+    pub fn first_changed_turn(&self) -> Option<usize> {
+        self.first_changed
+    }
+
+    /// The changes as a patch of the chat document.
+    #[must_use]
+    pub fn patch(&self) -> &Patch {
+        &self.patch
+    }
+
+    /// Gives the patch away.
+    #[must_use]
+    pub fn into_patch(self) -> Patch {
+        self.patch
+    }
+
+    /// Whether nothing was added.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.patch.is_empty()
+    }
+
+    fn start_turn(&mut self, user: Value) {
+        let turn = json!({ USER: user, ASSISTANT: [], TOOLCALL_IDS: [], ACTIVATED_IDS: [], ROLLS: [] });
+        self.patch.append(&[TURNS], turn);
+        self.turns += 1;
+        self.patch.set(&[TURN_COUNT], json!(self.turns));
+        self.changed();
+    }
+
+    fn begin(&mut self) {
+        if self.turns == 0 {
+            self.start_turn(Value::Null);
+        }
+    }
+
+    /// Appends to a list of the current turn.
+    fn append(&mut self, list: &str, value: Value) {
+        self.patch.append(&[TURNS, &self.current_turn().to_string(), list], value);
+        self.changed();
+    }
+
+    fn changed(&mut self) {
+        // Turns are only ever added, so the first one stays the first.
+        self.first_changed.get_or_insert(self.turns.saturating_sub(1));
+    }
+}
+
+/// Everything that the harness says about an answer besides its role and content.
+fn meta(message: &Value) -> Map<String, Value> {
+    let fields = message.as_object().into_iter().flatten();
+    let kept = fields.filter(|(name, _)| !matches!(name.as_str(), "role" | "content"));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}

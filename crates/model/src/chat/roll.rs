@@ -1,0 +1,76 @@
+//! A roll, as its turn records it.
+
+use serde_json::{Value, json};
+
+use super::fields::{list, texts};
+use crate::id::ObjectId;
+use crate::pricing::Receipt;
+
+/// A roll as recorded in its turn, so that a resumed session shows what it showed before.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RollEntry {
+    /// Calls whose results became references.
+    pub results: Vec<ObjectId>,
+    /// Calls whose results became short excerpts.
+    pub excerpts: Vec<ObjectId>,
+    /// Calls whose arguments were collapsed.
+    pub arguments: Vec<ObjectId>,
+    /// Edits whose old text was left out.
+    pub old_texts: Vec<ObjectId>,
+    /// Reasoning that left, and prose and users' texts that were shortened, by the [`said_id`](super::said_id) of each.
+    pub words: Vec<String>,
+    /// Answers that became lines behind the last result of one before them: the first call of that one, and the first
+    /// call of each.
+    pub pages: Vec<Vec<ObjectId>>,
+    /// Calls behind whose references only the lines stayed of calls that changed something.
+    pub lines: Vec<ObjectId>,
+    /// What the roll removed and cost; `None` if it only undoes another one.
+    pub receipt: Option<Receipt>,
+    /// Whether this undoes the latest roll, so that everything listed is shown in full again.
+    pub undone: bool,
+}
+
+impl RollEntry {
+    pub(super) fn of(entry: &Value) -> Self {
+        let ids = |name| texts(entry, name).map(ObjectId::new).collect();
+        Self {
+            results: ids("results"),
+            excerpts: ids("excerpts"),
+            arguments: ids("arguments"),
+            old_texts: ids("old_texts"),
+            words: texts(entry, "words").map(str::to_owned).collect(),
+            pages: list(entry, "pages")
+                .map(|page| {
+                    let ids = page.as_array().into_iter().flatten();
+                    ids.filter_map(Value::as_str).map(ObjectId::new).collect()
+                })
+                .collect(),
+            lines: ids("lines"),
+            receipt: entry.get("receipt").and_then(|receipt| serde_json::from_value(receipt.clone()).ok()),
+            undone: entry.get("undone") == Some(&Value::Bool(true)),
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let Self { results, excerpts, arguments, old_texts, words, pages, lines, receipt, undone } = self;
+        let mut entry = json!({ "results": results, "excerpts": excerpts, "arguments": arguments });
+        let others = [
+            ("old_texts", json!(old_texts)),
+            ("words", json!(words)),
+            ("pages", json!(pages)),
+            ("lines", json!(lines)),
+        ];
+        for (name, list) in others {
+            if list != json!([]) {
+                entry[name] = list;
+            }
+        }
+        if let Some(receipt) = receipt {
+            entry["receipt"] = json!(receipt);
+        }
+        if *undone {
+            entry["undone"] = Value::Bool(true);
+        }
+        entry
+    }
+}
