@@ -81,8 +81,6 @@ export function askedSeconds(payload: unknown): number | 'short' | undefined {
   return undefined
 }
 
-/** Under what the providers' formats have the conversation, and the system prompt. */
-=======
 /** The fields of the providers' formats that contain the conversation and the system prompt. */
 const MESSAGES = ['messages', 'input', 'contents']
 const SYSTEM = ['system', 'instructions', 'systemInstruction']
