@@ -133,7 +133,7 @@ test.each<[string, Api, string]>([
   const [first, ...others] = userTexts(last)
   expect(first).toContain(PROMPTS[0])
   expect(others.some((text) => text.includes(PROMPTS[2]!))).toBe(true)
-  expect(others.at(-1)).toContain(PROMPTS.at(-1))
+  expect(others.some((text) => text.includes(PROMPTS.at(-1)!))).toBe(true)
   expect(others.some((text) => text.startsWith('the second') && text.length < 800)).toBe(true)
   expect(results.some(([id, text]) => id.includes('rules') && text.includes(lines('rule', 40)))).toBe(true)
 })
