@@ -437,7 +437,7 @@ export interface Forgetting {
   id?: string
   /** The canonical path of files. */
   path?: string
-  /** A text, wherever it stands. */
+  /** A text, wherever it occurs. */
   text?: string
   /** A session, with what no other session has encountered. */
   sessionId?: string
@@ -846,7 +846,7 @@ export interface Stats {
 
 /**
  * How long text stays in what the model is shown: `keep` for good, or a number of model calls. By default each text stays
- * as long as keeping it costs less than is expected of wanting it back.
+ * as long as keeping it costs less than the expected cost of needing it again.
  */
 export interface StayOptions {
   /** The model's reasoning, if its provider allows removing it. */

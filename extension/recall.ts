@@ -118,7 +118,7 @@ export async function wholeText(manager: ContextManager, name: string): Promise<
 export async function keptText(manager: ContextManager, name: string): Promise<string> {
   if (name.includes('@')) return wholeText(manager, name)
   const found = await manager.get(name)
-  // What was said or thought is no object, and bringing it back activates nothing.
+  // Prose and reasoning are not objects, so bringing them back activates nothing.
   if (found === null) {
     const said = await manager.activate(name)
     if (said.content !== undefined) return said.content

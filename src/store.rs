@@ -1,4 +1,4 @@
-//! Opening the store that the options name, and saying how it stands.
+//! Opening the store that the options name, and reporting its state.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ pub async fn open(options: Option<StoreOptions>) -> Result<Opened, Coded> {
 }
 
 impl Opened {
-    /// How the store stands.
+    /// The state of the store.
     pub fn state(&self) -> StoreState {
         let plain = |kind: &str| StoreState {
             kind: kind.to_owned(),

@@ -47,7 +47,7 @@ pub struct MountMapping {
 }
 
 /// How long text stays in what the model is shown: `keep` for good, or a number of model calls. By default each text stays
-/// as long as keeping it costs less than is expected of wanting it back.
+/// as long as keeping it costs less than the expected cost of needing it again.
 #[napi(object)]
 pub struct StayOptions {
     /// The model's reasoning, if its provider allows removing it.
@@ -392,7 +392,7 @@ pub struct Forgetting {
     pub id: Option<String>,
     /// The canonical path of files.
     pub path: Option<String>,
-    /// A text, wherever it stands.
+    /// A text, wherever it occurs.
     pub text: Option<String>,
     /// A session, with what no other session has encountered.
     pub session_id: Option<String>,

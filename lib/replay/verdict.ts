@@ -1,4 +1,4 @@
-/** What a run comes to, in sentences: money and percent first. */
+/** The result of a run in sentences, money and percent first. */
 import type { SessionReport } from './run.ts'
 import type { Summary } from './summary.ts'
 import type { Figures } from './tally.ts'
@@ -33,7 +33,7 @@ export function money(cost: number, unit: SessionReport['unit']): string {
   return unit === 'USD' ? `$${cost.toFixed(2)}` : tokens(cost)
 }
 
-/** How much less or more a cost is than what it is relative to. */
+/** How much less or more a cost is, given its ratio to another. */
 export function difference(ratio: number): string {
   const percent = Math.round(100 * Math.abs(1 - ratio))
   if (percent === 0) return 'the same'

@@ -1,14 +1,14 @@
-//! Canonical JSON by RFC 8785 (JCS): the byte form that every hash is taken of.
+//! Canonical JSON by RFC 8785 (JCS): the bytes over which every hash is computed.
 //!
-//! For values that JavaScript can represent, it equals `JSON.stringify` with sorted keys; the golden vectors in
-//! `fixtures/golden/canonical.json` are read by the tests of both languages.
+//! For values that JavaScript can represent, it equals `JSON.stringify` with sorted keys. The tests of both languages read
+//! the golden vectors in `fixtures/golden/canonical.json`.
 
 use std::io::Write;
 
 use serde_json::Value;
 
-/// How deeply values from outside may be nested. What is stored must be readable again, and readers of JSON bound
-/// their depth (`serde_json` at 128), of which a document uses up some levels itself.
+/// How deeply values from outside may be nested. Stored values must be readable again, and JSON parsers limit the depth
+/// (`serde_json` to 128), of which a document itself takes some levels.
 pub const MAX_DEPTH: usize = 100;
 
 /// Whether a value's lists and objects are nested deeper than `limit`.
@@ -21,8 +21,8 @@ pub fn is_deeper_than(value: &Value, limit: usize) -> bool {
     }
 }
 
-/// The value, with everything nested deeper than `limit` replaced by its JSON text. Nothing is lost, and it can be
-/// stored.
+/// The value, with everything nested deeper than `limit` replaced by its JSON text, so that it can be stored without
+/// loss.
 #[must_use]
 pub fn flattened(value: &Value, limit: usize) -> Value {
     match value {
@@ -50,7 +50,7 @@ const LONGEST: usize = 6;
 /// Only errors of the writer: every `serde_json::Value` has a canonical form.
 pub fn write(value: &Value, out: &mut impl Write) -> std::io::Result<()> {
     match value {
-        // The one form in which JCS differs from serde_json.
+        // The only case in which JCS differs from serde_json.
         Value::Number(number) => {
             serde_json_canonicalizer::to_writer(number, out).map_err(std::io::Error::other)
         }
@@ -70,7 +70,7 @@ pub fn write(value: &Value, out: &mut impl Write) -> std::io::Result<()> {
     }
 }
 
-/// Writes the canonical form of an object of these members.
+/// Writes the canonical form of an object with these members.
 ///
 /// # Errors
 /// As [`write()`].
@@ -79,7 +79,7 @@ pub fn write_object<'a>(
     out: &mut impl Write,
 ) -> std::io::Result<()> {
     let mut members: Vec<_> = members.collect();
-    // RFC 8785, 3.2.3: by UTF-16 units, which differs from the order of the bytes beyond the surrogates only.
+    // RFC 8785, 3.2.3: by UTF-16 units. This differs from the order of the bytes only beyond the surrogates.
     members.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
     out.write_all(b"{")?;
     for (place, (key, value)) in members.into_iter().enumerate() {
@@ -101,8 +101,8 @@ pub fn to_string(value: &Value) -> String {
     String::from_utf8(bytes).unwrap_or_else(|e| unreachable!("JSON is UTF-8: {e}"))
 }
 
-/// Writes a string as RFC 8785, 3.2.2.2 has it: two characters or six in place of a quotation mark, a backslash and
-/// what is below U+0020, and everything else as it is.
+/// Writes a string according to RFC 8785, 3.2.2.2: quotation marks, backslashes and characters below U+0020 as two or
+/// six characters, everything else unchanged.
 ///
 /// Eight bytes at a time: byte by byte, as `serde_json` does it, takes longer than hashing the result.
 fn write_text(text: &str, out: &mut impl Write) -> std::io::Result<()> {
@@ -131,7 +131,7 @@ fn write_text(text: &str, out: &mut impl Write) -> std::io::Result<()> {
     out.write_all(&piece[..=length])
 }
 
-/// How many of the bytes stand for themselves, up to the first that does not.
+/// How many of the bytes need no escape, up to the first that does.
 fn plain_bytes(eight: [u8; 8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = ONES << 7;
@@ -189,7 +189,7 @@ mod tests {
     }
 
     proptest! {
-        /// Also beyond a piece, and with escapes at every place of it.
+        /// Also for strings longer than a piece, with escapes at every position.
         #[test]
         fn a_string_is_written_as_serde_json_writes_it(
             start in 0..20_usize,

@@ -15,9 +15,9 @@
 //!   "turn_count": 1, "toolcall_refs": ["call_1"] }
 //! ```
 //!
-//! [`ChatPatch`] collects what is added as a patch of that payload. [`Chat`] and [`Turn`] read it, and take a field
-//! that is missing or of another type for an empty one: a damaged document is read as far as it goes. Fields that are
-//! unknown here stay unchanged, because a chat changes only by patches that add.
+//! [`ChatPatch`] collects additions as a patch of that payload. [`Chat`] and [`Turn`] read it; they treat a field that is
+//! missing or has the wrong type as empty, so a damaged document is read as far as possible. Unknown fields stay
+//! unchanged, because a chat changes only by patches that add.
 
 mod change;
 mod fields;
@@ -36,7 +36,7 @@ use crate::id::{ObjectId, SessionId, unmarked};
 use crate::object::Document;
 use fields::{ACTIVATED_IDS, ASSISTANT, NOTICES, ROLLS, TOOLCALL_IDS, TURNS, USER, list, text, texts};
 
-/// Hexadecimal digits of a [`said_id`]: more than the handles of objects have, so that neither is taken for the other.
+/// Hexadecimal digits of a [`said_id`]. More than object handles have, so that the two can't be confused.
 const SAID_ID: usize = 11;
 
 /// The turns of a chat document.
@@ -79,15 +79,15 @@ impl<'a> Chat<'a> {
         self.turns.iter().map(Turn)
     }
 
-    /// Each tool call with the number of a turn, counted from 0, in which it was made or activated; turns in their
-    /// order, and in each the calls before the activations. A call that comes several times stays since the last one.
+    /// Each tool call with the number, counted from 0, of a turn in which it was made or activated: turns in order, and in
+    /// each turn calls before activations. If a call occurs several times, the last one counts.
     pub fn stays(self) -> impl Iterator<Item = (usize, ObjectId)> {
         self.turns().enumerate().flat_map(|(number, turn)| {
             turn.toolcalls().chain(turn.activated()).map(move |id| (number, ObjectId::new(id)))
         })
     }
 
-    /// The versions of files that the model was told of, oldest first; `None` for a file that was gone.
+    /// The versions of files that the model was told about, oldest first; `None` for a file that was gone.
     pub fn notices(self) -> impl Iterator<Item = (ObjectId, Option<Digest>)> {
         self.turns().flat_map(Turn::notices)
     }
@@ -97,7 +97,7 @@ impl<'a> Chat<'a> {
         self.turns().flat_map(Turn::activated).map(ObjectId::new)
     }
 
-    /// The text with this [`said_id`]: what a user wrote, or what the model thought or said.
+    /// The text with this [`said_id`]: a user's, or the model's prose or reasoning.
     #[must_use]
     pub fn said(self, id: &str) -> Option<&'a str> {
         let texts = self.turns().flat_map(|turn| {
@@ -144,7 +144,7 @@ impl<'a> Turn<'a> {
         list(self.0, ROLLS).filter(|entry| entry.get(NOTICES).is_none()).map(RollEntry::of)
     }
 
-    /// The versions of files that the model was told of in this turn; `None` for a file that was gone.
+    /// The versions of files that the model was told about in this turn; `None` for a file that was gone.
     pub fn notices(self) -> impl Iterator<Item = (ObjectId, Option<Digest>)> {
         list(self.0, ROLLS).flat_map(|entry| list(entry, NOTICES)).filter_map(|notice| {
             let hash = text(notice, "source_hash").and_then(|hash| hash.parse().ok());
@@ -152,8 +152,8 @@ impl<'a> Turn<'a> {
         })
     }
 
-    /// The conversation in order: the user's message, each answer, and after it one reference for each of its calls
-    /// that was recorded; last those calls that no answer made.
+    /// The conversation in order: the user's message, then each answer with a reference for each of its recorded calls, and
+    /// last the calls that no answer made.
     #[must_use]
     pub fn conversation(self) -> Vec<Said<'a>> {
         let mut said: Vec<Said<'a>> = self.user().map(Said::User).into_iter().collect();
@@ -173,7 +173,7 @@ impl<'a> Turn<'a> {
                 said.push(Said::Toolcall { id, call_id });
             }
         }
-        // Calls that a harness recorded without an answer that made them still belong to the conversation.
+        // Calls that a harness recorded without an answer still belong to the conversation.
         let others = ids.into_iter().filter(|id| !answered.contains(id));
         said.extend(others.map(|id| Said::Toolcall { id, call_id: id }));
         said
@@ -191,7 +191,7 @@ pub enum Said<'a> {
     Toolcall {
         /// The ID of its object.
         id: &'a str,
-        /// The ID by which the answer names it; that of the object where no answer does.
+        /// The ID by which the answer names it; the object's ID if no answer does.
         call_id: &'a str,
     },
 }
@@ -213,14 +213,14 @@ impl<'a> Answer<'a> {
         self.0.get("meta").and_then(Value::as_object)
     }
 
-    /// The harness's IDs of the tool calls that it makes, in their order; empty where a call has none.
+    /// The harness's IDs of the tool calls that it makes, in order; empty if a call has none.
     pub fn calls(self) -> impl Iterator<Item = &'a str> {
         let calls = list(self.0, "content").filter(|block| text(block, "type") == Some("toolCall"));
         calls.map(|call| text(call, "id").unwrap_or_default())
     }
 }
 
-/// The ID of something that was said or thought: of equal texts the same, in every session.
+/// The ID of prose or reasoning. Equal texts have the same ID in every session.
 #[must_use]
 pub fn said_id(text: &str) -> String {
     Digest::of(text.as_bytes()).to_string()[..SAID_ID].to_owned()
@@ -239,7 +239,7 @@ fn texts_in(content: &Value) -> Vec<&str> {
     content.as_str().into_iter().chain(texts).collect()
 }
 
-/// A chat document of another session as one of this session: a fork continues the conversation as its own.
+/// Turns another session's chat document into one of this session, because a fork continues the conversation as its own.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` if the document can't be a chat.

@@ -19,8 +19,8 @@ impl Default for Window {
     }
 }
 
-/// Whether a tool steers the context itself. Its calls take no place in the window: five answers of `unpin` would
-/// otherwise end the stay of five outputs (design change against SSOT 4.3, which knows no such tools).
+/// Whether a tool controls the context itself. Its calls don't count in the window; otherwise, five answers of `unpin`
+/// would push five outputs out of it (design change: SSOT 4.3 does not mention such tools).
 #[must_use]
 pub fn is_control(tool: &str) -> bool {
     matches!(tool, "activate" | "deactivate" | "pin" | "unpin")

@@ -87,19 +87,19 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// What the rules refuse: values without the shape that the specification requires.
+/// Refusals by the rules: values that don't have the shape that the specification requires.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// A document, source binding, mount mapping or time that does not have the required form.
     #[error("{0}")]
     Invalid(String),
-    /// A patch that does not fit the document it was made for.
-    #[error("the change does not fit the stored document: {0}")]
+    /// A patch that can't be applied to its document.
+    #[error("the change can't be applied to the stored document: {0}")]
     Patch(String),
 }
 
 impl ModelError {
-    /// `INVALID_ARGUMENT` for values from outside, `STORE_CORRUPT` for a patch chain that does not fit.
+    /// `INVALID_ARGUMENT` for values from outside, `STORE_CORRUPT` for a patch that can't be applied.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {

@@ -1,12 +1,11 @@
-//! The birth gate: a large tool output enters the context as an excerpt, never as its whole self.
+//! The birth gate: a large tool output enters the context as an excerpt and never whole.
 //!
-//! At birth is the one moment where text can be made smaller for nothing: no request has carried it, so no cached
-//! prefix changes. Nothing important may be missed because of it, so an excerpt shows the head, the tail and **every
-//! line that reports a failure** up to a budget. It names the line numbers that it leaves out, and [`part`] brings
-//! any of that.
+//! This is the only moment at which shortening text is free: no request has contained it yet, so no cached prefix changes.
+//! Nothing important may be missed, so an excerpt shows the head, the tail and **every line that reports a failure**, up to
+//! a budget. It gives the line numbers that it leaves out, and [`part`] returns any of them.
 //!
-//! Text is gated only when it enters: whatever was requested by name (a `read`, a part brought back) is shown as
-//! asked, or it would be gated again for ever.
+//! Text is gated only when it enters. Whatever was requested by name (a `read`, a part brought back) is shown as requested;
+//! otherwise it would be gated again and again.
 //!
 //! "Chars" are UTF-16 units, as everywhere in this crate. Equal text, equal excerpt.
 
@@ -31,22 +30,21 @@ pub struct Gate {
     pub tail_lines: usize,
     /// Chars that the last lines may take together.
     pub tail_chars: usize,
-    /// Lines shown between head and tail because they report a failure; 0 where no line does, as in the output
-    /// of a search.
+    /// Lines shown between head and tail because they report a failure; 0 for outputs without such lines, such as those of
+    /// a search.
     pub max_error_lines: usize,
     /// Chars that these lines, the lines around them and the marks between them may take together.
     pub error_chars: usize,
-    /// Lines shown before and after each of them, blank ones not counted, as far as the chars reach.
+    /// Lines shown before and after each of them, not counting blank ones, as far as the budget allows.
     pub context_lines: usize,
     /// A longer line is shown without its middle.
     pub line_chars: usize,
 }
 
 impl Gate {
-    /// The gate of a tool, by the name that the harness gives it; `None` if the output is what was asked for and
-    /// stays whole.
+    /// The gate of a tool, by its name in the harness. `None` if the output was requested as such and stays whole.
     ///
-    /// Searches and listings report no failures; a line with the word "error" there is a hit like any other.
+    /// Searches and listings report no failures: a line with the word "error" is a hit like any other.
     pub fn for_tool(tool: &str) -> Option<Self> {
         match tool.to_ascii_lowercase().as_str() {
             "read" | "write" | "edit" | "activate" | "deactivate" | "pin" | "unpin" | "search_context" => {
@@ -98,11 +96,11 @@ impl Default for Gate {
 /// The excerpt rules for a large output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
-    /// The lines shown, in their order, with a mark for each gap. No line break at the end.
+    /// The lines shown, in order, with a mark for each gap. No line break at the end.
     pub text: String,
     /// The gaps, as first and last line (from 1), for a request such as `lines=21-832`.
     pub gaps: Vec<(usize, usize)>,
-    /// Lines that report a failure and lie in a gap: more than the budget holds.
+    /// Lines that report a failure but are in a gap because the budget was used up.
     pub hidden_error_lines: usize,
 }
 
@@ -144,14 +142,14 @@ fn choose(lines: &Lines<'_>, gate: &Gate, limit: usize) -> Vec<bool> {
 
     left = gate.error_chars;
     let failing = lines.of_class(Class::Failure);
-    // Where nothing failed, the warnings are the next best thing to know.
+    // If nothing failed, the warnings are the most useful lines.
     let wanted = if failing.is_empty() { lines.of_class(Class::Warning) } else { failing };
     let mut taken = Vec::new();
     for at in wanted {
         if taken.len() == gate.max_error_lines {
             break;
         }
-        // The mark of the gap that it may open is paid from the same budget.
+        // The mark of a gap that this may open counts toward the same budget.
         let price = size(at) + if at > 0 && shown[at - 1] { 0 } else { MARK_CHARS };
         if shown[at] {
             taken.push(at);
@@ -173,8 +171,8 @@ fn choose(lines: &Lines<'_>, gate: &Gate, limit: usize) -> Vec<bool> {
     shown
 }
 
-/// The next so many lines that say something, with the blank ones between: many tools put the place of an
-/// error above it and a blank line between the two.
+/// The next `count` lines that are not blank, with the blank ones between them: many tools print the place of an error
+/// above it, with a blank line in between.
 fn around(
     lines: &Lines<'_>,
     places: impl Iterator<Item = usize>,
@@ -188,7 +186,7 @@ fn around(
     })
 }
 
-/// About what a mark takes.
+/// About the length of a mark.
 const MARK_CHARS: usize = 60;
 
 fn render(lines: &Lines<'_>, shown: &[bool], limit: usize) -> Excerpt {

@@ -146,7 +146,7 @@ impl std::io::Write for Hasher {
     }
 }
 
-/// `identity_hash`: SHA-256 of the canonical `{type, source}` (SSOT 2.2, 2.4). A sourced object's ID is it.
+/// `identity_hash`: SHA-256 of the canonical `{type, source}` (SSOT 2.2, 2.4). It is the ID of a sourced object.
 #[must_use]
 pub fn identity_hash(object_type: ObjectType, source: Option<&Source>) -> Digest {
     let source = source.map_or(Value::Null, |source| json!(source));
@@ -162,7 +162,7 @@ pub fn source_hash(bytes: &[u8]) -> Digest {
 
 /// `content_hash`: SHA-256 of every payload field except `source_hash` and itself (SSOT 2.2).
 ///
-/// There is no list of fields: whatever the payload holds is covered, also fields added later.
+/// There is no list of fields: everything in the payload is covered, also fields added later.
 #[must_use]
 pub fn content_hash(payload: &Map<String, Value>) -> Digest {
     hash_object(payload.iter().filter(|(name, _)| *name != "source_hash" && *name != "content_hash"))

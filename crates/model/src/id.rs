@@ -23,7 +23,7 @@ const MARK: usize = 16;
 pub struct ObjectId(Arc<str>);
 
 impl ObjectId {
-    /// Takes an ID as it stands.
+    /// Takes an ID unchanged.
     #[must_use]
     pub fn new(id: impl Into<Arc<str>>) -> Self {
         Self(id.into())
@@ -67,9 +67,9 @@ impl ObjectId {
 
     /// The ID of a tool call whose call ID already names another call. `call` is the digest of the call.
     ///
-    /// Providers repeat call IDs (`call_0`), where SSOT 2.4 takes them for unique (design change). The mark follows from
-    /// the call alone, so that equal calls are one object in every session, and finding it takes one look however often
-    /// the call ID was used before.
+    /// Providers repeat call IDs (`call_0`), although SSOT 2.4 assumes that they are unique (design change). The mark depends
+    /// only on the call, so equal calls are one object in every session, and finding it takes one lookup no matter how often
+    /// the call ID was used.
     #[must_use]
     pub fn repeated_toolcall(call_id: &str, call: &Digest) -> Self {
         let base = Self::toolcall(call_id);
@@ -91,8 +91,8 @@ impl ObjectId {
     }
 }
 
-/// An object's ID without the mark that tells calls with the same call ID apart: the [`ObjectId::toolcall`] of that call
-/// ID. A number from 2 on is a mark, too: earlier versions counted.
+/// An object's ID without the mark that distinguishes calls with the same call ID: the [`ObjectId::toolcall`] of that
+/// call ID. A number from 2 on is a mark, too, because earlier versions counted.
 pub(crate) fn unmarked(id: &str) -> &str {
     let Some((base, mark)) = id.rsplit_once('~') else { return id };
     let is_digest = mark.len() == MARK && mark.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
@@ -126,7 +126,7 @@ impl SessionId {
     /// Checks and takes a session ID.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when it is empty, longer than [`MAX_SESSION_ID`] bytes, or has a control character.
+    /// `INVALID_ARGUMENT` if it is empty, longer than [`MAX_SESSION_ID`] bytes, or has a control character.
     pub fn new(id: impl Into<String>) -> Result<Self, ModelError> {
         let id = id.into();
         if id.is_empty() || id.len() > MAX_SESSION_ID || id.chars().any(char::is_control) {

@@ -1,4 +1,4 @@
-//! Old tool calls without their long arguments, and the guard against a model that copies what stands there.
+//! Old tool calls without their long arguments, and the guard against models that copy the replacement.
 //!
 //! Once the result of a `write` or an `edit` is old, its arguments are a second copy of text that is on disk.
 //! A roll replaces each long string in them by a marker and keeps the small fields, so that the call still
@@ -26,19 +26,19 @@ pub struct Collapsed {
     pub args: Map<String, Value>,
     /// How many strings were replaced or shortened; at least 1.
     pub strings: usize,
-    /// Chars (UTF-16 units) of these strings less those of what stands there now, both as JSON, which is how
-    /// arguments are sent and how Pi estimates them.
+    /// Chars (UTF-16 units) of these strings minus those of their replacements, both as JSON, which is how arguments are
+    /// sent and how Pi estimates them.
     pub saved_chars: usize,
     /// [`Collapsed::saved_chars`] as estimated tokens.
     pub saved_tokens: usize,
 }
 
-/// The arguments of a tool call with each string longer than [`KEPT_CHARS`] replaced by a marker, wherever it stands
-/// (as `content`, or as `edits[3].newText`), and the `path` of a file tool relative to `cwd`, the agent's working
-/// directory, where it is below it; `None` if nothing is gained by it.
+/// The arguments of a tool call, with each string longer than [`KEPT_CHARS`] replaced by a marker, wherever it occurs (as
+/// `content`, or as `edits[3].newText`), and with the `path` of a file tool relative to `cwd`, the agent's working
+/// directory, if it is below it. `None` if that saves nothing.
 ///
-/// `tag` is the name by which the full call can be activated. Equal arguments, equal markers; the answer is
-/// never longer than the arguments; doing it twice changes nothing more.
+/// `tag` is the name by which the full call can be activated. Equal arguments have equal markers, the result is never
+/// longer than the arguments, and doing it twice changes nothing more.
 #[must_use]
 pub fn collapse_args(tool: &str, args: &Map<String, Value>, tag: &str, cwd: &str) -> Option<Collapsed> {
     let mut shown = args.clone();
@@ -71,7 +71,7 @@ pub fn collapse_args(tool: &str, args: &Map<String, Value>, tag: &str, cwd: &str
 }
 
 /// The arguments of an `edit` with a marker in place of each long text that it replaced: once the edit has succeeded,
-/// that text is in the file no more. `None` where nothing is gained, and for other tools.
+/// that text is no longer in the file. `None` if that saves nothing, and for other tools.
 #[must_use]
 pub fn collapse_old_text(tool: &str, args: &Map<String, Value>, tag: &str) -> Option<Collapsed> {
     if !tool.eq_ignore_ascii_case("edit") {
@@ -101,7 +101,7 @@ pub fn collapse_old_text(tool: &str, args: &Map<String, Value>, tag: &str) -> Op
     (strings > 0).then_some(Collapsed { args: shown, strings, saved_chars, saved_tokens })
 }
 
-/// The tag of a text that is one marker and nothing else, white space around it aside.
+/// The tag of a text that consists of one marker, apart from surrounding white space.
 #[must_use]
 pub fn tag_in(text: &str) -> Option<&str> {
     let inside = text.trim().strip_prefix(OPEN)?.strip_suffix(']')?;
@@ -115,7 +115,7 @@ pub fn tag_in(text: &str) -> Option<&str> {
     .then_some(tag)
 }
 
-/// The tags of all strings among the arguments that are markers: what an earlier roll left there.
+/// The tags of all arguments that are markers left by an earlier roll.
 #[must_use]
 pub fn tags_in(args: &Map<String, Value>) -> Vec<String> {
     fn walk(value: &Value, tags: &mut Vec<String>) {
@@ -131,8 +131,8 @@ pub fn tags_in(args: &Map<String, Value>) -> Vec<String> {
     tags
 }
 
-/// A sentence for the model where a string among the arguments, whole, is a marker whose tag `was_issued` in this
-/// branch; `None` if the call may run.
+/// A sentence for the model if a whole string among the arguments is a marker whose tag `was_issued` on this branch. `None`
+/// if the call may run.
 #[must_use]
 pub fn imitation(args: &Map<String, Value>, was_issued: impl Fn(&str) -> bool) -> Option<String> {
     let place = args
@@ -145,10 +145,10 @@ pub fn imitation(args: &Map<String, Value>, was_issued: impl Fn(&str) -> bool) -
     ))
 }
 
-/// The rest of a path below a directory.
+/// The part of a path below a directory.
 fn below<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
     let rest = path.strip_prefix(directory.trim_end_matches('/'))?.strip_prefix('/')?;
-    // A name that a tool would take for something else when it stands alone.
+    // A name that a tool would misunderstand if it stood alone.
     let is_plain = !rest.is_empty() && !rest.starts_with(['/', '~', '@']);
     (is_plain && !directory.is_empty()).then_some(rest)
 }
@@ -156,7 +156,7 @@ fn below<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
 fn marker(text: &str, chars: usize, tag: &str, is_command: bool) -> String {
     let tag: String =
         tag.chars().map(|c| if c.is_ascii() && is_tag_byte(c as u8) { c } else { '_' }).collect();
-    // A session shows hundreds of these, so each says only enough to decide whether to activate it.
+    // A session shows hundreds of these, so each says just enough to decide whether to activate it.
     if is_command {
         return format!("{OPEN}{tag}: {chars} chars, begins {}]", begin(text));
     }

@@ -99,8 +99,8 @@ impl Mounts {
         }
     }
 
-    /// The binding of a canonical path that the client has come upon by itself (a file that was renamed), where
-    /// a mapping leads there: that of the longest canonical prefix.
+    /// The binding of a canonical path that the client itself has found (a renamed file), if a mapping leads there: that with
+    /// the longest canonical prefix.
     #[must_use]
     pub fn reached(&self, canonical: &str) -> Option<FilesystemSource> {
         self.mappings
@@ -115,11 +115,11 @@ impl Mounts {
             .map(|(_, source)| source)
     }
 
-    /// Reverse translation: the agent's path for a canonical one, of which the filesystem must agree too.
+    /// Reverse translation: the agent's path for a canonical one. The filesystem must match, too.
     ///
-    /// Of several that fit, the one with the longest canonical prefix whose forward translation leads back is taken,
-    /// so that a path hidden by another mount is never shown. `None` if no mapping fits: the canonical path is
-    /// displayed then (SSOT 5.3).
+    /// If several mappings match, the one with the longest canonical prefix whose forward translation leads back is used, so
+    /// that a path hidden by another mount is never shown. `None` if no mapping matches; the canonical path is then
+    /// displayed (SSOT 5.3).
     #[must_use]
     pub fn reverse(&self, source: &FilesystemSource) -> Option<String> {
         self.mappings

@@ -10,7 +10,7 @@ pub use crate::object_type::ObjectType;
 use crate::source::{FilesystemSource, Source};
 use crate::tokens::utf16_len;
 
-/// One version of an object as it stands in the store.
+/// One version of an object as it is in the store.
 ///
 /// The envelope (`xt/id`, `type`, `source`, `identity_hash`) never changes; everything else is payload and is covered
 /// by `content_hash`, which is in the payload next to `source_hash`.
@@ -34,7 +34,7 @@ impl Document {
     /// `source_hash`, if the object is sourced, is expected in the payload.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when the payload uses a name of the envelope, or a sourced object's ID is not its
+    /// `INVALID_ARGUMENT` if the payload uses a name of the envelope, or a sourced object's ID is not its
     /// identity hash.
     pub fn new(
         id: ObjectId,
@@ -71,7 +71,7 @@ impl Document {
     }
 
     /// A version of a file. `text` is null for a file that is deleted, not text, unreadable or only discovered;
-    /// `source_hash` is null where its bytes are not known (SSOT 2.5, 5.6).
+    /// `source_hash` is null if its bytes are not known (SSOT 2.5, 5.6).
     #[must_use]
     pub fn file(source: FilesystemSource, text: Option<String>, source_hash: Option<Digest>) -> Self {
         let mut payload = fields(json!({
@@ -79,7 +79,7 @@ impl Document {
             "char_count": text.as_deref().map_or(0, utf16_len),
             "source_hash": source_hash,
         }));
-        // Given away and not copied, which `json!` would do.
+        // Moved, because `json!` would copy it.
         payload.insert("content".into(), text.into());
         let source = Source::Filesystem(source);
         let identity = identity_hash(ObjectType::File, Some(&source));
@@ -137,7 +137,7 @@ impl Document {
     /// Reads a document from its JSON form and recomputes its hashes.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when the envelope is incomplete or contradicts itself.
+    /// `INVALID_ARGUMENT` if the envelope is incomplete or contradicts itself.
     pub fn from_json(value: Value) -> Result<Self, ModelError> {
         let Value::Object(mut map) = value else {
             return Err(ModelError::Invalid("a document is a JSON object".into()));
@@ -155,7 +155,9 @@ impl Document {
         };
         let document = Self::new(id, object_type, source, map)?;
         if document.identity_hash != identity {
-            return Err(ModelError::Invalid("the document's identity_hash does not fit its envelope".into()));
+            return Err(ModelError::Invalid(
+                "the document's identity_hash does not match its envelope".into(),
+            ));
         }
         Ok(document)
     }
@@ -195,7 +197,7 @@ impl Document {
         self.identity_hash
     }
 
-    /// All payload fields, `source_hash` and `content_hash` included.
+    /// All payload fields, including `source_hash` and `content_hash`.
     #[must_use]
     pub fn payload(&self) -> &Map<String, Value> {
         &self.payload
@@ -237,7 +239,7 @@ impl Document {
         self.text_hash.or_else(|| self.content().map(|text| Digest::of(text.as_bytes())))
     }
 
-    /// Takes the document apart: ID, type, source, payload.
+    /// Splits the document into ID, type, source and payload.
     #[must_use]
     pub fn into_parts(self) -> (ObjectId, ObjectType, Option<Source>, Map<String, Value>) {
         (self.id, self.object_type, self.source, self.payload)

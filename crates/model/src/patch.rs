@@ -1,8 +1,8 @@
 //! Changes of growing documents, as JSON Patch (RFC 6902).
 //!
-//! A chat gains turns and a session gains IDs at every step. Writing the whole document each time would cost
-//! the square of the session's length, so a version may be stored as the patch that made it; reading gives
-//! the whole document back.
+//! A chat gains turns and a session gains IDs at every step. If the whole document were written each time, the total would
+//! grow with the square of the session's length. So a version may be stored as the patch that made it, and reading returns
+//! the whole document.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
@@ -24,8 +24,8 @@ impl Patch {
         Self(json_patch::Patch(Vec::new()))
     }
 
-    /// The patch that makes one payload of another, short where the second has grown out of the first: what lists have
-    /// in common at both ends is left alone.
+    /// The patch that turns one payload into another. It is short if the second has grown out of the first, because common
+    /// elements at both ends of lists are left alone.
     #[must_use]
     pub fn between(old: &Map<String, Value>, new: &Map<String, Value>) -> Self {
         let mut patch = Self::new();
@@ -94,7 +94,7 @@ impl Patch {
         self.0.0.push(PatchOperation::Add(AddOperation { path, value }));
     }
 
-    /// Sets the value at the path, which exists already.
+    /// Sets the value at the path, which must exist.
     pub fn set(&mut self, path: &[&str], value: Value) {
         let path = pointer(path.iter().copied());
         self.0.0.push(PatchOperation::Replace(ReplaceOperation { path, value }));
@@ -120,14 +120,14 @@ impl Patch {
     /// Changes a payload in place.
     ///
     /// # Errors
-    /// `STORE_CORRUPT` when the patch does not fit; the payload is of no use any more then.
+    /// `STORE_CORRUPT` if the patch can't be applied; the payload must then no longer be used.
     pub fn change(&self, payload: &mut Value) -> Result<(), ModelError> {
-        // The variant that takes back what it did panics where it can't, as after a move of a value to its parent.
+        // The variant that rolls back on failure panics if it can't, for instance after moving a value to its parent.
         json_patch::patch_unsafe(payload, &self.0.0).map_err(|e| ModelError::Patch(e.to_string()))
     }
 
-    /// Whether the patch only adds, removes and replaces, at most so many levels deep. Other operations can multiply what
-    /// is there, so that a short text makes a document of any length.
+    /// Whether the patch only adds, removes and replaces, at most this many levels deep. Other operations can copy values, so a
+    /// short text could create a document of any length.
     #[must_use]
     pub fn is_plain(&self, most_levels: usize) -> bool {
         self.0.0.iter().all(|operation| {
@@ -151,10 +151,10 @@ impl Patch {
     }
 }
 
-/// The document that results from applying patches in their order.
+/// The document that results from applying patches in order.
 ///
 /// # Errors
-/// `STORE_CORRUPT` when a patch does not fit; the chain was damaged or put together wrongly.
+/// `STORE_CORRUPT` if a patch can't be applied, because the chain is damaged or incomplete.
 pub fn apply<'a>(
     base: Document,
     patches: impl IntoIterator<Item = &'a Patch>,

@@ -1,8 +1,8 @@
 //! When does replacing old text by a reference pay? The rule is **rent = price**.
 //!
-//! Providers bill a prompt by its longest cached prefix: a token inside costs `r` (about a tenth of a fresh
-//! one), a token behind the first changed byte costs `w`. So text that is no longer needed costs rent, call
-//! after call, and taking it out costs a price once, because everything behind it has to be written again.
+//! Providers bill a prompt by its longest cached prefix: a token inside costs `r` (about a tenth of a fresh one), a token
+//! after the first changed byte costs `w`. So text that is no longer needed costs rent at every call, and removing it costs
+//! a price once, because everything after it has to be written again.
 //!
 //! - **Rent.** At each model call every stale, visible item that the model has seen pays
 //!   `(n - ref) * r` into its own account (`n` its tokens, `ref` the tokens of the reference that would
@@ -11,17 +11,17 @@
 //! - **Rule.** With `R` the accounts at or after the cut, roll when `R >= C`, at the cut with the largest
 //!   `R - C`, and empty the accounts of what was rolled.
 //!
-//! It knows no horizon, no batch size and nothing about how long the session will be. Where items turn stale
-//! at a steady rate it is the economic order quantity (F. W. Harris, "How many parts to make at once",
+//! It has no horizon, no batch size and no guess at the session's length. If items become stale at a steady rate, it is the
+//! economic order quantity (F. W. Harris, "How many parts to make at once",
 //! *Factory, The Magazine of Management* 10, 1913): holding cost equals ordering cost at the optimum. Against
 //! an unknown future it is ski rental (Karlin, Manasse, Rudolph and Sleator, "Competitive snoopy caching",
 //! *Algorithmica* 3, 1988), and with many items that share one price it is the acknowledgment problem of
 //! Dooly, Goldman and Scott ("On-line analysis of the TCP acknowledgment delay problem", *Journal of the ACM*
 //! 48, 2001): acknowledge when the collected delay equals the cost of one acknowledgment.
 //!
-//! Two bounds follow from the rule itself. What rolls cost in total is never more than the rent that was paid
-//! for the rolled text before, so a session costs at most what it would have cost untouched plus that rent.
-//! And the rent that is still outstanding is less than writing the present context once.
+//! Two bounds follow from the rule. The total cost of rolls never exceeds the rent that the rolled text has paid before, so a
+//! session costs at most what it would have cost without rolls, plus that rent. And the rent that is still outstanding is
+//! less than the cost of writing the current context once.
 //!
 //! Everything here is a function of its arguments, in units of one fresh input token, and works on plain
 //! numbers: it knows no documents, no files and no harness.

@@ -25,7 +25,7 @@ pub fn toolcall_line(id: &ObjectId, tool: &str, status: Status) -> String {
     format!("id={} type=toolcall tool={} status={}", word(id.as_str()), word(tool), status.as_str())
 }
 
-/// What stands in the chat in place of a tool call's output (SSOT 4.1).
+/// The line that replaces a tool call's output in the chat (SSOT 4.1).
 #[must_use]
 pub fn toolcall_ref(id: &ObjectId, tool: &str, status: Status) -> String {
     format!("toolcall_ref id={} tool={} status={}", word(id.as_str()), word(tool), status.as_str())
@@ -37,11 +37,11 @@ pub fn active_block(id: &ObjectId, content: &str) -> String {
     format!("ACTIVE_CONTENT id={}\n{content}", word(id.as_str()))
 }
 
-/// Escapes text that may hold spaces (a path): line breaks, control, bidirectional and invisible characters,
+/// Escapes text that may contain spaces (a path): line breaks, control, bidirectional and invisible characters,
 /// and the backslash, so that what is shown can be read back unambiguously.
 ///
-/// A space stays a space unless an `=` comes after it: then a reader who splits the line at spaces could take
-/// what follows for a field of its own.
+/// A space stays a space unless an `=` follows later: otherwise, a reader that splits the line at spaces could mistake the
+/// rest for a separate field.
 #[must_use]
 pub fn text(raw: &str) -> String {
     escape(raw, false)
@@ -53,8 +53,8 @@ pub fn word(raw: &str) -> String {
     escape(raw, true)
 }
 
-/// Escapes a line of a content that is quoted in a line of ours: only what ends a line, steers a terminal or
-/// can't be seen is escaped, so that code stays as it is written.
+/// Escapes a line of content that is quoted in one of our lines. Only characters that end a line, control a terminal or are
+/// invisible are escaped, so that code stays as it is written.
 #[must_use]
 pub fn line(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
@@ -119,7 +119,7 @@ fn escape(raw: &str, one_word: bool) -> String {
     out
 }
 
-/// Characters that change how a line is read without being seen: Unicode's `Default_Ignorable_Code_Point`s
+/// Invisible characters that change how a line is read: Unicode's `Default_Ignorable_Code_Point`s
 /// (bidirectional controls, zero-width characters, variation selectors, tags, fillers) and the other format
 /// characters and blanks that have no ink.
 fn is_invisible(c: char) -> bool {

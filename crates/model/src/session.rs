@@ -39,7 +39,7 @@ impl Change {
         &self.patch
     }
 
-    /// The objects whose place in a set changed, in order; an object may come several times.
+    /// The objects whose place in a set has changed, in order; an object may occur several times.
     #[must_use]
     pub fn touched(&self) -> &[ObjectId] {
         &self.touched
@@ -121,7 +121,7 @@ impl Sets {
         change.insert(&mut self.pool, POOL, id);
     }
 
-    /// Takes an ID out of the metadata pool, and so out of the active set; the index keeps it.
+    /// Removes an ID from the metadata pool, and so from the active set; the index keeps it.
     pub fn demote(&mut self, id: &ObjectId, change: &mut Change) {
         self.deactivate(id, change);
         change.remove(&mut self.pool, POOL, id);
@@ -137,7 +137,7 @@ impl Sets {
         }
     }
 
-    /// Takes an ID out of the active set; it stays in the pool (SSOT 3.3). Returns whether it was active.
+    /// Removes an ID from the active set; it stays in the pool (SSOT 3.3). Returns whether it was active.
     pub fn deactivate(&mut self, id: &ObjectId, change: &mut Change) -> bool {
         change.remove(&mut self.active, ACTIVE, id)
     }
@@ -148,7 +148,7 @@ impl Sets {
         change.insert(&mut self.pinned, PINNED, id);
     }
 
-    /// Takes back a pin. Returns whether it was pinned.
+    /// Removes a pin. Returns whether it was pinned.
     pub fn unpin(&mut self, id: &ObjectId, change: &mut Change) -> bool {
         change.remove(&mut self.pinned, PINNED, id)
     }
@@ -168,7 +168,7 @@ impl Sets {
         }
     }
 
-    /// Takes back a change that could not be saved. It must be the latest one.
+    /// Undoes a change that could not be saved. It must be the latest one.
     pub fn undo(&mut self, change: Change) {
         for step in change.undo.into_iter().rev() {
             match step {
@@ -211,7 +211,7 @@ impl Sets {
     /// Reads the sets of a session document.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when it is no session document or its sets contradict the invariants.
+    /// `INVALID_ARGUMENT` if it is not a session document or its sets violate the invariants.
     pub fn from_document(document: &Document) -> Result<Self, ModelError> {
         let set = |name: &str| -> Result<IndexSet<ObjectId>, ModelError> {
             let value = document.field(name).cloned().unwrap_or(Value::Null);
@@ -229,7 +229,7 @@ impl Sets {
                 .into_iter()
                 .find(|(name, set)| set.len() != listed(name));
         if let Some((name, _)) = twice {
-            // Later changes name elements by their place, which would be another one here.
+            // Later changes name elements by their position, which would be a different one here.
             return Err(ModelError::Invalid(format!("{name} lists an ID twice")));
         }
         if !sets.holds() {

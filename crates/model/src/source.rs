@@ -43,7 +43,7 @@ impl Source {
     /// Reads a binding from its JSON form.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` when it is no object, has no `type`, or a filesystem binding lacks a field.
+    /// `INVALID_ARGUMENT` if it is not an object, has no `type`, or a filesystem binding lacks a field.
     pub fn from_value(value: Value) -> Result<Self, ModelError> {
         let Value::Object(mut map) = value else {
             return Err(ModelError::Invalid("a source binding is an object with a type".into()));

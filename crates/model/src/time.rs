@@ -55,7 +55,7 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// The number of a transaction: strictly rising within one store, whatever the clock does.
+/// The number of a transaction: strictly increasing within one store, whatever the clock does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TxId(pub u64);

@@ -31,7 +31,7 @@ pub(crate) struct Taking {
 }
 
 impl Inner {
-    /// Takes in one result: records it where nobody has, and finds out what it shows.
+    /// Takes in one result: records it if that has not been done, and finds out what it shows.
     ///
     /// # Errors
     /// What the store reports.
@@ -68,7 +68,7 @@ impl Inner {
         sight.pieces.answer(call_id, &object, is_ok, session, &self.ground.options.cwd);
         let args = state.sight.open_calls.remove(call_id).unwrap_or_default();
         let reference = state.session.reference(&object);
-        // Lines stand behind a reference for calls that have left.
+        // After a reference there may be lines for calls that have left.
         let is_reference =
             text.strip_prefix(&reference).is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'));
         if is_reference || has_image(message) {
@@ -119,7 +119,7 @@ impl Inner {
         let State { sight, session, .. } = state;
         let place = sight.pieces.push_result(key, piece, session);
         if is_gated {
-            // Those of new messages are a part of the next plan, also where nothing may roll.
+            // Those of new messages are part of the next plan, even if nothing may roll.
             sight.pending.insert(place);
         }
         if !taking.record {
@@ -128,7 +128,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The object as which a result was recorded before it came as a message.
+    /// The object as which a result was recorded before it arrived as a message.
     async fn recorded_as(
         &self,
         state: &mut State,
@@ -160,7 +160,7 @@ impl Inner {
         if !taking.record {
             return Ok(Some(plain));
         }
-        // A call ID that comes again is another call, unless it is this very one.
+        // A repeated call ID means another call, unless it is the very same call.
         let stored = self.store().get(&plain, AsOf::default()).await?;
         let is_same = stored.is_some_and(|stored| {
             stored.document.content() == Some(&input.content)
@@ -169,8 +169,8 @@ impl Inner {
         Ok(is_same.then_some(plain))
     }
 
-    /// The excerpts of a recorded output that is shown as this text: where that is another one, it is one of them, unless
-    /// it is the same without what the tool has put beside each line.
+    /// The excerpts of a recorded output that is shown as this text. If the text differs from the output, it is one of the
+    /// excerpts, unless the tool has only added something to each line.
     async fn excerpts_of(&self, state: &State, object: &ObjectId, shown: &str) -> Result<Excerpts> {
         let version = self.store().get(object, AsOf::default()).await?;
         let document = version.map(|version| version.document);
@@ -185,7 +185,7 @@ impl Inner {
         Ok(excerpts)
     }
 
-    /// Carries out once more what a call that steers the context did after the point to which the session has come back.
+    /// Repeats what a call that controls the context did after the point to which the session has returned.
     async fn steer_again(&self, state: &mut State, tool: &str, args: &Map<String, Value>) -> Result<()> {
         let Some(id) = named_object(&state.session, "activate", args) else { return Ok(()) };
         let drops = args.get("drop").and_then(Value::as_bool).unwrap_or_default();
@@ -211,7 +211,7 @@ impl Inner {
         self.commit(state, steer).await
     }
 
-    /// The object whose text an output brings back, if it does.
+    /// The object whose text an output brings back, if any.
     async fn carried(
         &self,
         state: &State,
@@ -242,7 +242,7 @@ fn input_of(state: &State, message: &Value, text: &str) -> ToolcallInput {
         file_refs: Vec::new(),
         parent: None,
     };
-    // A store that has lost the call meets our line in the harness's copy of the output.
+    // If the store has lost the call, the harness's copy of the output still has our line.
     if let Some((handle, rest)) = handle_before(text) {
         rest.clone_into(&mut input.content);
         let ids = [ObjectId::toolcall(call_id), ObjectId::repeated_toolcall(call_id, &fingerprint(&input))];

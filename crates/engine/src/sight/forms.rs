@@ -145,7 +145,7 @@ impl Pieces {
         (saves && ages && piece.form < Form::Reference).then_some((place, Form::Reference))
     }
 
-    /// Executes a roll. Returns what undoes it.
+    /// Executes a roll. Returns what is needed to undo it.
     pub fn apply(&mut self, shape: Shape, session: &Session) -> Executed {
         let carriers = shape.pages.iter().filter_map(|page| self.last_of(page[0]));
         let shortened = shape.forms.iter().filter(|(_, form)| *form == Form::Short).map(|(place, _)| *place);

@@ -14,7 +14,7 @@ use crate::patch::Patch;
 
 /// Additions to a chat: a patch of its document, under construction.
 ///
-/// A patch names turns by their number, so it fits only the version of the chat that it was begun for.
+/// A patch names turns by their number, so it applies only to the version of the chat that it was started for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChatPatch {
     turns: usize,
@@ -29,9 +29,9 @@ impl ChatPatch {
         Self { turns, ..Self::default() }
     }
 
-    /// Adds a message: a user's begins a turn, an assistant's answers in the current one (and begins the first,
-    /// without a user's message, where there is none). The content is kept as it is; of an answer also everything
-    /// else that the harness says of it, such as provider, model, usage and stop reason.
+    /// Adds a message. A user's message starts a turn; an assistant's belongs to the current turn, or starts the first one
+    /// without a user's message. The content is kept unchanged, and for answers also the harness's other fields, such as
+    /// provider, model, usage and stop reason.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a message whose role is neither `user` nor `assistant`, or that is nested deeper than
@@ -82,7 +82,7 @@ impl ChatPatch {
     }
 
     /// Records in the current turn which versions of files the model is told about, each by its `source_hash`; `None`
-    /// for a file that is gone. It stands among the rolls, which are what else has changed in the model's sight.
+    /// for a file that is gone. It is stored among the rolls, the other changes of what the model sees.
     /// Returns whether there is a turn to add it to; otherwise nothing is added.
     pub fn notices(&mut self, told: &[(ObjectId, Option<Digest>)]) -> bool {
         let has_turn = self.turns > 0;
@@ -117,7 +117,7 @@ impl ChatPatch {
         &self.patch
     }
 
-    /// Gives the patch away.
+    /// Returns the patch.
     #[must_use]
     pub fn into_patch(self) -> Patch {
         self.patch

@@ -1,4 +1,4 @@
-//! The names of a chat's fields, and how they are read: a field that is missing or of another type is empty.
+//! The names of a chat's fields, and how they are read: a field that is missing or has the wrong type counts as empty.
 
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use super::fields::{list, texts};
 use crate::id::ObjectId;
 use crate::pricing::Receipt;
 
-/// A roll as recorded in its turn, so that a resumed session shows what it showed before.
+/// A roll as recorded in its turn, so that a resumed session shows the same as before.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RollEntry {
     /// Calls whose results became references.
@@ -19,14 +19,14 @@ pub struct RollEntry {
     pub old_texts: Vec<ObjectId>,
     /// Reasoning that left, and prose and users' texts that were shortened, by the [`said_id`](super::said_id) of each.
     pub words: Vec<String>,
-    /// Answers that became lines behind the last result of one before them: the first call of that one, and the first
+    /// Answers that became lines after the last result of an earlier answer: the first call of that answer, and the first
     /// call of each.
     pub pages: Vec<Vec<ObjectId>>,
-    /// Calls behind whose references only the lines stayed of calls that changed something.
+    /// Calls after whose references only the lines of calls that changed something have stayed.
     pub lines: Vec<ObjectId>,
     /// What the roll removed and cost; `None` if it only undoes another one.
     pub receipt: Option<Receipt>,
-    /// Whether this undoes the latest roll, so that everything listed is shown in full again.
+    /// Whether this undoes the latest roll, so that everything listed is shown as before that.
     pub undone: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::tokens;
 
-/// What a line tells, by its words alone.
+/// What a line reports, judged by its words alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Plain,
@@ -10,7 +10,7 @@ pub(super) enum Class {
     Failure,
 }
 
-/// The lines of a text, without their line feeds. A line feed at the very end opens no further line.
+/// The lines of a text, without their line feeds. A line feed at the very end does not start another line.
 pub(super) struct Lines<'a> {
     text: &'a str,
     /// Byte range and class of each line.
@@ -51,7 +51,7 @@ impl<'a> Lines<'a> {
         tokens::utf16_len(self.get(at))
     }
 
-    /// The lines from `from` up to, and without, `to`, as they stand.
+    /// The lines from `from` up to and excluding `to`, unchanged.
     pub(super) fn between(&self, from: usize, to: usize) -> &'a str {
         if from >= to { "" } else { &self.text[self.lines[from].0..self.lines[to - 1].1] }
     }
@@ -61,8 +61,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Appends a line, without its middle where it is longer than `limit` chars. `focus` is a byte place that
-/// should stay in sight.
+/// Appends a line; if it is longer than `limit` chars, without its middle. `focus` is a byte position that should stay
+/// visible.
 pub(super) fn push_short(out: &mut String, line: &str, limit: usize, focus: Option<usize>) {
     let chars = tokens::utf16_len(line);
     if chars <= limit {
@@ -106,7 +106,7 @@ fn boundary_back(text: &str, place: usize) -> usize {
     (place..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
 
-/// Words that report a failure, by their first letter: output is long, and most words begin otherwise.
+/// Words that report a failure, by their first letter: outputs are long, and most words begin with other letters.
 fn failures(first: u8) -> &'static [&'static str] {
     match first {
         b'a' => &["abort", "aborted", "assert", "assertion"],
@@ -132,7 +132,7 @@ fn warnings(first: u8) -> &'static [&'static str] {
     }
 }
 
-/// The byte place of the first word that reports a failure.
+/// The byte position of the first word that reports a failure.
 pub(super) fn failure_at(line: &str) -> Option<usize> {
     if passed(line) {
         None
@@ -145,7 +145,7 @@ fn class_of(line: &str) -> Class {
     if passed(line) { Class::Plain } else { find(line).map_or(Class::Plain, |(_, class)| class) }
 }
 
-/// A line in which a test runner says that something went well may name it anything.
+/// In a test runner's line about a success, the name of the test may contain any word.
 fn passed(line: &str) -> bool {
     let line = line.trim();
     line.ends_with("... ok")
@@ -157,7 +157,7 @@ fn passed(line: &str) -> bool {
 fn find(line: &str) -> Option<(usize, Class)> {
     let trimmed = line.trim_start();
     let indent = line.len() - trimmed.len();
-    // pytest marks the lines of a failure so; TAP and the common test runners so.
+    // The first is how pytest marks the lines of a failure; the others are those of TAP and common test runners.
     let marked = line.starts_with("E   ")
         || trimmed.starts_with("not ok")
         || ['✗', '✘', '✖', '×', '❌'].iter().any(|mark| trimmed.starts_with(*mark));
@@ -192,7 +192,7 @@ fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 fn is_failure(word: &str) -> bool {
-    // TypeError, NullPointerException: a type's name says it as well as the word alone.
+    // TypeError, NullPointerException: the name of a type counts like the word alone.
     word.ends_with("Error") || word.ends_with("Exception") || is_one_of(word, failures)
 }
 
@@ -302,7 +302,7 @@ mod tests {
         assert!(out.contains(" ...8768 chars... "), "{out}");
     }
 
-    /// What the tail shows anyway needs no place in the middle.
+    /// The middle need not repeat what the tail shows.
     #[test]
     fn what_is_in_sight_at_the_ends_takes_no_place_in_the_middle() {
         let line: String = (0..600_u32).map(|n| char::from_u32(0x4e00 + n).unwrap()).collect();

@@ -6,7 +6,7 @@ use super::lines::{Lines, push_short};
 use crate::error::ModelError;
 use crate::tokens;
 
-/// Which part of a text is wanted.
+/// Which part of a text to return.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     /// Lines from the first to the last, both counted from 1 and both included. A last line beyond the end
@@ -20,18 +20,18 @@ pub enum Part {
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
-    /// The lines asked for, verbatim; matches as `number: line`. No line break at the end.
+    /// The requested lines, verbatim; matches as `number: line`. No line break at the end.
     pub text: String,
     /// How many lines (or matches) are in it.
     pub lines: usize,
-    /// How many were asked for or match.
+    /// How many were requested or match.
     pub of: usize,
     /// Number of lines of the whole text.
     pub total: usize,
 }
 
 impl Passage {
-    /// Whether something that was asked for did not fit.
+    /// Whether some of the requested lines did not fit.
     pub fn is_cut(&self) -> bool {
         self.lines < self.of
     }
@@ -40,12 +40,12 @@ impl Passage {
 /// A matching line longer than this is shown without its middle.
 const MATCH_CHARS: usize = 500;
 
-/// The lines asked for, up to `max_chars` UTF-16 units; what does not fit is left out from the end, and a mark
-/// says from which line on. The first line asked for always comes, without its middle if it must be.
+/// The requested lines, up to `max_chars` UTF-16 units. If they don't fit, the last ones are left out, and a mark says from
+/// which line on. The first line is always there, if necessary without its middle.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` for line numbers that are 0, in the wrong order or beyond the end, and for a pattern that
-/// is empty, too large, or no regular expression.
+/// is empty, too large, or not a regular expression.
 pub fn part(text: &str, part: &Part, max_chars: usize) -> Result<Passage, ModelError> {
     let lines = Lines::new(text, false);
     let total = lines.len();
@@ -101,7 +101,7 @@ fn passage(
     passage
 }
 
-/// What a compiled pattern may take, in bytes: a line is matched in time in proportion to it.
+/// How large a compiled pattern may be, in bytes. Matching a line takes time in proportion to it.
 const MAX_PATTERN_BYTES: usize = 64 * 1024;
 
 /// What to look for.
@@ -125,7 +125,7 @@ impl Pattern {
         })
     }
 
-    /// The byte place of the first match.
+    /// The byte position of the first match.
     fn find(&self, line: &str) -> Option<usize> {
         self.0.find(line).map(|found| found.start())
     }

@@ -5,7 +5,7 @@ use super::looks::{can_be_file, looks_like_file, looks_like_spaced_file};
 use super::output;
 use super::shell::{Token, Word, tokens};
 
-/// A longer command has no further words of interest; it bounds the work.
+/// Words after this many are ignored, which limits the work.
 const MAX_TOKENS: usize = 10_000;
 
 /// `sh -c` inside `sh -c`.
@@ -25,7 +25,7 @@ pub(super) fn bash(found: &mut Found, command: &str, text: &str) {
 
 struct Walk<'a> {
     found: &'a mut Found,
-    /// The directory that `cd` has led to, relative to where the command starts; `None` when unknown.
+    /// The current directory after `cd`, relative to where the command starts; `None` if unknown.
     dir: Option<String>,
     /// Simple commands seen.
     commands: usize,
@@ -117,8 +117,8 @@ impl Walk<'_> {
         }
     }
 
-    /// `cp a b`, or `cp a b dir`: the last operand is written, or a file of each source's name in it. Only the
-    /// disk can tell.
+    /// `cp a b`, or `cp a b dir`: either the last operand is written, or a file with each source's name in it. Only the disk
+    /// can tell.
     fn copy(&mut self, source: Touch, args: &[Word]) {
         let mut sources: Vec<&Word> = operands(args, "mogt").collect();
         let Some(target) = sources.pop() else { return };
@@ -133,7 +133,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `git` and its subcommands, of which some take text that is no path.
+    /// `git` and its subcommands. Some take text that is not a path.
     fn git(&mut self, args: &[Word]) {
         self.inside(args, &["-C"], |walk, args| {
             let Some(at) = args.iter().position(|word| !word.text.starts_with('-')) else { return };
@@ -149,7 +149,7 @@ impl Walk<'_> {
         });
     }
 
-    /// Arguments of a command that works in the directory which one of these options names.
+    /// The arguments of a command that runs in the directory named by one of these options.
     fn inside(&mut self, args: &[Word], options: &[&str], then: impl Fn(&mut Self, &[Word])) {
         let at = args.iter().position(|word| options.contains(&word.text.as_str()));
         let Some((at, dir)) = at.and_then(|at| Some((at, args.get(at + 1)?))) else {
@@ -187,7 +187,7 @@ impl Walk<'_> {
         };
     }
 
-    /// A directory seen from the present one.
+    /// A directory, resolved against the current one.
     fn join(&self, word: &Word) -> Option<String> {
         let text = word.text.trim_end_matches('/');
         if word.expands
@@ -216,7 +216,7 @@ impl Walk<'_> {
         words.iter().for_each(|word| self.guess(Touch::Discovered, word));
     }
 
-    /// A word where the command expects a file.
+    /// A word at a position where the command expects a file.
     fn add(&mut self, touch: Touch, word: &Word) {
         if !word.expands && can_be_file(&word.text) && !word.text.bytes().all(|b| b.is_ascii_digit()) {
             self.push(touch, &word.text);
@@ -236,7 +236,7 @@ impl Walk<'_> {
     }
 }
 
-/// The program of a simple command and its arguments, behind assignments, keywords and wrappers.
+/// The program of a simple command and its arguments, without assignments, keywords and wrappers.
 fn program(words: &[Word]) -> Option<(&Word, &[Word])> {
     const BEFORE: [&str; 17] = [
         "if", "then", "else", "elif", "while", "until", "do", "!", "time", "command", "exec", "builtin",
@@ -248,7 +248,7 @@ fn program(words: &[Word]) -> Option<(&Word, &[Word])> {
         let text = first.text.as_str();
         if BEFORE.contains(&text) || matches!(text, "{" | "}") {
             rest = after;
-            // Options of the wrapper, and the number or name that some of them take.
+            // Options of the wrapper, and the number or name that some of them have.
             while let Some((option, more)) = rest.split_first().filter(|(word, _)| word.text.starts_with('-'))
             {
                 rest = if matches!(option.text.as_str(), "-n" | "-u" | "-I" | "-P" | "-L") {
@@ -276,7 +276,7 @@ fn is_assignment(text: &str) -> bool {
     })
 }
 
-/// Arguments that are no options and not empty. Each letter of `valued` is an option whose value is the next word.
+/// Arguments that are neither options nor empty. Each letter of `valued` is an option whose value is the next word.
 fn operands<'w>(args: &'w [Word], valued: &'w str) -> impl Iterator<Item = &'w Word> {
     let (mut value, mut only_operands) = (false, false);
     args.iter().filter(move |word| {

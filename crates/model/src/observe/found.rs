@@ -1,4 +1,4 @@
-//! What an observation is made of, and how it is collected.
+//! The parts of an observation, and how they are collected.
 
 use std::collections::HashMap;
 
@@ -10,21 +10,20 @@ pub struct Candidate {
     /// The directory that a relative path is relative to, as the agent wrote it and itself relative to the
     /// working directory; `None` is the working directory.
     pub base: Option<String>,
-    /// How sure it is that this is a path.
+    /// How certain it is that this is a path.
     pub kind: Kind,
 }
 
-/// How sure it is that a candidate is the path of a file.
+/// How certain it is that a candidate is the path of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// A tool's path argument, or a line of a listing.
     Named,
-    /// A word that looks like a path. Only an existing file makes it one.
+    /// A word that looks like a path. It only counts if the file exists.
     Guessed,
 }
 
-/// The files that a tool call touched. A path stands in one list only: `writes`, else `reads`, else
-/// `discovered`.
+/// The files that a tool call touched. Each path is in only one list: `writes`, otherwise `reads`, otherwise `discovered`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Observation {
     /// Files whose text the output shows, in full or in part.
@@ -55,7 +54,7 @@ pub(super) enum Touch {
     Write,
 }
 
-/// Candidates in the order in which they were met, each once, with the strongest thing done to it.
+/// Candidates in the order in which they were found, each once, with the strongest action on it.
 pub(super) struct Found {
     limit: usize,
     order: Vec<(Candidate, Touch)>,

@@ -3,22 +3,22 @@
 use super::found::{Candidate, Found, Kind, Touch};
 use super::looks::{can_be_path, looks_like_file};
 
-/// One name a line, folders with a slash.
+/// One name per line, folders with a slash.
 pub(super) fn ls(found: &mut Found, dir: Option<String>, output: &str) {
     for name in entries(output).filter(|name| !name.contains('/')) {
         add(found, name, dir.as_ref());
     }
 }
 
-/// One path a line, relative to the directory searched.
+/// One path per line, relative to the directory that was searched.
 pub(super) fn find(found: &mut Found, dir: Option<String>, output: &str) {
     for path in entries(output) {
         add(found, path, dir.as_ref());
     }
 }
 
-/// `path:12: text` for a match and `path-11- text` around it, relative to the directory searched; the name
-/// alone where a file was searched.
+/// `path:12: text` for a match and `path-11- text` around it, relative to the directory that was searched; only the name
+/// if a file was searched.
 pub(super) fn grep(found: &mut Found, searched: Option<String>, output: &str) {
     for line in entries(output) {
         let path = match match_path(line) {
@@ -28,7 +28,7 @@ pub(super) fn grep(found: &mut Found, searched: Option<String>, output: &str) {
             None => continue,
         };
         if let Some(file) = searched.as_ref().filter(|file| file.rsplit('/').next() == Some(path)) {
-            // A file was searched, or a directory that holds one of its own name: only the disk can tell.
+            // Either a file was searched, or a directory that contains a file of the same name. Only the disk can tell.
             add(found, file, None);
         }
         add(found, path, searched.as_ref());
@@ -49,7 +49,7 @@ pub(super) fn match_path(line: &str) -> Option<&str> {
     None
 }
 
-/// The lines of a listing that are entries. A notice in brackets at the end is none.
+/// The lines of a listing that are entries, without a notice in brackets at the end.
 fn entries(output: &str) -> impl Iterator<Item = &str> {
     let mut lines: Vec<&str> = output.lines().collect();
     if let [.., "", last] = lines.as_slice()

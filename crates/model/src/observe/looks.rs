@@ -1,6 +1,6 @@
 //! Does a word look like the path of a file?
 
-/// Paths longer than this are none on the systems that agents run on.
+/// Longer texts are not paths on the systems on which agents run.
 const MAX_BYTES: usize = 4_096;
 
 /// Whether a text can be a path at all.
@@ -8,8 +8,8 @@ pub(super) fn can_be_path(text: &str) -> bool {
     !text.trim().is_empty() && text.len() <= MAX_BYTES && !text.contains(['\0', '\n', '\r'])
 }
 
-/// Whether a path argument names an object (`id=05f49740`, `id=05f49740@7`) and no file: Pi's `read` is given
-/// such names for outputs that have collapsed.
+/// Whether a path argument names an object (`id=05f49740`, `id=05f49740@7`) and not a file. Pi's `read` gets such names for
+/// outputs that have collapsed.
 pub(super) fn is_object(text: &str) -> bool {
     let Some(name) = text.strip_prefix("id=") else { return false };
     let (handle, version) = name.split_once('@').unwrap_or((name, "0"));
@@ -19,7 +19,7 @@ pub(super) fn is_object(text: &str) -> bool {
         && version.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Whether a word can be a file where a command expects one: no flag, no directory, no address, no pattern.
+/// Whether a word can be a file where a command expects one: not a flag, directory, address or pattern.
 pub(super) fn can_be_file(word: &str) -> bool {
     can_be_path(word)
         && !word.starts_with(['-', '+', '!', '%', '@', '#'])
@@ -39,7 +39,7 @@ pub(super) fn looks_like_file(word: &str) -> bool {
         && (word.contains('/') || has_extension(word) || is_well_known(word))
 }
 
-/// As [`looks_like_file`], for a quoted word with spaces: it has to start like a path.
+/// As [`looks_like_file`], for a quoted word with spaces, which must start like a path.
 pub(super) fn looks_like_spaced_file(word: &str) -> bool {
     can_be_file(word)
         && ["/", "./", "../", "~/"].iter().any(|start| word.starts_with(start))
@@ -65,7 +65,7 @@ fn has_extension(word: &str) -> bool {
     }
 }
 
-/// Files that are named without an extension everywhere.
+/// Well-known files without an extension.
 fn is_well_known(word: &str) -> bool {
     const NAMES: [&str; 14] = [
         "AUTHORS",

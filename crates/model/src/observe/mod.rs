@@ -1,8 +1,8 @@
 //! Which files a tool call touched, read out of its arguments and its output.
 //!
-//! The rules name candidates and never look at a disk: the caller resolves each against the agent's working
-//! directory and its mounts, and drops what is no file there. So a rule here may name a path that does not
-//! exist, but should miss none that the model has clearly seen, and its answer is bounded whatever the input.
+//! The rules name candidates and never access a disk. The caller resolves each against the agent's working directory and its
+//! mounts, and drops those that are not files. So a rule may name a path that does not exist, but it should miss none that
+//! the model has clearly seen. The number of candidates is limited for any input.
 
 mod bash;
 mod found;
@@ -15,10 +15,10 @@ pub use found::{Candidate, Kind, Observation};
 use found::{Found, Touch};
 use serde_json::{Map, Value};
 
-/// The most paths taken from the output of `ls`, `find` or `grep` (Pi lists up to 1,000).
+/// How many paths are taken from the output of `ls`, `find` or `grep` at most (Pi lists up to 1,000).
 pub const MAX_LISTED: usize = 1_000;
 
-/// The most paths taken from one `bash` call, starting with its command.
+/// How many paths are taken from one `bash` call at most, starting with its command.
 pub const MAX_FROM_BASH: usize = 50;
 
 /// The files that a tool call with these arguments and this output touched. `ok` is false if the tool failed.

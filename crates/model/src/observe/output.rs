@@ -4,7 +4,7 @@ use super::found::{Candidate, Found, Kind, Touch};
 use super::listing;
 use super::looks::{can_be_file, looks_like_file};
 
-/// Lines that are looked at; names that come later are found by a narrower command.
+/// How many lines are examined. Names after that can be found by a narrower command.
 const MAX_LINES: usize = 2_000;
 
 /// A longer line is data, not a name.
@@ -30,7 +30,7 @@ pub(super) fn listed(found: &mut Found, dir: Option<&str>, text: &str) {
             return;
         }
         let name = long_listing(line).unwrap_or(line.trim());
-        // A name of several words is as rare in a listing as a line of prose is frequent.
+        // In a listing, a name of several words is rarer than a line of prose.
         if can_be_file(name) && !name.contains([' ', ':']) {
             found.add(Touch::Discovered, guessed(name, dir));
         }
@@ -47,7 +47,7 @@ fn each(text: &str) -> impl Iterator<Item = &str> {
     text.lines().take(MAX_LINES).filter(|line| line.len() <= MAX_LINE_BYTES)
 }
 
-/// The path that a line is, or starts with, or points to.
+/// The path that a line consists of, starts with, or points to.
 fn path_of(line: &str) -> Option<&str> {
     let line = line.trim_end();
     let trimmed = line.trim_start();

@@ -1,5 +1,5 @@
-//! A shell command as words and operators, as far as file names need it (POSIX.1-2024, Shell Command
-//! Language, 2.2 to 2.10). Nothing is expanded: a word that would be says so.
+//! A shell command as words and operators, as far as necessary to find file names (POSIX.1-2024, Shell Command Language, 2.2
+//! to 2.10). Nothing is expanded; a word that would be is marked.
 
 /// A piece of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(super) enum Token {
     Input,
     /// `>`, `>>`, `>|`, `&>`: the next word is written.
     Output,
-    /// `<<<`, `>&`, `<&`: the next word is no file.
+    /// `<<<`, `>&`, `<&`: the next word is not a file.
     Skip,
 }
 
@@ -49,7 +49,7 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// Takes one character, with what belongs to it. False at the end.
+    /// Takes one character, together with what belongs to it. False at the end.
     fn step(&mut self) -> bool {
         let Some(c) = self.next() else { return false };
         match c {
@@ -126,7 +126,7 @@ impl Lexer<'_> {
     }
 
     fn redirection(&mut self, c: char) {
-        // 2> and 0<: the number is the stream's, no word.
+        // 2> and 0<: the number is that of the stream and not a word.
         let number =
             |word: &Word| !word.quoted && !word.expands && word.text.bytes().all(|b| b.is_ascii_digit());
         if self.word.as_ref().is_some_and(number) {
@@ -212,7 +212,7 @@ impl Lexer<'_> {
     }
 }
 
-/// What follows the parenthesis that closes the one at the start, quotes respected.
+/// The rest after the parenthesis that closes the one at the start, taking quotes into account.
 fn after_parenthesis(text: &str) -> &str {
     let (mut depth, mut quote, mut escaped) = (0_usize, None, false);
     for (at, c) in text.char_indices() {

@@ -4,11 +4,11 @@ use super::ledger::Ledger;
 use super::policy::Policy;
 use super::roll::{Roll, RollReason, calls_to_pay_back};
 
-/// At the hard threshold a roll must win back at least one part in so many of the room that is left, so that
-/// a context full of things that can't be rolled does not make a roll at every call.
+/// At the hard threshold, a roll must free at least one part in this many of the remaining space, so that a context full of
+/// text that can't be rolled does not cause a roll at every call.
 const RELIEF: u64 = 8;
 
-/// A cut at one stale item, with everything stale behind it.
+/// A cut at one stale item, with everything stale after it.
 #[derive(Debug, Clone, Copy)]
 struct Cut {
     place: usize,
@@ -18,8 +18,8 @@ struct Cut {
 }
 
 impl Ledger {
-    /// The roll to execute before the next call, if one pays. Changes nothing. Ask when everything that the
-    /// next request will show has been pushed: how deep an edit lies is counted from its end.
+    /// The roll to execute before the next call, if one pays. Changes nothing. Call this after everything that the next request
+    /// will show has been pushed, because the depth of an edit is counted from its end.
     pub fn decide(&self, policy: &Policy) -> Option<Roll> {
         let total = self.total_tokens();
         let part = policy.asked_part(total);
@@ -30,7 +30,7 @@ impl Ledger {
         if hard && let Some(roll) = self.relieve(policy, total) {
             return Some(roll);
         }
-        // Beyond the hard threshold a roll that brings no relief still has to pay.
+        // Even beyond the hard threshold, a roll that frees too little must pay for itself.
         let part = if hard { 1.0 } else { part };
         let worth = |cut: &Cut| cut.rent - cut.cost * part;
         let best = self.best(policy, worth)?;
@@ -51,7 +51,7 @@ impl Ledger {
         Some(self.roll(policy, all, RollReason::Asked))
     }
 
-    /// What brings the context back under the soft threshold, or as near as everything stale does.
+    /// The roll that brings the context below the soft threshold, or as close as possible.
     fn relieve(&self, policy: &Policy, total: u64) -> Option<Roll> {
         let target = (policy.soft * policy.context_window as f64) as u64;
         let need = total.saturating_sub(target);
@@ -69,7 +69,7 @@ impl Ledger {
         Some(self.roll(policy, cut, reason))
     }
 
-    /// The cut that is worth most; of equals the earliest, which removes most.
+    /// The most valuable cut. Of equal ones the earliest, which removes most.
     fn best(&self, policy: &Policy, worth: impl Fn(&Cut) -> f64) -> Option<Cut> {
         let mut best: Option<(Cut, f64)> = None;
         for cut in self.cuts(policy) {

@@ -1,4 +1,4 @@
-//! Prefix sums that grow at the end and change inside, both in O(log n).
+//! Prefix sums: appending and changing a value both take O(log n).
 
 /// P. M. Fenwick, "A new data structure for cumulative frequency tables", *Software: Practice and
 /// Experience* 24, 1994.

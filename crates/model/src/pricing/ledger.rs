@@ -10,15 +10,14 @@ use super::roll::Roll;
 /// One piece of the request that stays or goes as a whole: a tool result, the arguments of a call, a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Item {
-    /// Tokens as it is.
+    /// Tokens in its present form.
     pub tokens_full: u64,
-    /// Tokens of the reference that a roll would leave in its place. An item that would not shrink can't be
-    /// stale.
+    /// Tokens of the reference that would replace it in a roll. An item that would not shrink can't be stale.
     pub tokens_ref: u64,
     /// Content blocks of the provider's format that it fills, for providers that look for a cached prefix
     /// only a few blocks back. Most items are 1.
     pub blocks: u32,
-    /// Can never be rolled: prose, signed arguments, what the host does not let us change.
+    /// It can never be rolled: prose, signed arguments, anything that the host does not let us change.
     pub fixed: bool,
 }
 
@@ -44,27 +43,27 @@ impl Item {
 pub struct Charge {
     /// Tokens of the longest cached prefix.
     pub read_tokens: u64,
-    /// Tokens behind it.
+    /// Tokens after it.
     pub written_tokens: u64,
 }
 
 impl Charge {
-    /// What the call costs, in fresh input tokens. The answer's tokens are not in it.
+    /// What the call costs, in fresh input tokens, without the tokens of the answer.
     pub fn cost(&self, prices: &Prices) -> f64 {
         self.read_tokens as f64 * prices.read + self.written_tokens as f64 * prices.write
     }
 }
 
-/// What the request shows, in order, and what of it is stale.
+/// What the request shows, in order, and which parts of it are stale.
 ///
-/// Items are only appended. Two watermarks say how far the model has seen them and how far the provider has
-/// them cached, so a call costs what is new since the last one and never the length of the history: `push`
-/// and `apply` (for each item) take O(log n), `charge_call` O(new items), `decide` O(stale items * log n).
+/// Items are only appended. Two watermarks say how far the model has seen them and how far the provider has cached them, so
+/// the time of a call depends on what is new since the last one and not on the history: `push` and `apply` (for each item)
+/// take O(log n), `charge_call` O(new items), `decide` O(stale items * log n).
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
     pub(super) system_tokens: u64,
     system_cached: bool,
-    /// The size of the system part is a guess of which nothing follows.
+    /// The size of the system part is only a guess, and nothing is concluded from it.
     system_guessed: bool,
     slots: Vec<Slot>,
     /// Tokens as now shown.
@@ -75,13 +74,13 @@ pub struct Ledger {
     shown: usize,
     /// Items before this place are as the last request had them.
     cached: usize,
-    /// Ascending places where requests ended whose text still is a prefix of what is shown.
+    /// The places, ascending, at which those requests ended that are still a prefix of what is shown.
     ends: Vec<usize>,
     /// Stale, visible items and what each has paid.
     pub(super) stale: BTreeMap<usize, Account>,
     stale_tokens: u64,
-    /// Sum of the cached-read prices of all calls: an account is the item's saving times the clock's advance,
-    /// so a call need not visit the accounts.
+    /// Sum of the cached-read prices of all calls. An account is the item's saving times the advance of this clock, so a call
+    /// need not visit the accounts.
     clock: f64,
 }
 
@@ -90,7 +89,7 @@ pub struct Ledger {
 pub(super) struct Account {
     /// Rent paid before `since`.
     paid: f64,
-    /// The rent clock from which on it pays for what it now would save.
+    /// The value of the rent clock from which on it pays for its present saving.
     since: f64,
 }
 
@@ -107,7 +106,7 @@ impl Slot {
 }
 
 impl Ledger {
-    /// An empty ledger behind a system part (prompt and tool declarations) of so many tokens.
+    /// An empty ledger after a system part (prompt and tool declarations) of this many tokens.
     pub fn new(system_tokens: u64) -> Self {
         Self { system_tokens, ..Self::default() }
     }
@@ -124,8 +123,8 @@ impl Ledger {
         }
     }
 
-    /// Sets the size of the system part to what it was when last seen. That it turns out to be another is no
-    /// change of it.
+    /// Sets the size of the system part to the last known value. If it turns out to be different, that does not count as a
+    /// change.
     pub fn guess_system_tokens(&mut self, tokens: u64) {
         self.system_tokens = tokens;
         self.system_guessed = true;
@@ -143,9 +142,9 @@ impl Ledger {
         place
     }
 
-    /// Says whether an item is still needed. A stale one pays rent from the first call after the one that
-    /// shows it; one that is needed again loses its account. Returns whether that changed anything: an item
-    /// that is fixed, rolled, unknown or no larger than its reference is never stale.
+    /// Sets whether an item is stale. A stale one pays rent from the first call after the one that shows it; one that is needed
+    /// again loses its account. Returns whether that changed anything: an item that is fixed, rolled, unknown or no larger
+    /// than its reference is never stale.
     pub fn set_stale(&mut self, place: usize, stale: bool) -> bool {
         let Some(slot) = self.slots.get(place) else { return false };
         let saving = slot.item.saving();
@@ -162,8 +161,8 @@ impl Ledger {
         true
     }
 
-    /// One model call is sent with what the ledger now holds: stale items that were shown before pay their
-    /// rent, and everything is shown and cached from now on. Returns what the call read and wrote.
+    /// Accounts for one model call with the current request: stale items that were shown before pay their rent, and everything
+    /// counts as shown and cached from now on. Returns what the call read and wrote.
     pub fn charge_call(&mut self, policy: &Policy) -> Charge {
         let read = self.cached_tokens(policy);
         let charge = Charge { read_tokens: read, written_tokens: self.total_tokens() - read };
@@ -185,14 +184,14 @@ impl Ledger {
     }
 
     /// Executes a decided roll: its items become references and their accounts are emptied. Items that can't
-    /// be rolled (any more) are passed over, so that applying twice is harmless. Returns the tokens removed.
+    /// be rolled (any more) are skipped, so that applying twice is harmless. Returns the tokens removed.
     pub fn apply(&mut self, roll: &Roll) -> u64 {
         let shown = self.shown;
         roll.items.iter().filter(|place| **place < shown).map(|place| self.set_rolled(*place, true)).sum()
     }
 
-    /// Makes one item a reference, or whole again, without a decision: a stored roll at a resume, an undo.
-    /// Whatever is behind it is no longer cached. Returns the tokens by which the request changed.
+    /// Turns one item into a reference, or back, without a decision: for a stored roll on resume, or an undo. Whatever comes
+    /// after it is no longer cached. Returns the tokens by which the request changed.
     pub fn set_rolled(&mut self, place: usize, rolled: bool) -> u64 {
         let Some(slot) = self.slots.get(place).copied() else { return 0 };
         let saving = slot.item.saving();
@@ -208,7 +207,7 @@ impl Ledger {
         saving
     }
 
-    /// Changes what a roll would leave in place of an item. What it has paid so far stays paid.
+    /// Changes what would replace an item in a roll. The rent that it has paid stays paid.
     pub fn retarget(&mut self, place: usize, tokens_ref: u64) {
         let Some(slot) = self.slots.get_mut(place) else { return };
         if slot.rolled || slot.item.tokens_ref == tokens_ref {
@@ -227,8 +226,8 @@ impl Ledger {
         }
     }
 
-    /// Puts another item in the place of one, as one that is needed. Where its size differs from what is shown
-    /// there, nothing at or behind it is cached any more.
+    /// Replaces an item with another one that is not stale. If its size differs from what is shown there, nothing from there on
+    /// is cached any more.
     pub fn replace(&mut self, place: usize, item: Item) {
         self.set_stale(place, false);
         let Some(slot) = self.slots.get_mut(place) else { return };
@@ -248,9 +247,8 @@ impl Ledger {
         }
     }
 
-    /// What is held was rebuilt from a transcript: it has been in requests, and what is stale has paid nothing
-    /// yet. Whether the provider still has it cached up to the last answer depends on what happened since; if
-    /// not (`is_cached` false), nothing is.
+    /// The contents were rebuilt from a transcript: they have been in requests, and stale items have paid nothing yet.
+    /// `is_cached` says whether the provider still has everything up to the last answer cached; otherwise nothing is.
     pub fn assume_shown(&mut self, is_cached: bool) {
         for account in self.stale.values_mut() {
             *account = Account { paid: 0.0, since: self.clock };
@@ -282,12 +280,12 @@ impl Ledger {
         self.slots.get(place).is_some_and(|slot| slot.rolled)
     }
 
-    /// Tokens of the whole request as it would be sent now, the system part included.
+    /// Tokens of the whole request as it would be sent now, including the system part.
     pub fn total_tokens(&self) -> u64 {
         self.system_tokens + self.tokens.prefix(self.tokens.len())
     }
 
-    /// Tokens of the next request, the system part included, that the provider has in its cache.
+    /// Tokens of the next request, including the system part, that the provider has in its cache.
     pub fn cached_tokens(&self, policy: &Policy) -> u64 {
         if policy.cache_dead {
             return 0;
@@ -307,14 +305,14 @@ impl Ledger {
         shown.map(|(at, account)| (*at, self.slots[*at].item.saving(), self.paid(*at, *account)))
     }
 
-    /// The place up to which the provider would find the present request in its cache.
+    /// The place up to which the provider would find the current request in its cache.
     pub(super) fn hit(&self, lookback_blocks: Option<u32>) -> usize {
-        // A request that only grew is taken for a hit however much it grew.
+        // A request that only grew counts as a hit, no matter how much it grew.
         let grew = self.cached == self.shown && self.ends.last() == Some(&self.cached);
         if grew { self.cached } else { self.hit_before(self.cached, lookback_blocks) }
     }
 
-    /// The place up to which the provider would find the request in its cache, were it changed at `cut`.
+    /// The place up to which the provider would find the request in its cache if it were changed at `cut`.
     pub(super) fn hit_before(&self, cut: usize, lookback_blocks: Option<u32>) -> usize {
         let same = cut.min(self.cached);
         let Some(lookback) = lookback_blocks else { return same };

@@ -1,14 +1,14 @@
-//! When is text stale? Once keeping it costs more than is expected of wanting it back.
+//! When is text stale? Once keeping it costs more than the expected cost of needing it again.
 //!
-//! Keeping text in a request costs `r` (the price of a cached token) for each token and call. Taking it out has an
-//! expected price, too: the chance that the model wants it at the next call, times what that costs, one more call
-//! ([`FETCH_TOKENS`]). On recorded sessions that chance follows a power of age and length,
+//! Keeping text in a request costs `r` (the price of a cached token) for each token and call. Removing it has an expected
+//! cost, too: the probability that the model needs it at the next call, times the cost of that, which is one more call
+//! ([`FETCH_TOKENS`]). On recorded sessions this probability is a power of age and length,
 //!
 //! ```text
 //! h = a * (n / 1000)^c * (age + 1)^-b        n in chars, age in model calls
 //! ```
 //!
-//! with `c` far below 1: text of four times the length is wanted less than twice as often. So a token of a long text
+//! with `c` far below 1: text of four times the length is needed less than twice as often. So a token of a long text
 //! is needed less than one of a short text, and long texts leave first. Text of `n` chars whose next form saves `s`
 //! tokens is stale as soon as `lambda * h * F <= r * s`:
 //!
@@ -17,14 +17,14 @@
 //! ```
 //!
 //! Which tool the text came from makes no difference once its length is known (docs/economics.md). `lambda` weighs a
-//! missed use against a token: what it costs a person who waits, and a model that goes on from memory.
+//! missed use against a token: it costs a person who waits, and a model that continues from memory.
 
 use super::Prices;
 
-/// What it costs to have text again, in fresh input tokens: one more call with its context, and its answer.
+/// The cost of getting text back, in fresh input tokens: one more call with its context, and its answer.
 pub const FETCH_TOKENS: f64 = 5_000.0;
 
-/// How much more a token costs on a dead cache, where it is written again rather than read.
+/// How much more a token costs with a dead cache, where it is written again and not read.
 pub const DEAD_CACHE: f64 = 4.0;
 
 /// Code and the output of tools have about 3 chars a token; the ledger's estimate has 4.
@@ -36,14 +36,14 @@ pub const FADING: f64 = 1.3;
 /// How often text of one kind is used again, fitted to recorded sessions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Curve {
-    /// Uses a call of 1,000 chars at the first call.
+    /// Uses per call, for 1,000 chars at the first call.
     pub a: f64,
-    /// How it grows with length.
+    /// The exponent of the length.
     pub c: f64,
 }
 
-/// The model's own words and a user's are taken 1.3 times as needed as the fit says: unlike a file, they can't be read
-/// again, and their use in other words is not seen by the fit.
+/// The model's and the users' own words count as needed 1.3 times as often as fitted: unlike a file, they can't be read
+/// again, and the fit does not see paraphrases.
 impl Curve {
     /// Outputs of tools and arguments of calls.
     pub const TOOL: Self = Self { a: 0.07, c: 0.45 };
@@ -60,36 +60,36 @@ impl Curve {
 pub struct Need {
     /// Prices of the model in use.
     pub prices: Prices,
-    /// What a missed use weighs, in the price of having it again. Larger numbers keep text longer.
+    /// What a missed use weighs, as a multiple of the cost of getting the text back. Larger numbers keep text longer.
     pub lambda: f64,
 }
 
 impl Need {
-    /// The weight of a missed use where outputs, arguments, calls, reasoning and prose leave, once so many calls were
-    /// made. In a long session the model comes back more often to what it has seen, and in a short one there are few
-    /// calls left that could; the front that these lie on is in docs/economics.md.
+    /// The weight of a missed use if outputs, arguments, calls, reasoning and prose can leave, from this many calls on. In a
+    /// long session, the model returns more often to what it has seen; in a short one, few calls are left that could.
+    /// docs/economics.md shows the front on which these values lie.
     pub const LAMBDAS: [(u64, f64); 2] = [(0, 3.5), (40, 8.0)];
 
-    /// The part of it where nothing but outputs and arguments can leave: at the same price these have to leave sooner.
+    /// The fraction of it if only outputs and arguments can leave: for the same cost, these have to leave sooner.
     pub const OF_OUTPUTS: f64 = 0.42;
 
-    /// The weight of a missed use after so many model calls.
+    /// The weight of a missed use after this many model calls.
     #[must_use]
     pub fn lambda_after(calls: u64) -> f64 {
         let reached = Self::LAMBDAS.iter().rev().find(|(from, _)| *from <= calls);
         reached.map_or(0.0, |(_, lambda)| *lambda)
     }
 
-    /// What is expected of wanting text of `chars` chars (UTF-16 units) back at the first call that shows it, in fresh
-    /// input tokens. Sums are those of several texts that leave together.
+    /// The expected cost of needing text of `chars` chars (UTF-16 units) again at the first call that shows it, in fresh input
+    /// tokens. For several texts that leave together, add them up.
     #[must_use]
     pub fn wanted(&self, curve: Curve, chars: u64) -> f64 {
         self.lambda * curve.a * (chars as f64 / 1_000.0).powf(curve.c) * FETCH_TOKENS
     }
 
-    /// The age, in model calls, from which on text is stale that is [`wanted`](Self::wanted) so much and whose next form
-    /// saves `saved_tokens` (estimated). 0 is the age at the first call that shows it; the answer is at least 1, and
-    /// `u64::MAX` where nothing is saved.
+    /// The age, in model calls, from which on text is stale, given how much it is [`wanted`](Self::wanted) and that its next
+    /// form saves `saved_tokens` (estimated). The age is 0 at the first call that shows it. The result is at least 1, and
+    /// `u64::MAX` if nothing is saved.
     #[must_use]
     pub fn age_at(&self, wanted: f64, saved_tokens: u64, cache_dead: bool) -> u64 {
         if saved_tokens == 0 {
@@ -98,7 +98,7 @@ impl Need {
         let price = self.prices.read * if cache_dead { DEAD_CACHE } else { 1.0 };
         let rent = price * saved_tokens as f64 * TOKENS_PER_ESTIMATED;
         let calls = (wanted / rent).powf(1.0 / FADING).ceil();
-        // A float as an integer saturates, and is 0 where it is no number.
+        // Converting a float to an integer saturates, and gives 0 for NaN.
         (calls as u64).saturating_sub(1).max(1)
     }
 }

@@ -1,4 +1,4 @@
-//! What a decision depends on besides the ledger.
+//! Everything besides the ledger that a decision depends on.
 
 use super::prices::Prices;
 
@@ -6,7 +6,7 @@ use super::prices::Prices;
 /// (platform.claude.com/docs/en/build-with-claude/prompt-caching).
 pub const ANTHROPIC_LOOKBACK_BLOCKS: u32 = 20;
 
-/// What the decision depends on besides the ledger.
+/// Everything besides the ledger that a decision depends on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Policy {
     /// Prices of the model in use.
@@ -15,17 +15,17 @@ pub struct Policy {
     /// of the request for the end of an earlier one, so a deeper edit re-bills everything after the system
     /// part ([`ANTHROPIC_LOOKBACK_BLOCKS`]).
     pub lookback_blocks: Option<u32>,
-    /// The provider's cache is gone: idle past its lifetime, another model, a compaction by the host, a
-    /// rebuilt request. Everything stale can go for nothing.
+    /// The provider's cache is gone: idle for too long, another model, a compaction by the host, a rebuilt request. Everything
+    /// stale can leave for free.
     pub cache_dead: bool,
-    /// The model's context window in tokens; 0 when unknown, which leaves pressure out.
+    /// The model's context window in tokens; 0 if unknown, which switches pressure off.
     pub context_window: u64,
-    /// Share of the window from which on less than the full price is asked, falling to nothing at `hard`.
+    /// Share of the window from which on rolls need less than the full price, down to nothing at `hard`.
     pub soft: f64,
-    /// Share of the window from which on whatever is needed is rolled.
+    /// Share of the window from which on as much as necessary is rolled.
     pub hard: f64,
-    /// Roll only where a user's turn starts, for models whose reasoning depends on an unchanged prefix. The
-    /// hard threshold and a request by a person still roll at once.
+    /// Roll only when a user's turn starts, for models whose reasoning depends on an unchanged prefix. The hard threshold and a
+    /// user's request still roll immediately.
     pub only_at_user_turn: bool,
     /// A user's turn starts here.
     pub at_user_turn: bool,
@@ -46,7 +46,7 @@ impl Policy {
         }
     }
 
-    /// The part of the price that is asked at this fill: 1 up to `soft`, 0 from `hard` on, a line between.
+    /// The required fraction of the price at this fill: 1 up to `soft`, 0 from `hard` on, linear in between.
     pub(super) fn asked_part(&self, total_tokens: u64) -> f64 {
         if self.context_window == 0 {
             return 1.0;

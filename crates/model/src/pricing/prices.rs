@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The price of one prompt token, relative to a fresh, uncached input token (which is 1).
 ///
 /// Always finite, with `0 < read <= 1` and `write >= read`. Build it with [`Prices::from_catalogue`] or
-/// [`Prices::new`], which mend what a catalogue leaves out.
+/// [`Prices::new`], which fill in what a catalogue leaves out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Prices {
     /// A token that the provider reads from its prompt cache.
@@ -16,19 +16,17 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// What is assumed where the catalogue says nothing: a cached token costs a tenth, writing is free.
-    /// Local models and subscriptions land here too; their price is time or quota, which follows the same
-    /// shape.
+    /// Assumed if the catalogue says nothing: a cached token costs a tenth, writing is free. Also used for local models and
+    /// subscriptions, whose price is time or quota in similar proportions.
     pub const UNKNOWN: Self = Self { read: 0.1, write: 1.0 };
 
-    /// No provider charges more than twice the input price for a write; a ratio above this is a slip in the
-    /// catalogue.
+    /// No provider charges more than twice the input price for a write. A ratio above this is a mistake in the catalogue.
     const MAX_WRITE: f64 = 10.0;
 
     /// A model that caches nothing. Every token is fresh at every call, so a roll costs nothing.
     pub const UNCACHED: Self = Self { read: 1.0, write: 1.0 };
 
-    /// Prices from the two ratios. A ratio that is no positive finite number is replaced by that of
+    /// Prices from the two ratios. A ratio that is not a positive finite number is replaced by that of
     /// [`Prices::UNKNOWN`]; a read ratio above 1 becomes 1; a write ratio below 1 becomes 1, because a
     /// catalogue that lists a smaller one lists a surcharge, not the price of the token; one above 10 becomes 10.
     pub fn new(read: f64, write: f64) -> Self {

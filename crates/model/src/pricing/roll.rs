@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RollReason {
-    /// Nothing behind the cut is cached, so changing it costs nothing.
+    /// Nothing after the cut is cached, so changing it costs nothing.
     Free,
     /// The rent that was paid has reached the price.
     Pays,
-    /// The context fills the window beyond the soft threshold, which lowers the price that is asked.
+    /// The context fills the window beyond the soft threshold, which lowers the required price.
     Pressure,
     /// The context fills the window beyond the hard threshold.
     Hard,
-    /// A person or a program asked for it.
+    /// A user or a program asked for it.
     Asked,
 }
 
-/// What to replace by references, all in one change of the request.
+/// What to replace with references, all in one change of the request.
 ///
 /// Valid for the ledger that decided it, until that ledger changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub struct Roll {
     pub cost: f64,
     /// What each later call saves, in fresh input tokens.
     pub gain: f64,
-    /// Model calls until the savings exceed the cost; 0 when it is free, `None` when they never do.
+    /// Model calls until the savings exceed the cost; 0 if it is free, `None` if they never do.
     pub pays_back_after_calls: Option<u32>,
     /// Why.
     pub reason: RollReason,
@@ -57,12 +57,12 @@ impl Roll {
     }
 }
 
-/// What a roll removed, what it cost, and when it has paid for itself. For the person's eyes, never for the
-/// chat: a price in the transcript would be text that changes.
+/// What a roll removed, what it cost, and when it has paid for itself. For the user and never for the chat, because a price
+/// in the transcript would be text that changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Receipt {
-    /// How many items were replaced by references.
+    /// How many items were replaced with references.
     pub items: usize,
     /// Tokens that left the request.
     pub removed_tokens: u64,
@@ -70,7 +70,7 @@ pub struct Receipt {
     pub cost: f64,
     /// What each later call saves, in fresh input tokens.
     pub gain: f64,
-    /// Model calls until it has paid for itself; 0 when it was free, `None` when it never does.
+    /// Model calls until it has paid for itself; 0 if it was free, `None` if it never does.
     pub pays_back_after_calls: Option<u32>,
     /// Why it happened.
     pub reason: RollReason,
@@ -98,7 +98,7 @@ pub(super) fn calls_to_pay_back(cost: f64, gain: f64) -> Option<u32> {
         return Some(0);
     }
     let calls = (cost / gain).ceil();
-    // A cast of NaN or of too large a number would say something false.
+    // Casting NaN or too large a number would give a wrong result.
     if calls.is_finite() && calls <= f64::from(u32::MAX) { Some(calls as u32) } else { None }
 }
 
