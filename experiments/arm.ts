@@ -1,4 +1,4 @@
-/** One run of one task: the real Pi in a fresh folder, with or without the context manager. */
+/** One run of one task: the real Pi in a fresh folder, with or without the context manager, and by which settings. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { EXTENSION } from '../__test__/rig/extension.ts'
@@ -13,14 +13,40 @@ import {
   temporaryFolder,
 } from '../__test__/rig/pi.ts'
 import { PiProcess } from '../__test__/rig/process.ts'
+import type { Settings } from '../extension/settings.ts'
 import type { Task } from './task.ts'
 
-/** The two ways to run a task. */
-export type Arm = 'plain' | 'managed'
+/** One way to run a task. */
+export interface Arm {
+  /** As `--arms` takes it, and as the report calls it. */
+  name: string
+  /** Settings of the context manager over its defaults; undefined: without it. */
+  settings: Partial<Settings> | undefined
+}
+
+/** Settings that arms can differ in. */
+const VARIED = ['thinking', 'calls', 'prose']
+
+/**
+ * The arm of a name: `plain`, `managed`, or settings over the defaults, such as `thinking=keep` or `calls=20+prose=keep`.
+ * Throws if there is none.
+ */
+export function armNamed(name: string): Arm {
+  if (name === 'plain') return { name, settings: undefined }
+  if (name === 'managed') return { name, settings: {} }
+  const given = name.split('+').map((part) => part.split('='))
+  for (const [setting = '', value = '', ...rest] of given) {
+    if (VARIED.includes(setting) && rest.length === 0 && /^(keep|[1-9]\d{0,8})$/.test(value)) continue
+    const wanted = `${VARIED.join(', ')}=keep or a number of model calls, joined by +`
+    throw new Error(`there is no arm "${name}": plain, managed, or ${wanted}`)
+  }
+  return { name, settings: Object.fromEntries(given.map(([setting, value]) => [setting, value === 'keep' ? value : Number(value)])) }
+}
 
 /** What a run came to. */
 export interface Outcome {
-  arm: Arm
+  /** The arm's name. */
+  arm: string
   /** Why the task is not solved; undefined where it is. */
   failure: string | undefined
   /** Model calls. */
@@ -58,7 +84,7 @@ export async function run(task: Task, arm: Arm, choice: ModelChoice): Promise<Ou
       ? await scripted(task, arm, choice)
       : await configured(task, arm, { ...choice, model: choice.model })
   const figures = sessionFile === undefined ? NOTHING : measure(sessionFile)
-  return { arm, ...figures, failure: ended ?? task.judge(folder) }
+  return { arm: arm.name, ...figures, failure: ended ?? task.judge(folder) }
 }
 
 const NOTHING = {
@@ -93,7 +119,7 @@ async function scripted(task: Task, arm: Arm, { minutes }: ModelChoice): Promise
     home,
     prompts: task.prompts,
     timeoutMs: minutes * 60_000,
-    ...(arm === 'managed' && { extension: EXTENSION, env: { CONTEXT_STORE_PATH: join(home.root, 'context.db') } }),
+    ...(arm.settings !== undefined && { extension: EXTENSION, env: variables(home.root, arm.settings) }),
   })
   const problem = server.problems[0]
   const ended =
@@ -109,7 +135,7 @@ async function configured(task: Task, arm: Arm, { model, minutes }: ModelChoice 
   const sessions = join(root, 'sessions')
   mkdirSync(folder)
   write(folder, task)
-  const extension = arm === 'managed' ? ['-e', EXTENSION] : []
+  const extension = arm.settings === undefined ? [] : ['-e', EXTENSION]
   const args = [
     '-p',
     '--model',
@@ -122,7 +148,7 @@ async function configured(task: Task, arm: Arm, { model, minutes }: ModelChoice 
     '--',
     ...task.prompts,
   ]
-  const env = { ...(process.env as Record<string, string>), CONTEXT_STORE_PATH: join(root, 'context.db') }
+  const env = { ...(process.env as Record<string, string>), ...variables(root, arm.settings ?? {}) }
   const running = new PiProcess({ args, cwd: folder, env, input: false })
   try {
     const { code } = await running.wait(minutes * 60_000)
@@ -131,6 +157,11 @@ async function configured(task: Task, arm: Arm, { model, minutes }: ModelChoice 
   } catch {
     return { folder, sessionFile: newestSession(sessions), ended: `not done after ${minutes} minutes` }
   }
+}
+
+/** The variables that give a run its own store and settings, whatever the user has set. */
+function variables(root: string, settings: Partial<Settings>): Record<string, string> {
+  return { CONTEXT_STORE_PATH: join(root, 'context.db'), CONTEXT_SETTINGS: JSON.stringify(settings) }
 }
 
 function write(folder: string, task: Task): void {

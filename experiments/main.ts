@@ -1,25 +1,28 @@
-/** `npm run experiment`: the same tasks by the real Pi, with and without the context manager. */
+/** `npm run experiment`: the same tasks by the real Pi, without the context manager and with it, by some settings. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { cleanUp } from '../__test__/rig/pi.ts'
 import { findRuntime } from '../pi-runtime/index.mjs'
-import { run } from './arm.ts'
+import { armNamed, run } from './arm.ts'
 import type { Outcome } from './arm.ts'
 import { reportOf } from './report.ts'
-import type { Pair } from './report.ts'
+import type { Runs } from './report.ts'
 import { tasksNamed } from './tasks.ts'
 
 const HELP = `npm run experiment -- [options]
 
-Lets the real Pi work on small coding tasks in scratch folders, once plain and once with the context
-manager, and writes a report. Build first (npm run build).
+Lets the real Pi work on small coding tasks in scratch folders, plain and with the context manager, and
+writes a report. Build first (npm run build).
 
   --model PROVIDER/ID   a model that your Pi is configured for; this costs money. Without it a scripted
                         model works, which shows the machinery and not how a model behaves.
   --tasks NAMES         some of repair,search,rename,series (default: all)
-  --seeds NUMBERS       one pair of runs for each task and seed (default: 1)
+  --arms NAMES          how each task is run: plain, managed, or managed with settings over the defaults, each
+                        of thinking, calls and prose to keep or a number of model calls, such as
+                        thinking=keep,calls=20+prose=keep (default: plain,managed)
+  --seeds NUMBERS       one run for each task, arm and seed (default: 1)
   --minutes N           until a run is given up (default: 15)
   --out FILE            where the report goes (default: docs/experiments/MODEL.md)`
 
@@ -27,6 +30,7 @@ const { values } = parseArgs({
   options: {
     model: { type: 'string' },
     tasks: { type: 'string' },
+    arms: { type: 'string', default: 'plain,managed' },
     seeds: { type: 'string', default: '1' },
     minutes: { type: 'string', default: '15' },
     out: { type: 'string' },
@@ -47,20 +51,21 @@ async function experiment(): Promise<number> {
     throw new Error('--seeds takes whole numbers, --minutes a number above 0')
   const choice = { model: values.model, minutes }
   const name = values.model ?? 'scripted model'
-  const pairs: Pair[] = []
+  const arms = values.arms.split(',').map(armNamed)
+  const all: Runs[] = []
   for (const seed of seeds) {
     for (const task of tasksNamed(values.tasks?.split(','), seed)) {
-      const plain = await told(task.name, seed, () => run(task, 'plain', choice))
-      const managed = await told(task.name, seed, () => run(task, 'managed', choice))
-      pairs.push({ task, seed, outcomes: { plain, managed } })
+      const outcomes: Outcome[] = []
+      for (const arm of arms) outcomes.push(await told(task.name, seed, () => run(task, arm, choice)))
+      all.push({ task, seed, outcomes })
     }
   }
   const out = values.out === undefined ? defaultPath(name) : resolve(values.out)
   mkdirSync(dirname(out), { recursive: true })
-  writeFileSync(out, reportOf(pairs, { model: name, pi: findRuntime().version, seeds }))
+  writeFileSync(out, reportOf(all, { model: name, pi: findRuntime().version, seeds }))
   process.stdout.write(`${out}\n`)
   // A scripted agent makes no mistakes: what is unsolved then is a defect of ours.
-  const unsolved = pairs.some(({ outcomes }) => Object.values(outcomes).some((one) => one.failure !== undefined))
+  const unsolved = all.some(({ outcomes }) => outcomes.some((one) => one.failure !== undefined))
   return values.model === undefined && unsolved ? 1 : 0
 }
 

@@ -1,12 +1,13 @@
 /** The report of an experiment, as a page of Markdown. */
-import type { Arm, Outcome } from './arm.ts'
+import type { Outcome } from './arm.ts'
 import type { Task } from './task.ts'
 
-/** One pair of runs. */
-export interface Pair {
+/** The runs of one task, one for each arm. */
+export interface Runs {
   task: Task
   seed: number
-  outcomes: Record<Arm, Outcome>
+  /** In the order of the arms. */
+  outcomes: readonly Outcome[]
 }
 
 /** What the runs have in common. */
@@ -16,26 +17,20 @@ export interface Protocol {
   seeds: readonly number[]
 }
 
-const ARMS: readonly Arm[] = ['plain', 'managed']
-
 /** Writes the report. */
-export function reportOf(pairs: readonly Pair[], { model, pi, seeds }: Protocol): string {
-  const rows = pairs.flatMap(({ task, seed, outcomes }) =>
-    ARMS.map((arm) => row([task.name, String(seed), arm], outcomes[arm])),
+export function reportOf(all: readonly Runs[], { model, pi, seeds }: Protocol): string {
+  const rows = all.flatMap(({ task, seed, outcomes }) =>
+    outcomes.map((outcome) => row([task.name, String(seed), outcome.arm], outcome)),
   )
-  const sums = ARMS.map((arm) =>
-    total(
-      pairs.map(({ outcomes }) => outcomes[arm]),
-      arm,
+  const arms = (all[0]?.outcomes ?? []).map((first, index) => all.map(({ outcomes }) => outcomes[index] ?? first))
+  const sums = arms.map((outcomes) => total(outcomes))
+  const failures = all.flatMap(({ task, seed, outcomes }) =>
+    outcomes.flatMap(({ arm, failure }) =>
+      failure === undefined ? [] : [`- ${task.name}, seed ${seed}, ${arm}: ${failure}`],
     ),
   )
-  const failures = pairs.flatMap(({ task, seed, outcomes }) =>
-    ARMS.flatMap((arm) =>
-      outcomes[arm].failure === undefined ? [] : [`- ${task.name}, seed ${seed}, ${arm}: ${outcomes[arm].failure}`],
-    ),
-  )
-  const tools = ARMS.map((arm) => `| ${arm} | ${toolsOf(pairs.map(({ outcomes }) => outcomes[arm]))} |`)
-  const prompts = unique(pairs).map(
+  const tools = arms.map((outcomes) => `| ${outcomes[0]?.arm} | ${toolsOf(outcomes)} |`)
+  const prompts = unique(all).map(
     ({ task, seed }) =>
       `### ${task.name} (seed ${seed})\n\n${task.prompts.map((prompt) => `1. ${prompt}`).join('\n')}`,
   )
@@ -75,7 +70,8 @@ function row(names: string[], outcome: Outcome): string {
   return `| ${[...names, outcome.failure === undefined ? 'yes' : 'no', ...figures(outcome)].join(' | ')} |`
 }
 
-function total(outcomes: readonly Outcome[], arm: Arm): string {
+function total(outcomes: readonly Outcome[]): string {
+  const arm = outcomes[0]?.arm ?? ''
   const sum = (pick: (outcome: Outcome) => number): number =>
     outcomes.reduce((all, outcome) => all + pick(outcome), 0)
   const all: Outcome = {
@@ -109,8 +105,8 @@ function toolsOf(outcomes: readonly Outcome[]): string {
     .join(', ')
 }
 
-function unique(pairs: readonly Pair[]): Pair[] {
-  return pairs.filter((pair, index) => pairs.findIndex((one) => one.task.name === pair.task.name) === index)
+function unique(all: readonly Runs[]): Runs[] {
+  return all.filter((runs, index) => all.findIndex((one) => one.task.name === runs.task.name) === index)
 }
 
 function grouped(value: number): string {

@@ -3,6 +3,7 @@ import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-a
 import type { ModelCall } from '../index.js'
 import { lastAnswer, physicalModel } from './provider.ts'
 import { appendsTools } from './recall.ts'
+import { askedSeconds } from './requests.ts'
 import type { Settings } from './settings.ts'
 
 /**
@@ -23,12 +24,15 @@ export interface Moment {
 export class Circumstances {
   readonly #pi: ExtensionAPI
   readonly #settings: Settings
+  readonly #lastRequest: () => unknown
   #tools = { key: '', characters: 0 }
   #head = { model: '', tokens: 0 }
 
-  constructor(pi: ExtensionAPI, settings: Settings) {
+  /** `lastRequest` gives the payload of the last request to the provider, if there was one. */
+  constructor(pi: ExtensionAPI, settings: Settings, lastRequest: () => unknown = () => undefined) {
     this.#pi = pi
     this.#settings = settings
+    this.#lastRequest = lastRequest
   }
 
   /** The next call in `ctx`. */
@@ -74,8 +78,15 @@ export class Circumstances {
     return this.#head.tokens
   }
 
+  /**
+   * How long the provider keeps the last request's prompt: what the request asked for, by the times of Pi's catalogue.
+   * Before the first request, what Pi is set to ask for.
+   */
   #cacheSeconds(tiers: { short?: number; long?: number } | undefined): number {
-    const known = process.env['PI_CACHE_RETENTION'] === 'long' ? (tiers?.long ?? tiers?.short) : tiers?.short
+    const asked = askedSeconds(this.#lastRequest())
+    if (typeof asked === 'number') return tiers?.long ?? asked
+    const isLong = asked === undefined && process.env['PI_CACHE_RETENTION'] === 'long'
+    const known = isLong ? (tiers?.long ?? tiers?.short) : tiers?.short
     return known ?? this.#settings.cacheLifetimeSeconds
   }
 

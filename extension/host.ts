@@ -151,7 +151,7 @@ export class Host {
       this.settings = settings
       for (const problem of problems) this.#tellOnce(ctx, problem)
       const manager = await this.#open(ctx, settings, isNew)
-      const circumstances = new Circumstances(this.pi, settings)
+      const circumstances = new Circumstances(this.pi, settings, () => this.requests.last)
       const leftOut = (why: string): void =>
         this.#tellOnce(ctx, `Context manager: a message could not be recorded: ${why}.`)
       const boundary = new Boundary(manager, circumstances, this.#recall, settings.layout, leftOut)

@@ -27,6 +27,11 @@ export class LastRequests {
     this.#underWay = undefined
   }
 
+  /** The last request that went out, whether it has been answered or not. */
+  get last(): unknown {
+    return this.#underWay ?? this.#later
+  }
+
   /** Forgets them, because another session's requests say nothing about this one. */
   clear(): void {
     this.#earlier = undefined
@@ -58,6 +63,22 @@ export function differenceOf(earlier: unknown, later: unknown): Difference | nul
     return { part: 'message', index, role }
   }
   return null
+}
+
+/**
+ * For how many seconds a request asks its provider to keep the prompt: Anthropic's breakpoints of an hour, OpenAI's
+ * retention of a day. `short` if it has breakpoints without a time; undefined if it says nothing.
+ */
+export function askedSeconds(payload: unknown): number | 'short' | undefined {
+  if (!isRecord(payload)) return undefined
+  if (payload['prompt_cache_retention'] === '24h') return 86_400
+  const messages = MESSAGES.map((name) => payload[name]).find(Array.isArray) ?? []
+  const places: unknown[] = [payload['system'], payload['tools'], messages[0]?.content, messages.at(-1)?.content]
+  for (const place of places) {
+    const mark: unknown = (Array.isArray(place) ? place : []).findLast((one) => isRecord(one) && isRecord(one['cache_control']))?.cache_control
+    if (isRecord(mark)) return mark['ttl'] === '1h' ? 3600 : 'short'
+  }
+  return undefined
 }
 
 /** The fields of the providers' formats that contain the conversation and the system prompt. */

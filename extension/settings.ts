@@ -1,4 +1,4 @@
-/** The settings file: `context-manager.json` in Pi's configuration folder. Every field is optional. */
+/** The settings: `context-manager.json` in Pi's configuration folder, and a variable over it. Every field is optional. */
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
@@ -88,24 +88,35 @@ export interface ReadSettings {
   problems: string[]
 }
 
-/** Reads the settings in a configuration folder. Never throws: invalid values are reported and replaced by defaults. */
-export function readSettings(folder: string): ReadSettings {
+/**
+ * Reads the settings in a configuration folder; those in `over`, a JSON text (by default the variable CONTEXT_SETTINGS),
+ * take precedence. Never throws: invalid values are reported and replaced by defaults.
+ */
+export function readSettings(folder: string, over = process.env['CONTEXT_SETTINGS']): ReadSettings {
   const path = join(folder, 'context-manager.json')
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch (error) {
-    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT'
-    return { settings: { ...DEFAULTS }, problems: missing ? [] : [`${path}: ${(error as Error).message}`] }
+  const problems: string[] = []
+  const fields: Record<string, unknown> = {}
+  const take = (name: string, text: string): void => {
+    let value: unknown
+    try {
+      value = JSON.parse(text)
+    } catch (error) {
+      problems.push(`${name} is not JSON: ${(error as Error).message}`)
+      return
+    }
+    const checked = checkSettings(value)
+    problems.push(...checked.problems.map((problem) => `${name}: ${problem}`))
+    for (const field of Object.keys(Object(value))) {
+      if (Object.hasOwn(DEFAULTS, field)) fields[field] = checked.settings[field as keyof Settings]
+    }
   }
-  let value: unknown
   try {
-    value = JSON.parse(text)
+    take(path, readFileSync(path, 'utf8'))
   } catch (error) {
-    return { settings: { ...DEFAULTS }, problems: [`${path} is not JSON: ${(error as Error).message}`] }
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') problems.push(`${path}: ${(error as Error).message}`)
   }
-  const { settings, problems } = checkSettings(value)
-  return { settings, problems: problems.map((problem) => `${path}: ${problem}`) }
+  if (over !== undefined && over !== '') take('CONTEXT_SETTINGS', over)
+  return { settings: { ...DEFAULTS, ...fields }, problems }
 }
 
 /** The settings in a parsed file. */

@@ -74,6 +74,13 @@ test.each<Api>(['openai-completions', 'anthropic-messages', 'openai-responses'])
   const back = server.agentRequests.at(-2)!
   checkToolPairs(back)
   expect(count(rolled)).toBeLessThan(count(back))
+
+  // And stays so for the next process: what it sends begins with the same bytes.
+  await rpc.close()
+  rpc = await startRpc({ ...load, args: ['--continue'] })
+  const undone = server.agentRequests.at(-1)!
+  await rpc.prompt('back, after a restart')
+  checkAppendOnly([undone, server.agentRequests.at(-2)!])
   await rpc.close()
   server.check()
   const { entries } = readSession(sessionFile)

@@ -123,6 +123,21 @@ describe('settings', () => {
     mkdirSync(join(other, 'context-manager.json'))
     expect(readSettings(other)).toEqual({ settings: DEFAULTS, problems: [expect.stringContaining('EISDIR')] })
   })
+
+  test('the variable takes precedence over the file, field by field', () => {
+    const folder = temporaryFolder('settings-')
+    writeFileSync(join(folder, 'context-manager.json'), '{"perTurn": 8, "thinking": 5, "other": 1}')
+    const file = join(folder, 'context-manager.json')
+    expect(readSettings(folder, '{"thinking": "keep", "calls": 0}')).toEqual({
+      settings: { ...DEFAULTS, perTurn: 8, thinking: 'keep' },
+      problems: [`${file}: there is no setting "other"`, expect.stringMatching(/^CONTEXT_SETTINGS: "calls" must be .*, not 0$/)],
+    })
+    expect(readSettings(folder, '')).toMatchObject({ settings: { perTurn: 8, thinking: 5 } })
+    expect(readSettings(folder, '{')).toEqual({
+      settings: { ...DEFAULTS, perTurn: 8, thinking: 5 },
+      problems: [expect.any(String), expect.stringContaining('CONTEXT_SETTINGS is not JSON')],
+    })
+  })
 })
 
 describe('tools', () => {

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { run } from '../../experiments/arm.ts'
+import { armNamed, run } from '../../experiments/arm.ts'
 import type { Outcome } from '../../experiments/arm.ts'
 import { reportOf } from '../../experiments/report.ts'
 import { TASKS, tasksNamed } from '../../experiments/tasks.ts'
@@ -43,15 +43,38 @@ describe('tasks', () => {
   })
 })
 
+describe('arms', () => {
+  test.each([
+    ['plain', undefined],
+    ['managed', {}],
+    ['thinking=keep', { thinking: 'keep' }],
+    ['calls=20+prose=keep', { calls: 20, prose: 'keep' }],
+  ])('%s', (name, settings) => {
+    expect(armNamed(name)).toEqual({ name, settings })
+  })
+
+  test.each(['', 'other', 'thinking', 'thinking=', 'thinking=0', 'calls=1=2', 'perTurn=3', 'calls=20+'])('%j is none', (name) => {
+    expect(() => armNamed(name)).toThrow(`there is no arm "${name}"`)
+  })
+})
+
+test('an arm with settings has them, whatever the settings file says', async () => {
+  const [task] = tasksNamed(['series'], 1)
+  const [soon, kept] = [await run(task!, armNamed('thinking=1+calls=1+prose=1'), SCRIPTED), await run(task!, armNamed('thinking=keep+calls=keep+prose=keep'), SCRIPTED)]
+  expect([soon.failure, kept.failure]).toEqual([undefined, undefined])
+  expect(soon.promptTokens).not.toBe(kept.promptTokens)
+  expect([soon.arm, kept.arm]).toEqual(['thinking=1+calls=1+prose=1', 'thinking=keep+calls=keep+prose=keep'])
+})
+
 test('both ways solve a task with the real Pi, and the report has them side by side', async () => {
   const [task] = tasksNamed(['search'], 2)
-  const plain = await run(task!, 'plain', SCRIPTED)
-  const managed = await run(task!, 'managed', SCRIPTED)
+  const plain = await run(task!, armNamed('plain'), SCRIPTED)
+  const managed = await run(task!, armNamed('managed'), SCRIPTED)
   for (const outcome of [plain, managed])
     expect(outcome).toMatchObject({ failure: undefined, calls: 7, tools: { bash: 3, write: 2 } })
   // A log of 50 KB stays in the plain context; the context manager shows an excerpt of it.
   expect(managed.promptTokens).toBeLessThan(plain.promptTokens / 2)
-  const report = reportOf([{ task: task!, seed: 2, outcomes: { plain, managed } }], {
+  const report = reportOf([{ task: task!, seed: 2, outcomes: [plain, managed] }], {
     model: 'm',
     pi: '1',
     seeds: [2],
@@ -64,9 +87,9 @@ test('both ways solve a task with the real Pi, and the report has them side by s
 test('a run that does not do what was asked is reported with the reason', async () => {
   const [task] = tasksNamed(['search'], 2)
   const lazy = { ...task!, script: [[{ text: 'I would rather not.' }], [{ text: 'Nor this.' }]] }
-  const outcome: Outcome = await run(lazy, 'plain', SCRIPTED)
+  const outcome: Outcome = await run(lazy, armNamed('plain'), SCRIPTED)
   expect(outcome.failure).toBe('culprit.txt is missing')
-  const report = reportOf([{ task: lazy, seed: 2, outcomes: { plain: outcome, managed: outcome } }], {
+  const report = reportOf([{ task: lazy, seed: 2, outcomes: [outcome] }], {
     model: 'm',
     pi: '1',
     seeds: [2],

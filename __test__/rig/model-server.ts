@@ -28,6 +28,8 @@ export class ModelServer {
   readonly requests: ModelRequest[] = []
   /** What went wrong: an exhausted or failing script, a request that is none. A test should find it empty. */
   readonly problems: string[] = []
+  /** What has been answered so far, oldest first. */
+  readonly said: WirePart[][] = []
   /** What answers the next request; may be replaced at any time. A list is then counted from its own start. */
   #script: Script
   #scriptStart = 0
@@ -199,6 +201,7 @@ export class ModelServer {
     request.usage = usage
     const wire = encoder(request.api, String(request.body.model ?? 'scripted'), `answer_${request.n}`)
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', ...reply.headers })
+    this.said.push(parts.filter((part): part is WirePart => !(part instanceof Gate) && typeof part !== 'string'))
     response.write(wire.begin(usage))
     for (const part of parts) {
       if (part instanceof Gate) await this.#wait(part, request)

@@ -26,6 +26,11 @@ export function errorBody(api: Api, status: number, sentence: string): string {
   return JSON.stringify({ error: { message: sentence, type, code: status } })
 }
 
+/** The signature that the scripted model gives to its reasoning. */
+export function signatureOf(thinking: string): string {
+  return Buffer.from(thinking).toString('base64')
+}
+
 function argumentText(call: ScriptedCall): string {
   return typeof call.args === 'string' ? call.args : JSON.stringify(call.args)
 }
@@ -108,7 +113,7 @@ function anthropic(model: string, id: string): Encoder {
       if ('thinking' in part) {
         return block({ type: 'thinking', thinking: '', signature: '' }, [
           { type: 'thinking_delta', thinking: part.thinking },
-          { type: 'signature_delta', signature: Buffer.from(part.thinking).toString('base64') },
+          { type: 'signature_delta', signature: signatureOf(part.thinking) },
         ])
       }
       return block({ type: 'tool_use', id: part.call.id, name: part.call.name, input: {} }, [
@@ -166,7 +171,11 @@ function responses(model: string, id: string): Encoder {
               summary_index: 0,
               delta: part.thinking,
             }),
-          { ...base, summary: [{ type: 'summary_text', text: part.thinking }] },
+          {
+            ...base,
+            summary: [{ type: 'summary_text', text: part.thinking }],
+            encrypted_content: signatureOf(part.thinking),
+          },
         )
       }
       const base = { id: `fc_${itemId}`, type: 'function_call', call_id: part.call.id, name: part.call.name }

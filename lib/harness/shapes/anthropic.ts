@@ -87,7 +87,7 @@ function answer(message: Fields, blocks: readonly Fields[]): EngineMessage {
     if (block['type'] === 'thinking') return { type: 'thinking', thinking: textOf(block['thinking']), thinkingSignature: textOf(block['signature']) }
     return blockOf(block)
   })
-  // Anthropic accepts answers without their reasoning, except for the newest one.
+  // Anthropic accepts answers of earlier turns without their reasoning.
   const api = content.some(({ type }) => type === 'thinking') ? { api: 'anthropic-messages' } : {}
   return { role: 'assistant', content, ...api, ...(message['model'] === undefined ? {} : { model: message['model'] }) }
 }

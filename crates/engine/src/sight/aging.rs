@@ -166,9 +166,7 @@ impl Pieces {
                 if piece.form >= Form::Reference || words.short == Short::Whole {
                     return Standing::Last;
                 }
-                if words.short == Short::NothingAfterUser
-                    && self.users.is_none_or(|(_, newest)| newest < place)
-                {
+                if words.short == Short::NothingAfterUser && self.is_in_newest_turn(place) {
                     return Standing::Last;
                 }
                 let (stay, curve) = match what {
@@ -197,6 +195,11 @@ impl Pieces {
                 place >= newest || self.pieces[place].key == self.pieces[first].key
             }),
         }
+    }
+
+    /// Whether no user has spoken since.
+    pub(super) fn is_in_newest_turn(&self, place: usize) -> bool {
+        self.users.is_none_or(|(_, newest)| newest < place)
     }
 
     /// Lines of calls that only looked at something leave once all such lines are old.

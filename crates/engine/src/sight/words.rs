@@ -31,32 +31,58 @@ pub(crate) fn is_rules_file(path: &str) -> bool {
 
 /// The reasoning of an answer.
 ///
-/// Reasoning that a provider has signed or encrypted leaves only if that provider accepts the rest without it.
-/// Anthropic does for all but the newest answer (platform.claude.com/docs/en/build-with-claude/extended-thinking).
-/// OpenAI's Responses tie a reasoning item to the call or message after it, and Google ties calls to it: it leaves
-/// together with them, or not at all. With OpenAI's Completions, what Pi calls a signature is the name of a field,
-/// and some providers want that field until the calls of a user's turn are done.
+/// Reasoning leaves an answer only if the provider accepts the rest without it, and is never changed:
+///
+/// - Claude's API wants back all of it while the calls of a user's turn go on, so its answers stay, too. Reasoning of
+///   earlier turns may be left out (platform.claude.com/docs/en/build-with-claude/extended-thinking).
+/// - OpenAI's Completions and copies of Anthropic's Messages: `DeepSeek` and Kimi refuse a request in which an answer
+///   with calls, however old, has lost its reasoning (api-docs.deepseek.com/guides/thinking_mode). That of an answer
+///   without calls may be left out. Encrypted reasoning stays.
+/// - OpenAI's Responses tie a reasoning item to the call or message after it, and Google ties calls to it.
+///
+/// What may not leave alone may leave together with its calls and their results.
 pub(crate) fn thinking(block: usize, message: &Value, content: &Value) -> Option<Words> {
     let text = text_of(content, "thinking");
     let chars = tokens::utf16_len(text);
     if chars == 0 {
         return None;
     }
-    let api = text_of(message, "api");
-    let is_anthropic =
-        api == "anthropic-messages" || api.is_empty() && text_of(message, "provider") == "anthropic";
     let signature = text_of(content, "thinkingSignature");
-    let is_name = matches!(signature, "reasoning" | "reasoning_content" | "reasoning_text");
-    let short = if !stands_alone(message) {
-        Short::Whole
-    } else if is_anthropic || signature.is_empty() && !api.starts_with("openai") {
-        Short::Nothing
-    } else if signature.is_empty() || is_name && api == "openai-completions" {
-        Short::NothingAfterUser
-    } else {
-        Short::Whole
-    };
+    let short = if stands_alone(message) { leaves(message, signature) } else { Short::Whole };
     Some(Words { block, id: said_id(text), chars, what: Said::Thinking, short, line: None })
+}
+
+/// What a roll may leave of an answer's reasoning if something else is left of the answer.
+fn leaves(message: &Value, signature: &str) -> Short {
+    let is_name = matches!(signature, "reasoning" | "reasoning_content" | "reasoning_text");
+    match text_of(message, "api") {
+        _ if is_claudes(message) => Short::NothingAfterUser,
+        "anthropic-messages" if has_calls(message) => Short::Whole,
+        "anthropic-messages" => Short::NothingAfterUser,
+        "openai-completions" if has_calls(message) => Short::Whole,
+        // What Pi calls a signature is the name of a field there.
+        "openai-completions" if is_name => Short::NothingAfterUser,
+        api if signature.is_empty() && api.starts_with("openai") => Short::NothingAfterUser,
+        _ if signature.is_empty() => Short::Nothing,
+        _ => Short::Whole,
+    }
+}
+
+/// Whether an answer comes from Anthropic's API, or from Claude by another host in its format.
+fn is_claudes(message: &Value) -> bool {
+    let (provider, model) = (text_of(message, "provider"), text_of(message, "model"));
+    match text_of(message, "api") {
+        "anthropic-messages" => {
+            provider == "anthropic" || model.contains("claude") || provider.is_empty() && model.is_empty()
+        }
+        "" => provider == "anthropic",
+        _ => false,
+    }
+}
+
+fn has_calls(message: &Value) -> bool {
+    let mut blocks = message.get("content").and_then(Value::as_array).into_iter().flatten();
+    blocks.any(|block| text_of(block, "type") == "toolCall")
 }
 
 /// Whether something is left of an answer without its reasoning.

@@ -128,20 +128,32 @@ async fn reasoning_leaves_whole_and_prose_to_its_beginning() {
     assert_eq!(leave(&mut chat, 20).await.edits, [], "a person wanted to see it");
 }
 
+/// When reasoning may leave an answer with a call, which stays.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Leaves {
+    Soon,
+    AfterUser,
+    Never,
+}
+
+const ENCRYPTED: &str = "[{\"type\":\"reasoning.encrypted\"}]";
+
 #[rstest]
-#[case::unsigned(json!({}), "", true)]
-#[case::anthropic(json!({ "api": "anthropic-messages" }), "EqQBCkYIARgC", true)]
-#[case::a_recording_of_anthropic(json!({ "provider": "anthropic" }), "EqQBCkYIARgC", true)]
-#[case::completions(json!({ "api": "openai-completions" }), "reasoning_content", false)]
-#[case::encrypted_completions(json!({ "api": "openai-completions" }), "[{\"type\":\"reasoning.encrypted\"}]", false)]
-#[case::responses(json!({ "api": "openai-responses" }), "{\"type\":\"reasoning\",\"id\":\"rs_1\"}", false)]
-#[case::google(json!({ "api": "google-generative-ai" }), "CpcBAdHtim9", false)]
-#[case::unknown(json!({}), "signed", false)]
+#[case::unsigned(json!({}), "", Leaves::Soon)]
+#[case::anthropic(json!({ "api": "anthropic-messages" }), "EqQBCkYIARgC", Leaves::AfterUser)]
+#[case::a_recording_of_anthropic(json!({ "provider": "anthropic" }), "EqQBCkYIARgC", Leaves::AfterUser)]
+#[case::claude_elsewhere(json!({ "api": "anthropic-messages", "provider": "gateway", "model": "claude-opus-4-5" }), "EqQBCkYIARgC", Leaves::AfterUser)]
+#[case::a_copy_of_anthropic(json!({ "api": "anthropic-messages", "provider": "kimi-coding", "model": "k2" }), "", Leaves::Never)]
+#[case::completions(json!({ "api": "openai-completions" }), "reasoning_content", Leaves::Never)]
+#[case::encrypted_completions(json!({ "api": "openai-completions" }), ENCRYPTED, Leaves::Never)]
+#[case::responses(json!({ "api": "openai-responses" }), "{\"type\":\"reasoning\",\"id\":\"rs_1\"}", Leaves::Never)]
+#[case::google(json!({ "api": "google-generative-ai" }), "CpcBAdHtim9", Leaves::Never)]
+#[case::unknown(json!({}), "signed", Leaves::Never)]
 #[tokio::test(flavor = "multi_thread")]
 async fn reasoning_leaves_an_answer_where_its_provider_takes_that(
     #[case] fields: Value,
     #[case] signature: &str,
-    #[case] leaves: bool,
+    #[case] leaves: Leaves,
 ) {
     let bench = Bench::new(Backend::Memory);
     let mut chat = chat(&bench, WORDS).await;
@@ -150,11 +162,39 @@ async fn reasoning_leaves_an_answer_where_its_provider_takes_that(
     let said = json!([{ "type": "thinking", "thinking": thought(), "thinkingSignature": signature }]);
     let key = answer(&mut chat, "call_1", said, fields, json!({ "path": "a" })).await;
     let plan = leave(&mut chat, 40).await;
-    assert_eq!(texts_of(&plan, &key).is_some(), leaves, "while calls of the turn go on");
+    assert_eq!(texts_of(&plan, &key).is_some(), leaves == Leaves::Soon, "while calls of the turn go on");
     chat.user("go on");
     let plan = chat.advance_after_a_pause().await;
-    let leaves_then = signature == "reasoning_content";
-    assert_eq!(texts_of(&plan, &key).is_some(), leaves_then, "once a user has spoken");
+    assert_eq!(texts_of(&plan, &key).is_some(), leaves == Leaves::AfterUser, "once a user has spoken");
+}
+
+#[rstest]
+#[case::completions(json!({ "api": "openai-completions" }), "reasoning_content", true)]
+#[case::encrypted_completions(json!({ "api": "openai-completions" }), ENCRYPTED, false)]
+#[case::a_copy_of_anthropic(json!({ "api": "anthropic-messages", "provider": "kimi-coding", "model": "k2" }), "", true)]
+#[case::responses(json!({ "api": "openai-responses" }), "{\"type\":\"reasoning\",\"id\":\"rs_1\"}", false)]
+#[tokio::test(flavor = "multi_thread")]
+async fn reasoning_before_a_last_word_leaves_where_its_provider_takes_that(
+    #[case] fields: Value,
+    #[case] signature: &str,
+    #[case] leaves: bool,
+) {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, WORDS).await;
+    chat.user("look");
+    chat.advance().await;
+    let content = json!([
+        { "type": "thinking", "thinking": thought(), "thinkingSignature": signature },
+        { "type": "text", "text": "It is done." },
+    ]);
+    let mut message = json!({ "role": "assistant", "timestamp": chat.now_ms, "content": content });
+    message.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let key = format!("m{}", chat.messages.len());
+    chat.say(message);
+    assert_eq!(leave(&mut chat, 40).await.edits, [], "no user has spoken");
+    chat.user("go on");
+    let plan = chat.advance_after_a_pause().await;
+    assert_eq!(texts_of(&plan, &key).is_some(), leaves);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -251,6 +291,34 @@ async fn old_calls_become_lines_behind_the_first_of_them() {
     assert_eq!((lines.len(), lines[1].as_str()), (2, line));
 }
 
+/// Claude's API wants all reasoning of the turn under way; an answer that left with it would be a gap in it.
+#[rstest]
+#[case::claude(json!({ "api": "anthropic-messages" }), "EqQBCkYIARgC", false)]
+#[case::completions(json!({ "api": "openai-completions" }), "reasoning_content", true)]
+#[case::responses(json!({ "api": "openai-responses" }), "{\"type\":\"reasoning\",\"id\":\"rs_1\"}", true)]
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_with_reasoning_become_lines_where_their_provider_takes_that(
+    #[case] fields: Value,
+    #[case] signature: &str,
+    #[case] leaves: bool,
+) {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, SOON).await;
+    chat.user("look");
+    let mut edits = Vec::new();
+    for n in 0..24 {
+        edits.extend(chat.advance().await.edits);
+        let said = json!([{ "type": "thinking", "thinking": format!("{n} {}", thought()), "thinkingSignature": signature }]);
+        answer(&mut chat, &format!("call_{n}"), said, fields.clone(), json!({ "path": "a" })).await;
+    }
+    let plan = after_a_pause(&mut chat, edits).await;
+    assert_eq!(!gone(&plan).is_empty(), leaves, "while calls of the turn go on");
+    chat.user("go on");
+    chat.done();
+    let plan = after_a_pause(&mut chat, plan.edits).await;
+    assert!(!gone(&plan).is_empty(), "once a user has spoken");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_became_lines_come_back_with_their_roll() {
     let bench = Bench::new(Backend::Memory);
@@ -272,6 +340,21 @@ async fn calls_that_became_lines_come_back_with_their_roll() {
     let count = chat.messages.len();
     let rebuilt = chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
     assert_eq!(rebuilt.context_tokens, back.context_tokens, "also when it is built anew");
+
+    // Another process knows that a person wanted to see it, too, for the same time.
+    let rebuilt = chat.resync(open(&bench, SOON).await, count).await;
+    assert_eq!(rebuilt.context_tokens, back.context_tokens);
+    let wanted: Vec<&str> = back.edits.iter().map(Edit::key).collect();
+    for prompt in ["and then", "and then"] {
+        chat.user(prompt);
+        let plan = chat.advance_after_a_pause().await;
+        assert!(plan.edits.iter().all(|edit| !wanted.contains(&edit.key())), "{:?}", plan.edits);
+        chat.done();
+    }
+    chat.user("and at last");
+    go_on_at_length(&mut chat, 6).await;
+    let plan = chat.advance_after_a_pause().await;
+    assert!(plan.edits.iter().any(|edit| wanted.contains(&edit.key())), "{:?}", plan.edits);
 }
 
 #[rstest]

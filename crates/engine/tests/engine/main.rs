@@ -8,6 +8,7 @@ mod conversation;
 mod ended;
 mod fading;
 mod failing;
+mod forms;
 mod groups;
 mod hostile;
 mod indexing;

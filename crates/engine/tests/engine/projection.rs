@@ -5,7 +5,6 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use context_engine::{Call, CollapsedCall, Edit, Engine, Incoming, Plan, TextEdit, ToolcallInput};
-use context_model::chat::said_id;
 use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Status;
@@ -16,6 +15,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::{Value, json};
 
 use crate::bench::{Backend, Bench, say};
+use crate::forms;
 
 /// The circumstances of a call that rolls whatever pays.
 fn call(now_ms: i64) -> Call {
@@ -338,8 +338,9 @@ impl Harness {
             apply(&mut messages, &plan);
             for (rebuilt, mine) in messages.iter().zip(&self.messages) {
                 prop_assert_eq!(rebuilt.shown.to_string(), mine.shown.to_string(), "raw: {}", raw);
-                check_form(&engine, mine).await?;
             }
+            let sent: Vec<(&Value, &Value)> = self.messages.iter().map(|m| (&m.raw, &m.shown)).collect();
+            forms::check_request(&engine, &sent).await?;
             prop_assert_eq!(engine.assemble().await.unwrap(), self.engine.assemble().await.unwrap());
         }
         Ok(())
@@ -408,40 +409,6 @@ fn edit_message(message: &mut Value, calls: &[CollapsedCall], texts: &[TextEdit]
     }
     assert!(!kept.is_empty(), "a message became empty");
     message["content"] = Value::Array(kept);
-}
-
-/// Whatever is sent is the recorded text, or a form of it; and what is not shown of what was said can be had again.
-async fn check_form(engine: &Engine, message: &Message) -> Result<(), TestCaseError> {
-    let said = |message: &Value| -> Vec<String> {
-        let blocks = message["content"].as_array().cloned().unwrap_or_default();
-        let texts = blocks.iter().filter_map(|b| b["text"].as_str().or(b["thinking"].as_str()));
-        message["content"].as_str().into_iter().chain(texts).map(str::to_owned).collect()
-    };
-    let shown = said(&message.shown);
-    if message.raw["role"] == "toolResult" {
-        let (raw, text) = (said(&message.raw).join(""), shown.join(""));
-        let named = text.starts_with("toolcall_ref id=") || text.starts_with("id=");
-        prop_assert!(message.shown.is_null() || text == raw || named, "of {raw}: {text}");
-        return Ok(());
-    }
-    if !matches!(message.raw["role"].as_str(), Some("user" | "assistant")) {
-        prop_assert_eq!(&message.shown, &message.raw);
-        return Ok(());
-    }
-    let raw = said(&message.raw);
-    for text in shown.iter().filter(|text| !raw.contains(text)) {
-        let id = text.rsplit_once("id=").map(|(_, id)| id.trim_end_matches(']').to_owned());
-        let back = engine.activate(&id.unwrap_or_default(), None).await.unwrap();
-        prop_assert!(
-            back.content.is_some_and(|whole| raw.contains(&whole)),
-            "no form of what was said: {text}"
-        );
-    }
-    for text in raw.iter().filter(|text| !shown.contains(text)) {
-        let back = engine.activate(&said_id(text), None).await.unwrap();
-        prop_assert_eq!(back.content.as_ref(), Some(text));
-    }
-    Ok(())
 }
 
 /// So many cases, or the full figure where `CONTEXT_LONG` is set.
