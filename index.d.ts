@@ -421,6 +421,14 @@ export declare function exportStore(store: StoreOptions, path: string, sessionId
 export declare function findObjects(store: StoreOptions, name: string): Promise<Array<string>>
 
 /**
+ * Looks for secrets of known shapes in all versions of a store, with the rules of gitleaks. It names the places, never the
+ * secrets.
+ *
+ * Rejects with the errors of the store.
+ */
+export declare function findSecrets(store: StoreOptions): Promise<Array<SecretPlace>>
+
+/**
  * Erases texts from a database file for good: from all versions, the search index, the log and the free pages. Envelopes,
  * hashes and times stay. The versions say when and why, and the same text is never stored again. The file is rewritten,
  * which needs free space of twice its size. An interrupted call is completed by repeating it.
@@ -441,6 +449,8 @@ export interface Forgetting {
   text?: string
   /** A session, with what no other session has encountered. */
   sessionId?: string
+  /** `true`: every secret that `findSecrets` finds. */
+  secrets?: boolean
 }
 
 /** What was forgotten. */
@@ -592,6 +602,11 @@ export interface OpenOptions {
   watchUnmapped?: boolean
   /** Tell filesystems apart by device number where no mount applies. Default false. */
   detectDevices?: boolean
+  /**
+   * Take secrets of known shapes out of what is recorded, before it is stored. Files stay as they are, and so does what
+   * the model is sent while this process runs. Default false.
+   */
+  redact?: boolean
 }
 
 /** A fresh file name for an output. `args` is JSON text. Throws `INVALID_ARGUMENT`. */
@@ -782,6 +797,24 @@ export interface SearchOptions {
  * Rejects with the errors of the store.
  */
 export declare function searchStore(store: StoreOptions, text: string, options?: SearchOptions | undefined | null): Promise<Array<StoreHit>>
+
+/** Secrets that one rule has found in one object. The secrets themselves are not given. */
+export interface SecretPlace {
+  /** The object's ID. */
+  id: string
+  /** A file's canonical path. */
+  path?: string
+  /** The tool of a tool call. */
+  tool?: string
+  /** The first transaction whose version has one. */
+  txId: number
+  /** The line of the first one in the content, counted from 1; absent where it is in arguments or in a turn. */
+  line?: number
+  /** The rule of gitleaks that found it, for instance `aws-access-token`. */
+  rule: string
+  /** How many different ones there are in all versions. */
+  count: number
+}
 
 /** The four sets of a session, as object IDs in the order in which they entered. */
 export interface SessionSets {

@@ -773,7 +773,7 @@ if (
   }
 }
 
-const { ContextManager, OutputCache, OutputDirectory, RelevanceIndex, RelevanceRanking, exportStore, findObjects, forgetStore, importStore, listSessions, objectHistory, outputFileName, outputNames, outputQueryHash, outputTemporaryName, pruneStore, readObject, searchStore, storeLimits, verifyStore } = nativeBinding
+const { ContextManager, OutputCache, OutputDirectory, RelevanceIndex, RelevanceRanking, exportStore, findObjects, findSecrets, forgetStore, importStore, listSessions, objectHistory, outputFileName, outputNames, outputQueryHash, outputTemporaryName, pruneStore, readObject, searchStore, storeLimits, verifyStore } = nativeBinding
 export { ContextManager }
 export { OutputCache }
 export { OutputDirectory }
@@ -781,6 +781,7 @@ export { RelevanceIndex }
 export { RelevanceRanking }
 export { exportStore }
 export { findObjects }
+export { findSecrets }
 export { forgetStore }
 export { importStore }
 export { listSessions }

@@ -98,7 +98,7 @@ describe('forget', () => {
       [['--id', 'nobody'], 1, 'no object nobody'],
       [['--path', '/outside'], 1, 'no file /outside'],
       [['--session', 'other'], 1, 'no session other'],
-      [['--text', 'ab'], 1, '6 bytes or more'],
+      [['--text', 'ab'], 1, 'at least 6 bytes'],
       [['--text-file', join(folder, 'none')], 2, 'no such file'],
     ] as const) {
       const told = await cli(['forget', '--store', store, ...args])
@@ -107,6 +107,103 @@ describe('forget', () => {
     }
     expect((await found(store)).exported).toBe(SECRETS)
   })
+})
+
+describe('secrets', () => {
+  /** Put together here, so that no scanner takes this file for a leak. */
+  const token = (n: number): string => `gh${'p_'}${createHash('sha256').update(`token ${n}`).digest('hex').slice(0, 36)}`
+  const tokensIn = (text: string): number => [0, 1, 2, 3].filter((n) => text.includes(token(n).slice(12))).length
+
+  /** Secrets in a file, a turn, an argument and an output. */
+  async function record(folder: string, path: string, redact: boolean): Promise<ContextManager> {
+    const options = { sessionId: 's', cwd: folder, store: { kind: 'sqlite' as const, path }, watch: false, redact }
+    const manager = await ContextManager.open(options)
+    writeFileSync(join(folder, 'a.env'), `first\nTOKEN=${token(0)}\n`)
+    await manager.indexFile('a.env')
+    await manager.appendTurn({ role: 'user', content: `use ${token(1)}` })
+    await manager.recordToolcall({ id: 'c1', tool: 'bash', args: { command: `curl -H 'X: ${token(2)}'` }, content: `and ${token(3)}`, status: 'ok' })
+    return manager
+  }
+
+  async function everything(folder: string, path: string): Promise<string> {
+    const page = join(folder, 'page.html')
+    expect((await cli(['inspect', '--store', path, '--html', page])).code).toBe(0)
+    const { stdout } = await cli(['export', '--store', path, '-'])
+    const raw = readdirSync(dirname(path)).map((name) => readFileSync(join(dirname(path), name), 'latin1'))
+    return [stdout, readFileSync(page, 'utf8'), ...raw].join('\n')
+  }
+
+  test('are found in all places, never printed, and forgotten', async () => {
+    const folder = temporaryFolder('owner-')
+    const path = join(folder, 'store', 'context.db')
+    await (await record(folder, path, false)).close()
+    const found = await cli(['doctor', '--store', path, '--secrets', '--json'])
+    expect(found.code).toBe(1)
+    const places = JSON.parse(found.stdout) as { id: string; rule: string; path?: string; tool?: string; line?: number; count: number }[]
+    const told = places.map(({ id, path: file, tool, rule, line, count }) => [file ?? id, tool, rule, line, count])
+    expect(told).toHaveLength(3)
+    expect(told).toEqual(
+      expect.arrayContaining([
+        [join(folder, 'a.env'), undefined, 'github-pat', 2, 1],
+        ['chat:s', undefined, 'github-pat', undefined, 1],
+        ['c1', 'bash', 'github-pat', 1, 2],
+      ]),
+    )
+    const words = await cli(['doctor', '--store', path, '--secrets'])
+    expect(words.stdout).toContain('3 places with secrets. "forget --secrets" erases them')
+    expect(tokensIn(found.stdout + words.stdout)).toBe(0)
+    expect(tokensIn(await everything(folder, path))).toBe(4)
+
+    expect((await cli(['forget', '--store', path, '--secrets'])).code).toBe(0)
+    const { code, stdout } = await cli(['doctor', '--store', path, '--secrets'])
+    expect({ code, stdout }).toEqual({ code: 0, stdout: `${path}: no secrets of known shapes\n` })
+    expect(tokensIn(await everything(folder, path))).toBe(0)
+  })
+
+  test('are not recorded with "redact", and files, edits and what is brought back go on working', async () => {
+    const folder = temporaryFolder('owner-')
+    const path = join(folder, 'store', 'context.db')
+    const env = join(folder, 'a.env')
+    const manager = await record(folder, path, true)
+    // The file is not touched, and the same bytes are not a change.
+    expect(readFileSync(env, 'utf8')).toContain(token(0))
+    expect((await manager.indexFile('a.env')).action).toBe('unchanged')
+    const { id } = await manager.indexFile('a.env')
+    expect((await manager.get(id))?.['content']).toBe('first\nTOKEN=[redacted: github-pat]\n')
+    // What is brought back in the same process is what was recorded.
+    expect((await manager.activate(id)).content).toBe(`first\nTOKEN=${token(0)}\n`)
+    expect((await manager.activate('c1')).content).toBe(`and ${token(3)}`)
+    expect(await manager.recordToolcall({ id: 'c1', tool: 'bash', args: { command: `curl -H 'X: ${token(2)}'` }, content: `and ${token(3)}`, status: 'ok' })).toBe('c1')
+    await manager.close()
+    expect(tokensIn(await everything(folder, path))).toBe(0)
+    expect((await cli(['doctor', '--store', path, '--secrets'])).code).toBe(0)
+    expect((await cli(['doctor', '--store', path])).stdout).toContain('every version matches')
+
+    // Later, a file comes from the disk, and an output with a mark. The same call is still the same object.
+    const later = await ContextManager.open({ sessionId: 's', cwd: folder, store: { kind: 'sqlite', path }, watch: false, redact: true })
+    expect((await later.indexFile('a.env')).action).toBe('unchanged')
+    expect((await later.activate(id)).content).toBe(`first\nTOKEN=${token(0)}\n`)
+    expect((await later.activate('c1')).content).toBe('and [redacted: github-pat]')
+    expect(await later.recordToolcall({ id: 'c1', tool: 'bash', args: { command: `curl -H 'X: ${token(2)}'` }, content: `and ${token(3)}`, status: 'ok' })).toBe('c1')
+    // Another key in the same place is a change, though the stored texts are equal.
+    writeFileSync(env, `first\nTOKEN=${token(1)}\n`)
+    expect((await later.indexFile('a.env')).action).toBe('updated')
+    expect((await later.activate(id)).content).toBe(`first\nTOKEN=${token(1)}\n`)
+    await later.close()
+    expect(tokensIn(await everything(folder, path))).toBe(0)
+  })
+})
+
+test.each([
+  ['forget', '--text', 'something long'],
+  ['forget', '--secrets'],
+  ['prune', '--older-than', '90d'],
+  ['limits'],
+])('on XTDB, %s says what to do instead', async (command, ...args) => {
+  // Nobody answers there: it is refused without asking.
+  const { code, stdout, stderr } = await cli([command, '--store', 'http://127.0.0.1:9', ...args])
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).toContain('on XTDB, use its own `evict`')
 })
 
 describe('prune and limits', () => {

@@ -183,6 +183,7 @@ export class Host {
       window: { perTurn: settings.perTurn, turnsBack: settings.turnsBack },
       stay: staysOf(settings),
       watch: settings.watch,
+      redact: settings.redact,
     })
     try {
       return await bounded(opening, OPEN_LIMIT_MS, `opening the store ${this.place}`)

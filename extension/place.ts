@@ -1,4 +1,5 @@
 /** Decides where a session is stored, from the settings and the environment variables. */
+import { stat } from 'node:fs/promises'
 import type { StoreOptions, StoreState } from '../index.js'
 
 /** An XTDB database, as named in the settings. */
@@ -64,6 +65,23 @@ export function storeLine(name: string, state: StoreState): string {
   if (!connected) parts.push('no answer')
   if (lastError !== undefined) parts.push(`last error: ${lastError.replaceAll(/\s+/g, ' ')}`)
   return parts.join(', ')
+}
+
+/** From this many bytes on, `/context` says how to make the store smaller. */
+const LARGE_BYTES = 2 * 1024 ** 3
+
+/** The length of a database and its log; 0 for what can't be looked at. */
+export async function bytesOf(path: string): Promise<number> {
+  const sizes = [path, `${path}-wal`].map(async (file) => (await stat(file)).size)
+  const found = await Promise.allSettled(sizes)
+  return found.reduce((sum, one) => sum + (one.status === 'fulfilled' ? one.value : 0), 0)
+}
+
+/** One line for the owner of a large store; undefined for a smaller one. */
+export function sizeHint(bytes: number): string | undefined {
+  if (bytes < LARGE_BYTES) return undefined
+  const size = `${(bytes / 1024 ** 3).toFixed(1)} GiB`
+  return `The store takes ${size}: "npx pi-context-manager prune --older-than 90d --dry-run" shows what could be removed`
 }
 
 /** What the status line says about a queue: nothing, unless it has been waiting for long. */

@@ -4,7 +4,7 @@ import type { Assembled, RollReceipt } from '../index.js'
 import type { Host } from './host.ts'
 import type { PiMessage } from './messages.ts'
 import { nameOf } from './names.ts'
-import { storeLine } from './place.ts'
+import { bytesOf, sizeHint, storeLine } from './place.ts'
 import { billOf, lastAnswer, physicalModel } from './provider.ts'
 import { isReference, readHeader } from './reference.ts'
 
@@ -60,6 +60,8 @@ export interface Report {
   off: boolean
   /** Where the store is, and what is waiting to be sent to it. */
   store: string
+  /** How to make the store smaller, once it is large. */
+  storeHint: string | undefined
 }
 
 /** Makes the report of the open session. Rejects if there is none. */
@@ -108,6 +110,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
     receipts,
     off: boundary.off,
     store: storeLine(host.place, state),
+    storeHint: state.kind === 'sqlite' ? sizeHint(await bytesOf(host.place)) : undefined,
   }
 }
 

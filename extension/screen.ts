@@ -86,8 +86,9 @@ export function drawScreen(report: Report, view: View, width: number, height: nu
     take([theme.fg('muted', `${index === 0 ? ROLL : ' '.repeat(ROLL.length)} ${receiptLine(receipt, isNarrow)}`)]),
   )
   const store = take([theme.fg('muted', `Store: ${report.store.replace(homedir(), '~')}`)])
+  const hint = take(asList(report.storeHint).map((line) => theme.fg('warning', line)))
   const beforeHints = take([''])
-  const others = top.length + saved.length + cost.length + rolls.length + store.length + above.length + below.length
+  const others = top.length + saved.length + cost.length + rolls.length + store.length + hint.length + above.length + below.length
   const left = height - others - filter.length - detail.length - beforeHints.length - bottom.length
   const shown = Math.max(FEWEST_ROWS, left - (counted && view.rows.length > left ? 1 : 0))
   const list = listLines(view, inner, shown, theme)
@@ -98,6 +99,7 @@ export function drawScreen(report: Report, view: View, width: number, height: nu
     ...cost,
     ...rolls,
     ...store,
+    ...hint,
     ...below,
     ...filter,
     ...list,

@@ -45,6 +45,11 @@ export interface Settings {
   /** Whether files that were read are watched for changes from outside. Default true. */
   watch: boolean
   /**
+   * Whether secrets of known shapes are taken out of what is recorded, before it is stored. Files stay as they are, and so
+   * does what the model is sent. Default false.
+   */
+  redact: boolean
+  /**
    * Roll only at the start of a user's turn, for models whose reasoning depends on an unchanged prefix. Default
    * false.
    */
@@ -71,6 +76,7 @@ export const DEFAULTS: Settings = {
   calls: undefined,
   prose: undefined,
   watch: true,
+  redact: false,
   rollOnlyAtUserTurn: false,
   cacheLifetimeSeconds: 300,
   statusLine: true,
@@ -160,6 +166,7 @@ const CHECKS: Record<keyof Settings, Check> = {
   calls: STAY,
   prose: STAY,
   watch: YES_OR_NO,
+  redact: YES_OR_NO,
   rollOnlyAtUserTurn: YES_OR_NO,
   cacheLifetimeSeconds: {
     wanted: 'a number of seconds above 0',

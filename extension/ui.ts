@@ -59,6 +59,7 @@ export function reportLines(report: Report): string[] {
   }
   if (staleTokens > 0) lines.push(`Stale: ${short(staleTokens)} tokens; /context roll collapses them now`)
   lines.push(`Store: ${report.store}`)
+  if (report.storeHint !== undefined) lines.push(report.storeHint)
   return lines
 }
 

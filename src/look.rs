@@ -6,6 +6,7 @@ use std::sync::Arc;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::ObjectType;
 use context_model::source::Source;
+use context_store::secrets::{self, Place};
 use context_store::sessions::{self, SessionSummary};
 use context_store::transfer;
 use context_store::{AsOf, Filter, Hit, Known, Outline, Search, Store};
@@ -149,6 +150,37 @@ pub fn read_object(
         .await
     };
     promise(env, work, |found| found)
+}
+
+/// Looks for secrets of known shapes in all versions of a store, with the rules of gitleaks. It names the places, never the
+/// secrets.
+///
+/// Rejects with the errors of the store.
+#[napi]
+pub fn find_secrets(
+    env: &Env,
+    store: js::StoreOptions,
+) -> napi::Result<PromiseRaw<'_, Vec<js::SecretPlace>>> {
+    let work = with(store, |store| async move {
+        let places = secrets::in_store(&*store).await?.places;
+        let ids: Vec<ObjectId> = places.iter().map(|place| place.id.clone()).collect();
+        Ok(places.into_iter().zip(store.outlines(&ids).await?).map(place).collect::<Vec<_>>())
+    });
+    promise(env, work, |places| places)
+}
+
+fn place((place, outline): (Place, Option<Outline>)) -> js::SecretPlace {
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let tool = outline.as_ref().and_then(|outline| outline.payload.get("tool")?.as_str().map(str::to_owned));
+    js::SecretPlace {
+        id: place.id.to_string(),
+        path: outline.as_ref().and_then(path_of),
+        tool,
+        tx_id: convert::number(place.tx_id),
+        line: place.line.map(count),
+        rule: place.rule.to_owned(),
+        count: count(place.count),
+    }
 }
 
 /// Opens a store for one piece of work.

@@ -517,6 +517,7 @@ async fn open_session(
         watch: options.watch.unwrap_or(true),
         watch_unmapped: options.watch_unmapped,
         detect_devices: options.detect_devices.unwrap_or(false),
+        redact: options.redact.unwrap_or(false),
         max_text_bytes: DEFAULT_MAX_TEXT_BYTES,
         ..Options::new(session.clone(), options.cwd, Arc::clone(store))
     })

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use context_model::id::{ObjectId, SessionId};
 use context_model::time::Timestamp;
+use context_store::secrets;
 use context_store::sessions::{Limits, Prune, Pruned};
 use context_store::sqlite::{Durability, SqliteStore};
 use context_store::transfer::{self, Summary, Target};
@@ -127,8 +128,16 @@ pub fn forget_store(
     why: String,
 ) -> napi::Result<PromiseRaw<'_, js::Forgotten>> {
     let work = async move {
-        let wanted = wanted.into_iter().map(erase).collect::<Result<Vec<_>, Coded>>()?;
-        in_file(store, |store| async move { Ok(store.erase(wanted, &why).await?) }).await
+        let (all_secrets, wanted): (Vec<_>, Vec<_>) =
+            wanted.into_iter().partition(|one| one.secrets == Some(true));
+        let mut wanted = wanted.into_iter().map(erase).collect::<Result<Vec<_>, Coded>>()?;
+        in_file(store, |store| async move {
+            if !all_secrets.is_empty() {
+                wanted.extend(secrets::in_store(&*store).await?.values.into_iter().map(Erase::Text));
+            }
+            Ok(store.erase(wanted, &why).await?)
+        })
+        .await
     };
     promise(env, work, |count: ErasedCount| js::Forgotten {
         texts: count.texts as f64,
@@ -217,7 +226,9 @@ where
     T: Send,
 {
     let js::StoreOptions::Sqlite { path, .. } = options else {
-        return Err(Coded::invalid("only a database file can do this; on XTDB, use its own means"));
+        let what = "only a database file can do this: on XTDB, use its own `evict` for the documents with these IDs, and \
+                    remove the journal once everything in it is sent";
+        return Err(Coded::invalid(what));
     };
     let open = move || SqliteStore::open(path, Durability::Power);
     let store = tokio::task::spawn_blocking(open)
@@ -234,7 +245,7 @@ fn erase(wanted: js::Forgetting) -> Result<Erase, Coded> {
         (None, Some(path), None, None) => Ok(Erase::Path(path)),
         (None, None, Some(text), None) => Ok(Erase::Text(text)),
         (None, None, None, Some(session)) => Ok(Erase::Session(SessionId::new(session)?)),
-        _ => Err(Coded::invalid("name one of id, path, text and sessionId")),
+        _ => Err(Coded::invalid("name one of id, path, text, sessionId and secrets")),
     }
 }
 

@@ -100,6 +100,9 @@ pub struct OpenOptions {
     pub watch_unmapped: Option<bool>,
     /// Tell filesystems apart by device number where no mount applies. Default false.
     pub detect_devices: Option<bool>,
+    /// Take secrets of known shapes out of what is recorded, before it is stored. Files stay as they are, and so does what
+    /// the model is sent while this process runs. Default false.
+    pub redact: Option<bool>,
 }
 
 /// What indexing did.
@@ -396,6 +399,27 @@ pub struct Forgetting {
     pub text: Option<String>,
     /// A session, with what no other session has encountered.
     pub session_id: Option<String>,
+    /// `true`: every secret that `findSecrets` finds.
+    pub secrets: Option<bool>,
+}
+
+/// Secrets that one rule has found in one object. The secrets themselves are not given.
+#[napi(object)]
+pub struct SecretPlace {
+    /// The object's ID.
+    pub id: String,
+    /// A file's canonical path.
+    pub path: Option<String>,
+    /// The tool of a tool call.
+    pub tool: Option<String>,
+    /// The first transaction whose version has one.
+    pub tx_id: i64,
+    /// The line of the first one in the content, counted from 1; absent where it is in arguments or in a turn.
+    pub line: Option<u32>,
+    /// The rule of gitleaks that found it, for instance `aws-access-token`.
+    pub rule: String,
+    /// How many different ones there are in all versions.
+    pub count: u32,
 }
 
 /// What was forgotten.

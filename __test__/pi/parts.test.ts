@@ -1,5 +1,5 @@
 /** The parts of the extension that need no Pi: settings, ranges, results, replacements, texts for the person. */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, truncateSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -8,7 +8,7 @@ import { flattened } from '../../extension/flat.ts'
 import { bounded, Failures, isPassing, sentence } from '../../extension/guard.ts'
 import { entriesAfter, messageOf, messagesOf, replacementOf } from '../../extension/messages.ts'
 import type { Branch } from '../../extension/messages.ts'
-import { longWait, placeOf, storeLine } from '../../extension/place.ts'
+import { bytesOf, longWait, placeOf, sizeHint, storeLine } from '../../extension/place.ts'
 import type { XtdbPlace } from '../../extension/place.ts'
 import { POINT, points } from '../../extension/point.ts'
 import { billOf, lastAnswer, physicalModel } from '../../extension/provider.ts'
@@ -557,6 +557,7 @@ describe('texts for the person', () => {
     receipts: [receipt],
     off: true,
     store: '/data/context.db',
+    storeHint: undefined,
   }
 
   test('the report', () => {
@@ -574,6 +575,19 @@ describe('texts for the person', () => {
       'Stale: 2.0k tokens; /context roll collapses them now',
       'Store: /data/context.db',
     ])
+  })
+
+  test('a store of 2 GiB comes with the command that makes it smaller, in one line', async () => {
+    const path = join(temporaryFolder('large-'), 'context.db')
+    expect([await bytesOf(path), sizeHint(await bytesOf(path))]).toEqual([0, undefined])
+    writeFileSync(path, '')
+    // Its length counts; it takes no room.
+    truncateSync(path, 2 * 1024 ** 3 - 1)
+    expect(sizeHint(await bytesOf(path))).toBeUndefined()
+    writeFileSync(`${path}-wal`, 'x')
+    const storeHint = sizeHint(await bytesOf(path))
+    expect(storeHint).toBe('The store takes 2.0 GiB: "npx pi-context-manager prune --older-than 90d --dry-run" shows what could be removed')
+    expect(reportLines({ ...report, storeHint }).slice(-2)).toEqual(['Store: /data/context.db', storeHint])
   })
 
   test.each<[string, Partial<Report>, string]>([

@@ -55,6 +55,7 @@ const report: Report = {
   })),
   off: false,
   store: '/data/context.db',
+  storeHint: undefined,
 }
 
 function draw(width: number, height: number, view: Partial<View> = {}, some: Partial<Report> = {}): string[] {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { contentsOf } from '../inspect/contents.ts'
 import type { Contents, ObjectSummary } from '../inspect/contents.ts'
+import type { StoreOptions } from '../../index.js'
 import { native } from '../native.ts'
 import { size } from '../inspect/names.ts'
 import { STORE_HELP, storeOf, withFolder } from './store.ts'
@@ -16,9 +17,11 @@ what takes up the space, and lists objects that no session uses. Changes nothing
 
 ${STORE_HELP}
   --top N               how many of the largest objects to list (default 10)
+  --secrets             instead, look for secrets of known shapes (the rules of gitleaks) in all versions;
+                        says where they are, never what they are
   --json                the findings as JSON
 
-Exit code: 0 for an intact store, 1 for a damaged one.`
+Exit code: 0 for an intact store, 1 for a damaged one; with --secrets 0 if there are none, 1 if there are.`
 
 /** From this many bytes on, `doctor` tells the owner how to make the store smaller. */
 const LARGE = 2 * 1024 ** 3
@@ -41,10 +44,16 @@ type Sized = Omit<ObjectSummary, 'written'>
 export async function doctor(args: string[]): Promise<number> {
   const { values } = parseArgs({
     args,
-    options: { store: { type: 'string' }, top: { type: 'string', default: '10' }, json: { type: 'boolean' } },
+    options: {
+      store: { type: 'string' },
+      top: { type: 'string', default: '10' },
+      secrets: { type: 'boolean' },
+      json: { type: 'boolean' },
+    },
   })
   const top = numberOf('top', values.top, 10, 0, 100_000)
   const { options, name } = storeOf(values.store)
+  if (values.secrets === true) return secrets(options, name, values.json === true)
   const damages = await native.verifyStore(options)
   // A damaged store can't be exported completely, so its contents are left out.
   const contents =
@@ -70,6 +79,22 @@ export async function doctor(args: string[]): Promise<number> {
   if (values.json === true) out(JSON.stringify(findings, null, 2))
   else print(findings)
   return damages.length === 0 ? 0 : 1
+}
+
+async function secrets(options: StoreOptions, store: string, isJson: boolean): Promise<number> {
+  const places = await native.findSecrets(options)
+  if (isJson) out(JSON.stringify(places, null, 2))
+  else if (places.length === 0) out(plain(`${store}: no secrets of known shapes`))
+  else {
+    for (const { id, path, tool, txId, line, rule, count } of places) {
+      const where = line === undefined ? 'outside the content' : `line ${line}`
+      const many = count === 1 ? '' : `, ${count} different ones`
+      out(plain(`${id}@${txId}  ${path ?? tool ?? ''}  ${where}  ${rule}${many}`))
+    }
+    const found = `${places.length} ${places.length === 1 ? 'place' : 'places'} with secrets`
+    out(plain(`${store}: ${found}. "forget --secrets" erases them; they should be revoked as well`))
+  }
+  return places.length === 0 ? 0 : 1
 }
 
 function sized({ written: _, ...rest }: ObjectSummary): Sized {

@@ -21,6 +21,7 @@ ${STORE_HELP}
   --text TEXT           this text, wherever it occurs (your shell's history keeps it, so better use
                         --text-file)
   --text-file FILE      each line of FILE that is not empty; "-" reads standard input
+  --secrets             every secret that "doctor --secrets" finds
   --why WORDS           the reason that the versions give (default: "by the owner")
   --json                what was erased as JSON
 
@@ -38,6 +39,7 @@ export async function forget(args: string[]): Promise<number> {
       session: many,
       text: many,
       'text-file': many,
+      secrets: { type: 'boolean' },
       why: { type: 'string', default: 'by the owner' },
       json: { type: 'boolean' },
     },
@@ -48,8 +50,9 @@ export async function forget(args: string[]): Promise<number> {
     ...(values.path ?? []).map((path) => ({ path })),
     ...(values.session ?? []).map((sessionId) => ({ sessionId })),
     ...texts.map((text) => ({ text })),
+    ...(values.secrets === true ? [{ secrets: true }] : []),
   ]
-  if (wanted.length === 0) throw new UsageError('name what to forget: --id, --path, --session, --text or --text-file')
+  if (wanted.length === 0) throw new UsageError('name what to forget: --id, --path, --session, --text, --text-file or --secrets')
   const { options, name } = storeOf(values.store)
   const forgotten = await native.forgetStore(options, wanted, values.why)
   if (values.json === true) out(JSON.stringify(forgotten))

@@ -21,9 +21,11 @@
 
 mod change;
 mod fields;
+mod notice;
 mod roll;
 
 pub use change::ChatPatch;
+pub use notice::Notice;
 pub use roll::RollEntry;
 
 use std::collections::{HashMap, HashSet};
@@ -87,8 +89,8 @@ impl<'a> Chat<'a> {
         })
     }
 
-    /// The versions of files that the model was told about, oldest first; `None` for a file that was gone.
-    pub fn notices(self) -> impl Iterator<Item = (ObjectId, Option<Digest>)> {
+    /// What the model was told about versions of files, oldest first.
+    pub fn notices(self) -> impl Iterator<Item = Notice> {
         self.turns().flat_map(Turn::notices)
     }
 
@@ -144,12 +146,9 @@ impl<'a> Turn<'a> {
         list(self.0, ROLLS).filter(|entry| entry.get(NOTICES).is_none()).map(RollEntry::of)
     }
 
-    /// The versions of files that the model was told about in this turn; `None` for a file that was gone.
-    pub fn notices(self) -> impl Iterator<Item = (ObjectId, Option<Digest>)> {
-        list(self.0, ROLLS).flat_map(|entry| list(entry, NOTICES)).filter_map(|notice| {
-            let hash = text(notice, "source_hash").and_then(|hash| hash.parse().ok());
-            Some((ObjectId::new(text(notice, "file")?), hash))
-        })
+    /// What the model was told about versions of files in this turn, oldest first.
+    pub fn notices(self) -> impl Iterator<Item = Notice> {
+        list(self.0, ROLLS).flat_map(|entry| list(entry, NOTICES)).filter_map(Notice::of)
     }
 
     /// The conversation in order: the user's message, then each answer with a reference for each of its recorded calls, and

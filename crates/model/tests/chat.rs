@@ -1,8 +1,9 @@
 //! Turns of a chat: written as patches, read back, and what a damaged document still tells.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use context_model::chat::{Chat, ChatPatch, RollEntry, Said, adopt};
+use context_model::chat::{Chat, ChatPatch, Notice, RollEntry, Said, adopt};
 use context_model::error::ErrorCode;
+use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
 use context_model::patch::{self, Patch};
@@ -181,6 +182,35 @@ fn each_call_has_its_result(
 #[case::no_object(json!(7), RollEntry::default())]
 fn a_roll_is_read_as_far_as_it_goes(#[case] entry: Value, #[case] expected: RollEntry) {
     assert_eq!(roll_of(&entry), expected);
+}
+
+#[test]
+fn notices_are_read_back_and_are_no_rolls() {
+    let notice = |file: &str, hash, after| Notice { file: ObjectId::new(file), hash, after };
+    let told = [
+        notice("a", Some(Digest::of(b"a")), None),
+        notice("b", None, Some(3)),
+        notice("b", Some(Digest::of(b"b")), Some(0)),
+    ];
+    let mut patch = ChatPatch::new(0);
+    assert!(!patch.notices(&told), "there is no turn yet");
+    patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
+    assert!(patch.notices(&told[..1]) && patch.notices(&told[1..]));
+    let document = patch::apply(empty(), [patch.patch()]).unwrap();
+    let chat = Chat::of(&document);
+    assert_eq!(chat.notices().collect::<Vec<_>>(), told);
+    assert_eq!(chat.rolls().count(), 0);
+}
+
+/// Without a file there is no notice; a place that can't be one is none.
+#[rstest]
+#[case::no_file(json!({ "source_hash": null }), None)]
+#[case::a_place_below_the_first(json!({ "file": "a", "after": -1 }), Some(None))]
+#[case::a_place_between(json!({ "file": "a", "after": 1.5 }), Some(None))]
+#[case::a_far_place(json!({ "file": "a", "after": u64::MAX }), Some(Some(usize::MAX)))]
+fn a_notice_is_read_as_far_as_it_goes(#[case] notice: Value, #[case] after: Option<Option<usize>>) {
+    let payload = turn(json!({ "rolls": [{ "notices": [notice] }] }));
+    assert_eq!(Chat::of_payload(&payload).notices().next().map(|notice| notice.after), after);
 }
 
 #[test]

@@ -24,6 +24,7 @@ pub mod conformance;
 mod error;
 mod heads;
 pub mod memory;
+pub mod secrets;
 pub mod sessions;
 mod shape;
 pub mod sqlite;

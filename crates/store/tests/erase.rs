@@ -121,7 +121,7 @@ async fn what_is_not_there_is_told_and_nothing_is_erased() {
         (Erase::Object(ObjectId::new("nobody")), "no object nobody"),
         (Erase::Path("/outside".into()), "no file /outside"),
         (Erase::Session(SessionId::new("other").unwrap()), "no session other"),
-        (Erase::Text("ab".into()), "6 bytes or more"),
+        (Erase::Text("ab".into()), "at least 6 bytes"),
     ] {
         let error = store.erase(vec![there.clone(), wanted], "x").await.unwrap_err();
         assert!(error.code() == ErrorCode::InvalidArgument && error.to_string().contains(word), "{error}");
@@ -142,6 +142,23 @@ async fn a_text_in_ten_thousand_versions() {
     }
     let count = store.erase(vec![Erase::Text("secret text".into())], "x").await.unwrap();
     assert_eq!((count.texts, count.versions), (1, 10_000));
+    assert_eq!(store.verify().await.unwrap(), []);
+    store.close().await.unwrap();
+}
+
+/// The same in one file that keeps its secret while everything around it changes: its versions are stored as differences.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_in_a_thousand_versions_of_one_file() {
+    let place = tempfile::tempdir().unwrap();
+    let store = open(&place.path().join("store.db"));
+    let lines: String = (0..20).map(|n| format!("let value_{n} = {};\n", n * 7_919 % 1_000)).collect();
+    for batch in 0..10 {
+        let text = |n: usize| format!("{lines}{}\nversion {batch} {n}\n", secret(0));
+        write(&store, (0..100).map(|n| Write::put(file("/one", &text(n)))).collect()).await;
+    }
+    let count = store.erase(vec![Erase::Text(secret(0))], "x").await.unwrap();
+    assert_eq!((count.texts, count.versions), (1_000, 1_000));
+    assert_eq!((in_files(place.path()), readable(&store).await), (0, 0));
     assert_eq!(store.verify().await.unwrap(), []);
     store.close().await.unwrap();
 }

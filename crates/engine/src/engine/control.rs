@@ -89,7 +89,7 @@ impl Engine {
                 return Ok(refuse(id, ErrorCode::NullContent, message));
             }
         }
-        let Some(version) = self.inner.store().get(&id, AsOf::default()).await? else {
+        let Some(version) = self.inner.ground.recorded(&id, AsOf::default()).await? else {
             return Ok(unknown(name));
         };
         let shown = match content_part(&version, part.as_ref()) {
@@ -268,7 +268,7 @@ impl Inner {
 
     /// Shows prose or reasoning of this session.
     async fn show_said(&self, name: &str, part: Option<&Part>) -> Result<SetChange> {
-        let chat = self.store().get(&self.ground.chat_id, AsOf::default()).await?;
+        let chat = self.ground.recorded(&self.ground.chat_id, AsOf::default()).await?;
         let chat = chat.map(|version| version.document);
         let Some(text) = chat.as_ref().and_then(|chat| Chat::of(chat).said(name)) else {
             return Ok(unknown(name));
@@ -298,7 +298,7 @@ impl Inner {
             return Ok(refuse(id, ErrorCode::UnknownObject, message));
         }
         let at = AsOf { known: Some(Known::Tx(tx)), valid_time: None };
-        let Some(version) = self.store().get(&id, at).await? else {
+        let Some(version) = self.ground.recorded(&id, at).await? else {
             let message = format!("{label} does not exist: the object's first version is newer");
             return Ok(refuse(id, ErrorCode::UnknownObject, message));
         };

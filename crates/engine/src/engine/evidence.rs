@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::job::ToolcallInput;
 use super::passages::{LOOKED_BACK, adorns, lost};
 use super::results::Taking;
-use super::truth::{is_end_of_difference, pointed_handle, told_path};
+use super::truth::{is_end_of_difference, pointed_lines, told_path};
 use super::{Inner, State, Written};
 use crate::files::difference::{common_lines, is_all_new_within, unified};
 use crate::files::known::KnownVersion;
@@ -89,13 +89,28 @@ impl Inner {
         if tool != "read" || input.status != Status::Ok {
             return Ok(None);
         }
-        if let Some(handle) = pointed_handle(output) {
+        if let Some((handle, first, last)) = pointed_lines(output) {
             let shown = state.session.catalog.find(handle).and_then(|at| state.known.shown_by(&file, &at));
-            if let Some(Passage { content, .. }) = shown {
-                if taking.again {
-                    state.known.saw(&file, content);
+            if let Some(shown) = shown {
+                let whole = shown.whole && first == shown.first && last == shown.last;
+                // The file may have had other bytes between that result and this answer.
+                let latest = self
+                    .version_at(&file, tx)
+                    .await?
+                    .filter(|version| version.document.source_hash() == shown.content.hash);
+                let content =
+                    latest.map_or(shown.content, |it| Content::stored(shown.content.hash, it.tx_id));
+                let lines = Passage { content, first, last, whole };
+                let is_known = if whole {
+                    taking.again
+                } else {
+                    !is_past(state, &file, &lines, taking) && self.is_all_new(state, &file, &lines).await?
+                };
+                if is_known {
+                    state.known.saw(&file, lines.content);
                 }
-                state.known.says(&file, Some(call), Says::All(content));
+                let says = if whole { Says::All(lines.content) } else { Says::Pointed(lines) };
+                state.known.says(&file, Some(call), says);
             }
             return Ok(None);
         }
@@ -162,12 +177,7 @@ impl Inner {
             state.known.says(&file, Some(call), Says::Lines(unknown));
             return Ok(shown_lines(file, &lines, tx));
         }
-        let is_newer =
-            |known: &KnownVersion| known.content.hash.is_some() && known.content.tx > lines.content.tx;
-        // The model may have written or seen a newer one since. Messages that are read again come before all that is noted.
-        let has_written = !taking.again && state.written.contains_key(&file);
-        let is_past = has_written || state.known.get(&file).is_some_and(is_newer);
-        if !is_past && self.is_all_new(state, &file, &lines).await? {
+        if !is_past(state, &file, &lines, taking) && self.is_all_new(state, &file, &lines).await? {
             state.known.saw(&file, lines.content);
         } else {
             state.known.has_pointed(&file);
@@ -194,10 +204,10 @@ impl Inner {
             return Ok(content);
         }
         // Arguments may have collapsed since; the record has them whole.
-        let recorded = if taking.again { self.store().get(call, AsOf::default()).await? } else { None };
+        let recorded = if taking.again { self.ground.recorded(call, AsOf::default()).await? } else { None };
         let recorded = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
         let args = recorded.unwrap_or(args);
-        let content = match self.version_written(file, tx, args, taking).await? {
+        let content = match self.version_written(state, file, tx, args, taking).await? {
             Some(content) => content,
             // It was gone before anybody stored it.
             None => Content::lost(match args.get("content").and_then(Value::as_str) {
@@ -209,17 +219,27 @@ impl Inner {
         Ok(content)
     }
 
-    /// The version that a call has left. It may have been stored before the call was, and something newer since. Where the
-    /// process has ended and nobody can tell, it is the oldest that has what the call has put in: one notice too many is
-    /// better than none.
+    /// The version that a call has left. It may have been stored before the call was, and something newer since. Where
+    /// nobody has stored exactly that, an edit in messages that are read again has made it of the text that the model
+    /// knew, or else it is the version in which what the call has put in came up: the oldest if the process ended before
+    /// the call was recorded, because one notice too many is better than none.
     async fn version_written(
         &self,
+        state: &State,
         file: &ObjectId,
         mut tx: TxId,
         args: &Map<String, Value>,
         taking: Taking,
     ) -> Result<Option<Content>> {
         let leaves = Leaves::of(args);
+        let known =
+            if taking.again { state.known.get(file).and_then(|known| known.content.tx) } else { None };
+        let known = match known {
+            Some(tx) => self.text_at(file, Some(tx)).await?,
+            None => None,
+        };
+        let says_what = !matches!(leaves, Leaves::Unsaid);
+        let made = leaves.makes_of(known.as_deref()).map(|text| Digest::of(text.as_bytes()));
         let mut perhaps = None;
         let mut version = self.version_at(file, tx).await?;
         for _ in 0..LOOKED_BACK {
@@ -230,16 +250,14 @@ impl Inner {
             let content = Content::stored(after.document.source_hash(), after.tx_id);
             match leaves.fits(text, after.document.content().unwrap_or_default()) {
                 Fit::Yes => return Ok(Some(content)),
-                Fit::Perhaps if taking.again && taking.record && leaves.is_telling() => {
-                    perhaps = Some(content)
-                }
+                _ if made.is_some() && made == content.hash => return Ok(Some(content)),
+                Fit::Perhaps if taking.again && taking.record && says_what => perhaps = Some(content),
                 Fit::Perhaps => perhaps = perhaps.or(Some(content)),
-                Fit::No if perhaps.is_some() => break,
                 Fit::No => {}
             }
             version = before;
         }
-        Ok(perhaps)
+        Ok(made.map(Content::lost).or(perhaps))
     }
 
     /// The version to which the difference in an output leads.
@@ -309,6 +327,13 @@ impl Inner {
         let new = self.text_at(file, Some(new)).await?.unwrap_or_default();
         Ok(is_all_new_within(&old, &new, lines.first, lines.last))
     }
+}
+
+/// Whether the model may have written or seen a newer version since these lines were read. Messages that are read again
+/// come before all that is noted.
+fn is_past(state: &State, file: &ObjectId, lines: &Passage, taking: Taking) -> bool {
+    let is_newer = |known: &KnownVersion| known.content.hash.is_some() && known.content.tx > lines.content.tx;
+    !taking.again && state.written.contains_key(file) || state.known.get(file).is_some_and(is_newer)
 }
 
 /// What a call has written that is noted already; those before it never came as a result.

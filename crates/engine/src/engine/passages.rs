@@ -26,7 +26,7 @@ impl Inner {
     ) -> Result<Option<(Passage, ObjectId)>> {
         let mut call = call.clone();
         for _ in 0..LOOKED_BACK {
-            let Some(read) = self.store().get(&call, AsOf::default()).await? else { break };
+            let Some(read) = self.ground.recorded(&call, AsOf::default()).await? else { break };
             let args = read.document.field("args").and_then(Value::as_object);
             let (Some(args), Some(output)) = (args, read.document.content()) else { break };
             let tool = read.document.text("tool").unwrap_or_default();
@@ -143,7 +143,7 @@ impl Inner {
     /// The version of a file that was newest after a transaction.
     pub async fn version_at(&self, file: &ObjectId, tx: TxId) -> Result<Option<Version>> {
         let at = AsOf { known: Some(Bound::Tx(tx)), valid_time: None };
-        Ok(self.store().get(file, at).await?)
+        self.ground.recorded(file, at).await
     }
 }
 

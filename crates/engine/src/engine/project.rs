@@ -146,7 +146,7 @@ impl Engine {
         }
         let State { sight, session, .. } = &mut *state;
         sight.repeat_pages(session);
-        sight.keep_what_was_brought_back(self.inner.ground.options.window.turns_back, session);
+        sight.bring_back_again(self.inner.ground.options.window.turns_back, session);
         self.inner.forget_underway(&mut state);
         let is_cached = unchanged && state.sight.pending.is_empty();
         state.sight.pieces.assume_sent(is_cached);

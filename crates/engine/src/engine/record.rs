@@ -7,6 +7,7 @@ use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::id::ObjectId;
 use context_model::index::Observation;
 use context_model::object::{Document, Toolcall};
+use context_store::secrets::{is_args, is_content};
 use context_store::{AsOf, StoreError};
 use serde_json::Value;
 
@@ -351,10 +352,10 @@ async fn object_of(
     let stored = ground.store().get(&id, AsOf::default()).await?;
     let is_same = stored.as_ref().is_none_or(|stored| {
         let document = &stored.document;
-        document.content() == Some(&input.content)
+        is_content(document, &input.content)
             && document.text("tool") == Some(&input.tool)
             && document.text("status") == Some(input.status.as_str())
-            && document.field("args").and_then(Value::as_object) == Some(&input.args)
+            && is_args(document, &input.args)
     });
     let id = if is_same { id } else { ObjectId::repeated_toolcall(&input.call_id, &fingerprint(input)) };
     news::learn(ground, session, [id.clone()]).await?;

@@ -5,6 +5,7 @@ use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::tokens;
 use context_store::AsOf;
+use context_store::secrets::is_content;
 use serde_json::{Map, Value};
 
 use super::job::{ToolcallInput, fingerprint};
@@ -54,7 +55,13 @@ impl Inner {
             }
             None if taking.record => {
                 let excerpts = excerpts(&input.tool, &input.content);
+                let file = input.args.get("path").and_then(Value::as_str).and_then(|path| self.file_at(path));
+                let before = file.as_ref().and_then(|file| state.known.get(file).copied());
                 let id = self.record_now(state, input.clone()).await?;
+                if let (Some(file), Some(before), true) = (file, before, taking.again) {
+                    // What is on disk now is not what the call has left.
+                    state.known.put_back(file, before);
+                }
                 state.sight.gated.insert(id.clone(), excerpts);
                 id
             }
@@ -163,8 +170,7 @@ impl Inner {
         // A repeated call ID means another call, unless it is the very same call.
         let stored = self.store().get(&plain, AsOf::default()).await?;
         let is_same = stored.is_some_and(|stored| {
-            stored.document.content() == Some(&input.content)
-                && stored.document.text("tool") == Some(&input.tool)
+            is_content(&stored.document, &input.content) && stored.document.text("tool") == Some(&input.tool)
         });
         Ok(is_same.then_some(plain))
     }
@@ -172,11 +178,14 @@ impl Inner {
     /// The excerpts of a recorded output that is shown as this text. If the text differs from the output, it is one of the
     /// excerpts, unless the tool has only added something to each line.
     async fn excerpts_of(&self, state: &State, object: &ObjectId, shown: &str) -> Result<Excerpts> {
-        let version = self.store().get(object, AsOf::default()).await?;
+        let version = self.ground.recorded(object, AsOf::default()).await?;
         let document = version.map(|version| version.document);
         let tool = document.as_ref().and_then(|document| document.text("tool")).unwrap_or_default();
         let content = document.as_ref().and_then(|document| document.content());
         let Some(content) = content else { return Ok(Excerpts::default()) };
+        // What was taken out of the stored copy is still in what is shown.
+        let is_shown = document.as_ref().is_some_and(|document| is_content(document, shown));
+        let content = if is_shown { shown } else { content };
         let faded = state.sight.rolled.fades(object).then(|| faded(tool, content)).flatten();
         let mut excerpts = Excerpts { faded, ..excerpts(tool, content) };
         if shown != content && excerpts.born.is_none() && !adorns(content, shown) {

@@ -30,7 +30,7 @@ impl Engine {
     }
 
     /// Undoes the latest roll of this process: its messages are shown as before it. No other roll collapses them until as
-    /// many user turns have begun as an output stays active, in this process or a later one.
+    /// many user turns have begun as an output stays active, nor does one of a later process.
     ///
     /// # Errors
     /// What the store reports; nothing is then undone.

@@ -1,6 +1,7 @@
 //! What the model is told about files: a read answered by what is still visible, a notice that a file has changed, a
 //! refusal of an edit that conflicts with an unseen change.
 
+use context_model::chat::Notice;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
@@ -166,11 +167,13 @@ const REPEAT_EDIT: &str = "\nCheck that your edit still fits, and repeat it.";
 const UNCHANGED: &str = "unchanged: lines ";
 const ABOVE: &str = " are above in this conversation, in the result id=";
 
-/// The name of the result that an output points to, if the output only says where a file's lines are.
-pub(crate) fn pointed_handle(output: &str) -> Option<&str> {
+/// The name of the result that an output points to, and the first and last of the lines, if the output only says where a
+/// file's lines are.
+pub(crate) fn pointed_lines(output: &str) -> Option<(&str, usize, usize)> {
     let rest = output.strip_prefix(UNCHANGED)?;
-    let (_, handle) = rest.rsplit_once(ABOVE)?;
-    handle.split_whitespace().next()
+    let (lines, handle) = rest.rsplit_once(ABOVE)?;
+    let (first, last) = lines.split(' ').next()?.split_once('-')?;
+    Some((handle.split_whitespace().next()?, first.parse().ok()?, last.parse().ok()?))
 }
 
 /// Whether this may follow a difference in what the model is told.
@@ -267,17 +270,17 @@ impl Inner {
             for file in &open {
                 if let Some(base) = self.untold(state, file).await? {
                     lines.push(self.notice(&state.session, file, base).await?);
-                    told.push((file.clone(), state.session.hash_of(file)));
+                    told.push(state.known.next_notice(file, state.session.hash_of(file)));
                 }
             }
             let note = |session: &mut Session, work: &mut Work| {
-                if told.iter().any(|(file, hash)| session.hash_of(file) != *hash) {
+                if told.iter().any(|notice| session.hash_of(&notice.file) != notice.hash) {
                     return Ok(false);
                 }
                 work.chat.notices(&told);
                 // Another client may store a newer version at this moment.
                 let latest = |file| session.catalog.get(file).map(|meta| meta.tx);
-                work.expected.extend(told.iter().map(|(file, _)| (file.clone(), latest(file))));
+                work.expected.extend(told.iter().map(|Notice { file, .. }| (file.clone(), latest(file))));
                 Ok(true)
             };
             if told.is_empty() {
@@ -287,9 +290,9 @@ impl Inner {
             if !self.commit(state, note).await? {
                 continue;
             }
-            for (file, hash) in told {
-                state.known.says(&file, None, Says::Other(hash));
-                state.known.note(file, hash);
+            for notice in told {
+                state.known.note(&notice);
+                state.known.says(&notice.file, None, Says::Other(notice.hash));
             }
             lines.sort();
             state.unsaid.append(&mut lines);
@@ -369,7 +372,7 @@ impl Inner {
     /// The text of a file's latest version, or of the version as of a transaction.
     pub async fn text_at(&self, id: &ObjectId, tx: Option<TxId>) -> Result<Option<String>> {
         let at = AsOf { known: tx.map(Bound::Tx), valid_time: None };
-        let version = self.store().get(id, at).await?;
+        let version = self.ground.recorded(id, at).await?;
         Ok(version.and_then(|version| version.document.content().map(str::to_owned)))
     }
 }

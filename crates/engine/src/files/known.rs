@@ -1,7 +1,8 @@
 //! Which version of a file the model knows, and what its request says of it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+use context_model::chat::Notice;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 
@@ -28,9 +29,10 @@ pub(crate) struct Known {
     open: HashSet<ObjectId>,
     /// Files whose last read was answered by pointing to lines still visible; their next read is served in full.
     pointed: HashSet<ObjectId>,
-    /// By file, the versions that the model was told about according to the chat, oldest first. If the messages have
-    /// fewer notices, the later ones did not reach the model.
-    noted: HashMap<ObjectId, Vec<Option<Digest>>>,
+    /// By file, the versions that the model was told about according to the chat, each by its place among the notices
+    /// of that file. If the messages have fewer notices, the later ones did not reach the model, and the next one takes
+    /// their place.
+    noted: HashMap<ObjectId, BTreeMap<usize, Option<Digest>>>,
 }
 
 impl Known {
@@ -54,6 +56,11 @@ impl Known {
         self.pointed.remove(file);
     }
 
+    /// What was noted of a file since is not what its messages tell.
+    pub fn put_back(&mut self, file: ObjectId, version: KnownVersion) {
+        self.versions.insert(file, version);
+    }
+
     /// The result that told the model about a version is in the request: the version counts as known while that
     /// result is in sight.
     pub fn rests_on_sight(&mut self, file: &ObjectId, content: Content) {
@@ -73,14 +80,14 @@ impl Known {
         let mut said = self.said.get(file)?.iter().rev().filter(|one| one.by.as_ref() == Some(call));
         said.find_map(|one| match one.says {
             Says::Lines(lines) | Says::Again(lines) => Some(lines),
-            Says::All(_) | Says::Other(_) => None,
+            Says::All(_) | Says::Pointed(_) | Says::Other(_) => None,
         })
     }
 
     /// The version that the request mentioned last; also `None` if that was of a file that is gone.
     pub fn spoken_of(&self, file: &ObjectId) -> Option<Digest> {
         match self.said.get(file)?.last()?.says {
-            Says::Lines(lines) | Says::Again(lines) => lines.content.hash,
+            Says::Lines(lines) | Says::Again(lines) | Says::Pointed(lines) => lines.content.hash,
             Says::All(content) => content.hash,
             Says::Other(hash) => hash,
         }
@@ -90,7 +97,7 @@ impl Known {
     pub fn contents(&self, file: &ObjectId) -> impl Iterator<Item = Content> {
         let said = self.said.get(file).into_iter().flatten().rev();
         said.filter_map(|one| match one.says {
-            Says::Lines(lines) | Says::Again(lines) => Some(lines.content),
+            Says::Lines(lines) | Says::Again(lines) | Says::Pointed(lines) => Some(lines.content),
             Says::All(content) => Some(content),
             Says::Other(_) => None,
         })
@@ -129,14 +136,27 @@ impl Known {
     }
 
     /// What the model was told about files according to the chat, oldest first.
-    pub fn noted(&mut self, notices: impl Iterator<Item = (ObjectId, Option<Digest>)>) {
+    pub fn noted(&mut self, notices: impl Iterator<Item = Notice>) {
         self.noted.clear();
-        notices.for_each(|(file, hash)| self.note(file, hash));
+        for notice in notices {
+            self.note(&notice);
+        }
+    }
+
+    /// The notice about a version of a file that would come after those in the request.
+    pub fn next_notice(&self, file: &ObjectId, hash: Option<Digest>) -> Notice {
+        let said = self.said.get(file).into_iter().flatten();
+        let heard = said.filter(|one| one.by.is_none() && matches!(one.says, Says::Other(_))).count();
+        let next = self.noted.get(file).map_or(0, next_place);
+        Notice { file: file.clone(), hash, after: (heard != next).then_some(heard) }
     }
 
     /// The chat has gained a notice.
-    pub fn note(&mut self, file: ObjectId, hash: Option<Digest>) {
-        self.noted.entry(file).or_default().push(hash);
+    pub fn note(&mut self, notice: &Notice) {
+        let noted = self.noted.entry(notice.file.clone()).or_default();
+        let place = notice.after.unwrap_or_else(|| next_place(noted));
+        noted.retain(|before, _| *before < place);
+        noted.insert(place, notice.hash);
     }
 
     /// Clears what the model knows: its messages are about to be read again.
@@ -150,7 +170,7 @@ impl Known {
     /// While messages are read again: one of them is a notice about a file, after `earlier` notices about it. If the
     /// session has returned to a point before the notice, its version is unknown.
     pub fn heard_again(&mut self, file: &ObjectId, earlier: usize) {
-        let noted = self.noted.get(file).and_then(|noted| noted.get(earlier)).copied();
+        let noted = self.noted.get(file).and_then(|noted| noted.get(&earlier)).copied();
         let unknown = || Some(Digest::of(format!("notice {earlier} of {file}").as_bytes()));
         self.says(file, None, Says::Other(noted.unwrap_or_else(unknown)));
     }
@@ -164,6 +184,11 @@ impl Known {
     pub fn has_pointed(&mut self, file: &ObjectId) -> bool {
         self.pointed.remove(file)
     }
+}
+
+/// The place after those of all notices.
+fn next_place(noted: &BTreeMap<usize, Option<Digest>>) -> usize {
+    noted.last_key_value().map_or(0, |(last, _)| last.saturating_add(1))
 }
 
 impl Session {
@@ -206,10 +231,38 @@ mod tests {
     #[test]
     fn a_notice_that_is_not_noted_is_of_an_unknown_version() {
         let (mut known, file) = (Known::default(), ObjectId::new("f"));
-        known.note(file.clone(), None);
+        known.note(&known.next_notice(&file, None));
         known.heard_again(&file, 0);
         assert_eq!(known.spoken_of(&file), None);
         known.heard_again(&file, 1);
         assert!(known.spoken_of(&file).is_some());
+    }
+
+    /// What was noted and did not reach the model, or reached it and is not noted, moves none of the later ones.
+    #[test]
+    fn a_notice_is_noted_at_its_place_among_those_in_the_request() {
+        let file = ObjectId::new("f");
+        let hash = |name: &str| Some(Digest::of(name.as_bytes()));
+        let notice = |name: &str, after| Notice { file: file.clone(), hash: hash(name), after };
+        let mut known = Known::default();
+        known.noted([notice("a", None), notice("b", None)].into_iter());
+        known.heard_again(&file, 0);
+        let next = known.next_notice(&file, hash("c"));
+        assert_eq!(next, notice("c", Some(1)));
+        known.noted([notice("a", None), notice("b", None), next].into_iter());
+        known.forget();
+        known.heard_again(&file, 0);
+        known.heard_again(&file, 1);
+        assert_eq!(known.spoken_of(&file), hash("c"));
+        assert_eq!(known.next_notice(&file, hash("d")), notice("d", None));
+
+        known.noted(std::iter::once(notice("a", None)));
+        let next = known.next_notice(&file, hash("d"));
+        assert_eq!(next, notice("d", Some(2)));
+        known.note(&next);
+        known.heard_again(&file, 2);
+        assert_eq!(known.spoken_of(&file), hash("d"));
+        known.heard_again(&file, 1);
+        assert!(!["a", "b", "c", "d"].into_iter().any(|name| known.spoken_of(&file) == hash(name)));
     }
 }

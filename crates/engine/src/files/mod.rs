@@ -8,6 +8,7 @@ pub mod many;
 pub mod observed;
 pub mod reading;
 pub mod reconcile;
+pub mod recorded;
 pub mod said;
 pub mod seen;
 pub mod stamps;

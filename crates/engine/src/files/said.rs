@@ -51,6 +51,8 @@ pub(crate) enum Says {
     Lines(Passage),
     /// Lines that were shown earlier, brought back.
     Again(Passage),
+    /// A part of the file whose lines are in another result, as they were read there.
+    Pointed(Passage),
     /// The model wrote this, or was told everything that is new in it.
     All(Content),
     /// There is another version.
@@ -100,14 +102,16 @@ impl Sum {
 
     fn take(&mut self, says: Says) {
         let (hash, base) = match says {
-            Says::Lines(lines) | Says::Again(lines) => (lines.content.hash, Some(lines.content)),
+            Says::Lines(lines) | Says::Again(lines) | Says::Pointed(lines) => {
+                (lines.content.hash, Some(lines.content))
+            }
             Says::All(content) => (content.hash, Some(content)),
             Says::Other(hash) => (hash, None),
         };
         self.base = base.or(self.base);
         self.contents.extend(base.map(|base| base.hash));
         // A part of a version other than the one mentioned says nothing about the rest of the file.
-        let is_part = matches!(says, Says::Lines(lines) if !lines.whole);
+        let is_part = matches!(says, Says::Lines(lines) | Says::Pointed(lines) if !lines.whole);
         if is_part && self.told.is_some_and(|told| told != hash) {
             self.partly = Some(hash);
         } else {
@@ -116,7 +120,7 @@ impl Sum {
         }
         match says {
             Says::Lines(lines) if lines.whole => self.standing.clear(),
-            Says::Lines(lines) => {
+            Says::Lines(lines) | Says::Pointed(lines) => {
                 self.standing.retain(|standing| !lines.covers(&standing.lines));
                 let others = self.standing.iter_mut().filter(|one| one.lines.content.hash != hash);
                 others.for_each(|one| one.later.push(lines));
@@ -166,6 +170,10 @@ mod tests {
         Says::Again(passage(name, first, last))
     }
 
+    fn pointed(name: &str, first: usize, last: usize) -> Says {
+        Says::Pointed(passage(name, first, last))
+    }
+
     /// The version mentioned last, the base version, and the lines that still stand.
     #[rstest]
     #[case::nothing(&[], &[], None, &[])]
@@ -181,6 +189,8 @@ mod tests {
     #[case::read_and_written_back(&[lines("a", 1, 9), all("b"), lines("a", 2, 3), all("a")], &["a"], Some("a"), &[("a", 2, 3)])]
     #[case::brought_back(&[lines("a", 1, 9), other("b"), again("a", 1, 9)], &["a"], Some("a"), &[("a", 1, 9)])]
     #[case::a_part_brought_back(&[lines("a", 2, 3), other("b"), again("a", 2, 3)], &["a"], Some("a"), &[("a", 2, 3)])]
+    #[case::a_part_pointed_to(&[lines("a", 1, 9), lines("b", 2, 3), pointed("b", 2, 2)], &["a", "b"], Some("b"), &[("a", 1, 9), ("b", 2, 3)])]
+    #[case::a_part_pointed_to_after_a_notice(&[lines("a", 2, 3), other("b"), pointed("a", 2, 3)], &["a", "b"], Some("a"), &[])]
     #[case::a_part_and_a_notice(&[lines("a", 1, 9), lines("b", 2, 3), other("b")], &["b"], Some("b"), &[("b", 2, 3)])]
     fn what_statements_come_to(
         #[case] said: &[Says],

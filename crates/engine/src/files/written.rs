@@ -16,7 +16,7 @@ pub(crate) enum Leaves<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     Yes,
-    /// The text has what the call put in, but what the call started from is unknown.
+    /// What the call put in comes up in this text, but what the call started from is unknown.
     Perhaps,
     No,
 }
@@ -41,29 +41,32 @@ impl<'a> Leaves<'a> {
         if all.is_empty() { Self::Unsaid } else { Self::Edits(all) }
     }
 
-    /// Whether everything that the call put in can be searched for.
-    pub fn is_telling(&self) -> bool {
-        match self {
-            Self::Text(_) => true,
-            Self::Edits(edits) => edits.iter().all(|(_, new)| !new.is_empty()),
-            Self::Unsaid => false,
-        }
-    }
-
     /// Whether the call left this text, given the file's text `before` it.
     pub fn fits(&self, before: Option<&str>, text: &str) -> Fit {
         match self {
             Self::Text(written) if *written == text => Fit::Yes,
             Self::Text(_) => Fit::No,
-            Self::Edits(edits) => match before.and_then(|before| edited(before, edits)) {
-                Some(left) if left == text => Fit::Yes,
-                Some(_) => Fit::No,
-                None if edits.iter().all(|(_, new)| text.contains(new)) => Fit::Perhaps,
-                None => Fit::No,
-            },
+            Self::Edits(_) if self.makes_of(before).is_some_and(|left| left == text) => Fit::Yes,
+            Self::Edits(edits) if edits.iter().all(|edit| comes_up(*edit, before, text)) => Fit::Perhaps,
+            Self::Edits(_) => Fit::No,
             Self::Unsaid => Fit::Perhaps,
         }
     }
+
+    /// The text that replacements make of another one, if that has what they replace.
+    pub fn makes_of(&self, before: Option<&str>) -> Option<String> {
+        if let Self::Edits(edits) = self { edited(before?, edits) } else { None }
+    }
+}
+
+/// Whether a replacement may have been made between two texts: what it puts in comes up, or what it takes out leaves. Of
+/// a version that has it like the one before, it is not the first.
+fn comes_up((old, new): (Option<&str>, &str), before: Option<&str>, text: &str) -> bool {
+    let Some(before) = before else { return text.contains(new) };
+    let count = |all: &str, part: &str| all.matches(part).count();
+    let old = old.filter(|old| !old.is_empty());
+    let is_put_in = !new.is_empty() && count(text, new) > count(before, new);
+    is_put_in || (text.contains(new) && old.is_some_and(|old| count(text, old) < count(before, old)))
 }
 
 /// A text with all of these replaced; `None` if one of them does not occur exactly once, because tools then search in
@@ -101,7 +104,12 @@ mod tests {
     #[case::not_written(json!({ "content": "a\n" }), None, "a", Fit::No)]
     #[case::edited(json!({ "edits": [{ "oldText": "b", "newText": "x" }] }), Some("a\nb\n"), "a\nx\n", Fit::Yes)]
     #[case::one_edit(json!({ "oldText": "b", "newText": "x" }), Some("a\nb\n"), "a\nx\n", Fit::Yes)]
-    #[case::and_more(json!({ "oldText": "b", "newText": "x" }), Some("a\nb\n"), "a\nx\ny\n", Fit::No)]
+    #[case::and_more(json!({ "oldText": "b", "newText": "x" }), Some("a\nb\n"), "a\nx\ny\n", Fit::Perhaps)]
+    #[case::before_it(json!({ "oldText": "b", "newText": "x" }), Some("a\nx\n"), "a\nx\ny\n", Fit::No)]
+    #[case::one_more(json!({ "oldText": "b", "newText": "x" }), Some("x\n"), "x\nx\n", Fit::Perhaps)]
+    #[case::shortened(json!({ "oldText": "ab", "newText": "a" }), Some("ab a\n"), "a a y\n", Fit::Perhaps)]
+    #[case::taken_out_and_more(json!({ "oldText": "b\n", "newText": "" }), Some("a\nb\n"), "a\ny\n", Fit::Perhaps)]
+    #[case::not_taken_out(json!({ "oldText": "b\n", "newText": "" }), Some("b\n"), "b\ny\n", Fit::No)]
     #[case::several(
         json!({ "edits": [{ "oldText": "c", "newText": "z" }, { "oldText": "a", "newText": "y" }] }),
         Some("a b c"), "y b z", Fit::Yes

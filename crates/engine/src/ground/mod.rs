@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::time::TxId;
-use context_store::Store;
+use context_store::secrets::Redaction;
+use context_store::{Receipt, Store, Transaction};
 
 use error::{EngineError, Result};
 use options::Options;
@@ -25,6 +26,8 @@ pub(crate) struct Ground {
     pub chat_id: ObjectId,
     pub prompt_id: ObjectId,
     newest: AtomicU64,
+    /// What is taken out when this client records, if it does so.
+    redaction: Option<Redaction>,
 }
 
 impl Ground {
@@ -50,12 +53,33 @@ impl Ground {
             prompt_id: ObjectId::system_prompt(session),
             paths,
             newest: AtomicU64::new(0),
+            redaction: options.redact.then(Redaction::default),
             options,
         })
     }
 
     pub fn store(&self) -> &dyn Store {
         &*self.options.store
+    }
+
+    /// Writes a transaction, without the secrets in it if the options say so; `soon` as in
+    /// [`context_store::Store::transact_soon`].
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn write(&self, mut transaction: Transaction, soon: bool) -> context_store::Result<Receipt> {
+        if let Some(redaction) = &self.redaction {
+            redaction.take_out(&mut transaction);
+        }
+        match soon {
+            true => self.store().transact_soon(transaction).await,
+            false => self.store().transact(transaction).await,
+        }
+    }
+
+    /// What takes secrets out of what this client records, if the options want that.
+    pub fn redaction(&self) -> Option<&Redaction> {
+        self.redaction.as_ref()
     }
 
     pub fn session_id(&self) -> &SessionId {

@@ -52,6 +52,8 @@ pub struct Options {
     pub watch_unmapped: Option<bool>,
     /// Tell filesystems apart by device number where no mount covers them (SSOT 5.3, optional fallback).
     pub detect_devices: bool,
+    /// Take secrets of known shapes out of what is recorded, before it is stored.
+    pub redact: bool,
     /// Text of files above this many bytes is not kept.
     pub max_text_bytes: u64,
     /// A file that holds the machine's identity, normally `/etc/machine-id`.
@@ -77,6 +79,7 @@ impl Options {
             pace: DEFAULT_PACE,
             watch_unmapped: None,
             detect_devices: false,
+            redact: false,
             max_text_bytes: DEFAULT_MAX_TEXT_BYTES,
             machine_id_file: "/etc/machine-id".into(),
         }

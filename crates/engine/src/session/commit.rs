@@ -171,11 +171,7 @@ async fn save(ground: &Ground, session: &mut Session, mut work: Work) -> Result<
         })
         .collect();
     let ids: Vec<ObjectId> = transaction.writes.iter().map(|write| write_id(write).clone()).collect();
-    let written = match session.soon {
-        true => ground.store().transact_soon(transaction).await,
-        false => ground.store().transact(transaction).await,
-    };
-    let receipt = match written {
+    let receipt = match ground.write(transaction, session.soon).await {
         Ok(receipt) => receipt,
         Err(error) => {
             session.take_back(work);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use context_model::chat::{Chat, RollEntry, Turn};
+use context_model::chat::{Chat, RollEntry};
 use context_model::id::ObjectId;
 use context_model::pricing::Receipt;
 
@@ -15,8 +15,8 @@ pub(crate) struct Rolled {
     entries: Vec<RollEntry>,
     sets: Sets,
     receipts: Vec<Receipt>,
-    /// The rolls that a person undid, and the number of the user turn in which that was.
-    undone: Vec<(RollEntry, usize)>,
+    /// What a person brought back by undoing a roll, with the number of the turn.
+    undone: Vec<(usize, RollEntry)>,
 }
 
 /// The same by object.
@@ -47,8 +47,8 @@ impl Rolled {
     /// Reads what is rolled from a chat's turns.
     pub fn of(chat: Chat<'_>) -> Self {
         let mut rolled = Self::default();
-        for (turn, rolls) in chat.turns().map(Turn::rolls).enumerate() {
-            rolls.for_each(|entry| rolled.note(entry, turn));
+        for (number, turn) in chat.turns().enumerate() {
+            turn.rolls().for_each(|entry| rolled.note(entry, number));
         }
         rolled
     }
@@ -97,14 +97,12 @@ impl Rolled {
         &self.entries
     }
 
-    /// The rolls that a person undid less than `turns` user turns before this one, and for how many more their text
-    /// stays.
-    pub fn brought_back(&self, turn: usize, turns: usize) -> impl Iterator<Item = (&RollEntry, usize)> {
-        let left = move |at: &usize| turns.max(1).saturating_sub(turn.saturating_sub(*at));
-        self.undone.iter().map(move |(entry, at)| (entry, left(at))).filter(|(_, left)| *left > 0)
+    /// What a person brought back by undoing a roll, with the number of the turn, oldest first.
+    pub fn undone(&self) -> &[(usize, RollEntry)] {
+        &self.undone
     }
 
-    /// Takes in the latest roll, or that it was undone, and the number of the user turn in which that was.
+    /// Takes in the latest roll, or that it was undone, in the turn with this number.
     pub fn note(&mut self, entry: RollEntry, turn: usize) {
         if !entry.undone {
             self.sets.take_in(&entry);
@@ -112,7 +110,7 @@ impl Rolled {
             self.entries.push(entry);
             return;
         }
-        self.undone.push((entry, turn));
+        self.undone.push((turn, entry));
         self.entries.pop();
         self.receipts.pop();
         self.sets = Sets::default();

@@ -8,7 +8,7 @@ use context_model::id::ObjectId;
 
 use super::Sight;
 use super::forms::Shape;
-use super::piece::{Form, Piece, PieceKind};
+use super::piece::{Form, PieceKind};
 use super::pieces::Pieces;
 use crate::session::Session;
 
@@ -46,11 +46,17 @@ impl Sight {
         }
     }
 
-    /// The same for what a person brought back by undoing a roll, and what stays for `turns` user turns.
-    pub fn keep_what_was_brought_back(&mut self, turns: usize, session: &Session) {
-        let turn = session.turns.saturating_sub(1);
-        for (entry, left) in self.rolled.brought_back(turn, turns) {
-            self.pieces.bring_back_again(entry, left, session);
+    /// Once the visible request is rebuilt: what a person brought back by undoing a roll stays for the rest of `turns`
+    /// user turns.
+    pub fn bring_back_again(&mut self, turns: usize, session: &Session) {
+        for (turn, entry) in self.rolled.undone() {
+            let over = session.turns.saturating_sub(turn + 1);
+            if over < turns.max(1) {
+                let left = turns.max(1) - over;
+                let places = self.pieces.places_of(entry);
+                places.iter().for_each(|place| self.pieces.bring_back(*place, left));
+                places.into_iter().for_each(|place| self.pieces.judge(place, session));
+            }
         }
     }
 }
@@ -104,30 +110,20 @@ impl Pieces {
         places.filter(|place| matches!(self.pieces[*place].kind, PieceKind::Arguments(_))).collect()
     }
 
-    /// Keeps what a roll had replaced for `turns` user turns.
-    fn bring_back_again(&mut self, entry: &RollEntry, turns: usize, session: &Session) {
+    /// The pieces that a recorded roll is about.
+    fn places_of(&self, entry: &RollEntry) -> Vec<usize> {
         let results = entry.results.iter().chain(&entry.excerpts).chain(&entry.lines);
-        let mut places: Vec<usize> = results.flat_map(|object| self.results_of(object)).collect();
         let arguments = entry.arguments.iter().chain(&entry.old_texts);
+        let mut places: Vec<usize> = results.flat_map(|object| self.results_of(object)).collect();
         places.extend(arguments.flat_map(|object| self.arguments_of(object)));
-        let is_among =
-            |piece: &Piece| matches!(&piece.kind, PieceKind::Words(words) if entry.words.contains(&words.id));
-        places.extend((0..self.pieces.len()).filter(|place| is_among(&self.pieces[*place])));
-        for page in &entry.pages {
-            let steps = page.iter().filter_map(|object| self.steps[*self.step_of.get(object)?].range());
-            places.extend(
-                steps
-                    .enumerate()
-                    .flat_map(|(n, range)| if n == 0 { *range.end()..=*range.end() } else { range }),
-            );
-        }
-        for place in &places {
-            self.bring_back(*place, turns);
-            self.pieces[*place].since = self.calls;
-        }
-        for place in places {
-            self.judge(place, session);
-        }
+        let steps = entry.pages.iter().flatten().filter_map(|object| self.step_of.get(object));
+        places.extend(steps.filter_map(|number| self.steps[*number].range()).flatten());
+        places.extend((0..self.pieces.len()).filter(|place| {
+            matches!(&self.pieces[*place].kind, PieceKind::Words(words) if entry.words.contains(&words.id))
+        }));
+        places.sort_unstable();
+        places.dedup();
+        places
     }
 
     /// The first call of each of these answers.

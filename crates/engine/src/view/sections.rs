@@ -176,12 +176,12 @@ impl View {
     /// What the store reports.
     pub async fn complete(&mut self, ground: &Ground, session: &Session) -> Result<()> {
         if self.prompt.is_none() {
-            let prompt = ground.store().get(&ground.prompt_id, AsOf::default()).await?;
+            let prompt = ground.recorded(&ground.prompt_id, AsOf::default()).await?;
             let prompt = prompt.and_then(|version| version.document.content().map(str::to_owned));
             self.prompt = Some(prompt.unwrap_or_default());
         }
         if self.chat.is_none() {
-            let chat = ground.store().get(&ground.chat_id, AsOf::default()).await?;
+            let chat = ground.recorded(&ground.chat_id, AsOf::default()).await?;
             let chat = chat.map_or_else(Map::new, |version| version.document.into_parts().3);
             self.chat = Some(Conversation { chat: Value::Object(chat), turns: Vec::new() });
         }
@@ -215,7 +215,7 @@ async fn active(ground: &Ground, session: &Session, before: Option<Active>) -> R
     }
     let ids = session.sets.active().iter();
     let missing: Vec<ObjectId> = ids.filter(|id| !known.contains_key(*id)).cloned().collect();
-    let found = ground.store().get_many(&missing, AsOf::default()).await?;
+    let found = ground.recorded_many(&missing, AsOf::default()).await?;
     let found: HashMap<ObjectId, Document> =
         found.into_iter().flatten().map(|v| (v.document.id().clone(), v.document)).collect();
     let mut text = Paragraphs::default();

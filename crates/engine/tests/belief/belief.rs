@@ -33,8 +33,10 @@ pub enum What {
     Again { text: Arc<str>, first: usize, last: usize },
     /// The model has written this text itself.
     Wrote { text: Arc<str> },
-    /// A difference that leads to this text, or that lines shown above are those of this text.
+    /// A difference that leads to this text, or that all lines of it are shown above.
     Told { text: Arc<str> },
+    /// These lines of a file that has this text are shown above.
+    Pointed { text: Arc<str>, first: usize, last: usize },
     /// A line says that there is another version: this one.
     Announced { version: Content },
 }
@@ -105,9 +107,10 @@ impl Belief {
 
     fn take(&mut self, what: &What, whole: bool) {
         let (text, told) = match what {
-            What::Shown { text, .. } | What::Wrote { text } | What::Told { text } => {
-                (Some(text), Some(Arc::clone(text)))
-            }
+            What::Shown { text, .. }
+            | What::Wrote { text }
+            | What::Told { text }
+            | What::Pointed { text, .. } => (Some(text), Some(Arc::clone(text))),
             What::Again { text, .. } => (None, Some(Arc::clone(text))),
             What::Announced { version } => (None, version.clone()),
         };
@@ -115,10 +118,13 @@ impl Belief {
             self.led_to.push(Arc::clone(text));
         }
         // A part of another version than the one it heard of says nothing of the rest.
-        let is_part = matches!(what, What::Shown { text, first, last } if !is_whole(text, *first, *last));
+        let is_part = matches!(what, What::Shown { text, first, last } | What::Pointed { text, first, last }
+            if !is_whole(text, *first, *last));
         if let Some(text) = text {
             let shows_all_new = |known: &Option<Arc<str>>| match (what, known) {
-                (What::Shown { first, last, .. }, Some(known)) if is_part => {
+                (What::Shown { first, last, .. } | What::Pointed { first, last, .. }, Some(known))
+                    if is_part =>
+                {
                     known == text || is_all_new_within(known, text, *first, *last)
                 }
                 _ => true,
@@ -148,7 +154,7 @@ impl Belief {
             fragment.superseded |= match what {
                 What::Shown { text, first, last } if is_whole(text, *first, *last) => true,
                 // All that is new is in the later lines.
-                What::Shown { text, first, last } => {
+                What::Shown { text, first, last } | What::Pointed { text, first, last } => {
                     (*first <= fragment.first && fragment.last <= *last)
                         || (fragment.text != *text && is_all_new_within(&fragment.text, text, *first, *last))
                 }

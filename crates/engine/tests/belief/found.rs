@@ -255,6 +255,63 @@ fn turn(client: usize, end: TurnEnd) -> Step {
     disk(3, Change::Cut(11)),
     act(0, part(3, 7, 5)),
 ])]
+#[case::an_edit_that_nobody_stored_is_what_it_makes_of_the_text_that_was_read(14566, 2, 1, vec![
+    act(1, read(0)),
+    Step::Fault { client: 1, fault: Fault::Locked },
+    act(1, Tool::Edit { file: 2, line: 5 }),
+    disk(2, Change::Append),
+    disk(2, Change::Line(1)),
+    disk(0, Change::Whole(60)),
+    Step::Crash { client: 1, keep: true },
+    disk(3, Change::Whole(3)),
+    act(0, read(0)),
+    disk(0, Change::Old(3)),
+])]
+#[case::an_edit_is_of_the_version_in_which_its_text_came_up(11300, 2, 1, vec![
+    late(0, Tool::Edit { file: 2, line: 27 }),
+    disk(0, Change::Old(1)),
+    late(1, Tool::Edit { file: 0, line: 31 }),
+    disk(0, Change::Line(38)),
+    turn(1, TurnEnd::Lost),
+    act(1, Tool::Edit { file: 0, line: 23 }),
+])]
+#[case::what_was_stored_with_an_edit_is_not_known_after_a_restart(11690, 1, 1, vec![
+    late(1, Tool::Edit { file: 3, line: 23 }),
+    called(1, Tool::Append { file: 3 }, CallId::Repeated(1), false),
+    Step::Quiet,
+    disk(0, Change::Line(18)),
+    turn(1, TurnEnd::Lost),
+    called(1, Tool::Edit { file: 0, line: 4 }, CallId::Repeated(0), false),
+])]
+#[case::what_was_stored_with_an_edit_is_not_known_to_a_fork(16681, 2, 1, vec![
+    late(1, Tool::Edit { file: 0, line: 30 }),
+    called(1, Tool::Append { file: 2 }, CallId::Repeated(0), false),
+    turn(1, TurnEnd::Prompt),
+    Step::Fork { client: 1, from: 3 },
+    disk(0, Change::Cut(27)),
+    called(2, Tool::Edit { file: 2, line: 5 }, CallId::Repeated(1), true),
+])]
+#[case::a_notice_that_was_lost_is_not_taken_for_the_next_one(16282, 1, 1, vec![
+    act(1, Tool::Append { file: 3 }),
+    act(0, read(0)),
+    disk(0, Change::Delete),
+    Step::Events { client: 1, how: Delivery::Twice },
+    turn(0, TurnEnd::Open),
+    Step::Crash { client: 0, keep: false },
+    disk(2, Change::Append),
+    Step::Quiet,
+    turn(0, TurnEnd::Lost),
+    called(0, Tool::Remove { file: 1 }, CallId::Repeated(1), false),
+])]
+#[case::an_answer_that_points_to_a_part_is_not_about_the_rest(15723, 1, 1, vec![
+    act(0, part(3, 5, 1)),
+    disk(0, Change::Cut(22)),
+    act(0, part(3, 12, 6)),
+    turn(0, TurnEnd::Open),
+    act(0, part(3, 12, 1)),
+    Step::Quiet,
+    act(0, Tool::Edit { file: 0, line: 37 }),
+])]
 fn it_is_right_now(
     #[case] seed: u64,
     #[case] clients: usize,

@@ -175,7 +175,13 @@ async fn read(
     let mut said = Said::default();
     if let Some(answer) = answer {
         said.output = answer.text.clone();
-        said.notes.push(Note { file, what: What::Told { text: Arc::clone(&text) } });
+        let is_part = first > 1 || last < total;
+        let text_of_it = Arc::clone(&text);
+        let what = match is_part {
+            true => What::Pointed { text: text_of_it, first, last },
+            false => What::Told { text: text_of_it },
+        };
+        said.notes.push(Note { file, what });
         if answer.text.starts_with("unchanged") {
             let lines = belief::lines(&text, first, last).filter(|_| first <= last);
             let stated = format!("lines {first}-{last} of ");

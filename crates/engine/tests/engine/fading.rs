@@ -233,6 +233,30 @@ async fn a_roll_that_is_taken_back_shows_all_of_it_again() {
     assert_eq!(rebuilt.context_tokens, back.context_tokens, "also when it is built anew");
 }
 
+/// As in the process that undid the roll: for three user turns, with that of the undoing.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_took_back_stays_where_the_process_ends_right_after() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = long_ago(&bench).await;
+    chat.advance_after_a_pause().await;
+    let back = chat.engine.undo_roll().await.unwrap();
+    assert_eq!(text_of(&back, "call_1"), Some(None));
+    let (tx, times) = (chat.engine.point().await.unwrap(), chat.engine.point_times().await.unwrap());
+    let engine = bench.open("s").await;
+    engine.restore(&SessionId::new("s").unwrap(), tx, Some(times)).await.unwrap();
+    let count = chat.messages.len();
+    assert_eq!(chat.resync(engine, count).await.edits, []);
+    for turn in ["one", "two"] {
+        assert_eq!(chat.advance_after_a_pause().await.edits, [], "{turn}");
+        chat.done();
+        chat.user(turn);
+    }
+    assert_eq!(chat.advance_after_a_pause().await.edits, []);
+    chat.done();
+    chat.user("three");
+    assert!(is_reference(&chat.advance_after_a_pause().await, "call_1"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_short_excerpts_of_older_sessions_are_shown_again_and_leave() {
     let bench = Bench::new(Backend::Memory);

@@ -5,6 +5,7 @@ mod bench;
 mod chat;
 mod clients;
 mod conversation;
+mod ended;
 mod fading;
 mod failing;
 mod forms;

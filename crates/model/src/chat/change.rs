@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 use super::fields::{
     ACTIVATED_IDS, ASSISTANT, NOTICES, ROLLS, TOOLCALL_IDS, TOOLCALL_REFS, TURN_COUNT, TURNS, USER,
 };
+use super::notice::Notice;
 use super::roll::RollEntry;
 use crate::canonical::{MAX_DEPTH, is_deeper_than};
 use crate::error::ModelError;
-use crate::hash::Digest;
 use crate::id::ObjectId;
 use crate::patch::Patch;
 
@@ -81,13 +81,12 @@ impl ChatPatch {
         has_turn
     }
 
-    /// Records in the current turn which versions of files the model is told about, each by its `source_hash`; `None`
-    /// for a file that is gone. It is stored among the rolls, the other changes of what the model sees.
-    /// Returns whether there is a turn to add it to; otherwise nothing is added.
-    pub fn notices(&mut self, told: &[(ObjectId, Option<Digest>)]) -> bool {
+    /// Records in the current turn which versions of files the model is told about. It is stored among the rolls, the
+    /// other changes of what the model sees. Returns whether there is a turn to add it to; otherwise nothing is added.
+    pub fn notices(&mut self, told: &[Notice]) -> bool {
         let has_turn = self.turns > 0;
         if has_turn {
-            let told = told.iter().map(|(file, hash)| json!({ "file": file, "source_hash": hash }));
+            let told = told.iter().map(Notice::to_json);
             self.append(ROLLS, json!({ NOTICES: told.collect::<Vec<_>>() }));
         }
         has_turn
