@@ -104,10 +104,10 @@ impl Drop for Server {
 #[case::xtdb_2(&[("/status", "404 text/plain|")], "XTDB 2")]
 #[case::another_version(&[("/status", r#"200 application/json|{"version":"2.0.0"}"#)], "XTDB 2.0.0")]
 #[case::a_web_page(&[("/status", "200 text/html|<html><body>Welcome</body></html>")], "not XTDB 1.x")]
-#[case::another_api(&[("/status", r#"200 application/json|{"status":"ok"}"#)], "does not say")]
+#[case::another_api(&[("/status", r#"200 application/json|{"status":"ok"}"#)], "does not report an XTDB version")]
 #[case::a_gateway(&[("/status", "502 text/html|<h1>Bad gateway</h1>")], "502")]
 #[case::broken_json(&[("/status", "200 application/json|{\"version\":")], "not XTDB 1.x")]
-#[case::a_page_later(&[STATUS, ("latest", "200 text/html|<html>")], "not one of XTDB 1.x")]
+#[case::a_page_later(&[STATUS, ("latest", "200 text/html|<html>")], "XTDB 1.x would not answer")]
 #[tokio::test]
 async fn what_is_no_xtdb_1_is_said_with_what_to_do(
     #[case] answers: &[(&'static str, &str)],
