@@ -729,6 +729,13 @@ export interface ReceivedResult {
   header?: string
 }
 
+/**
+ * The text as `redact` stores it, with a mark such as `[redacted: github-pat]` in place of each secret; null if it has none.
+ *
+ * Never rejects.
+ */
+export declare function redactedText(text: string): Promise<string | undefined | null>
+
 /** A path that could not be indexed. */
 export interface RefusedFile {
   /** The given path. */

@@ -773,7 +773,7 @@ if (
   }
 }
 
-const { ContextManager, OutputCache, OutputDirectory, RelevanceIndex, RelevanceRanking, exportStore, findObjects, findSecrets, forgetStore, importStore, listSessions, objectHistory, outputFileName, outputNames, outputQueryHash, outputTemporaryName, pruneStore, readObject, searchStore, storeLimits, verifyStore } = nativeBinding
+const { ContextManager, OutputCache, OutputDirectory, RelevanceIndex, RelevanceRanking, exportStore, findObjects, findSecrets, forgetStore, importStore, listSessions, objectHistory, outputFileName, outputNames, outputQueryHash, outputTemporaryName, pruneStore, readObject, redactedText, searchStore, storeLimits, verifyStore } = nativeBinding
 export { ContextManager }
 export { OutputCache }
 export { OutputDirectory }
@@ -792,6 +792,7 @@ export { outputQueryHash }
 export { outputTemporaryName }
 export { pruneStore }
 export { readObject }
+export { redactedText }
 export { searchStore }
 export { storeLimits }
 export { verifyStore }

@@ -5,6 +5,8 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
+import { Projection, recall } from '../lib/harness.ts'
+import { ContextManager } from '../lib/index.ts'
 import { cli } from './replay/support.ts'
 import { cleanUp, temporaryFolder } from './rig/pi.ts'
 // @ts-expect-error A program that runs as it is has no types.
@@ -64,4 +66,38 @@ test('with "redact" none of them is anywhere, also after a kill and another run'
   expect(await readable(place)).toEqual({ exported: 0, page: 0 })
   const { code, stdout } = await cli(['doctor', '--store', join(place, 'store', 'context.db'), '--secrets'])
   expect({ code, stdout }).toMatchObject({ code: 0 })
+})
+
+test('with "redact" an output with a secret is still the output of its message', async () => {
+  const place = temporaryFolder('hosts-')
+  // In parts, so that this file has no key.
+  const key = `${'ghp'}_1kQ8vT3mZ5xR1wB7nC4yL9dF2gH6jP0sUaEo`
+  const open = () =>
+    ContextManager.open({ sessionId: 's', cwd: place, store: { kind: 'sqlite', path: join(place, 'context.db') }, redact: true, watch: false })
+  const call = (id: string) => ({ id, type: 'function', function: { name: 'bash', arguments: '{}' } })
+  const messages = [
+    { role: 'user', content: 'go' },
+    { role: 'assistant', content: null, tool_calls: [call('c1'), call('c2')] },
+    { role: 'tool', tool_call_id: 'c1', content: `x ${key}\n${'lorem\n'.repeat(300)}` },
+    { role: 'tool', tool_call_id: 'c2', content: 'ipsum\n'.repeat(300) },
+  ]
+  const first = await open()
+  const projection = new Projection(first, { shape: 'openai-chat' })
+  await projection.transform(messages)
+  expect((await first.get('c1'))?.content).toMatch(/^x \[redacted: github-pat\]\n/)
+  expect(await projection.permits('c1')).toBe(true)
+  expect(await recall(first, projection, { id: 'c1' })).toContain('still above')
+  await first.pin('c1')
+  await first.pin('c2')
+  await first.close()
+
+  const second = await open()
+  await new Projection(second, { shape: 'openai-chat' }).transform(messages)
+  expect((await second.sessionSets()).pinned_set).toEqual(['c1', 'c2'])
+  // Whatever the host itself takes out is another text.
+  const taken = messages.map((message) => ('tool_call_id' in message && message.tool_call_id === 'c1' ? { ...message, content: 'x ***' } : message))
+  const host = new Projection(second, { shape: 'openai-chat' })
+  await host.transform(taken)
+  expect(await host.permits('c1')).toBe(false)
+  await second.close()
 })

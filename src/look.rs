@@ -169,6 +169,15 @@ pub fn find_secrets(
     promise(env, work, |places| places)
 }
 
+/// The text as `redact` stores it, with a mark such as `[redacted: github-pat]` in place of each secret; null if it has none.
+///
+/// Never rejects.
+#[napi]
+pub fn redacted_text(env: &Env, text: String) -> napi::Result<PromiseRaw<'_, Option<String>>> {
+    let work = async move { Ok(secrets::redacted(&text, None).map(|(text, _)| text)) };
+    promise(env, work, |text| text)
+}
+
 fn place((place, outline): (Place, Option<Outline>)) -> js::SecretPlace {
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let tool = outline.as_ref().and_then(|outline| outline.payload.get("tool")?.as_str().map(str::to_owned));

@@ -61,7 +61,8 @@ export async function forget(args: string[]): Promise<number> {
 }
 
 function linesOf(file: string): string[] {
-  const text = read(file)
+  // Editors on Windows begin a file with a byte order mark, which is no part of the first line.
+  const text = read(file).replace(/^\ufeff/, '')
   return text.split(/\r?\n/).filter((line) => line !== '')
 }
 

@@ -1,5 +1,6 @@
 /** Finds the object that a tool result in the host's conversation stands for. */
 import type { ContextManager, ObjectDocument } from '../../index.js'
+import { native } from '../native.ts'
 import { wasBorn } from './births.ts'
 import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
@@ -63,9 +64,11 @@ export function namedBy(text: string): string | undefined {
   return /^(?:toolcall_ref )?id=([0-9a-f]{8,})(?:[ \n]|$)/.exec(text)?.[1]
 }
 
-/** Whether a text stands for an object: it is its whole content, or starts with our line that names it. */
+/** Whether a text stands for an object: it is its whole content as it was recorded, or starts with our line that names it. */
 export async function standsFor(manager: ContextManager, text: string, document: ObjectDocument): Promise<boolean> {
   if (document.content === text) return true
+  // With `redact`, the record has a mark where the host's text has a secret.
+  if (document['redacted'] !== undefined && (await native.redactedText(text)) === document.content) return true
   const name = namedBy(text)
   return name !== undefined && (await manager.get(name))?.['xt/id'] === document['xt/id']
 }

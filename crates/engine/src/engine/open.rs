@@ -86,7 +86,7 @@ impl Inner {
             writes: documents.into_iter().map(Write::put).collect(),
             expected: vec![(self.ground.session_object.clone(), None)],
         };
-        match self.store().transact(transaction).await {
+        match self.ground.write(transaction, false).await {
             Ok(receipt) => {
                 state.session.started(receipt.tx_id);
                 self.ground.heard_of(receipt.tx_id);

@@ -100,6 +100,18 @@ async fn the_system_prompt_has_a_version_for_each_change() {
     assert_eq!(bench.contents(&id).await, texts(&["one", "two", "one"]));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_in_the_first_prompt_is_redacted_like_any_other() {
+    let bench = Bench::new(Backend::Memory);
+    // In parts, so that this file has no key.
+    let prompt = |n: usize| format!("the key is {}_{n}kQ8vT3mZ5xR1wB7nC4yL9dF2gH6jP0sUaEo", "ghp");
+    let options = Options { system_prompt: Some(prompt(1)), redact: true, ..bench.options("s") };
+    let engine = Engine::open(options).await.unwrap();
+    engine.set_system_prompt(&prompt(2)).await.unwrap();
+    let redacted = Some("the key is [redacted: github-pat]".to_owned());
+    assert_eq!(bench.contents(&ObjectId::system_prompt(engine.session_id())).await[0], redacted);
+}
+
 async fn active(engine: &Engine) -> Vec<ObjectId> {
     engine.session_sets().await.unwrap().active_set
 }
