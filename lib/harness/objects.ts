@@ -1,6 +1,5 @@
 /** Finds the object that a tool result in the host's conversation stands for. */
 import type { ContextManager, ObjectDocument } from '../../index.js'
-import { native } from '../native.ts'
 import { wasBorn } from './births.ts'
 import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
@@ -67,8 +66,13 @@ export function namedBy(text: string): string | undefined {
 /** Whether a text stands for an object: it is its whole content as it was recorded, or starts with our line that names it. */
 export async function standsFor(manager: ContextManager, text: string, document: ObjectDocument): Promise<boolean> {
   if (document.content === text) return true
-  // With `redact`, the record has a mark where the host's text has a secret.
-  if (document['redacted'] !== undefined && (await native.redactedText(text)) === document.content) return true
+  if (document['redacted'] !== undefined && (await asRedacted(text)) === document.content) return true
   const name = namedBy(text)
   return name !== undefined && (await manager.get(name))?.['xt/id'] === document['xt/id']
+}
+
+/** A text as `redact` stores it. Importing the addon fails where there is none, and the host goes on without it. */
+async function asRedacted(text: string): Promise<string | undefined> {
+  const { native } = await import('../native.ts')
+  return (await native.redactedText(text)) ?? undefined
 }
