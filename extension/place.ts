@@ -1,6 +1,7 @@
 /** Decides where a session is stored, from the settings and the environment variables. */
 import { stat } from 'node:fs/promises'
 import type { StoreOptions, StoreState } from '../index.js'
+import { LARGE_BYTES } from '../lib/inspect/names.ts'
 
 /** An XTDB database, as named in the settings. */
 export interface XtdbPlace {
@@ -66,9 +67,6 @@ export function storeLine(name: string, state: StoreState): string {
   if (lastError !== undefined) parts.push(`last error: ${lastError.replaceAll(/\s+/g, ' ')}`)
   return parts.join(', ')
 }
-
-/** From this many bytes on, `/context` says how to make the store smaller. */
-const LARGE_BYTES = 2 * 1024 ** 3
 
 /** The length of a database and its log; 0 for what can't be looked at. */
 export async function bytesOf(path: string): Promise<number> {

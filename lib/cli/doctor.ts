@@ -6,7 +6,7 @@ import { contentsOf } from '../inspect/contents.ts'
 import type { Contents, ObjectSummary } from '../inspect/contents.ts'
 import type { StoreOptions } from '../../index.js'
 import { native } from '../native.ts'
-import { size } from '../inspect/names.ts'
+import { LARGE_BYTES, size } from '../inspect/names.ts'
 import { STORE_HELP, storeOf, withFolder } from './store.ts'
 import { numberOf, out, plain } from './terminal.ts'
 
@@ -22,9 +22,6 @@ ${STORE_HELP}
   --json                the findings as JSON
 
 Exit code: 0 for an intact store, 1 for a damaged one; with --secrets 0 if there are none, 1 if there are.`
-
-/** From this many bytes on, `doctor` tells the owner how to make the store smaller. */
-const LARGE = 2 * 1024 ** 3
 
 /** The findings of the command. */
 interface Findings {
@@ -136,7 +133,7 @@ function print({ store, files, damages, sessions, byType: types, orphans, larges
     return
   }
   const used = Object.values(files).reduce((sum, bytes) => sum + bytes, 0)
-  if (used >= LARGE)
+  if (used >= LARGE_BYTES)
     out(`size       ${size(used)}: "prune --older-than 90d --dry-run" shows what could be removed, "limits" keeps it small`)
   out(`contents   ${sessions} ${sessions === 1 ? 'session' : 'sessions'}`)
   for (const [type, sum] of Object.entries(types).sort()) {

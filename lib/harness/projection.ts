@@ -53,8 +53,7 @@ export interface ProjectionOptions {
   /**
    * Whether more than outputs and arguments may shrink: old reasoning may be dropped, prose and long user texts shortened,
    * and old calls reduced to one line. Don't set it in a harness that stores the projection instead of its own messages and
-   * loads it in a later process, because shortened text would then count as what was said. Default
-   * false.
+   * loads it in a later process, because shortened text would then count as what was said. Default false.
    */
   shortens?: boolean
   /** Called after each roll. */

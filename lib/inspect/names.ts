@@ -19,6 +19,9 @@ export function when(time: string): string {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}`
 }
 
+/** From this many bytes on, the owner of a store is told how to make it smaller. */
+export const LARGE_BYTES = 2 * 1024 ** 3
+
 /** A number of bytes as people write it: `1.5 MiB`. */
 export function size(bytes: number): string {
   if (bytes < 1024) return `${bytes} B`

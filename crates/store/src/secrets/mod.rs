@@ -10,8 +10,8 @@ mod survey;
 mod text;
 
 pub(crate) use redact::has_marks;
-pub use redact::{is_args, is_content, redacted};
-pub use redaction::{Redaction, is_redacted};
+pub use redact::{is_args, is_content, is_redacted, redacted};
+pub use redaction::Redaction;
 pub use rules::Secret;
 pub use survey::{Found, Place, in_store};
 pub use text::in_text;

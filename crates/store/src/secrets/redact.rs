@@ -14,6 +14,9 @@ use crate::{Transaction, Write};
 /// The payload field that says by which rules how many secrets were taken out of a document.
 pub const FIELD: &str = "redacted";
 
+/// The fields of a payload that hold texts.
+pub(super) const TEXTS: [&str; 4] = ["content", "args", "args_display", "turns"];
+
 /// Fields that refer to objects or count them; they are not searched.
 const REFERENCES: [&str; 5] = ["toolcall_ids", "activated_ids", "rolls", "status", "toolCallId"];
 
@@ -44,12 +47,18 @@ fn without(text: &str, secrets: Vec<Secret>) -> (String, Counts) {
     (out, counts)
 }
 
+/// Whether something was taken out of a document when it was recorded.
+#[must_use]
+pub fn is_redacted(document: &Document) -> bool {
+    document.field(FIELD).is_some()
+}
+
 /// Whether a redacted document has this as its content: the text itself, or the text without its secrets.
 #[must_use]
 pub fn is_content(document: &Document, text: &str) -> bool {
-    let is_redacted = || document.field(FIELD).is_some();
     document.content().is_some_and(|content| {
-        content == text || (is_redacted() && redacted(text, None).is_some_and(|(text, _)| text == content))
+        content == text
+            || (is_redacted(document) && redacted(text, None).is_some_and(|(text, _)| text == content))
     })
 }
 
@@ -60,7 +69,7 @@ pub fn is_args(document: &Document, args: &Map<String, Value>) -> bool {
     stored.is_some_and(|stored| {
         stored == args || {
             let mut args = Value::Object(args.clone());
-            document.field(FIELD).is_some()
+            is_redacted(document)
                 && value(&mut args, None, &mut |_, _| {}) != Counts::new()
                 && args.as_object() == Some(stored)
         }
@@ -137,7 +146,7 @@ fn document(whole: &Document, note: &mut dyn FnMut(Of<'_>, &str, &str)) -> Optio
     let of = (whole.id(), whole.source_hash());
     let mut found = Counts::new();
     let mut changed = Vec::new();
-    for name in ["content", "args", "args_display", "turns"] {
+    for name in TEXTS {
         let Some(field) = whole.field(name) else { continue };
         if let Value::String(text) = field {
             // A text may be long: it is copied only if something is taken out.

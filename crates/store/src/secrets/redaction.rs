@@ -7,7 +7,7 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::Document;
 
-use super::redact::{self, FIELD};
+use super::redact::{self, FIELD, TEXTS};
 use crate::{Transaction, Version};
 
 /// As many bytes of texts as they were are held in memory.
@@ -53,14 +53,11 @@ impl Redaction {
         let whole = changed(&version.document, &mut |text| {
             originals.texts.get(&(id.clone(), source_hash, Digest::of(text.as_bytes())))?.clone()
         });
-        whole.map_or_else(|| version.clone(), |document| Version { document, ..version.clone() })
+        match whole {
+            Some(document) => Version { document, ..version },
+            None => version,
+        }
     }
-}
-
-/// Whether something was taken out of a document when it was recorded.
-#[must_use]
-pub fn is_redacted(document: &Document) -> bool {
-    document.field(FIELD).is_some()
 }
 
 impl Originals {
@@ -88,7 +85,7 @@ impl Originals {
 fn changed(document: &Document, find: &mut dyn FnMut(&str) -> Option<String>) -> Option<Document> {
     let (id, object_type, source, mut payload) = document.clone().into_parts();
     let (mut known, mut unknown) = (false, false);
-    for name in ["content", "args", "args_display", "turns"] {
+    for name in TEXTS {
         let Some(field) = payload.get_mut(name) else { continue };
         redact::strings(field, None, &mut |text, _| {
             let text = text.contains("[redacted: ").then(|| find(text))?;
