@@ -429,13 +429,13 @@ export declare function findObjects(store: StoreOptions, name: string): Promise<
 export declare function findSecrets(store: StoreOptions): Promise<Array<SecretPlace>>
 
 /**
- * Erases texts from a database file for good: from all versions, the search index, the log and the free pages. Envelopes,
- * hashes and times stay. The versions say when and why, and the same text is never stored again. The file is rewritten,
- * which needs free space of twice its size. An interrupted call is completed by repeating it.
+ * Erases texts from a store for good: from all versions, the search index, the log and the free pages of a file; from XTDB
+ * with `evict`, and from the journal in front of it. Envelopes, hashes and times stay. The versions say when and why, and
+ * the same text is never stored again. A file is rewritten, which needs free space of twice its size. An interrupted call
+ * is completed by repeating it.
  *
- * Rejects with `INVALID_ARGUMENT` for an unknown object, path or session, for a text that is too short, and for a store
- * that is not a file; with `STORE_FULL` if there is not enough free space (nothing was erased then); and with the errors
- * of the store.
+ * Rejects with `INVALID_ARGUMENT` for an unknown object, path or session and for a text that is too short; with
+ * `STORE_FULL` if there is not enough free space (nothing was erased then); and with the errors of the store.
  */
 export declare function forgetStore(store: StoreOptions, wanted: Array<Forgetting>, why: string): Promise<Forgotten>
 
@@ -692,11 +692,10 @@ export interface PruneOptions {
 }
 
 /**
- * Removes sessions from a database file, together with what only they have encountered. They can be imported again.
- * Sessions written or opened within the last day stay.
+ * Removes sessions from a store, together with what only they have encountered. They can be imported again. Sessions written
+ * or opened within the last day stay.
  *
- * Rejects with `INVALID_ARGUMENT` if neither an age, a size nor a project is given, and for a store that is not a file;
- * and with the errors of the store.
+ * Rejects with `INVALID_ARGUMENT` if neither an age, a size nor a project is given, and with the errors of the store.
  */
 export declare function pruneStore(store: StoreOptions, options: PruneOptions): Promise<Pruned>
 

@@ -63,7 +63,7 @@ describe('found', () => {
 describe('one sentence', () => {
   test.each([
     ['freebsd', 'x64'],
-    ['win32', 'x64'],
+    ['win32', 'arm64'],
     ['linux', 'riscv64'],
   ])('for %s-%s, which has no build', (platform, arch) => {
     expect(sentenceOf(ROOT, { platform, arch })).toMatch(

@@ -56,6 +56,17 @@ describe('words on a terminal', () => {
     expect((await cli(['doctor', '--store', store])).stdout).toContain('a\\u001b[2J')
   })
 
+  test('doctor tells a store that it can not read from a damaged one', async () => {
+    const folder = temporaryFolder('cli-')
+    const path = join(folder, 'a.db')
+    writeFileSync(path, 'no database at all '.repeat(500))
+    for (const args of [[], ['--secrets'], ['--json']]) {
+      const { code, stdout, stderr } = await cli(['doctor', '--store', path, ...args])
+      expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: '' })
+      expect(stderr).toMatch(/^pi-context-manager: .+\n$/)
+    }
+  })
+
   test('a replay shows the names of a recording and of what is in it', async () => {
     const path = join(temporaryFolder('cli-'), `${STEERING}.jsonl`)
     const name = JSON.stringify(STEERING).slice(1, -1)

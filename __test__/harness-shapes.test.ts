@@ -97,6 +97,11 @@ describe('which shape it is', () => {
     expect(await manager.transformContext(given.slice(0, 1))).toEqual(given.slice(0, 1))
   })
 
+  test.each([null, undefined, 'hello', 5, { role: 'user', content: 'a' }])('what is no list is refused: %j', async (messages) => {
+    const manager = await opened({ cwd: folder() })
+    await expect(new Projection(manager, { model: MODEL }).transform(messages as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  })
+
   test('a conversation of two shapes is refused, with the place', async () => {
     const manager = await opened({ cwd: folder() })
     const [anthropic] = OWN.filter(([shape]) => shape === 'anthropic').map(([, , message]) => message)

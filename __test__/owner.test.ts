@@ -1,7 +1,7 @@
 /** What the owner of a store takes out of it, with the program itself. */
 import { createHash } from 'node:crypto'
-import { copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { copyFileSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ContextManager } from '../lib/index.ts'
 import { cli } from './replay/support.ts'
@@ -95,10 +95,10 @@ describe('forget', () => {
     const store = await storeIn(folder)
     for (const [args, code, words] of [
       [[], 2, 'name what to forget'],
-      [['--id', 'nobody'], 1, 'no object nobody'],
-      [['--path', '/outside'], 1, 'no file /outside'],
-      [['--session', 'other'], 1, 'no session other'],
-      [['--text', 'ab'], 1, 'at least 6 bytes'],
+      [['--id', 'nobody'], 2, 'no object nobody'],
+      [['--path', '/outside'], 2, 'no file /outside'],
+      [['--session', 'other'], 2, 'no session other'],
+      [['--text', 'ab'], 2, 'at least 6 bytes'],
       [['--text-file', join(folder, 'none')], 2, 'no such file'],
     ] as const) {
       const told = await cli(['forget', '--store', store, ...args])
@@ -106,6 +106,29 @@ describe('forget', () => {
       expect(told.stderr).toContain(words)
     }
     expect((await found(store)).exported).toBe(SECRETS)
+    expect(await cli(['forget', '--store', store, '--text', 'in no text of this store'])).toMatchObject({ code: 1, stdout: `${store}: nothing matched, so nothing was erased\n` })
+    expect(JSON.parse((await cli(['forget', '--store', store, '--text', 'in no text of this store', '--json'])).stdout)).toEqual({ texts: 0, versions: 0 })
+  })
+
+  test('a file is found by a link to it, and after it was deleted', async () => {
+    const folder = temporaryFolder('owner-')
+    const store = await storeIn(folder)
+    symlinkSync(folder, join(folder, 'link'))
+    expect((await cli(['forget', '--store', store, '--path', join(folder, 'link', '0.env')])).code).toBe(0)
+    rmSync(join(folder, '4.env'))
+    expect((await cli(['forget', '--store', store, '--path', relative(process.cwd(), join(folder, 'link', '4.env'))])).code).toBe(0)
+    expect((await found(store)).exported).toBe(SECRETS - 2)
+  })
+
+  test('what was erased is not brought back, and the model is told why', async () => {
+    const folder = temporaryFolder('owner-')
+    const store = await storeIn(folder)
+    expect((await cli(['forget', '--store', store, '--id', 'c0', '--path', join(folder, '4.env'), '--why', 'a live key'])).code).toBe(0)
+    const manager = await ContextManager.open({ sessionId: 's', cwd: folder, store: { kind: 'sqlite', path: store }, watch: false })
+    const refused = { ok: false, code: 'NULL_CONTENT', message: expect.stringContaining('erased this text, a live key') }
+    expect(await manager.activate('c0')).toMatchObject(refused)
+    expect(await manager.activate((await manager.indexFile('4.env')).id)).toMatchObject(refused)
+    await manager.close()
   })
 })
 
@@ -195,15 +218,14 @@ describe('secrets', () => {
 })
 
 test.each([
-  ['forget', '--text', 'something long'],
-  ['forget', '--secrets'],
-  ['prune', '--older-than', '90d'],
-  ['limits'],
-])('on XTDB, %s says what to do instead', async (command, ...args) => {
-  // Nobody answers there: it is refused without asking.
-  const { code, stdout, stderr } = await cli([command, '--store', 'http://127.0.0.1:9', ...args])
-  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-  expect(stderr).toContain('on XTDB, use its own `evict`')
+  ['no XTDB node answers', 'forget', '--text', 'something long'],
+  ['no XTDB node answers', 'forget', '--secrets'],
+  ['no XTDB node answers', 'prune', '--older-than', '90d'],
+  ['on XTDB, run `prune`', 'limits'],
+])('without a node it says %s: %s', async (words, ...args) => {
+  const { code, stdout, stderr } = await cli([...args, '--store', 'http://127.0.0.1:9'])
+  expect({ code, stdout }).toEqual({ code: args[0] === 'forget' ? 2 : 1, stdout: '' })
+  expect(stderr).toContain(words)
 })
 
 describe('prune and limits', () => {
@@ -243,7 +265,7 @@ describe('prune and limits', () => {
 
   test('what can not be understood is told, and nothing goes', async () => {
     const store = oldStore()
-    for (const args of [['prune'], ['prune', '--older-than', 'x'], ['prune', '--older-than', '0d'], ['prune', '--max-size', '-1'], ['limits', '--none', '--older-than', '1d']]) {
+    for (const args of [['prune'], ['prune', '--older-than', 'x'], ['prune', '--older-than', '0d'], ['prune', '--max-size', '-1'], ['limits', '--none', '--older-than', '1d'], ['limits', '--max-size', '0'], ['limits', '--max-size', '100KB']]) {
       const { code, stdout, stderr } = await cli([args[0]!, '--store', store, ...args.slice(1)])
       expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: '' })
       expect(stderr).toMatch(/^pi-context-manager: .+\n$/)

@@ -3,7 +3,7 @@
  * has accepted it. Between calls only the last such entry is remembered, so the cost of a turn depends on the turn
  * alone.
  */
-import type { ExtensionContext, SessionEntry } from '@earendil-works/pi-coding-agent'
+import type { ExtensionContext, ProjectedSessionEntry, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, IncomingMessage, ModelCall, Plan } from '../index.js'
 import type { Moment } from './circumstances.ts'
 import { flattened } from './flat.ts'
@@ -178,6 +178,7 @@ export class Intake {
     this.#left.clear()
     this.#edited.clear()
     for (const { key, message } of messages) this.#note(key, message as PiMessage, ctx)
+    await this.#recordSummarized(ctx, projection, recorded)
     // A compaction comes first in the projection, wherever it is on the branch, and is not part of the record.
     const first =
       projection[0]?.sourceEntry.type === 'compaction' ? messages.findIndex((m) => recorded.has(m.key)) : 0
@@ -190,6 +191,27 @@ export class Intake {
     this.#last = leaf
     this.#doubt = false
     this.#listener.planned(plan)
+  }
+
+  /**
+   * Records the messages that a compaction has removed before they were recorded, for instance because the store could
+   * not be written. They are only handed over if earlier ones were: what came before the first use of a store stays out.
+   */
+  async #recordSummarized(
+    ctx: ExtensionContext,
+    projection: readonly ProjectedSessionEntry[],
+    recorded: ReadonlySet<string>,
+  ): Promise<void> {
+    if (recorded.size === 0 || projection[0]?.sourceEntry.type !== 'compaction') return
+    const branch = ctx.sessionManager.getBranch()
+    const first = branch.findIndex((entry) => entry.id === projection[1]?.sourceEntry.id)
+    const entries = branch.slice(0, Math.max(0, first)).filter((entry) => !recorded.has(entry.id))
+    const messages = shownBy(entries)
+    if (messages.length === 0) return
+    const call = this.#listener.call(ctx, { atUserTurn: false, rolls: false })
+    const plan = await this.#recorded(() => this.#manager.resync(messages, 0, call), messages.length)
+    if (plan === undefined) await this.#oneByOne(messages, 0, call)
+    this.#last = (entries.at(-1) as SessionEntry).id
   }
 
   /**
@@ -276,6 +298,23 @@ export class Intake {
     this.#asked.clear()
     return [...messages].map(([key, message]) => ({ key, message }))
   }
+}
+
+/** What entries show after the edits among them. */
+function shownBy(entries: readonly SessionEntry[]): IncomingMessage[] {
+  const messages = new Map<string, object>()
+  for (const entry of entries) {
+    if (entry.type !== 'context_edit') {
+      const message = messageOf(entry)
+      if (message !== undefined) messages.set(entry.id, message)
+      continue
+    }
+    const { targetId, replacement } = entry
+    const message = messages.get(targetId)
+    if (replacement === null) messages.delete(targetId)
+    else if (message !== undefined) messages.set(targetId, { ...message, content: replacement.content })
+  }
+  return [...messages].map(([key, message]) => ({ key, message }))
 }
 
 /** Whether the engine refused its input, as opposed to failing. */

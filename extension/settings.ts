@@ -1,7 +1,7 @@
 /** The settings: `context-manager.json` in Pi's configuration folder, and a variable over it. Every field is optional. */
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { isAbsolute, join } from 'node:path'
+import { isAbsolute, join, sep } from 'node:path'
 import type { XtdbPlace } from './place.ts'
 
 /** The settings, with a value for each. */
@@ -201,5 +201,5 @@ function storeOf(given: string | XtdbPlace): string | XtdbPlace {
 }
 
 function expandHome(path: string): string {
-  return path === '~' || path.startsWith('~/') ? join(homedir(), path.slice(1)) : path
+  return path === '~' || path.startsWith('~/') || path.startsWith(`~${sep}`) ? join(homedir(), path.slice(1)) : path
 }

@@ -129,8 +129,10 @@ function editCauses(between: readonly SessionEntry[], { edited }: Evidence): str
   const ours = edits.filter(isOurs).length
   const others = edits.length - ours
   const messages = (count: number): string => `${count} ${count === 1 ? 'message' : 'messages'}`
+  const were = ours === 1 ? 'was' : 'were'
+  const why = 'by a roll or its undo (/context shows the receipt), or because of a restart or a compaction'
   return [
-    ...(ours > 0 ? [`We, the context manager: a roll or its undo replaced ${messages(ours)} (/context shows the receipt).`] : []),
+    ...(ours > 0 ? [`We, the context manager: ${messages(ours)} ${were} replaced ${why}.`] : []),
     ...(others > 0 ? [`Another extension: it replaced ${messages(others)} of the conversation.`] : []),
   ]
 }

@@ -29,6 +29,7 @@ const BINARIES: Record<string, readonly string[]> = {
   'linux-arm64': ['linux-arm64-gnu'],
   'darwin-x64': ['darwin-x64'],
   'darwin-arm64': ['darwin-arm64'],
+  'win32-x64': ['win32-x64-gnu'],
 }
 
 /** The addon is missing or does not fit this machine. The message says what to do. */
@@ -52,7 +53,7 @@ export function loadAddon(root = packageRoot(), machine: Machine = process): Add
   if (names === undefined) {
     throw new AddonError(
       `${NAME} has no prebuilt addon for ${key}; it supports Linux (x64 with glibc ${GLIBC} or newer or with musl, ` +
-        `arm64 with glibc ${GLIBC} or newer) and macOS (x64, arm64)`,
+        `arm64 with glibc ${GLIBC} or newer), macOS (x64, arm64) and Windows (x64)`,
     )
   }
   const require = createRequire(import.meta.url)

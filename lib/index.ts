@@ -7,14 +7,14 @@
  *
  * @module
  */
-import { createHash } from 'node:crypto'
 import { homedir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, isAbsolute, join } from 'node:path'
 import type { ContextManager as Native, OpenOptions as NativeOptions, StoreOptions, Toolcall, WatchEvent } from '../index.js'
 import { coded, coding, invalid } from './errors.ts'
 import { noteBirth } from './harness/births.ts'
 import { Projection } from './harness.ts'
 import type { ProjectedModel, ShapeName } from './harness.ts'
+import { journalOf } from './journal.ts'
 import { native } from './native.ts'
 
 export { Projection } from './harness.ts'
@@ -108,26 +108,26 @@ export const ContextManager: ContextManagerClass = comfortable()
 
 /**
  * The default path of the embedded store: `pi-context-manager/context.db` in the user's data directory
- * (`$XDG_DATA_HOME`, on macOS `~/Library/Application Support`, else `~/.local/share`).
+ * (`$XDG_DATA_HOME`, on macOS `~/Library/Application Support`, on Windows `%LOCALAPPDATA%`, else `~/.local/share`).
  */
 export function defaultStorePath(): string {
   const data = process.env['XDG_DATA_HOME']
-  const base =
-    data !== undefined && data.startsWith('/')
-      ? data
-      : process.platform === 'darwin'
-        ? join(homedir(), 'Library', 'Application Support')
-        : join(homedir(), '.local', 'share')
+  const base = data !== undefined && isAbsolute(data) ? data : dataFolder()
   return join(base, 'pi-context-manager', 'context.db')
+}
+
+/** The directory where programs keep a user's data. On Windows only the user can read it. */
+function dataFolder(): string {
+  if (process.platform === 'darwin') return join(homedir(), 'Library', 'Application Support')
+  if (process.platform === 'win32') return process.env['LOCALAPPDATA'] ?? join(homedir(), 'AppData', 'Local')
+  return join(homedir(), '.local', 'share')
 }
 
 /** The store, with defaults for the paths that the user left open. */
 function withPlaces(store: StoreOptions | undefined): StoreOptions {
   if (store === undefined) return { kind: 'sqlite', path: defaultStorePath() }
   if (store.kind !== 'xtdb' || store.journal !== undefined) return store
-  // One journal per database: it has what that database does not have yet. Failover nodes come and go.
-  const name = createHash('sha256').update(store.url).digest('hex').slice(0, 12)
-  return { ...store, journal: join(dirname(defaultStorePath()), `xtdb-${name}.db`) }
+  return { ...store, journal: journalOf(store.url, dirname(defaultStorePath())) }
 }
 
 const projections = new WeakMap<Native, Projection>()

@@ -73,7 +73,7 @@ function argumentsOf(args) {
     process.exit(2)
   }
   const named = (cut < 0 ? ['product={}'] : args.slice(cut + 1)).map((text) => {
-    const at = text.indexOf('=')
+    const at = text.indexOf('={')
     return { name: text.slice(0, at), open: JSON.parse(text.slice(at + 1)) }
   })
   return { values: given, folders: positionals, settings: named }

@@ -18,6 +18,12 @@ use crate::types as js;
 /// `Number.MAX_SAFE_INTEGER`.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
+/// An absolute path as the store has it: a Windows path with slashes and its drive letter in upper case. `None` if the text
+/// is no absolute path.
+pub fn stored_path(path: &str) -> Option<String> {
+    if path.starts_with('/') { Some(path.to_owned()) } else { context_model::path::absolute(path) }
+}
+
 pub fn bytes(content: js::Content) -> Vec<u8> {
     match content {
         Either::A(text) => text.into_bytes(),

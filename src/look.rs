@@ -83,16 +83,16 @@ pub fn find_objects(
         if store.outlines(std::slice::from_ref(&exact)).await?.iter().any(Option::is_some) {
             return Ok(vec![exact]);
         }
-        if name.starts_with('/') {
+        if let Some(path) = convert::stored_path(&name) {
             let filter = Filter {
                 object_type: Some(ObjectType::File),
-                path_prefix: Some(name.clone()),
+                path_prefix: Some(path.clone()),
                 ..Filter::default()
             };
             let ids = store.query(&filter).await?;
             let outlines = store.outlines(&ids).await?.into_iter().flatten();
             return Ok(outlines
-                .filter(|outline| path_of(outline).as_deref() == Some(&name))
+                .filter(|outline| path_of(outline).as_deref() == Some(&path))
                 .map(|outline| outline.id)
                 .collect());
         }
@@ -201,10 +201,7 @@ where
     W: Future<Output = Result<T, Coded>> + Send,
     T: Send,
 {
-    let store = store::open(Some(options)).await?.store;
-    let done = work(Arc::clone(&store)).await;
-    store.close().await?;
-    done
+    store::used(store::open(Some(options)).await?.store, work).await
 }
 
 /// A session's summary in JavaScript's shape.

@@ -113,13 +113,13 @@ pub fn verify_store(env: &Env, store: js::StoreOptions) -> napi::Result<PromiseR
     promise(env, work, |found: Vec<Damage>| found.into_iter().map(damage).collect())
 }
 
-/// Erases texts from a database file for good: from all versions, the search index, the log and the free pages. Envelopes,
-/// hashes and times stay. The versions say when and why, and the same text is never stored again. The file is rewritten,
-/// which needs free space of twice its size. An interrupted call is completed by repeating it.
+/// Erases texts from a store for good: from all versions, the search index, the log and the free pages of a file; from XTDB
+/// with `evict`, and from the journal in front of it. Envelopes, hashes and times stay. The versions say when and why, and
+/// the same text is never stored again. A file is rewritten, which needs free space of twice its size. An interrupted call
+/// is completed by repeating it.
 ///
-/// Rejects with `INVALID_ARGUMENT` for an unknown object, path or session, for a text that is too short, and for a store
-/// that is not a file; with `STORE_FULL` if there is not enough free space (nothing was erased then); and with the errors
-/// of the store.
+/// Rejects with `INVALID_ARGUMENT` for an unknown object, path or session and for a text that is too short; with
+/// `STORE_FULL` if there is not enough free space (nothing was erased then); and with the errors of the store.
 #[napi]
 pub fn forget_store(
     env: &Env,
@@ -131,7 +131,8 @@ pub fn forget_store(
         let (all_secrets, wanted): (Vec<_>, Vec<_>) =
             wanted.into_iter().partition(|one| one.secrets == Some(true));
         let mut wanted = wanted.into_iter().map(erase).collect::<Result<Vec<_>, Coded>>()?;
-        in_file(store, |store| async move {
+        let store = store::open(Some(store)).await?.owned();
+        store::used(store, |store| async move {
             if !all_secrets.is_empty() {
                 wanted.extend(secrets::in_store(&*store).await?.values.into_iter().map(Erase::Text));
             }
@@ -145,11 +146,10 @@ pub fn forget_store(
     })
 }
 
-/// Removes sessions from a database file, together with what only they have encountered. They can be imported again.
-/// Sessions written or opened within the last day stay.
+/// Removes sessions from a store, together with what only they have encountered. They can be imported again. Sessions written
+/// or opened within the last day stay.
 ///
-/// Rejects with `INVALID_ARGUMENT` if neither an age, a size nor a project is given, and for a store that is not a file;
-/// and with the errors of the store.
+/// Rejects with `INVALID_ARGUMENT` if neither an age, a size nor a project is given, and with the errors of the store.
 #[napi]
 pub fn prune_store(
     env: &Env,
@@ -162,10 +162,11 @@ pub fn prune_store(
         let wanted = Prune {
             before,
             max_bytes: max_bytes.map(|bytes| bytes as u64),
-            project: options.project,
+            project: options.project.map(|path| convert::stored_path(&path).unwrap_or(path)),
             is_dry_run: options.dry_run.unwrap_or(false),
         };
-        in_file(store, |store| async move { Ok(store.prune(wanted).await?) }).await
+        let store = store::open(Some(store)).await?.owned();
+        store::used(store, |store| async move { Ok(store.prune(wanted).await?) }).await
     };
     promise(env, work, |pruned: Pruned| js::Pruned {
         sessions: pruned.sessions.into_iter().map(look::summary).collect(),
@@ -226,17 +227,14 @@ where
     T: Send,
 {
     let js::StoreOptions::Sqlite { path, .. } = options else {
-        let what = "only a database file can do this: on XTDB, use its own `evict` for the documents with these IDs, and \
-                    remove the journal once everything in it is sent";
+        let what = "only a database file keeps to limits by itself; on XTDB, run `prune` when you want it";
         return Err(Coded::invalid(what));
     };
     let open = move || SqliteStore::open(path, Durability::Power);
     let store = tokio::task::spawn_blocking(open)
         .await
         .map_err(|error| StoreError::Unavailable(error.to_string()))??;
-    let done = work(Arc::clone(&store)).await;
-    store.close().await?;
-    done
+    store::used(store, work).await
 }
 
 fn erase(wanted: js::Forgetting) -> Result<Erase, Coded> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use context_store::memory::MemoryStore;
 use context_store::sqlite::{Durability, SqliteStore};
 use context_store::xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
-use context_store::{Store, StoreError};
+use context_store::{OwnedStore, Store, StoreError};
 
 use crate::error::Coded;
 use crate::types::{StoreOptions, StoreState};
@@ -19,8 +19,8 @@ pub struct Opened {
 
 #[derive(Clone)]
 enum About {
-    Memory,
-    Sqlite,
+    Memory(Arc<MemoryStore>),
+    Sqlite(Arc<SqliteStore>),
     /// A node that every call waits for.
     Xtdb(Arc<XtdbStore>),
     /// One behind a journal.
@@ -30,7 +30,10 @@ enum About {
 /// Opens a store. `None` is the ephemeral one: the place of the embedded store is the TypeScript entry's choice.
 pub async fn open(options: Option<StoreOptions>) -> Result<Opened, Coded> {
     Ok(match options {
-        None | Some(StoreOptions::Memory {}) => Opened { store: MemoryStore::new(), about: About::Memory },
+        None | Some(StoreOptions::Memory {}) => {
+            let store = MemoryStore::new();
+            Opened { store: Arc::clone(&store) as Arc<dyn Store>, about: About::Memory(store) }
+        }
         Some(StoreOptions::Sqlite { path, durability }) => {
             let durability = match durability.as_deref() {
                 None | Some("power") => Durability::Power,
@@ -40,7 +43,7 @@ pub async fn open(options: Option<StoreOptions>) -> Result<Opened, Coded> {
             let store = tokio::task::spawn_blocking(move || SqliteStore::open(path, durability))
                 .await
                 .map_err(|error| StoreError::Unavailable(error.to_string()))??;
-            Opened { store, about: About::Sqlite }
+            Opened { store: Arc::clone(&store) as Arc<dyn Store>, about: About::Sqlite(store) }
         }
         Some(StoreOptions::Xtdb { url, urls, timeout_ms, journal }) => {
             let mut xtdb = XtdbOptions::new(std::iter::once(url).chain(urls.unwrap_or_default()));
@@ -61,7 +64,29 @@ pub async fn open(options: Option<StoreOptions>) -> Result<Opened, Coded> {
     })
 }
 
+/// Works with a store, and closes it afterwards.
+pub async fn used<S, T, W>(store: Arc<S>, work: impl FnOnce(Arc<S>) -> W + Send) -> Result<T, Coded>
+where
+    S: Store + ?Sized,
+    W: Future<Output = Result<T, Coded>> + Send,
+    T: Send,
+{
+    let done = work(Arc::clone(&store)).await;
+    store.close().await?;
+    done
+}
+
 impl Opened {
+    /// The same store with what only its owner may do.
+    pub fn owned(&self) -> Arc<dyn OwnedStore> {
+        match &self.about {
+            About::Memory(store) => Arc::clone(store) as _,
+            About::Sqlite(store) => Arc::clone(store) as _,
+            About::Xtdb(store) => Arc::clone(store) as _,
+            About::Queue(store) => Arc::clone(store) as _,
+        }
+    }
+
     /// The state of the store.
     pub fn state(&self) -> StoreState {
         let plain = |kind: &str| StoreState {
@@ -75,8 +100,8 @@ impl Opened {
             last_error: None,
         };
         match &self.about {
-            About::Memory => plain("memory"),
-            About::Sqlite => plain("sqlite"),
+            About::Memory(_) => plain("memory"),
+            About::Sqlite(_) => plain("sqlite"),
             About::Xtdb(store) => StoreState { url: Some(store.current_url().to_owned()), ..plain("xtdb") },
             About::Queue(queue) => {
                 let state = queue.state();

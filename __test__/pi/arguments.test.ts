@@ -102,7 +102,7 @@ test('a file that changes between two prompts is announced once, after the promp
   checkAppendOnly(server.requests)
   const users = (request: ModelRequest) =>
     request.messages.filter((message) => message.role === 'user').map((message) => message.text)
-  const notice = expect.stringMatching(/^stale id=[0-9a-f]{8} path=.*a\.txt \+1 -0$/)
+  const notice = expect.stringMatching(/^stale id=[0-9a-f]{8} path=.*a\.txt version=[0-9a-f]{8} \+1 -0$/)
   const flat = users(server.requests[2]!).flatMap((text) => text.split('\n'))
   expect(flat).toEqual(['look', 'two', notice])
   expect(users(server.requests[3]!).flatMap((text) => text.split('\n'))).toEqual([

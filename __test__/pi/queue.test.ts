@@ -176,7 +176,7 @@ describe.skipIf(missing)('Pi on XTDB', () => {
     await change(two, `new\n${lines('one', 10)}`)
     await first.caughtUp()
     await one.prompt('two')
-    expect(noticesOf()).toEqual([expect.stringMatching(/one\.txt \+1 -0$/)])
+    expect(noticesOf()).toEqual([expect.stringMatching(/one\.txt version=[0-9a-f]{8} \+1 -0$/)])
     await allSent(one)
     await first.kill9()
     await change(two, `newer\nnew\n${lines('one', 10)}`)

@@ -106,6 +106,48 @@ test.each(['IO', 'INVALID_ARGUMENT'])('a failure that repeats (%s) ends the reco
   )
 })
 
+test('what Pi has summarized before it could be recorded is recorded all the same, once and in order', async () => {
+  const answer = (n: number): string => lines(`answer ${n}`, 150)
+  let asked = 0
+  const { server, home, store, load } = await setUp(
+    (request) => {
+      if (request.kind === 'summary') return 'SUMMARY'
+      asked += 1
+      return asked === 3 ? calls(['bash', { command: 'cat a.txt' }, 'call_a']) : answer(asked)
+    },
+    { settings: { compaction: { keepRecentTokens: 2000 } } },
+  )
+  put(home, 'a.txt', lines('a', 40))
+  const toggle = join(home.root, 'toggle')
+  const env = { ...load.env, FAULT: 'advance', FAULT_CODE: 'STORE_UNAVAILABLE', FAULT_WHILE: toggle }
+  const rpc = await startRpc({ ...load, extension: FAULTY, env })
+  const session = (await rpc.state())['sessionId']
+  await rpc.prompt('one')
+  writeFileSync(toggle, '')
+  for (const prompt of ['two', 'three', 'four', 'five']) await rpc.prompt(prompt)
+  expect(notices(rpc.events)).toEqual([expect.stringMatching(/stopped: advance fails on purpose/)])
+  await rpc.command({ type: 'compact' })
+  rmSync(toggle)
+  expect(await command(rpc, '/context on')).toEqual([expect.stringContaining('is on')])
+  await rpc.prompt('six')
+  expect(await rpc.close()).toEqual({ code: 0, signal: null })
+  server.check()
+  expect(server.requests.at(-1)!.prompt).toContain('SUMMARY')
+  expect(server.requests.at(-1)!.prompt).not.toContain('answer 2 line')
+  checkAllToolPairs(server.requests)
+  expect(await turnsOf(store, session)).toEqual([
+    { user: 'one', answers: [answer(1)], calls: [] },
+    { user: 'two', answers: [answer(2)], calls: [] },
+    { user: 'three', answers: ['call_a', answer(4)], calls: ['call_a'] },
+    { user: 'four', answers: [answer(5)], calls: [] },
+    { user: 'five', answers: [answer(6)], calls: [] },
+    { user: 'six', answers: [answer(7)], calls: [] },
+  ])
+  const manager = await openStore(store, session)
+  expect((await manager.get('call_a'))!['content']).toBe(lines('a', 40))
+  await manager.close()
+})
+
 test('a message that the engine refuses is recorded as far as that goes, and stops none after it', async () => {
   const { server, home, store, load } = await setUp((_request, n) =>
     n === 0 ? calls(['bash', { command: 'cat a.txt', deep: nested(150) }, 'call_deep']) : `answer ${n}`,

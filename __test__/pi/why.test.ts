@@ -54,8 +54,8 @@ describe('the explanation', () => {
     ['a hit but for a block', [second, answer(22_000, 20_100)], 'Nothing broke the cached prefix'],
     ['failed calls do not count', [first, second, answer(0, 0, { stopReason: 'error' })], 'Nothing broke the cached prefix'],
     ['another model', [second, answer(22_000, 0, { model: 'n' })], 'You: the model changed from p/m to p/n.'],
-    ['a roll of an earlier process', [second, edit('x', reference), cold], 'We, the context manager: a roll or its undo replaced 1 message '],
-    ['an excerpt', [second, edit('x', 'id=0123abcd\nfirst'), edit('y', reference), cold], 'replaced 2 messages'],
+    ['a roll of an earlier process', [second, edit('x', reference), cold], 'We, the context manager: 1 message was replaced by a roll or its undo '],
+    ['an excerpt', [second, edit('x', 'id=0123abcd\nfirst'), edit('y', reference), cold], 'We, the context manager: 2 messages were replaced'],
     ['another extension', [second, edit('x', 'shortened'), cold], 'Another extension: it replaced 1 message of the conversation.'],
     ['tools of ours', [second, system({ toolsAdded: [{ name: 'activate' }, { name: 'pin' }] }), cold], 'We, the context manager: added activate, pin.'],
     [
@@ -142,7 +142,7 @@ describe('in Pi', () => {
     expect(await command(rpc, '/context why')).toEqual([expect.stringContaining('Nothing broke the cached prefix.')])
     await command(rpc, '/context roll')
     await rpc.prompt('five')
-    expect(await command(rpc, '/context why')).toEqual([expect.stringMatching(/processed again\. We, the context manager: a roll/)])
+    expect(await command(rpc, '/context why')).toEqual([expect.stringMatching(/processed again\. We, the context manager: 1 message was replaced by a roll/)])
     await rpc.prompt(`rewrite ${lines('long', 400)}`)
     await rpc.prompt('rewrite')
     await rpc.prompt('six')

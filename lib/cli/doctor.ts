@@ -21,7 +21,8 @@ ${STORE_HELP}
                         says where they are, never what they are
   --json                the findings as JSON
 
-Exit code: 0 for an intact store, 1 for a damaged one; with --secrets 0 if there are none, 1 if there are.`
+Exit code: 0 for an intact store, 1 for a damaged one, 2 if it can't be checked; with --secrets 0 if there are
+none, 1 if there are.`
 
 /** The findings of the command. */
 interface Findings {

@@ -1,9 +1,10 @@
 /** The command `forget`. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, realpathSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Forgetting } from '../../index.js'
 import { native } from '../native.ts'
-import { STORE_HELP, storeOf } from './store.ts'
+import { asStored, ownedStoreOf, STORE_HELP } from './store.ts'
 import { out, plain, UsageError } from './terminal.ts'
 
 export const FORGET_HELP = `pi-context-manager forget [options]
@@ -12,11 +13,12 @@ Erases texts for good: from all versions, the search index, the log and the free
 and names of objects stay, and the versions say when and why they were erased. The same text is never stored again,
 not even by an import. Exports and backups that were made before are yours to delete.
 
-The file is rewritten, which needs free space of twice its size. If the command is interrupted, run it again.
+A file is rewritten, which needs free space of twice its size. On XTDB, the objects are evicted and what stays is put
+back; this machine's journal is erased, too. If the command is interrupted, run it again.
 
 ${STORE_HELP}
   --id ID               all versions of an object
-  --path PATH           all versions of the file with this absolute path
+  --path PATH           all versions of a file
   --session ID          a session: its prompt, its chat, and what only it has seen
   --text TEXT           this text, wherever it occurs (your shell's history keeps it, so better use
                         --text-file)
@@ -25,7 +27,9 @@ ${STORE_HELP}
   --why WORDS           the reason that the versions give (default: "by the owner")
   --json                what was erased as JSON
 
-Each of --id, --path, --session, --text and --text-file can be given several times.`
+Each of --id, --path, --session, --text and --text-file can be given several times.
+
+Exit code: 0 if something was erased, 1 if nothing matched, 2 if it failed.`
 
 /** Runs the command; resolves with the exit code. */
 export async function forget(args: string[]): Promise<number> {
@@ -47,17 +51,34 @@ export async function forget(args: string[]): Promise<number> {
   const texts = [...(values.text ?? []), ...(values['text-file'] ?? []).flatMap(linesOf)]
   const wanted: Forgetting[] = [
     ...(values.id ?? []).map((id) => ({ id })),
-    ...(values.path ?? []).map((path) => ({ path })),
+    ...(values.path ?? []).map((path) => ({ path: asStored(realPath(path)) })),
     ...(values.session ?? []).map((sessionId) => ({ sessionId })),
     ...texts.map((text) => ({ text })),
     ...(values.secrets === true ? [{ secrets: true }] : []),
   ]
   if (wanted.length === 0) throw new UsageError('name what to forget: --id, --path, --session, --text, --text-file or --secrets')
-  const { options, name } = storeOf(values.store)
+  const { options, name } = ownedStoreOf(values.store)
   const forgotten = await native.forgetStore(options, wanted, values.why)
+  const { texts: erased, versions } = forgotten
   if (values.json === true) out(JSON.stringify(forgotten))
-  else out(plain(`${name}: erased ${forgotten.texts} texts; ${forgotten.versions} versions now say so`))
-  return 0
+  else if (versions === 0) out(plain(`${name}: nothing matched, so nothing was erased`))
+  else out(plain(`${name}: erased ${counted(erased, 'text')}; ${counted(versions, 'version')} now ${versions === 1 ? 'says' : 'say'} so`))
+  return versions === 0 ? 1 : 0
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
+}
+
+/** The path under which a file is recorded: absolute and without links, as far as the folders still exist. */
+function realPath(path: string): string {
+  const full = resolve(path)
+  try {
+    return realpathSync(full)
+  } catch {
+    const folder = dirname(full)
+    return folder === full ? full : join(realPath(folder), basename(full))
+  }
 }
 
 function linesOf(file: string): string[] {

@@ -6,7 +6,7 @@ import { difference } from '../inspect/difference.ts'
 import { native } from '../native.ts'
 import { subject, when } from '../inspect/names.ts'
 import { paged, shownWhole } from './pager.ts'
-import { STORE_HELP, storeOf } from './store.ts'
+import { asStored, STORE_HELP, storeOf } from './store.ts'
 import { NotFound, numberOf, plain, shown, UsageError } from './terminal.ts'
 
 export const SESSIONS_HELP = `pi-context-manager sessions [options]
@@ -59,7 +59,7 @@ const STORE = { store: { type: 'string' }, json: { type: 'boolean' } } as const
 export async function sessions(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: { ...STORE, project: { type: 'string' } } })
   const { options } = storeOf(values.store)
-  const below = values.project === undefined ? undefined : resolve(values.project)
+  const below = values.project === undefined ? undefined : asStored(resolve(values.project))
   const all = (await native.listSessions(options)).filter(({ folder }) => isBelow(folder, below))
   await paged(async (write, paint) => {
     if (values.json === true) return write(shown(JSON.stringify(all, null, 2)))

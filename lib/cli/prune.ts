@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import type { Pruned, StoreLimits } from '../../index.js'
 import { native } from '../native.ts'
 import { size, when } from '../inspect/names.ts'
-import { STORE_HELP, storeOf } from './store.ts'
+import { ownedStoreOf, STORE_HELP, storeOf } from './store.ts'
 import { out, plain, UsageError } from './terminal.ts'
 
 export const PRUNE_HELP = `pi-context-manager prune [options]
@@ -46,7 +46,7 @@ export async function prune(args: string[]): Promise<number> {
   const { 'older-than': age, 'max-size': most, project } = values
   if (age === undefined && most === undefined && project === undefined)
     throw new UsageError('say what to remove: --older-than, --max-size or --project')
-  const { options, name } = storeOf(values.store)
+  const { options, name } = ownedStoreOf(values.store)
   const pruned = await native.pruneStore(options, {
     ...(age === undefined ? {} : { olderThanDays: daysOf(age) }),
     ...(most === undefined ? {} : { maxBytes: bytesOf(most) }),
@@ -70,6 +70,9 @@ function print({ sessions, objects, freedBytes, usedBytes, isShorter }: Pruned, 
   else out(plain(`${name}: removed ${what}; the file keeps its size, and new data uses the free space`))
 }
 
+/** Bytes. A store that exceeds its limit by its own tables would lose every session after a day. */
+const SMALLEST_LIMIT = 1024 ** 2
+
 /** Runs `limits`; resolves with the exit code. */
 export async function limits(args: string[]): Promise<number> {
   const { values } = parseArgs({
@@ -78,6 +81,8 @@ export async function limits(args: string[]): Promise<number> {
   })
   const { 'older-than': age, 'max-size': most, none } = values
   if (none === true && (age !== undefined || most !== undefined)) throw new UsageError('--none goes with no other limit')
+  if (most !== undefined && bytesOf(most) < SMALLEST_LIMIT)
+    throw new UsageError(`--max-size of a limit starts at ${size(SMALLEST_LIMIT)}; "prune --max-size" removes what is there once`)
   const { options, name } = storeOf(values.store)
   const before = await native.storeLimits(options)
   const wanted: StoreLimits | undefined =

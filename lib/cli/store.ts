@@ -1,9 +1,10 @@
 /** Which store a command uses. */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve, sep } from 'node:path'
 import type { StoreOptions } from '../../index.js'
 import { defaultStorePath } from '../index.ts'
+import { journalOf } from '../journal.ts'
 import { UsageError } from './terminal.ts'
 
 /** The help lines of the option. */
@@ -24,6 +25,19 @@ export function storeOf(text: string | undefined, mayBeNew = false): { options: 
     throw new UsageError(`there is no store at ${path}${hint}`)
   }
   return { options: { kind: 'sqlite', path }, name: path }
+}
+
+/** The same, for what the owner erases or removes: on XTDB together with this machine's journal, if there is one. */
+export function ownedStoreOf(text: string | undefined): { options: StoreOptions; name: string } {
+  const { options, name } = storeOf(text)
+  if (options.kind !== 'xtdb') return { options, name }
+  const journal = process.env['CONTEXT_XTDB_JOURNAL'] ?? journalOf(options.url, dirname(defaultStorePath()))
+  return { options: existsSync(journal) ? { ...options, journal } : options, name }
+}
+
+/** A resolved path as the store has it: with slashes, on Windows too. */
+export function asStored(path: string): string {
+  return sep === '/' ? path : path.replaceAll(sep, '/')
 }
 
 /** Provides a folder that only the user can read, and removes it afterwards. */

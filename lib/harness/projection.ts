@@ -105,11 +105,12 @@ export class Projection {
    * `receive` or `recordToolcall` have not recorded. What the host has changed, removed or moved since the last call is
    * sent as it is now. The cost depends on what is new, apart from comparing and copying the array.
    *
-   * Rejects with `INVALID_ARGUMENT` for messages of an unknown shape or with an object of more than 100,000 fields, and
+   * Rejects with `INVALID_ARGUMENT` for what is no array, for messages of an unknown shape or with an object of more than 100,000 fields, and
    * with the engine's errors. After a rejection nothing has changed here: the messages can be sent as they are, and the
    * next call records what is missing.
    */
   transform<T>(messages: readonly T[]): Promise<T[]> {
+    if (!Array.isArray(messages)) return Promise.reject(invalid('messages must be an array; nothing was recorded'))
     const result = this.#queue.then(() => this.#transform(messages as readonly object[]))
     this.#queue = result.catch(() => {})
     return result as Promise<T[]>

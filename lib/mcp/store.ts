@@ -3,9 +3,9 @@
  * anything.
  */
 import { realpathSync, statSync } from 'node:fs'
-import { join, resolve, sep } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { ObjectDocument, StoreOptions } from '../../index.js'
-import { withFolder } from '../cli/store.ts'
+import { asStored, withFolder } from '../cli/store.ts'
 import { invalid } from '../errors.ts'
 import { ContextManager } from '../index.ts'
 import { native } from '../native.ts'
@@ -31,7 +31,7 @@ export class LimitedStore {
 
   constructor(options: StoreOptions, limits: Limits) {
     this.#options = options
-    this.#limits = { sessions: limits.sessions, folders: limits.folders.map((folder) => canonical(resolve(folder))) }
+    this.#limits = { sessions: limits.sessions, folders: limits.folders.map((folder) => asStored(canonical(resolve(folder)))) }
   }
 
   /** Passes up-to-date copies of the sessions to `work`; only one of them if `session` is given. */
@@ -52,7 +52,7 @@ export class LimitedStore {
     if (document.type === 'toolcall') return true
     if (document.type !== 'file' || document.source === null) return false
     const { path } = document.source as { path?: unknown }
-    return typeof path === 'string' && this.#limits.folders.some((folder) => path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep))
+    return typeof path === 'string' && this.#limits.folders.some((folder) => path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`))
   }
 
   async close(): Promise<void> {

@@ -6,10 +6,11 @@
  *   node scripts/release/dry.mjs [--binaries FOLDER] [platform...]
  *
  * With `--binaries` they are taken from a folder instead of being built. Binaries for other machines run where
- * RUN_LINUX_ARM64_GNU or RUN_LINUX_X64_MUSL is a command that starts such a Node, for instance
- * `qemu-aarch64 -L /usr/aarch64-linux-gnu /opt/node-arm64/bin/node`.
+ * RUN_LINUX_ARM64_GNU, RUN_LINUX_X64_MUSL or RUN_WIN32_X64_GNU is a command that starts such a Node, for instance
+ * `qemu-aarch64 -L /usr/aarch64-linux-gnu /opt/node-arm64/bin/node`. Under Wine 8, Node for Windows can't write to a pipe, and
+`bcryptprimitives.dll` is missing: that needs a script that writes to files, and a substitute beside the binary.
  */
-import { execFile, execFileSync } from 'node:child_process'
+import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
@@ -20,7 +21,7 @@ import { serve } from './registry.mjs'
 import { addonOf, glibcOf, NAME, ROOT, TARGETS } from './targets.mjs'
 
 const { values, positionals } = parseArgs({ options: { binaries: { type: 'string' } }, allowPositionals: true })
-const wanted = positionals.length > 0 ? positionals : Object.keys(TARGETS).filter((name) => name.startsWith(process.platform))
+const wanted = positionals.length > 0 ? positionals : Object.keys(TARGETS).filter(isMadeHere)
 const work = mkdtempSync(join(realpathSync(tmpdir()), 'release-'))
 const report = new Map(wanted.map((platform) => [platform, []]))
 let failed = false
@@ -58,6 +59,12 @@ for (const platform of Object.keys(TARGETS)) {
 }
 process.exitCode = failed ? 1 : 0
 
+/** Binaries for Windows are made wherever MinGW is. */
+function isMadeHere(platform) {
+  if (platform.startsWith('win32')) return spawnSync('x86_64-w64-mingw32-gcc', ['--version']).status === 0
+  return platform.startsWith(process.platform)
+}
+
 /** What must not be packed is refused: a platform without its binary, and one with another's. */
 function refusals(artifacts, built) {
   const empty = join(work, 'empty')
@@ -86,7 +93,7 @@ async function install(platform, registry) {
   writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }\n')
   const [os, cpu, libc] = platform.split('-')
   const args = ['install', NAME, '--registry', registry, '--omit=peer', '--no-audit', '--no-fund', '--cache', join(work, 'cache')]
-  const kind = ['--os', os, '--cpu', cpu, ...(libc === undefined ? [] : ['--libc', libc === 'gnu' ? 'glibc' : libc])]
+  const kind = ['--os', os, '--cpu', cpu, ...(os === 'linux' ? ['--libc', libc === 'gnu' ? 'glibc' : libc] : [])]
   await run('npm', [...args, ...kind], folder)
   const addon = join(folder, 'node_modules', `${NAME}-${platform}`, `${NAME}.${platform}.node`)
   if (!existsSync(addon)) throw new Error(`npm did not install ${NAME}-${platform}`)

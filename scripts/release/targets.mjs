@@ -19,6 +19,7 @@ export const TARGETS = {
   'linux-arm64-gnu': { triple: 'aarch64-unknown-linux-gnu', glibc: '2.28' },
   'darwin-x64': { triple: 'x86_64-apple-darwin' },
   'darwin-arm64': { triple: 'aarch64-apple-darwin' },
+  'win32-x64-gnu': { triple: 'x86_64-pc-windows-gnu' },
 }
 
 /** The file of a platform's binary. */
@@ -67,6 +68,13 @@ export function platformOf(path) {
   if (bytes.length > 64 && bytes.readUInt32LE(0) === 0xfeedfacf) {
     const arch = { 0x01000007: 'x64', 0x0100000c: 'arm64' }[bytes.readUInt32LE(4)]
     if (arch !== undefined) return `darwin-${arch}`
+  }
+  if (bytes.length > 64 && bytes.readUInt16BE(0) === 0x4d5a) {
+    const header = bytes.readUInt32LE(0x3c)
+    const arch = header + 6 <= bytes.length && { 0x8664: 'x64', 0xaa64: 'arm64' }[bytes.readUInt16LE(header + 4)]
+    // What Microsoft's compiler makes needs its runtime library, what MinGW makes has all it needs.
+    const abi = bytes.includes('VCRUNTIME140') ? 'msvc' : 'gnu'
+    if (arch) return `win32-${arch}-${abi}`
   }
   throw new Error(`${path} is no binary for ${Object.keys(TARGETS).join(', ')}`)
 }

@@ -18,6 +18,7 @@ pub mod object;
 pub mod object_type;
 pub mod observe;
 pub mod patch;
+pub mod path;
 pub mod pricing;
 pub mod render;
 pub mod session;

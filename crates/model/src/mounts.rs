@@ -1,8 +1,9 @@
-//! Paths: lexical resolution, and mount mappings between the agent's paths and canonical ones (SSOT 5.2, 5.3).
+//! Mount mappings between the agent's paths and canonical ones (SSOT 5.2, 5.3).
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
+use crate::path::{absolute, below, join};
 use crate::source::FilesystemSource;
 
 /// A rule that translates a prefix of the agent's paths to a canonical one (SSOT 5.3).
@@ -42,17 +43,16 @@ impl Mounts {
     pub fn new(default_filesystem: String, mappings: Vec<MountMapping>) -> Result<Self, ModelError> {
         let mut normal: Vec<MountMapping> = Vec::with_capacity(mappings.len());
         for mapping in mappings {
-            if !mapping.agent_prefix.starts_with('/') || !mapping.canonical_prefix.starts_with('/') {
+            let (Some(agent_prefix), Some(canonical_prefix)) =
+                (absolute(&mapping.agent_prefix), absolute(&mapping.canonical_prefix))
+            else {
                 return Err(ModelError::Invalid("the prefixes of a mount mapping are absolute paths".into()));
-            }
+            };
             if mapping.filesystem_id.is_empty() {
                 return Err(ModelError::Invalid("a mount mapping names its filesystem".into()));
             }
-            let mapping = MountMapping {
-                agent_prefix: normalise("/", &mapping.agent_prefix),
-                canonical_prefix: normalise("/", &mapping.canonical_prefix),
-                filesystem_id: mapping.filesystem_id,
-            };
+            let mapping =
+                MountMapping { agent_prefix, canonical_prefix, filesystem_id: mapping.filesystem_id };
             if normal.iter().any(|m| m.agent_prefix == mapping.agent_prefix) {
                 return Err(ModelError::Invalid("two mount mappings have the same agent prefix".into()));
             }
@@ -76,7 +76,7 @@ impl Mounts {
 
     /// Forward translation: the longest agent prefix that covers the path at a segment border wins.
     ///
-    /// `path` is absolute and normalised (see [`normalise`]).
+    /// `path` is absolute and normalised (see [`normalise`](crate::path::normalise)).
     #[must_use]
     pub fn resolve(&self, path: &str) -> Resolved {
         for mapping in &self.mappings {
@@ -132,40 +132,5 @@ impl Mounts {
             })
             .max_by_key(|(length, _)| *length)
             .map(|(_, path)| path)
-    }
-}
-
-/// Makes a path absolute and free of `.`, `..`, doubled and trailing slashes, without touching the disk.
-///
-/// `base` is the agent's working directory, absolute; `..` stops at the root.
-#[must_use]
-pub fn normalise(base: &str, path: &str) -> String {
-    let mut segments: Vec<&str> = Vec::new();
-    let start = if path.starts_with('/') { "" } else { base };
-    for segment in start.split('/').chain(path.split('/')) {
-        match segment {
-            "" | "." => {}
-            ".." => {
-                segments.pop();
-            }
-            name => segments.push(name),
-        }
-    }
-    format!("/{}", segments.join("/"))
-}
-
-fn below<'a>(path: &'a str, prefix: &str) -> Option<&'a str> {
-    if prefix == "/" {
-        return path.strip_prefix('/');
-    }
-    let rest = path.strip_prefix(prefix)?;
-    if rest.is_empty() { Some("") } else { rest.strip_prefix('/') }
-}
-
-fn join(prefix: &str, rest: &str) -> String {
-    match (prefix, rest) {
-        (prefix, "") => prefix.to_owned(),
-        ("/", rest) => format!("/{rest}"),
-        (prefix, rest) => format!("{prefix}/{rest}"),
     }
 }

@@ -186,12 +186,8 @@ fn a_roll_is_read_as_far_as_it_goes(#[case] entry: Value, #[case] expected: Roll
 
 #[test]
 fn notices_are_read_back_and_are_no_rolls() {
-    let notice = |file: &str, hash, after| Notice { file: ObjectId::new(file), hash, after };
-    let told = [
-        notice("a", Some(Digest::of(b"a")), None),
-        notice("b", None, Some(3)),
-        notice("b", Some(Digest::of(b"b")), Some(0)),
-    ];
+    let notice = |file: &str, hash| Notice { file: ObjectId::new(file), hash };
+    let told = [notice("a", Some(Digest::of(b"a"))), notice("b", None), notice("b", Some(Digest::of(b"b")))];
     let mut patch = ChatPatch::new(0);
     assert!(!patch.notices(&told), "there is no turn yet");
     patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
@@ -202,15 +198,14 @@ fn notices_are_read_back_and_are_no_rolls() {
     assert_eq!(chat.rolls().count(), 0);
 }
 
-/// Without a file there is no notice; a place that can't be one is none.
+/// Without a file there is no notice; a hash that can't be one is none.
 #[rstest]
 #[case::no_file(json!({ "source_hash": null }), None)]
-#[case::a_place_below_the_first(json!({ "file": "a", "after": -1 }), Some(None))]
-#[case::a_place_between(json!({ "file": "a", "after": 1.5 }), Some(None))]
-#[case::a_far_place(json!({ "file": "a", "after": u64::MAX }), Some(Some(usize::MAX)))]
-fn a_notice_is_read_as_far_as_it_goes(#[case] notice: Value, #[case] after: Option<Option<usize>>) {
+#[case::no_hash(json!({ "file": "a", "source_hash": "a" }), Some(None))]
+#[case::a_field_of_an_earlier_version(json!({ "file": "a", "after": 1 }), Some(None))]
+fn a_notice_is_read_as_far_as_it_goes(#[case] notice: Value, #[case] hash: Option<Option<Digest>>) {
     let payload = turn(json!({ "rolls": [{ "notices": [notice] }] }));
-    assert_eq!(Chat::of_payload(&payload).notices().next().map(|notice| notice.after), after);
+    assert_eq!(Chat::of_payload(&payload).notices().next().map(|notice| notice.hash), hash);
 }
 
 #[test]

@@ -4,7 +4,8 @@
 mod long;
 
 use context_model::error::ErrorCode;
-use context_model::mounts::{MountMapping, Mounts, normalise};
+use context_model::mounts::{MountMapping, Mounts};
+use context_model::path::normalise;
 use context_model::source::FilesystemSource;
 use proptest::prelude::*;
 use rstest::rstest;

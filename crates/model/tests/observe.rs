@@ -68,6 +68,7 @@ fn tools(
 
 #[rstest]
 #[case::cat("cat a.txt b", &["R a.txt", "R b"])]
+#[case::after_the_options("head -- -n b.md", &["R b.md"])]
 #[case::parts("sed -n '1,40p' src/a.rs && head -n 5 b.md | tail -3", &["R src/a.rs", "R b.md"])]
 #[case::sed_script_option("sed -n -e 's/a.b/c/' x.txt", &["R x.txt"])]
 #[case::sed_in_place("sed -i.bak 's/a/b/' x.txt", &["W x.txt"])]

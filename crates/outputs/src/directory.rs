@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::durable::{SharedFlush, create_directory, flush_directory};
+use crate::durable::{SharedFlush, create_directory};
 use crate::error::OutputError;
 use crate::metadata;
 use crate::name;
@@ -156,7 +156,7 @@ impl OutputDirectory {
         if self.durability == Durability::Process {
             return Ok(());
         }
-        match self.flush.run(|| flush_directory(&self.path)) {
+        match self.flush.run(|| context_platform::sync_directory(&self.path)) {
             // Another process removed the directory with all that was in it.
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(OutputError::io("flush", &self.path, e)),
             _ => Ok(()),

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+#[cfg(unix)]
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,6 +28,7 @@ fn listing(directory: &OutputDirectory) -> BTreeSet<String> {
     entries.map(|e| e.expect("an entry").file_name().into_string().expect("UTF-8")).collect()
 }
 
+#[cfg(unix)]
 #[rstest]
 fn a_saved_file_is_private_and_alone(root: TempDir) {
     let directory = open(&root);
@@ -76,6 +78,7 @@ fn eight_threads_with_one_source_of_names_lose_nothing(root: TempDir) {
     assert_eq!(directory.names().expect("names").len(), 160);
 }
 
+#[cfg(unix)]
 #[rstest]
 fn what_is_missing_or_of_no_use_is_said_and_the_order_stays(root: TempDir) {
     let directory = open(&root);
@@ -103,6 +106,7 @@ fn many_files_are_read_in_their_order(root: TempDir) {
     assert_eq!(directory.load(&names), expected);
 }
 
+#[cfg(unix)]
 #[rstest]
 fn clearing_removes_only_what_was_written_here(root: TempDir) {
     let directory = open(&root);

@@ -1,9 +1,10 @@
 //! Directories that survive a power failure, and one flush for many waiting writers.
 
-use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use context_platform::sync_directory;
 
 /// Flushes one directory for several threads: a flush that starts after a thread has asked serves it, so
 /// threads that ask while one is under way share the next.
@@ -55,25 +56,11 @@ impl SharedFlush {
 /// Creates a directory and its missing parents, for the owner only. With `durable`, each new entry is flushed.
 pub(crate) fn create_directory(path: &Path, durable: bool) -> io::Result<()> {
     let mut missing: Vec<&Path> = path.ancestors().take_while(|p| !p.exists()).collect();
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)?;
+    context_platform::private_directory(path)?;
     while let Some(created) = missing.pop() {
         if let Some(parent) = created.parent().filter(|_| durable) {
-            flush_directory(parent)?;
+            sync_directory(parent)?;
         }
-    }
-    Ok(())
-}
-
-/// Makes the entries of a directory durable. Where directories can't be opened (Windows), the file system's
-/// own journal has to do.
-pub(crate) fn flush_directory(path: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        File::open(path)?.sync_all()?;
     }
     Ok(())
 }

@@ -9,10 +9,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::Store;
+use crate::OwnedStore;
 
 mod given;
+mod owning;
 mod reading;
+mod searching;
 mod writing;
 
 /// A running check.
@@ -24,7 +26,7 @@ pub struct Check {
     /// What the check proves, as a sentence in snake case.
     pub name: &'static str,
     /// Runs it against a store.
-    pub run: fn(Arc<dyn Store>) -> Running,
+    pub run: fn(Arc<dyn OwnedStore>) -> Running,
 }
 
 macro_rules! checks {
@@ -72,15 +74,21 @@ pub const CHECKS: &[Check] = checks![
     reading::queries_filter_by_type_and_source,
     reading::changes_since_a_transaction,
     reading::a_write_is_readable_at_once,
-    reading::a_search_finds_words_with_their_line,
-    reading::any_text_is_a_valid_search,
+    searching::a_search_finds_words_with_their_line,
+    searching::any_text_is_a_valid_search,
     reading::local_values_keep_the_first_default,
     reading::an_intact_store_has_no_damage,
+    owning::an_erased_object_keeps_its_times_and_says_why,
+    owning::an_erased_text_is_gone_everywhere_and_the_rest_stays,
+    owning::what_was_erased_is_not_stored_again,
+    owning::a_session_is_erased_with_what_only_it_has_seen,
+    owning::what_can_not_be_erased_is_refused_and_nothing_is,
+    owning::young_sessions_stay_and_a_removal_needs_a_condition,
     reading::a_closed_store_says_so,
 ];
 
 /// Runs all checks, each against a store that the factory makes, and reports the name of each before it runs.
-pub async fn run_all<F: Future<Output = Arc<dyn Store>>>(
+pub async fn run_all<F: Future<Output = Arc<dyn OwnedStore>>>(
     mut factory: impl FnMut() -> F,
     mut report: impl FnMut(&'static str),
 ) {

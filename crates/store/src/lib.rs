@@ -1,29 +1,33 @@
 //! The bitemporal document store (SSOT 2.1, 3.7): one trait, several backends, one conformance suite.
 //!
 //! Architecture invariants:
-//! - History is append-only. No call rewrites or removes a version, except two that only the store's owner has:
-//!   `erase` and `prune` of [`sqlite::SqliteStore`].
+//! - History is append-only. No call of [`Store`] rewrites or removes a version. Only the owner of a store can, with
+//!   [`OwnedStore`], which no agent is given.
 //! - A write that was acknowledged is durable against a killed process and readable at once.
 //! - Transaction numbers rise strictly, and transaction times never fall, whatever the clock does.
 //! - Appending to a growing document costs what the change costs; reading gives the whole document.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use context_model::id::{ObjectId, SessionId};
+use context_model::id::ObjectId;
 use context_model::object::{Document, ObjectType};
 use context_model::patch::Patch;
 use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod erased;
+mod erasing;
 mod error;
 mod heads;
 pub mod memory;
+mod owner;
+mod pruning;
+mod query;
 pub mod secrets;
 pub mod sessions;
 mod shape;
@@ -34,7 +38,10 @@ mod words;
 #[cfg(feature = "xtdb")]
 pub mod xtdb;
 
+pub use erased::Erased;
 pub use error::StoreError;
+pub use owner::{Erase, ErasedCount, OwnedStore};
+pub use query::{Filter, Hit, Search};
 
 /// The result of every call of a store.
 pub type Result<T> = std::result::Result<T, StoreError>;
@@ -223,37 +230,6 @@ pub struct Version {
     pub erased: Option<Erased>,
 }
 
-/// The mark of a version whose content the owner of the store has erased.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Erased {
-    /// When.
-    pub at: Timestamp,
-    /// Why, in the owner's words.
-    pub why: String,
-}
-
-/// What the owner of a store wants to erase.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Erase {
-    /// All versions of an object.
-    Object(ObjectId),
-    /// All versions of the files with this canonical path.
-    Path(String),
-    /// Every text that contains this, and this wherever it occurs in a payload.
-    Text(String),
-    /// A session: its prompt, its chat, and what no other session has encountered.
-    Session(SessionId),
-}
-
-/// What was forgotten.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ErasedCount {
-    /// Distinct texts.
-    pub texts: u64,
-    /// Versions that say so now.
-    pub versions: u64,
-}
-
 /// One version of an object in the form in which it was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
@@ -381,56 +357,6 @@ pub enum Known {
     Tx(TxId),
     /// Up to and including this transaction time.
     Time(Timestamp),
-}
-
-/// Which objects a query selects; fields that are `None` do not restrict it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// Only objects of this type.
-    pub object_type: Option<ObjectType>,
-    /// Only files in this filesystem namespace.
-    pub filesystem_id: Option<String>,
-    /// Only files whose canonical path is this or lies below it, at a segment border.
-    pub path_prefix: Option<String>,
-    /// Only objects whose latest version was written at this transaction time or later.
-    pub since: Option<Timestamp>,
-}
-
-/// A full-text query.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Search {
-    /// Words to find; all of them must occur in a version's content.
-    pub text: String,
-    /// At most this many hits.
-    pub limit: usize,
-    /// Only objects of this type.
-    pub object_type: Option<ObjectType>,
-    /// Only these objects, for instance those of a session's index.
-    pub within: Option<HashSet<ObjectId>>,
-}
-
-impl Search {
-    /// Whether an object's contents may be hits.
-    #[must_use]
-    pub fn covers(&self, id: &ObjectId, object_type: ObjectType) -> bool {
-        self.object_type.is_none_or(|wanted| wanted == object_type)
-            && self.within.as_ref().is_none_or(|within| within.contains(id))
-    }
-}
-
-/// A place where a search found its words.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Hit {
-    /// The object.
-    pub id: ObjectId,
-    /// The newest version with this content.
-    pub tx_id: TxId,
-    /// The first line that matches, counted from 1.
-    pub line: usize,
-    /// That line, shortened around the match.
-    pub snippet: String,
-    /// Higher is better; comparable within one answer only.
-    pub score: f64,
 }
 
 /// A version that failed the integrity check.

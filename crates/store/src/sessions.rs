@@ -7,7 +7,7 @@ use context_model::time::{Timestamp, TxId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{AsOf, Filter, Outline, Result, Store};
+use crate::{AsOf, Filter, Outline, Result, Store, StoreError};
 
 /// One session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +38,29 @@ pub struct Prune {
     pub project: Option<String>,
     /// Only report what would be removed.
     pub is_dry_run: bool,
+}
+
+impl Prune {
+    /// # Errors
+    /// `INVALID_ARGUMENT` if no condition is given.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.before.is_none() && self.max_bytes.is_none() && self.project.is_none() {
+            return Err(StoreError::Invalid(
+                "say which sessions to remove: by age, by size or by project".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Those that worked in the project, if one is given.
+    pub(crate) fn among<'s>(&self, all: &'s [SessionSummary]) -> impl Iterator<Item = &'s SessionSummary> {
+        let project = self.project.as_deref().map(|project| project.trim_end_matches('/').to_owned());
+        all.iter().filter(move |summary| {
+            let Some(project) = &project else { return true };
+            let below = summary.folder.as_deref().and_then(|folder| folder.strip_prefix(&**project));
+            below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
 }
 
 /// What was removed from a store, or would be.

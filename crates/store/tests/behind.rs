@@ -1,5 +1,5 @@
 //! The queued store on a database that is slow, far behind, or was written by another process of the same journal.
-#![cfg(feature = "xtdb")]
+#![cfg(all(unix, feature = "xtdb"))]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod xtdb_rig;

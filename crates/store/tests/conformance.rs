@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use context_store::Store;
+use context_store::OwnedStore;
 use context_store::conformance::{CHECKS, run_all};
 use context_store::memory::MemoryStore;
 use context_store::sqlite::{Durability, SqliteStore};
 
 #[tokio::test]
 async fn memory() {
-    run_all(|| async { MemoryStore::new() as Arc<dyn Store> }, |name| eprintln!("memory: {name}")).await;
+    run_all(|| async { MemoryStore::new() as Arc<dyn OwnedStore> }, |name| eprintln!("memory: {name}")).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -21,7 +21,7 @@ async fn sqlite() {
     let factory = || {
         n += 1;
         let path = place.path().join(format!("{n}.db"));
-        async { SqliteStore::open(path, Durability::Power).unwrap() as Arc<dyn Store> }
+        async { SqliteStore::open(path, Durability::Power).unwrap() as Arc<dyn OwnedStore> }
     };
     run_all(factory, |name| eprintln!("sqlite: {name}")).await;
 }
@@ -33,7 +33,7 @@ async fn sqlite_with_all_checks_in_one_file() {
     let path = place.path().join("store.db");
     let factory = || {
         let path = path.clone();
-        async move { SqliteStore::open(path, Durability::Process).unwrap() as Arc<dyn Store> }
+        async move { SqliteStore::open(path, Durability::Process).unwrap() as Arc<dyn OwnedStore> }
     };
     run_all(factory, |name| eprintln!("shared: {name}")).await;
 }

@@ -8,7 +8,7 @@ use std::io::Cursor;
 
 use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
-use context_store::{AsOf, Erase, Store, Write, transfer};
+use context_store::{AsOf, Erase, OwnedStore, Store, Write, transfer};
 use serde_json::json;
 
 use secrets::{SECRETS, all, file, in_files, open, plant, readable, secret, write};

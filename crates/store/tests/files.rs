@@ -121,6 +121,7 @@ fn files_that_are_refused_stay_as_they_are(#[case] bytes: Vec<u8>, #[case] code:
     assert_eq!(names, ["store.db"]);
 }
 
+#[cfg(unix)]
 #[test]
 fn places_that_are_no_files_are_refused() {
     let place = tempfile::tempdir().unwrap();
@@ -621,6 +622,7 @@ async fn errors_hold_no_content() {
     }
 }
 
+#[cfg(unix)]
 #[tokio::test]
 async fn a_copy_holds_everything_and_is_private() {
     use std::os::unix::fs::PermissionsExt;

@@ -14,7 +14,7 @@ use context_model::source::FilesystemSource;
 use context_model::time::Timestamp;
 use context_store::sessions::{self, Limits, Prune};
 use context_store::sqlite::{Durability, SqliteStore};
-use context_store::{AsOf, Filter, Search, Store, Transaction, Version, Write};
+use context_store::{AsOf, Filter, OwnedStore, Search, Store, Transaction, Version, Write};
 use serde_json::json;
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;

@@ -17,7 +17,7 @@ use context_model::source::FilesystemSource;
 use context_model::time::Timestamp;
 use context_store::conformance::run_all;
 use context_store::xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
-use context_store::{AsOf, Filter, Store, Transaction, Write};
+use context_store::{AsOf, Filter, OwnedStore, Store, Transaction, Write};
 use serde_json::json;
 use xtdb_rig::{Kind, Node};
 
@@ -85,7 +85,7 @@ async fn conformance_with_everything_sent() {
         let node = &node;
         async move {
             std::fs::create_dir(&place).unwrap();
-            open(&place, node).await as Arc<dyn Store>
+            open(&place, node).await as Arc<dyn OwnedStore>
         }
     };
     run_all(factory, |name| xtdb_rig::say(&format!("queue: {name}"))).await;

@@ -19,7 +19,7 @@ use context_store::memory::MemoryStore;
 use context_store::sqlite::{Durability, SqliteStore};
 use context_store::transfer::{all_objects, export, import};
 use context_store::xtdb::{XtdbOptions, XtdbStore};
-use context_store::{AsOf, Filter, Known, Search, Store, Transaction, Write};
+use context_store::{AsOf, Filter, Known, OwnedStore, Search, Store, Transaction, Write};
 use serde_json::{Value, json};
 use xtdb_rig::{Kind, Node};
 
@@ -254,7 +254,7 @@ async fn an_expectation_that_does_not_hold_is_a_conflict() {
 #[tokio::test(flavor = "multi_thread")]
 async fn conformance() {
     let Some(node) = node() else { return };
-    let factory = || async { open(&node).await as Arc<dyn Store> };
+    let factory = || async { open(&node).await as Arc<dyn OwnedStore> };
     run_all(factory, |name| xtdb_rig::say(&format!("xtdb: {name}"))).await;
 }
 

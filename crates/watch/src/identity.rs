@@ -37,7 +37,7 @@ pub(crate) fn directory(path: &Utf8Path) -> Option<Directory> {
     // The dot makes the system check that `path` may be entered, in the same call.
     let metadata = std::fs::metadata(path.join(".")).ok()?;
     let shared = path.parent().is_none() || open_to_all(&metadata);
-    metadata.is_dir().then(|| Directory { identity: identity(&metadata), shared })
+    metadata.is_dir().then(|| Directory { identity: identity(path, &metadata), shared })
 }
 
 /// The identity of what [`directory`] finds.
@@ -50,14 +50,16 @@ fn born(metadata: &Metadata) -> u128 {
 }
 
 #[cfg(unix)]
-fn identity(metadata: &Metadata) -> Identity {
+fn identity(_: &Utf8Path, metadata: &Metadata) -> Identity {
     use std::os::unix::fs::MetadataExt;
     Identity::from_parts(metadata.dev(), metadata.ino(), born(metadata))
 }
 
 #[cfg(not(unix))]
-fn identity(metadata: &Metadata) -> Identity {
-    Identity::from_parts(0, 0, born(metadata))
+fn identity(path: &Utf8Path, metadata: &Metadata) -> Identity {
+    // Windows gives a directory that is made again under a name within seconds the time of birth of the former one.
+    let (device, number) = context_platform::identity(path.as_std_path()).unwrap_or_default();
+    Identity::from_parts(device, number, born(metadata))
 }
 
 #[cfg(unix)]
@@ -96,7 +98,8 @@ mod tests {
         // Some file systems keep no time of birth; the events alone tell there.
         if let Ok(created) = metadata.created() {
             let born = created.duration_since(UNIX_EPOCH).unwrap().as_nanos();
-            assert_eq!(identity(&metadata).born, born);
+            let root = Utf8Path::from_path(root.path()).unwrap();
+            assert_eq!(identity(root, &metadata).born, born);
         }
     }
 

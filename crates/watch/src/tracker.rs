@@ -301,7 +301,7 @@ impl Shared {
     /// Makes and watches the directory of the markers, if there is to be one.
     fn pin_markers(&self) {
         let Some(markers) = &self.listener.markers else { return };
-        if let Err(error) = create_private(&markers.directory) {
+        if let Err(error) = context_platform::private_directory(markers.directory.as_std_path()) {
             tracing::debug!(directory = %markers.directory, %error, "flushes fall back to rescans");
         }
         self.listener.plan().pin(&markers.directory);
@@ -362,15 +362,4 @@ fn is_trackable(path: &Utf8Path) -> bool {
     path.is_absolute()
         && path.file_name().is_some()
         && names.all(|name| !matches!(name, "" | "." | "..") && !name.contains('\0'))
-}
-
-#[cfg(unix)]
-fn create_private(path: &Utf8Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-#[cfg(not(unix))]
-fn create_private(path: &Utf8Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(path)
 }

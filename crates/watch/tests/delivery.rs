@@ -1,4 +1,5 @@
 //! The order of events, flushes, overflow, and the end of a tracker.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 mod common;

@@ -1,4 +1,5 @@
 //! What happens to files and directories while they are tracked, on the real file system.
+#![cfg(unix)]
 #![allow(
     clippy::print_stderr,
     clippy::unwrap_used,

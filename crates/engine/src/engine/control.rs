@@ -85,6 +85,12 @@ impl Engine {
             let reason = self.inner.read_first(&id).await?;
             state = self.inner.lock().await?;
             if state.session.catalog.get(&id).is_none_or(|meta| meta.is_null) {
+                let recorded = self.inner.ground.recorded(&id, AsOf::default()).await?;
+                if let Some(erased) = recorded.filter(|version| version.erased.is_some())
+                    && let Err((code, message)) = content_part(&erased, None)
+                {
+                    return Ok(refuse(id, code, message));
+                }
                 let message = format!("{} has no text: {reason}", render::word(name));
                 return Ok(refuse(id, ErrorCode::NullContent, message));
             }
@@ -94,7 +100,7 @@ impl Engine {
         };
         let shown = match content_part(&version, part.as_ref()) {
             Ok(shown) => shown,
-            Err(message) => return Ok(refuse(id, ErrorCode::InvalidArgument, message)),
+            Err((code, message)) => return Ok(refuse(id, code, message)),
         };
         let activate = |session: &mut Session, work: &mut Work| {
             session.activate(&id, work);
@@ -318,14 +324,7 @@ impl Inner {
                     visible: false,
                 })
             }
-            Err(message) => {
-                let code = if version.document.content().is_none() {
-                    ErrorCode::NullContent
-                } else {
-                    ErrorCode::InvalidArgument
-                };
-                Ok(refuse(id, code, message))
-            }
+            Err((code, message)) => Ok(refuse(id, code, message)),
         }
     }
 }
@@ -339,12 +338,19 @@ fn static_reference(name: &str) -> Option<(&str, TxId)> {
     tx.parse().ok().map(|tx| (name, TxId(tx)))
 }
 
-fn content_part(version: &Version, part: Option<&Part>) -> std::result::Result<String, String> {
+fn content_part(version: &Version, part: Option<&Part>) -> std::result::Result<String, (ErrorCode, String)> {
     debug_assert!(version.document.object_type() != ObjectType::Session);
     let Some(content) = version.document.content() else {
-        return Err("this version has no text".into());
+        let message = match &version.erased {
+            Some(erased) => format!(
+                "the store's owner has erased this text, {}; it can't be brought back",
+                render::text(&erased.why)
+            ),
+            None => "this version has no text".into(),
+        };
+        return Err((ErrorCode::NullContent, message));
     };
-    text_part(content, part)
+    text_part(content, part).map_err(|message| (ErrorCode::InvalidArgument, message))
 }
 
 fn text_part(content: &str, part: Option<&Part>) -> std::result::Result<String, String> {

@@ -9,8 +9,9 @@ use serde_json::{Map, Value};
 
 use super::job::ToolcallInput;
 use super::passages::{LOOKED_BACK, adorns, lost};
+use super::pointed::{pointed_lines, points_nowhere};
 use super::results::Taking;
-use super::truth::{is_end_of_difference, pointed_lines, told_path};
+use super::truth::{is_end_of_difference, told_path};
 use super::{Inner, State, Written};
 use crate::files::difference::{common_lines, is_all_new_within, unified};
 use crate::files::known::KnownVersion;
@@ -87,6 +88,9 @@ impl Inner {
             return Ok(None);
         }
         if tool != "read" || input.status != Status::Ok {
+            return Ok(None);
+        }
+        if points_nowhere(output) {
             return Ok(None);
         }
         if let Some((handle, first, last)) = pointed_lines(output) {
@@ -279,20 +283,23 @@ impl Inner {
                 bases.push(self.text_at(file, Some(tx)).await?.unwrap_or_default());
             }
         }
-        for _ in 0..LOOKED_BACK {
+        let mut versions: Vec<(Content, String)> = Vec::new();
+        while versions.len() < 2 * LOOKED_BACK {
             let Some(version) = self.version_at(file, tx).await? else { break };
             tx = TxId(version.tx_id.0.saturating_sub(1));
-            let text = version.document.content().unwrap_or_default();
-            let leads_to_it = |base: &String| {
-                let diff = unified(base, text, "", "");
-                let hunks = diff.find("@@ ").map(|at| &diff[at..]);
-                hunks.is_some_and(|hunks| told.strip_prefix(hunks).is_some_and(is_end_of_difference))
-            };
-            if bases.iter().any(leads_to_it) {
-                return Ok(Some(Content::stored(version.document.source_hash(), version.tx_id)));
+            let content = Content::stored(version.document.source_hash(), version.tx_id);
+            let text = version.document.content().unwrap_or_default().to_owned();
+            if versions.len() < LOOKED_BACK && bases.iter().any(|base| leads_to(told, base, &text)) {
+                return Ok(Some(content));
             }
+            versions.push((content, text));
         }
-        Ok(None)
+        // A host may have removed from the conversation what the difference starts from.
+        let found = versions.iter().take(LOOKED_BACK).enumerate().find(|(place, (_, text))| {
+            let earlier = versions.iter().skip(place + 1).take(LOOKED_BACK);
+            earlier.map(|(_, base)| base).any(|base| leads_to(told, base, text))
+        });
+        Ok(found.map(|(_, (content, _))| *content))
     }
 
     /// The file of which an output tells that it has changed.
@@ -327,6 +334,18 @@ impl Inner {
         let new = self.text_at(file, Some(new)).await?.unwrap_or_default();
         Ok(is_all_new_within(&old, &new, lines.first, lines.last))
     }
+}
+
+/// Whether an output's hunks are the difference of two texts. Most pairs of texts lack one of its lines.
+fn leads_to(told: &str, old: &str, new: &str) -> bool {
+    let has_lines = told.lines().all(|line| match line.split_at_checked(1) {
+        Some(("+", added)) => new.contains(added),
+        Some(("-", removed)) => old.contains(removed),
+        _ => true,
+    });
+    let diff = if has_lines { unified(old, new, "", "") } else { return false };
+    let hunks = diff.find("@@ ").map(|at| &diff[at..]);
+    hunks.is_some_and(|hunks| told.strip_prefix(hunks).is_some_and(is_end_of_difference))
 }
 
 /// Whether the model may have written or seen a newer version since these lines were read. Messages that are read again

@@ -9,6 +9,7 @@ pub mod job;
 pub mod look;
 pub mod open;
 pub mod passages;
+pub mod pointed;
 pub mod project;
 pub mod record;
 pub mod results;

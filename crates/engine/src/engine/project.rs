@@ -1,9 +1,6 @@
 //! The projection: what a harness's messages become on their way to the provider.
 
-use std::collections::HashMap;
-
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
-use context_model::id::ObjectId;
 use context_model::pricing::Policy;
 use serde_json::Value;
 
@@ -85,8 +82,8 @@ impl Engine {
             state.session.pulled_ms = call.now_ms;
             self.inner.refresh_at_turn(&mut state).await?;
         }
+        plan.edits.extend(state.sight.lacking(call.rolls));
         if call.rolls {
-            plan.edits.extend(state.sight.lacking());
             // An answer among the messages has warmed the cache again.
             let policy = state.sight.policy(call);
             let State { sight, session, .. } = &mut *state;
@@ -127,17 +124,15 @@ impl Engine {
         state.sight.pieces.set_shortens(call.shortens);
         state.sight.pieces.guess_system_tokens(call.system_tokens);
         let unchanged = is_as_sent(&incoming);
-        let mut notices: HashMap<ObjectId, usize> = HashMap::new();
         for (number, one) in incoming.into_iter().enumerate() {
             let record = number >= recorded && !state.taken.contains(&one);
             self.inner
                 .take_in(&mut state, &one, &policy, Taking { record, excerpts: false, again: true })
                 .await?;
-            for handle in notices_in(&one.message) {
-                if let Some(file) = state.session.catalog.find(handle) {
-                    let count = notices.entry(file.clone()).or_default();
-                    state.known.heard_again(&file, *count);
-                    *count += 1;
+            for told in notices_in(&one.message) {
+                if let Some(file) = state.session.catalog.find(told.handle) {
+                    let now = state.session.hash_of(&file);
+                    state.known.heard_again(&file, now, |hash| told.version.is(hash));
                 }
             }
             if record {

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::job::{ToolcallInput, fingerprint};
 use super::passages::{adorns, brings_back};
+use super::pointed::{pointed_lines, pointed_nowhere};
 use super::{Inner, State};
 use crate::ground::error::Result;
 use crate::session::Session;
@@ -74,6 +75,9 @@ impl Inner {
         let is_ok = input.status == Status::Ok;
         sight.pieces.answer(call_id, &object, is_ok, session, &self.ground.options.cwd);
         let args = state.sight.open_calls.remove(call_id).unwrap_or_default();
+        if taking.again {
+            state.sight.results.insert(object.clone());
+        }
         let reference = state.session.reference(&object);
         // After a reference there may be lines for calls that have left.
         let is_reference =
@@ -93,6 +97,12 @@ impl Inner {
         if taking.record && !taking.excerpts {
             excerpts.born = None;
         }
+        let lost = match taking.again {
+            true => lost_pointer(state, state.session.without_header(&object, &text)),
+            false => None,
+        };
+        let is_untrue = lost.is_some();
+        excerpts.born = lost.or(excerpts.born);
         for excerpt in [&mut excerpts.born, &mut excerpts.faded].into_iter().flatten() {
             *excerpt = state.session.headed(&object, excerpt);
         }
@@ -128,6 +138,9 @@ impl Inner {
         if is_gated {
             // Those of new messages are part of the next plan, even if nothing may roll.
             sight.pending.insert(place);
+            if is_untrue {
+                sight.untrue.insert(place);
+            }
         }
         if !taking.record {
             sight.repeat_rolls(&object, place, &text, session);
@@ -233,6 +246,13 @@ impl Inner {
         let whole = brings_back(output, &text);
         Ok(Some(Carried { object, whole }))
     }
+}
+
+/// What an answer has to say whose lines a host has removed from the conversation: it would still name them as above.
+fn lost_pointer(state: &State, output: &str) -> Option<String> {
+    let (handle, ..) = pointed_lines(output)?;
+    let object = state.session.catalog.find(handle)?;
+    if state.sight.results.contains(&object) { None } else { pointed_nowhere(output) }
 }
 
 /// A result as a tool call: its arguments are those of the call that it answers.

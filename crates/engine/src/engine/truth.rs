@@ -9,6 +9,7 @@ use context_model::{marker, render};
 use context_store::{AsOf, Known as Bound};
 use serde_json::{Map, Value};
 
+use super::pointed::{ABOVE, UNCHANGED};
 use super::{Engine, Inner, State};
 use crate::files::difference::{counted, unified};
 use crate::files::index::{Entry, display_of};
@@ -19,6 +20,7 @@ use crate::ground::error::Result;
 use crate::ground::paths::{Disk, Place};
 use crate::session::Session;
 use crate::session::commit::Work;
+use crate::sight::notices::{self, DELETED};
 use crate::sight::piece::ShownLines;
 
 /// A diff replaces the whole text if it is at most one part in this many of that text.
@@ -121,15 +123,19 @@ impl Engine {
             return Ok(None);
         }
         let path = render::text(path);
-        let Some(tx) = known.tx else {
+        let old = match known.tx {
+            Some(tx) => Some(self.inner.text_at(&id, Some(tx)).await?.unwrap_or_default()),
+            None => None,
+        };
+        let new = self.inner.text_at(&id, None).await?.unwrap_or_default();
+        // The version that is most like what was read may be the present one.
+        let diff = old.map(|old| unified(&old, &new, "as you know it", "as it is now"));
+        let Some(diff) = diff.filter(|diff| !diff.is_empty()) else {
             return Ok(Some(format!(
                 "{path}{EDIT_REFUSED}. What you saw was never stored, so the change can't be shown: read it again first."
             )));
         };
-        let old = self.inner.text_at(&id, Some(tx)).await?.unwrap_or_default();
-        let new = self.inner.text_at(&id, None).await?.unwrap_or_default();
         state.wrote(&id);
-        let diff = unified(&old, &new, "as you know it", "as it is now");
         Ok(Some(format!("{path}{EDIT_REFUSED}. The change:\n{diff}{REPEAT_EDIT}")))
     }
 
@@ -162,19 +168,6 @@ const EDIT_REFUSED: &str = " has changed since you last saw it, so it was not ed
 
 /// How it ends.
 const REPEAT_EDIT: &str = "\nCheck that your edit still fits, and repeat it.";
-
-/// The beginning of an answer that points to where lines are, and its continuation after the path.
-const UNCHANGED: &str = "unchanged: lines ";
-const ABOVE: &str = " are above in this conversation, in the result id=";
-
-/// The name of the result that an output points to, and the first and last of the lines, if the output only says where a
-/// file's lines are.
-pub(crate) fn pointed_lines(output: &str) -> Option<(&str, usize, usize)> {
-    let rest = output.strip_prefix(UNCHANGED)?;
-    let (lines, handle) = rest.rsplit_once(ABOVE)?;
-    let (first, last) = lines.split(' ').next()?.split_once('-')?;
-    Some((handle.split_whitespace().next()?, first.parse().ok()?, last.parse().ok()?))
-}
 
 /// Whether this may follow a difference in what the model is told.
 pub(crate) fn is_end_of_difference(rest: &str) -> bool {
@@ -270,7 +263,7 @@ impl Inner {
             for file in &open {
                 if let Some(base) = self.untold(state, file).await? {
                     lines.push(self.notice(&state.session, file, base).await?);
-                    told.push(state.known.next_notice(file, state.session.hash_of(file)));
+                    told.push(Notice { file: file.clone(), hash: state.session.hash_of(file) });
                 }
             }
             let note = |session: &mut Session, work: &mut Work| {
@@ -352,7 +345,7 @@ impl Inner {
         let now = session.hash_of(id);
         let is_gone = now.is_none() && session.catalog.get(id).is_none_or(|meta| meta.is_null);
         let what = if is_gone {
-            "deleted".to_owned()
+            DELETED.to_owned()
         } else if base.hash == now {
             "as you know it again".to_owned()
         } else {
@@ -366,7 +359,7 @@ impl Inner {
             }
         };
         let path = display_of(&self.ground, session, id);
-        Ok(format!("stale id={} path={} {what}", session.handle(id), render::text(&path)))
+        Ok(notices::line(&session.handle(id), &path, now, &what))
     }
 
     /// The text of a file's latest version, or of the version as of a transaction.

@@ -1,6 +1,6 @@
 //! Which version of a file the model knows, and what its request says of it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use context_model::chat::Notice;
 use context_model::hash::Digest;
@@ -29,10 +29,8 @@ pub(crate) struct Known {
     open: HashSet<ObjectId>,
     /// Files whose last read was answered by pointing to lines still visible; their next read is served in full.
     pointed: HashSet<ObjectId>,
-    /// By file, the versions that the model was told about according to the chat, each by its place among the notices
-    /// of that file. If the messages have fewer notices, the later ones did not reach the model, and the next one takes
-    /// their place.
-    noted: HashMap<ObjectId, BTreeMap<usize, Option<Digest>>>,
+    /// By file, the hashes of the versions that the model was told about according to the chat.
+    noted: HashMap<ObjectId, Vec<Digest>>,
 }
 
 impl Known {
@@ -135,7 +133,7 @@ impl Known {
         }
     }
 
-    /// What the model was told about files according to the chat, oldest first.
+    /// What the model was told about files according to the chat.
     pub fn noted(&mut self, notices: impl Iterator<Item = Notice>) {
         self.noted.clear();
         for notice in notices {
@@ -143,20 +141,12 @@ impl Known {
         }
     }
 
-    /// The notice about a version of a file that would come after those in the request.
-    pub fn next_notice(&self, file: &ObjectId, hash: Option<Digest>) -> Notice {
-        let said = self.said.get(file).into_iter().flatten();
-        let heard = said.filter(|one| one.by.is_none() && matches!(one.says, Says::Other(_))).count();
-        let next = self.noted.get(file).map_or(0, next_place);
-        Notice { file: file.clone(), hash, after: (heard != next).then_some(heard) }
-    }
-
     /// The chat has gained a notice.
     pub fn note(&mut self, notice: &Notice) {
         let noted = self.noted.entry(notice.file.clone()).or_default();
-        let place = notice.after.unwrap_or_else(|| next_place(noted));
-        noted.retain(|before, _| *before < place);
-        noted.insert(place, notice.hash);
+        if let Some(hash) = notice.hash.filter(|hash| !noted.contains(hash)) {
+            noted.push(hash);
+        }
     }
 
     /// Clears what the model knows: its messages are about to be read again.
@@ -167,12 +157,19 @@ impl Known {
         self.pointed.clear();
     }
 
-    /// While messages are read again: one of them is a notice about a file, after `earlier` notices about it. If the
-    /// session has returned to a point before the notice, its version is unknown.
-    pub fn heard_again(&mut self, file: &ObjectId, earlier: usize) {
-        let noted = self.noted.get(file).and_then(|noted| noted.get(&earlier)).copied();
-        let unknown = || Some(Digest::of(format!("notice {earlier} of {file}").as_bytes()));
-        self.says(file, None, Says::Other(noted.unwrap_or_else(unknown)));
+    /// While messages are read again: one of them is a notice about a file, which has the bytes of `now`; the notice names
+    /// the version that `is_named` accepts. One that is neither noted nor the present one counts as a version that the
+    /// file never has: the session may have returned to a point before the notice.
+    pub fn heard_again(
+        &mut self,
+        file: &ObjectId,
+        now: Option<Digest>,
+        is_named: impl Fn(Option<Digest>) -> bool,
+    ) {
+        let noted = self.noted.get(file).into_iter().flatten().copied().map(Some);
+        let hash = noted.chain([now, None]).find(|hash| is_named(*hash));
+        let unknown = || Some(Digest::of(format!("a notice about {file}").as_bytes()));
+        self.says(file, None, Says::Other(hash.unwrap_or_else(unknown)));
     }
 
     /// A read was answered by pointing to where its lines are.
@@ -184,11 +181,6 @@ impl Known {
     pub fn has_pointed(&mut self, file: &ObjectId) -> bool {
         self.pointed.remove(file)
     }
-}
-
-/// The place after those of all notices.
-fn next_place(noted: &BTreeMap<usize, Option<Digest>>) -> usize {
-    noted.last_key_value().map_or(0, |(last, _)| last.saturating_add(1))
 }
 
 impl Session {
@@ -227,42 +219,25 @@ mod tests {
         }
     }
 
-    /// A notice that the chat does not know counts as being about some version that the file never has.
+    /// Which of the notices the host has kept doesn't matter: each names its version.
     #[test]
-    fn a_notice_that_is_not_noted_is_of_an_unknown_version() {
-        let (mut known, file) = (Known::default(), ObjectId::new("f"));
-        known.note(&known.next_notice(&file, None));
-        known.heard_again(&file, 0);
-        assert_eq!(known.spoken_of(&file), None);
-        known.heard_again(&file, 1);
-        assert!(known.spoken_of(&file).is_some());
-    }
-
-    /// What was noted and did not reach the model, or reached it and is not noted, moves none of the later ones.
-    #[test]
-    fn a_notice_is_noted_at_its_place_among_those_in_the_request() {
+    fn a_notice_that_is_heard_again_is_of_the_version_that_it_names() {
         let file = ObjectId::new("f");
-        let hash = |name: &str| Some(Digest::of(name.as_bytes()));
-        let notice = |name: &str, after| Notice { file: file.clone(), hash: hash(name), after };
+        let hash = |name: &str| Digest::of(name.as_bytes());
+        let notice = |hash| Notice { file: file.clone(), hash };
         let mut known = Known::default();
-        known.noted([notice("a", None), notice("b", None)].into_iter());
-        known.heard_again(&file, 0);
-        let next = known.next_notice(&file, hash("c"));
-        assert_eq!(next, notice("c", Some(1)));
-        known.noted([notice("a", None), notice("b", None), next].into_iter());
-        known.forget();
-        known.heard_again(&file, 0);
-        known.heard_again(&file, 1);
-        assert_eq!(known.spoken_of(&file), hash("c"));
-        assert_eq!(known.next_notice(&file, hash("d")), notice("d", None));
-
-        known.noted(std::iter::once(notice("a", None)));
-        let next = known.next_notice(&file, hash("d"));
-        assert_eq!(next, notice("d", Some(2)));
-        known.note(&next);
-        known.heard_again(&file, 2);
-        assert_eq!(known.spoken_of(&file), hash("d"));
-        known.heard_again(&file, 1);
-        assert!(!["a", "b", "c", "d"].into_iter().any(|name| known.spoken_of(&file) == hash(name)));
+        known.noted([notice(Some(hash("a"))), notice(None), notice(Some(hash("b")))].into_iter());
+        let now = Some(hash("now"));
+        for name in ["b", "a", "now"] {
+            known.heard_again(&file, now, |version| version == Some(hash(name)));
+            assert_eq!(known.spoken_of(&file), Some(hash(name)));
+        }
+        known.heard_again(&file, now, |version| version.is_none());
+        assert_eq!(known.spoken_of(&file), None);
+        known.heard_again(&file, now, |_| false);
+        let spoken_of = known.spoken_of(&file);
+        assert!(
+            !["a", "b", "now"].into_iter().any(|name| spoken_of == Some(hash(name))) && spoken_of.is_some()
+        );
     }
 }

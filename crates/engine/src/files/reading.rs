@@ -1,13 +1,12 @@
 //! Reading files that may be anything: pipes, devices, growing, replaced, endless, forbidden.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use camino::Utf8Path;
 use context_model::hash::{Digest, HashedText, Hasher, source_hash};
 use context_model::index::Observation;
-use rustix::fs::{Mode, OFlags};
+use context_platform::{Facts, Kind};
 
 /// Files above this many bytes are not even hashed: reading them would hold up a turn.
 pub const MAX_HASHED_BYTES: u64 = 256 * 1024 * 1024;
@@ -113,52 +112,31 @@ pub fn read(path: &Utf8Path, max_text_bytes: u64) -> FileState {
 
 /// `None` if the file changed while it was read.
 fn read_once(path: &Utf8Path, max_text_bytes: u64) -> io::Result<Option<FileState>> {
-    let mut file = open(path)?;
-    let before = file.metadata()?;
-    if !before.is_file() {
-        return Ok(Some(FileState::Unreadable { reason: not_a_file(&before) }));
+    let mut file = context_platform::open_without_links(path.as_std_path())?;
+    let before = Facts::of(&file)?;
+    if before.kind != Kind::File {
+        let reason = format!("is not a regular file but {}", before.kind.name());
+        return Ok(Some(FileState::Unreadable { reason }));
     }
-    if before.len() > MAX_HASHED_BYTES {
+    if before.size > MAX_HASHED_BYTES {
         return Ok(Some(FileState::Oversized { reason: too_large(MAX_HASHED_BYTES) }));
     }
-    let state = if before.len() > max_text_bytes {
+    let state = if before.size > max_text_bytes {
         let mut hasher = Hasher::default();
         io::copy(&mut (&mut file).take(MAX_HASHED_BYTES + 1), &mut hasher)?;
         FileState::NoText { hash: hasher.finish(), reason: too_large(max_text_bytes) }
     } else {
-        let mut bytes = Vec::with_capacity(usize::try_from(before.len()).unwrap_or(0).saturating_add(1));
+        let mut bytes = Vec::with_capacity(usize::try_from(before.size).unwrap_or(0).saturating_add(1));
         (&mut file).take(max_text_bytes + 1).read_to_end(&mut bytes)?;
         FileState::of_bytes(bytes, max_text_bytes)
     };
-    let settled = stamp(&before) == stamp(&file.metadata()?) && is_still(path, &before);
+    let after = Facts::of(&file)?;
+    let settled = (before.size, before.modified) == (after.size, after.modified) && is_still(path, &before);
     Ok(settled.then_some(state))
 }
 
-/// Opens without waiting and without following any link, not even one that replaced a directory after the path was
-/// resolved: in a sandbox, that could lead to a file of the host.
-fn open(path: &Utf8Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::fs::{CWD, ResolveFlags, openat2};
-        use rustix::io::Errno;
-        match openat2(CWD, path.as_std_path(), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-            // An old kernel, or a container's seccomp filter that does not know the call.
-            Err(Errno::NOSYS | Errno::PERM) => {}
-            opened => return Ok(File::from(opened?)),
-        }
-    }
-    Ok(File::from(rustix::fs::open(path.as_std_path(), flags, Mode::empty())?))
-}
-
-fn stamp(metadata: &std::fs::Metadata) -> (u64, i64, i64, u64) {
-    use std::os::unix::fs::MetadataExt as _;
-    (metadata.len(), metadata.mtime(), metadata.mtime_nsec(), metadata.ino())
-}
-
-fn is_still(path: &Utf8Path, opened: &std::fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    std::fs::symlink_metadata(path).is_ok_and(|now| now.ino() == opened.ino() && now.dev() == opened.dev())
+fn is_still(path: &Utf8Path, opened: &Facts) -> bool {
+    Facts::at(path.as_std_path()).is_ok_and(|now| now.identity() == opened.identity())
 }
 
 fn of_error(path: &Utf8Path, error: &io::Error) -> FileState {
@@ -170,30 +148,15 @@ fn of_error(path: &Utf8Path, error: &io::Error) -> FileState {
         io::ErrorKind::PermissionDenied => {
             FileState::Unreadable { reason: "can't be read (permission denied)".into() }
         }
-        _ if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+        _ if context_platform::is_link(error) => {
             FileState::Unreadable { reason: "is behind a symbolic link that can't be followed".into() }
         }
         // A socket can't be opened at all.
-        _ if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
+        _ if context_platform::is_special(error) => {
             FileState::Unreadable { reason: "is not a regular file (a socket or device)".into() }
         }
         _ => FileState::Unreadable { reason: format!("can't be read ({error})") },
     }
-}
-
-fn not_a_file(metadata: &std::fs::Metadata) -> String {
-    use std::os::unix::fs::FileTypeExt as _;
-    let kind = metadata.file_type();
-    let name = if kind.is_dir() {
-        "a directory"
-    } else if kind.is_fifo() {
-        "a named pipe"
-    } else if kind.is_socket() {
-        "a socket"
-    } else {
-        "a device"
-    };
-    format!("is not a regular file but {name}")
 }
 
 fn too_large(limit: u64) -> String {

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use camino::Utf8Path;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
+use context_platform::{Facts, Kind};
 use context_store::StoreError;
 
 use crate::ground::Ground;
@@ -32,15 +33,8 @@ impl Stamp {
     /// The stamp of the regular file at a path.
     #[must_use]
     pub fn of(path: &Utf8Path) -> Option<Self> {
-        use std::os::unix::fs::MetadataExt as _;
-        let found = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-        Some(Self {
-            device: found.dev(),
-            inode: found.ino(),
-            size: found.len(),
-            modified: (found.mtime(), found.mtime_nsec()),
-            changed: (found.ctime(), found.ctime_nsec()),
-        })
+        let Facts { kind, device, number, size, modified, changed } = Facts::at(path.as_std_path()).ok()?;
+        (kind == Kind::File).then_some(Self { device, inode: number, size, modified, changed })
     }
 
     /// Whether any later write is sure to get another stamp. File systems' clocks are coarse, so a file that was just

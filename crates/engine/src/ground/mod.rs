@@ -1,6 +1,7 @@
 //! What never changes while a session is open, and one number: the newest transaction that this client has heard of.
 
 pub mod blocking;
+pub mod disk;
 pub mod error;
 pub mod options;
 pub mod paths;
@@ -117,9 +118,7 @@ async fn namespace(options: &Options, shares_unmapped: bool) -> Result<String> {
 
 /// SHA-256 of the machine's ID (SSOT 5.4); `None` if it has none, as in some containers and on macOS.
 fn machine_identity(file: &str) -> Option<String> {
-    let id = std::fs::read_to_string(file).ok()?;
-    let id = id.trim();
-    (!id.is_empty() && id != "uninitialized").then(|| Digest::of(id.as_bytes()).to_string())
+    context_platform::machine_id(file).map(|id| Digest::of(id.as_bytes()).to_string())
 }
 
 fn random_id() -> Result<String> {

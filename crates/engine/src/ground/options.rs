@@ -81,7 +81,7 @@ impl Options {
             detect_devices: false,
             redact: false,
             max_text_bytes: DEFAULT_MAX_TEXT_BYTES,
-            machine_id_file: "/etc/machine-id".into(),
+            machine_id_file: context_platform::MACHINE_ID_FILE.into(),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! From the agent's path to a source binding, and to a place on disk where there is one (SSOT 5.2 to 5.4).
 
-use std::io;
-
 use camino::{Utf8Path, Utf8PathBuf};
 use context_model::hash::Digest;
-use context_model::mounts::{MountMapping, Mounts, normalise};
+use context_model::mounts::{MountMapping, Mounts};
+use context_model::path::{normalise, share};
 use context_model::source::FilesystemSource;
 
+use super::disk::{absolute, of_disk, to_disk};
 use super::error::{EngineError, Result};
 
 /// The longest path that is accepted, in bytes (Linux's PATH_MAX).
@@ -25,6 +25,8 @@ pub struct Paths {
     shares_unmapped: bool,
     /// The device of `/`, if filesystems are told apart by device number.
     root_device: Option<u64>,
+    /// The network shares that the working directory and the home are on, in lower case.
+    shares: Vec<String>,
     /// The files of the store itself.
     own: Vec<Utf8PathBuf>,
 }
@@ -67,22 +69,27 @@ impl Paths {
         shares_unmapped: bool,
         detect_devices: bool,
     ) -> Result<Self> {
-        if !cwd.starts_with('/') {
-            return Err(EngineError::Invalid("the working directory is an absolute path".into()));
-        }
-        if home.as_ref().is_some_and(|home| !home.starts_with('/')) {
-            return Err(EngineError::Invalid("the home directory is an absolute path".into()));
-        }
-        let real = |mapping: &MountMapping| MountMapping {
-            canonical_prefix: match mapping.canonical_prefix.starts_with('/') {
-                true => real_path(Utf8Path::new(&normalise("/", &mapping.canonical_prefix))).into_string(),
-                false => mapping.canonical_prefix.clone(),
-            },
-            ..mapping.clone()
+        let must = |name: &str, path: &str| {
+            absolute(path)
+                .ok_or_else(|| EngineError::Invalid(format!("the {name} directory is an absolute path")))
         };
-        let mounts = Mounts::new(default_filesystem, mappings.iter().map(real).collect())?;
+        let cwd = must("working", cwd)?;
+        let home = home.map(|home| must("home", &home)).transpose()?;
+        let real = |mapping: &MountMapping| -> Result<MountMapping> {
+            let (Some(agent_prefix), Some(canonical_prefix)) =
+                (absolute(&mapping.agent_prefix), absolute(&mapping.canonical_prefix))
+            else {
+                let problem = "the prefixes of a mount mapping are absolute paths";
+                return Err(EngineError::Invalid(problem.into()));
+            };
+            let canonical_prefix = real_path(&to_disk(&canonical_prefix)).into_string();
+            Ok(MountMapping { agent_prefix, canonical_prefix, filesystem_id: mapping.filesystem_id.clone() })
+        };
+        let mounts = Mounts::new(default_filesystem, mappings.iter().map(real).collect::<Result<Vec<_>>>()?)?;
         let root_device = if detect_devices { device(Utf8Path::new("/")) } else { None };
-        Ok(Self { cwd: normalise("/", cwd), home, mounts, shares_unmapped, root_device, own: Vec::new() })
+        let shares = [Some(&cwd), home.as_ref()].into_iter().flatten().filter_map(|path| share(path));
+        let shares = shares.map(str::to_lowercase).collect();
+        Ok(Self { cwd, home, mounts, shares_unmapped, root_device, shares, own: Vec::new() })
     }
 
     /// Names the files of the store, which are known by their paths and never read or watched.
@@ -114,15 +121,20 @@ impl Paths {
             (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
                 normalise(home, rest.trim_start_matches('/'))
             }
+            (Some(rest), Some(home)) if cfg!(windows) && rest.starts_with('\\') => {
+                normalise(home, rest.trim_start_matches('\\'))
+            }
             _ => normalise(&base, raw),
         };
         let resolved = self.mounts.resolve(&agent_path);
         let (source, disk) = match resolved.mount {
             Some(_) => self.follow_inside_mounts(&agent_path),
+            // Even looking at a share sends the user's credentials to its server.
+            None if self.shares_unmapped && self.is_elsewhere(&agent_path) => (resolved.source, Disk::Inside),
             None if self.shares_unmapped => {
-                let real = real_path(Utf8Path::new(&agent_path));
+                let real = real_path(&to_disk(&agent_path));
                 let filesystem_id = self.namespace_of(&real);
-                (FilesystemSource { filesystem_id, path: real.to_string() }, Disk::At(real))
+                (FilesystemSource { filesystem_id, path: of_disk(&real) }, Disk::At(real))
             }
             None => (resolved.source, Disk::Inside),
         };
@@ -133,11 +145,12 @@ impl Paths {
     /// no path for it.
     #[must_use]
     pub fn reached(&self, path: &Utf8Path) -> Option<Place> {
-        if let Some(source) = self.mounts.reached(path.as_str()) {
+        let canonical = of_disk(path);
+        if let Some(source) = self.mounts.reached(&canonical) {
             let agent_path = self.mounts.reverse(&source)?;
             return Some(Place { agent_path, source, disk: self.not_own(Disk::At(path.to_owned())) });
         }
-        let place = self.resolve(path.as_str()).ok()?;
+        let place = self.resolve(&canonical).ok()?;
         (place.disk == Disk::At(path.to_owned())).then_some(place)
     }
 
@@ -153,7 +166,9 @@ impl Paths {
     pub fn locate(&self, source: &FilesystemSource) -> Disk {
         self.not_own(match self.mounts.reverse(source) {
             Some(agent_path) => self.follow_inside_mounts(&agent_path).1,
-            None if self.shares_unmapped && self.is_ours(source) => Disk::At(source.path.as_str().into()),
+            None if self.shares_unmapped && self.is_ours(source) && !self.is_elsewhere(&source.path) => {
+                Disk::At(to_disk(&source.path))
+            }
             None => Disk::Inside,
         })
     }
@@ -162,6 +177,11 @@ impl Paths {
     #[must_use]
     pub fn display(&self, source: &FilesystemSource) -> String {
         self.mounts.reverse(source).unwrap_or_else(|| source.path.clone())
+    }
+
+    /// Whether a path is on a network share that this session has no other business with.
+    fn is_elsewhere(&self, path: &str) -> bool {
+        share(path).is_some_and(|share| !self.shares.contains(&share.to_lowercase()))
     }
 
     fn is_ours(&self, source: &FilesystemSource) -> bool {
@@ -190,13 +210,13 @@ impl Paths {
         for _ in 0..=MAX_LINKS {
             let resolved = self.mounts.resolve(&pending);
             let Some(prefix) = resolved.mount else { return (lexical, Disk::Escapes) };
-            let root = real_path(Utf8Path::new(&prefix));
+            let root = real_path(&to_disk(&prefix));
             let inside = resolved.source.path[prefix.len()..].trim_start_matches('/').to_owned();
             match first_link(&root, &inside) {
                 Err(_unreadable) => return (lexical, Disk::Escapes),
                 Ok(None) => {
                     let path = if inside.is_empty() { root } else { root.join(inside) };
-                    let source = FilesystemSource { path: path.to_string(), ..resolved.source };
+                    let source = FilesystemSource { path: of_disk(&path), ..resolved.source };
                     return (source, Disk::At(path));
                 }
                 Ok(Some(Link { walked, target, rest })) => {
@@ -228,7 +248,7 @@ fn first_link(root: &Utf8Path, inside: &str) -> std::result::Result<Option<Link>
         if let Ok(target) = here.as_std_path().read_link() {
             return Ok(Some(Link {
                 walked: segments[..i].join("/"),
-                target: Utf8PathBuf::try_from(target)?.into_string(),
+                target: with_slashes(Utf8PathBuf::try_from(target)?),
                 rest: segments[i + 1..].join("/"),
             }));
         }
@@ -243,18 +263,17 @@ fn real_path(path: &Utf8Path) -> Utf8PathBuf {
     for ancestor in path.ancestors() {
         match ancestor.canonicalize_utf8() {
             Ok(real) => return rest.iter().rev().fold(real, |path, segment| path.join(segment)),
-            Err(error) if is_loop(&error) => return path.to_owned(),
+            Err(error) if context_platform::is_link(&error) => return path.to_owned(),
             Err(_) => rest.extend(ancestor.file_name()),
         }
     }
     path.to_owned()
 }
 
-fn is_loop(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+fn with_slashes(path: Utf8PathBuf) -> String {
+    if cfg!(windows) { path.as_str().replace('\\', "/") } else { path.into_string() }
 }
 
 fn device(path: &Utf8Path) -> Option<u64> {
-    use std::os::unix::fs::MetadataExt as _;
-    std::fs::metadata(path).ok().map(|m| m.dev())
+    context_platform::device(path.as_std_path())
 }

@@ -3,6 +3,8 @@
 use context_model::tokens;
 use serde_json::Value;
 
+use super::notices::Told;
+
 pub(crate) fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
@@ -51,14 +53,13 @@ pub(crate) fn message_units(message: &Value) -> usize {
     }
 }
 
-/// The handles of the files that the notices in a message name. Only the harness issues notices; text from a user,
-/// the model or a tool is never one.
-pub(crate) fn notices_in(message: &Value) -> Vec<&str> {
+/// What the notices in a message tell of files. Only the harness issues notices; text from a user, the model or a tool
+/// is never one.
+pub(crate) fn notices_in(message: &Value) -> Vec<Told<'_>> {
     if matches!(text_of(message, "role"), "user" | "assistant" | "toolResult") {
         return Vec::new();
     }
     let blocks = message.get("content").and_then(Value::as_array).into_iter().flatten();
     let texts = blocks.map(|block| text_of(block, "text")).chain([text_of(message, "content")]);
-    let lines = texts.flat_map(str::lines).filter_map(|line| line.strip_prefix("stale id="));
-    lines.filter_map(|rest| rest.split(' ').next()).collect()
+    texts.flat_map(str::lines).filter_map(Told::of).collect()
 }

@@ -7,6 +7,7 @@ pub mod aging;
 pub mod answers;
 pub mod forms;
 pub mod messages;
+pub mod notices;
 pub mod piece;
 pub mod pieces;
 pub mod plan;
@@ -47,10 +48,14 @@ pub(crate) struct Sight {
     pub issued: HashSet<String>,
     /// The pieces that the harness does not yet show in their current form, for the next plan.
     pub pending: BTreeSet<usize>,
+    /// Those of them that put right what is no longer true. They are part of the next plan even if nothing may collapse.
+    pub untrue: BTreeSet<usize>,
     /// Excerpts of outputs that are recorded but not yet in the request.
     pub gated: HashMap<ObjectId, Excerpts>,
     /// Objects of calls that were recorded before their results came as messages, by call ID.
     pub received: HashMap<String, VecDeque<ObjectId>>,
+    /// Calls whose results are in the request in any form, as far as it was read again.
+    pub results: HashSet<ObjectId>,
     /// The arguments of calls by call ID, for results that no hook reports.
     pub open_calls: HashMap<String, Map<String, Value>>,
     /// The model of the next call.
@@ -89,9 +94,17 @@ impl Sight {
         plan.stale_tokens = (self.pieces.stale_tokens() as f64 * factor) as u64;
     }
 
-    /// The edits that the harness does not have yet.
-    pub fn lacking(&mut self) -> Vec<Edit> {
-        let edits = self.pieces.edits_of(std::mem::take(&mut self.pending));
+    /// The edits that the harness does not have yet; if nothing may collapse, only those that put right what is no longer
+    /// true.
+    pub fn lacking(&mut self, may_collapse: bool) -> Vec<Edit> {
+        let untrue = std::mem::take(&mut self.untrue);
+        let places = if may_collapse {
+            std::mem::take(&mut self.pending)
+        } else {
+            self.pending.retain(|place| !untrue.contains(place));
+            untrue
+        };
+        let edits = self.pieces.edits_of(places);
         self.issue(&edits);
         edits
     }
@@ -101,7 +114,9 @@ impl Sight {
         self.pieces = self.pieces.renewed();
         self.rolls.clear();
         self.pending.clear();
+        self.untrue.clear();
         self.open_calls.clear();
+        self.results.clear();
         self.issued.clear();
         self.said.clear();
         self.last_call_ms = None;

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use context_engine::Plan;
+use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::session::Sets;
 use context_store::AsOf;
 use serde_json::Value;
 
 use crate::belief::{Belief, Note, What};
-use crate::client::{Client, Output};
+use crate::client::{Client, Output, Pointer};
 use crate::run::{Kind, Outcome, violation};
 use crate::tools::in_sight;
 use crate::world::{Content, World};
@@ -47,6 +48,12 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
         };
         let rebuilt = client.rebuilt.contains(&file);
         let what = line.split(&format!("{} ", world.files[file].name)).last().unwrap_or_default();
+        let what = match what.strip_prefix("version=").map(|rest| rest.split_once(' ').unwrap_or_default()) {
+            Some((named, _)) if !is_named(&version, named) => {
+                return violation(Kind::FalseNotice, format!("it is another version: {line}"));
+            }
+            named => named.map_or(what, |(_, what)| what),
+        };
         // Once the process that edited has ended, nobody can tell whether a change that was stored with the edit came
         // before it or after it; then one word too many is better than none.
         let is_doubtful = client.recovered && what == "changed" && believed.has_led_to(&version);
@@ -75,6 +82,11 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
     Ok(())
 }
 
+/// Whether a name is that of a version: the beginning of its hash.
+fn is_named(version: &Content, name: &str) -> bool {
+    version.as_ref().is_some_and(|text| Digest::of(text.as_bytes()).to_string().starts_with(name))
+}
+
 /// Whether `+3 -1` can be the difference of two texts.
 fn is_count(what: &str, old: &str, new: &str) -> bool {
     let Some((added, removed)) = what.strip_prefix('+').and_then(|rest| rest.split_once(" -")) else {
@@ -101,6 +113,15 @@ pub async fn request(client: &mut Client, first: usize) -> Outcome {
             }
         }
     }
+    // What stays behind the summary says that nothing is above which is not.
+    for message in client.visible().filter(|message| message.is_whole()) {
+        let is_there =
+            |pointer: &Pointer| client.visible().any(|one| one.object.as_ref() == Some(&pointer.object));
+        if let Some(pointer) = message.pointers.iter().find(|pointer| !is_there(pointer)) {
+            let what = format!("{}, and {} is not in the conversation", message.text(), pointer.object);
+            return violation(Kind::PointerGone, what);
+        }
+    }
     held(client).await
 }
 
@@ -119,12 +140,12 @@ pub async fn held(client: &mut Client) -> Outcome {
     });
     let shown = |text: &str| {
         let open = client.open.iter().any(|one| one.output == text);
-        open || client.messages.iter().any(|message| message.shows(text))
+        open || client.visible().any(|message| message.shows(text))
     };
     match client.held.iter().find(|held| !shown(&held.text)) {
         Some(held) => {
             let how = if held.pinned { "pinned" } else { "activated" };
-            let rest = client.messages.iter().find(|message| message.object.as_ref() == Some(&held.object));
+            let rest = client.visible().find(|message| message.object.as_ref() == Some(&held.object));
             let rest = rest.map(|message| message.text().to_owned());
             violation(
                 Kind::NotWhole,

@@ -34,6 +34,8 @@ pub struct Client {
     /// How many of them the engine has.
     pub sent: usize,
     pub points: Vec<Point>,
+    /// What the host has summarized on this branch, one after the other; the last one counts.
+    pub compactions: Vec<Compaction>,
     /// Calls of the answer that the model is giving.
     pub open: Vec<Open>,
     /// Notices that came while the model was answering; they stand behind the answer's results.
@@ -61,9 +63,20 @@ pub struct Client {
 pub struct Point {
     /// How many messages there were.
     pub length: usize,
+    /// And how many compactions.
+    pub compactions: usize,
     pub session: SessionId,
     pub tx: TxId,
     pub times: Option<[Timestamp; 2]>,
+}
+
+/// A summary in place of the messages before one.
+#[derive(Clone, Debug)]
+pub struct Compaction {
+    /// The first message that is still in the request.
+    pub first: usize,
+    key: String,
+    now: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -119,7 +132,8 @@ pub struct Open {
 
 impl Client {
     pub fn new(session: &str, style: Style, machine: usize, store: Arc<Faulty>) -> Self {
-        let start = Point { length: 0, session: SessionId::new(session).unwrap(), tx: TxId(0), times: None };
+        let session_id = SessionId::new(session).unwrap();
+        let start = Point { length: 0, compactions: 0, session: session_id, tx: TxId(0), times: None };
         Self {
             session: session.to_owned(),
             style,
@@ -130,6 +144,7 @@ impl Client {
             messages: Vec::new(),
             sent: 0,
             points: vec![start],
+            compactions: Vec::new(),
             open: Vec::new(),
             waiting: Vec::new(),
             doubt: false,
@@ -244,9 +259,41 @@ impl Client {
         message.notes = notes;
     }
 
-    /// The messages from a place on, as they are handed over; and for each whether it comes before `until`.
+    /// The place of the first message that is in the request.
+    pub fn cut(&self) -> usize {
+        self.compactions.last().map_or(0, |compaction| compaction.first)
+    }
+
+    /// The messages that are in the request.
+    pub fn visible(&self) -> impl Iterator<Item = &Message> {
+        self.messages.iter().skip(self.cut())
+    }
+
+    /// The host summarizes what comes before a message, as Pi does: any but a result may be the first that stays. `false`
+    /// where there is none.
+    pub fn compact(&mut self, keep: usize) -> bool {
+        let may_be_first = |place: &usize| self.messages[*place].role() != "toolResult";
+        let first: Vec<usize> = (self.cut() + 1..self.messages.len()).filter(may_be_first).collect();
+        let Some(first) = first.iter().rev().nth(keep % first.len().max(1)).copied() else { return false };
+        self.now += 5_000;
+        let key = format!("c{}", self.fresh());
+        self.compactions.push(Compaction { first, key, now: self.now });
+        true
+    }
+
+    /// What is handed over to the engine: the messages from a place on, after the summary of those before them.
     pub fn incoming(&self, from: usize) -> Vec<Incoming> {
-        let all = self.messages.iter().skip(from);
+        let summary = self.compactions.last().filter(|_| from == 0).map(|compaction| {
+            let Compaction { key, now, .. } = compaction;
+            let message = json!({ "role": "compactionSummary", "summary": "so far", "timestamp": now });
+            Incoming { key: key.clone(), message }
+        });
+        summary.into_iter().chain(self.handed(from.max(self.cut()), self.messages.len())).collect()
+    }
+
+    /// The messages between two places as they are handed over.
+    pub fn handed(&self, from: usize, to: usize) -> Vec<Incoming> {
+        let all = self.messages.iter().take(to).skip(from);
         let is_raw = self.style == Style::Raw;
         let left = |message: &&Message| message.gone || !is_raw && message.shown.is_null();
         let handed = all.filter(|message| !(left(message) || message.is_notice && is_raw));
@@ -274,13 +321,16 @@ impl Client {
             self.waiting.clear();
             // What was activated or brought back since the last point is gone with it.
             self.held.retain(|held| held.pinned);
-            self.messages.truncate(self.points.last().map_or(0, |point| point.length));
+            let (length, compactions) =
+                self.points.last().map_or((0, 0), |point| (point.length, point.compactions));
+            self.messages.truncate(length);
+            self.compactions.truncate(compactions);
         }
     }
 
     /// What the request says of files, one message after the other; what is on its way comes last.
     pub fn heard(&self) -> Vec<Heard> {
-        let sent = self.messages.iter().filter(|message| !message.gone);
+        let sent = self.visible().filter(|message| !message.gone);
         let sent = sent.map(|message| Heard {
             notes: message.notes.clone(),
             whole: message.is_whole(),
@@ -295,8 +345,10 @@ impl Client {
     /// Shows messages as a plan says. Returns the keys that it names and that are not there.
     pub fn apply(&mut self, plan: &Plan) -> Vec<String> {
         let mut unknown = Vec::new();
+        let cut = self.cut();
         for edit in &plan.edits {
-            let Some(message) = self.messages.iter_mut().find(|message| message.key == edit.key()) else {
+            let Some(message) = self.messages.iter_mut().skip(cut).find(|message| message.key == edit.key())
+            else {
                 unknown.push(edit.key().to_owned());
                 continue;
             };

@@ -312,6 +312,42 @@ fn turn(client: usize, end: TurnEnd) -> Step {
     Step::Quiet,
     act(0, Tool::Edit { file: 0, line: 37 }),
 ])]
+#[case::an_answer_whose_lines_a_compaction_removed_says_so(68, 1, 1, vec![
+    act(0, read(1)),
+    turn(0, TurnEnd::Open),
+    act(0, part(1, 2, 2)),
+    Step::Compact { client: 0, keep: 11 },
+])]
+#[case::a_difference_counts_though_a_compaction_removed_its_beginning(465, 2, 1, vec![
+    late(1, read(3)),
+    Step::Quiet,
+    called(0, Tool::Write { file: 1, lines: 5 }, CallId::Repeated(1), true),
+    act(1, read(2)),
+    disk(0, Change::Append),
+    act(1, Tool::Edit { file: 2, line: 15 }),
+    Step::Compact { client: 1, keep: 9 },
+])]
+#[case::an_edit_is_refused_after_a_difference_whose_beginning_a_compaction_removed(956, 1, 1, vec![
+    act(2, Tool::Edit { file: 3, line: 20 }),
+    Step::Quiet,
+    act(2, Tool::Append { file: 1 }),
+    act(2, Tool::Edit { file: 3, line: 29 }),
+    Step::Compact { client: 2, keep: 11 },
+    act(1, Tool::Append { file: 1 }),
+    act(2, Tool::Edit { file: 3, line: 36 }),
+])]
+#[case::a_refusal_shows_a_change_or_says_that_it_cannot(1918, 1, 2, vec![
+    turn(1, TurnEnd::Prompt),
+    turn(1, TurnEnd::Open),
+    Step::Fault { client: 1, fault: Fault::Full },
+    turn(1, TurnEnd::Together),
+    late(1, read(3)),
+    disk(1, Change::Cut(12)),
+    turn(1, TurnEnd::Together),
+    Step::Quiet,
+    Step::Back { client: 1, to: 5 },
+    act(1, Tool::Edit { file: 1, line: 18 }),
+])]
 fn it_is_right_now(
     #[case] seed: u64,
     #[case] clients: usize,

@@ -6,6 +6,7 @@ use std::task::Poll;
 
 use context_engine::{Engine, EngineError};
 use context_model::id::{ObjectId, SessionId};
+use context_model::time::{Timestamp, TxId};
 
 use crate::check;
 use crate::client::{Client, Output, Point, Style};
@@ -173,6 +174,7 @@ impl Run {
             Step::Roll { client } | Step::Undo { client } => {
                 self.roll(client % count, matches!(step, Step::Roll { .. })).await?;
             }
+            Step::Compact { client, keep } => self.compact(client % count, keep).await?,
             Step::Back { client, to } => self.back(client % count, to).await?,
             Step::Fork { client, from } => self.fork(client % count, from).await?,
         }
@@ -241,26 +243,30 @@ impl Run {
                 message.gone |= message.is_notice;
             }
         }
+        // What was never recorded and is no longer in the request is handed over first.
+        let lost = client.handed(point.length, client.cut());
+        if !lost.is_empty()
+            && let Err(error) = engine.resync(lost, 0, &client.call(false)).await
+        {
+            client.allow(faulty, "resync", &error)?;
+            return Ok(false);
+        }
         let recorded = client.recorded(point.length);
         client.held.retain(|held| !held.unsaved);
         if let Err(error) = engine.resync(client.incoming(0), recorded, &client.call(false)).await {
             client.allow(faulty, "resync", &error)?;
             return Ok(false);
         }
-        client.sent = client.messages.len();
-        client.recovered = true;
-        let Client { held, messages, .. } = &mut *client;
-        held.retain(|held| messages.iter().any(|message| message.shows(&held.text)));
+        client.read_again(self.world.files.len());
         client.doubt = false;
         client.unsure = false;
-        client.rebuilt = (0..self.world.files.len()).collect();
         let point = (engine.point().await, engine.point_times().await);
         let (Ok(tx), Ok(times)) = point else {
             client.doubt = true;
             return Ok(false);
         };
         let session = SessionId::new(client.session.as_str()).unwrap();
-        client.points.push(Point { length: client.sent, session, tx, times: Some(times) });
+        client.point(session, tx, times);
         check::chat(client).await?;
         if client.style == Style::Raw {
             return self.advance(n, false, false).await;
@@ -334,7 +340,7 @@ impl Run {
         check::plan(client, &plan, first)?;
         if let Some((tx, times)) = plan.point {
             let session = SessionId::new(client.session.as_str()).unwrap();
-            client.points.push(Point { length: client.sent, session, tx, times: Some(times) });
+            client.point(session, tx, times);
             client.held.iter_mut().for_each(|held| held.unsaved = false);
         }
         check::notices(&self.world, client, &plan.notices).await?;
@@ -389,12 +395,46 @@ impl Run {
         }
     }
 
+    /// The host compacts between two turns, whether the engine can be used or not.
+    async fn compact(&mut self, n: usize, keep: usize) -> Outcome {
+        if !self.clients[n].open.is_empty() {
+            self.turn(n, TurnEnd::Open).await?;
+        }
+        if !self.ready(n).await? || !self.clients[n].open.is_empty() {
+            let client = &mut self.clients[n];
+            client.close_answer();
+            client.doubt |= client.compact(keep);
+            return Ok(());
+        }
+        let client = &mut self.clients[n];
+        let faulty = client.store.is_faulty();
+        let recorded = client.sent;
+        if !client.compact(keep) {
+            return Ok(());
+        }
+        if client.style == Style::Raw {
+            client.messages.iter_mut().for_each(|message| message.shown = message.raw.clone());
+        }
+        let engine = client.engine.clone().unwrap();
+        let recorded = client.recorded(recorded);
+        if let Err(error) = engine.resync(client.incoming(0), recorded, &client.call(false)).await {
+            client.allow(faulty, "resync", &error)?;
+            client.doubt = true;
+            return Ok(());
+        }
+        client.read_again(self.world.files.len());
+        check::chat(client).await?;
+        // The next request is another one anyway, so the plan before it may roll.
+        self.advance(n, false, false).await.map(drop)
+    }
+
     /// Back in the tree: what comes after a point is another branch.
     async fn back(&mut self, n: usize, to: usize) -> Outcome {
         let client = &mut self.clients[n];
         let place = to % client.points.len();
         client.points.truncate(place + 1);
         client.messages.truncate(client.points[place].length);
+        client.compactions.truncate(client.points[place].compactions);
         client.open.clear();
         client.held.clear();
         client.outputs.clear();
@@ -413,6 +453,7 @@ impl Run {
         let mut client = Client::new(&format!("fork{}", self.forks), parent.style, parent.machine, store);
         client.points = parent.points[..=place].to_vec();
         client.messages = parent.messages[..client.points[place].length].to_vec();
+        client.compactions = parent.compactions[..client.points[place].compactions].to_vec();
         client.now = parent.now;
         // Keys and call IDs of the parent's own later messages are not met again.
         client.skip(1_000 * self.forks);
@@ -490,6 +531,21 @@ impl Run {
 }
 
 impl Client {
+    /// All that is in the request was handed over again.
+    fn read_again(&mut self, files: usize) {
+        self.sent = self.messages.len();
+        self.recovered = true;
+        let held = std::mem::take(&mut self.held);
+        self.held = held.into_iter().filter(|held| self.visible().any(|one| one.shows(&held.text))).collect();
+        self.rebuilt = (0..files).collect();
+    }
+
+    /// The harness notes where it is.
+    fn point(&mut self, session: SessionId, tx: TxId, times: [Timestamp; 2]) {
+        let (length, compactions) = (self.sent, self.compactions.len());
+        self.points.push(Point { length, compactions, session, tx, times: Some(times) });
+    }
+
     /// An error is right where something was wrong with the store.
     pub fn allow(&self, faulty: bool, call: &str, error: &EngineError) -> Outcome {
         if faulty { Ok(()) } else { violation(Kind::Failed, format!("{call} of {}: {error}", self.session)) }

@@ -76,6 +76,11 @@ pub enum Step {
         client: usize,
         keep: bool,
     },
+    /// The host puts a summary in place of what came before a message.
+    Compact {
+        client: usize,
+        keep: usize,
+    },
     /// A long pause: the provider has forgotten the prefix.
     Idle {
         client: usize,
@@ -245,7 +250,7 @@ impl Step {
         // A fork may have come up.
         let forked = usize::from(rng.once_in(3));
         let client = rng.below(clients + forked);
-        match rng.below(100) {
+        match rng.below(104) {
             0..14 => Self::Disk { file: rng.below(4), change: Change::draw(rng) },
             14..24 => Self::Events { client, how: Delivery::draw(rng) },
             24..60 => {
@@ -263,6 +268,7 @@ impl Step {
             93 => Self::Idle { client },
             94..97 if !calm => Self::Fault { client, fault: Fault::draw(rng) },
             97 if !calm => Self::Calm { client },
+            100.. => Self::Compact { client, keep: rng.below(12) },
             _ => Self::Quiet,
         }
     }

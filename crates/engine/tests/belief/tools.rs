@@ -197,8 +197,7 @@ async fn read(
             }
             said.pointers.push(Pointer { object: answer.object, lines });
         } else {
-            let shown =
-                client.messages.iter().find(|m| m.object.as_ref() == Some(&answer.object) && m.is_whole());
+            let shown = client.visible().find(|m| m.object.as_ref() == Some(&answer.object) && m.is_whole());
             let diff = answer.text.split_once('\n').map_or("", |(_, diff)| diff);
             let now = shown.and_then(|message| applied(&message.output, diff));
             if now.as_deref() != Some(&*text) {
@@ -226,7 +225,7 @@ async fn read(
 
 /// Whether a result of this object shows these lines in the request as it is now.
 pub fn in_sight(client: &Client, object: &ObjectId, lines: &str) -> bool {
-    client.messages.iter().any(|message| message.object.as_ref() == Some(object) && message.shows(lines))
+    client.visible().any(|message| message.object.as_ref() == Some(object) && message.shows(lines))
 }
 
 async fn write(world: &mut World, client: &mut Client, file: usize, text: String) -> Outcome<Said> {
@@ -367,7 +366,7 @@ async fn control(client: &mut Client, tool: Tool) -> Outcome<Option<(&'static st
                 return violation(Kind::Lost, format!("{name} has another text now: {:?}", change.content));
             }
             // Another call may have brought it back.
-            if change.visible && !client.messages.iter().any(|message| message.shows(&text)) {
+            if change.visible && !client.visible().any(|message| message.shows(&text)) {
                 return violation(Kind::NotWhole, format!("{name} is said to be in sight, and is not"));
             }
             if !change.visible {
@@ -376,7 +375,7 @@ async fn control(client: &mut Client, tool: Tool) -> Outcome<Option<(&'static st
             }
             client.hold(Held { object, text, pinned: false, unsaved: false });
         }
-        Tool::Pin { .. } if client.messages.iter().any(|message| message.shows(&text)) => {
+        Tool::Pin { .. } if client.visible().any(|message| message.shows(&text)) => {
             client.hold(Held { object, text, pinned: true, unsaved: false });
         }
         Tool::Deactivate { .. } => client.held.retain(|held| held.object != object || held.pinned),

@@ -74,7 +74,9 @@ impl Bench {
     }
 
     pub fn path(&self, name: &str) -> String {
-        self.root().join(name).into_os_string().into_string().unwrap()
+        let path = self.root().join(name).into_os_string().into_string().unwrap();
+        // As the agent is shown it: on Windows the canonical path is a verbatim one.
+        if cfg!(windows) { context_model::path::absolute(&path).unwrap() } else { path }
     }
 
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {

@@ -17,13 +17,23 @@ pub struct Chat {
     pub notices: Vec<String>,
     /// Whether it can shorten texts and leave out messages.
     pub shortens: bool,
+    /// Whether anything may collapse: the person's switch.
+    pub rolls: bool,
 }
 
 const TTL_MS: i64 = 300_000;
 
 impl Chat {
     pub fn new(engine: Engine) -> Self {
-        Self { engine, messages: Vec::new(), told: 0, now_ms: 1_000, notices: Vec::new(), shortens: false }
+        Self {
+            engine,
+            messages: Vec::new(),
+            told: 0,
+            now_ms: 1_000,
+            notices: Vec::new(),
+            shortens: false,
+            rolls: true,
+        }
     }
 
     pub fn say(&mut self, message: Value) {
@@ -62,7 +72,7 @@ impl Chat {
             system_tokens: 3_000,
             only_at_user_turn: false,
             at_user_turn: false,
-            rolls: true,
+            rolls: self.rolls,
             shortens: self.shortens,
         }
     }

@@ -67,6 +67,7 @@ async fn run(
     }
 }
 
+#[cfg(unix)]
 async fn prepared(backend: Backend) -> (Bench, Arc<Stepped>, Engine, TxId) {
     let bench = Bench::new(backend);
     for name in ["a", "new", "x", "y", "found"] {

@@ -4,16 +4,19 @@
 mod bench;
 mod chat;
 mod clients;
+mod compacted;
 mod conversation;
 mod ended;
 mod fading;
 mod failing;
 mod forms;
 mod groups;
+#[cfg(unix)]
 mod hostile;
 mod indexing;
 mod known;
 mod leaving;
+#[cfg(unix)]
 mod links;
 mod mounts;
 mod objects;

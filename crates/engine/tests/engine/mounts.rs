@@ -112,6 +112,7 @@ async fn several_mounts_have_their_own_namespaces() {
     assert_eq!(bench.latest(&data.id).await.unwrap().content(), Some("volume"));
 }
 
+#[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mount_whose_prefix_leads_through_a_link_is_the_real_directory() {
     let bench = Bench::new(Backend::Memory);
@@ -198,6 +199,20 @@ async fn the_namespace_of_a_machine_is_the_hash_of_its_id_or_a_kept_random_one()
     }
 }
 
+#[cfg(unix)]
+#[rstest]
+#[case::agent("C:/work", "/work")]
+#[case::canonical("/work", "C:/work")]
+#[case::relative("work", "/work")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prefix_that_is_not_absolute_here_is_refused(#[case] agent: &str, #[case] canonical: &str) {
+    let bench = Bench::new(Backend::Memory);
+    let options = Options { mounts: vec![mount(agent, canonical)], ..bench.options("s") };
+    let error = Engine::open(options).await.err().unwrap();
+    assert_eq!(error.code(), ErrorCode::InvalidArgument, "{error}");
+}
+
+#[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn filesystems_can_be_told_apart_by_device() {
     use std::os::unix::fs::MetadataExt as _;

@@ -60,6 +60,7 @@ async fn a_branch_change_restores_sets_and_chat_and_keeps_the_index(
     assert!(chat.iter().any(|v| v.field("turns").unwrap().to_string().contains("about two")));
 }
 
+#[cfg(unix)]
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fork_takes_over_its_parents_state_and_goes_its_own_way(

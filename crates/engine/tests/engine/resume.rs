@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::bench::{Backend, Bench, answer, call, refused, search, tool, user};
 
 /// A session with everything in it that is rendered.
+#[cfg(unix)]
 async fn busy(bench: &Bench, engine: &Engine) {
     engine.set_system_prompt("You help.").await.unwrap();
     bench.write("real/a.rs", "fn a() {}\n");
@@ -66,6 +67,7 @@ async fn a_resumed_session_has_the_same_sets_and_renders_the_same_bytes(
     assert!(now.active_set.len() < sets.active_set.len(), "the window goes on");
 }
 
+#[cfg(unix)]
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_reconciled_with_the_disk_in_one_transaction(

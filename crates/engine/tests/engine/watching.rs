@@ -1,6 +1,7 @@
 //! Trackers (SSOT 5.8, 5.9): whatever happens to a file on disk, the last version equals it.
 
 use std::fs;
+#[cfg(unix)]
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -61,6 +62,7 @@ async fn many_writes_in_a_row() {
     engine.close().await.unwrap();
 }
 
+#[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_not_changed_makes_no_version() {
     let (bench, engine, path, id) = tracked("same").await;
@@ -276,6 +278,7 @@ async fn a_checkout_of_a_thousand_files_between_two_branches() {
     engine.close().await.unwrap();
 }
 
+#[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_loop_in_the_tree_is_no_trap() {
     let (bench, engine, path, id) = tracked("1").await;

@@ -93,6 +93,8 @@ struct Columns<'a> {
     content: Option<(i64, Digest)>,
     /// Whether that text was erased, and stays so.
     is_erased: bool,
+    /// The mark that the version comes with.
+    mark: Option<&'a str>,
     content_hash: Option<Digest>,
     chain: Option<Chain<'a>>,
 }
@@ -133,7 +135,8 @@ impl Open<'_> {
         let content = stored.zip(put.text.as_ref()).map(|((content, _), text)| (content, text.key));
         let is_erased = stored.is_some_and(|(_, is_erased)| is_erased);
         let content_hash = Some(put.content_hash);
-        let columns = Columns { body: &put.body, content, is_erased, content_hash, chain: None };
+        let mark = put.erased.as_deref();
+        let columns = Columns { body: &put.body, content, is_erased, mark, content_hash, chain: None };
         self.insert(&put.id, &known, valid_time, &columns)?;
         Ok(true)
     }
@@ -178,7 +181,8 @@ impl Open<'_> {
             nested: nested.to_string(),
         };
         let body = Body::new(shape.scalars)?;
-        let columns = Columns { body: &body, content, is_erased, content_hash: None, chain: Some(chain) };
+        let columns =
+            Columns { body: &body, content, is_erased, mark: None, content_hash: None, chain: Some(chain) };
         let seq = self.insert(&write.id, &known, valid_time, &columns)?;
         if let Some(payload) = head {
             self.heads.keep(&write.id, seq.unsigned_abs(), payload);
@@ -218,6 +222,7 @@ impl Open<'_> {
         let texts = texts.map(|text| index::stored(self.connection, text)).collect::<Result<Vec<_>>>()?;
         let is_erased = columns.is_erased || texts.iter().any(|(_, is_erased)| *is_erased);
         let erased = is_erased.then(|| erase::again(self.tx_time)).transpose()?;
+        let erased = columns.mark.map(str::to_owned).or(erased);
         let row = Row {
             seq,
             tx_id: self.tx_id,

@@ -186,39 +186,14 @@ fn look(path: &Path) -> Result<bool> {
 
 fn create(path: &Path) -> Result<()> {
     if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty() && !d.exists()) {
-        create_directory(directory).map_err(|e| unusable(&e.to_string()))?;
+        context_platform::private_directory(directory).map_err(|e| unusable(&e.to_string()))?;
     }
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
-        #[cfg(unix)]
-        Ok(file) => {
-            // A strict umask may have removed permissions that the owner needs.
-            use std::os::unix::fs::PermissionsExt;
-            file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(|e| unusable(&e.to_string()))
-        }
-        #[cfg(not(unix))]
+    match context_platform::private_file(fs::OpenOptions::new().write(true).create_new(true), path) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         Err(error) if error.kind() == ErrorKind::StorageFull => Err(StoreError::Full(error.to_string())),
         Err(error) => Err(unusable(&error.to_string())),
     }
-}
-
-fn create_directory(directory: &Path) -> std::io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(directory)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
-    }
-    Ok(())
 }
 
 /// The write-ahead log of a database.

@@ -6,27 +6,21 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use aho_corasick::{AhoCorasick, MatchKind};
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::ObjectType;
 use context_model::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::column;
-use super::form::{self, Found, MARK};
+use super::form::{self, Found};
 use super::index::row_of;
 use super::pack::{self, Parts};
 use super::read;
 use super::row::{self, Row, select};
 use super::useful::useful;
+use crate::erasing::{self, Needles, stripped};
 use crate::{AsOf, Erase, Erased, ErasedCount, Result, StoreError};
-
-/// Shorter texts also occur in too many places that nobody means.
-const SHORTEST: usize = 6;
-
-/// The fields of a turn that refer to objects; they are kept.
-const KEPT: [&str; 4] = ["toolcall_ids", "activated_ids", "rolls", "status"];
 
 /// Erases within the current transaction. The search index must be up to date.
 ///
@@ -34,8 +28,7 @@ const KEPT: [&str; 4] = ["toolcall_ids", "activated_ids", "rolls", "status"];
 /// `INVALID_ARGUMENT` for an unknown object, path or session and for a text that is too short; nothing is then
 /// erased.
 pub(super) fn erase(connection: &Connection, wanted: &[Erase], mark: &Erased) -> Result<ErasedCount> {
-    let mark =
-        serde_json::to_string(mark).map_err(|_| StoreError::Invalid("the reason is no text".into()))?;
+    let mark = mark_json(mark)?;
     let needles = Needles::new(wanted)?;
     let objects = objects(connection, wanted)?;
     let mut contents = with_needles(connection, &needles)?;
@@ -64,47 +57,12 @@ pub(super) fn erase(connection: &Connection, wanted: &[Erase], mark: &Erased) ->
 
 /// The mark of a version whose text was erased before it was written.
 pub(super) fn again(at: Timestamp) -> Result<String> {
-    let mark = Erased { at, why: "its text was erased before".into() };
-    serde_json::to_string(&mark).map_err(|_| StoreError::Invalid("the time can't be written".into()))
+    mark_json(&erasing::again(at))
 }
 
-/// The texts to look for, all in one pass: as they are, and as they are escaped in JSON.
-struct Needles {
-    plain: AhoCorasick,
-    escaped: AhoCorasick,
-    count: usize,
-}
-
-impl Needles {
-    fn new(wanted: &[Erase]) -> Result<Self> {
-        let texts =
-            wanted.iter().filter_map(|one| if let Erase::Text(text) = one { Some(text) } else { None });
-        let texts: Vec<&str> = texts.map(String::as_str).collect();
-        if texts.iter().any(|text| text.trim().len() < SHORTEST) {
-            let what =
-                format!("a text to forget must have at least {SHORTEST} bytes; name the object instead");
-            return Err(StoreError::Invalid(what));
-        }
-        let escaped = texts.iter().map(|text| {
-            let json = Value::from(*text).to_string();
-            json[1..json.len() - 1].to_owned()
-        });
-        Ok(Self { escaped: finder(escaped)?, plain: finder(&texts)?, count: texts.len() })
-    }
-
-    fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// A payload with a mark in place of each of them.
-    fn taken_out_of(&self, json: &str) -> String {
-        self.escaped.replace_all(json, &vec![MARK; self.count])
-    }
-}
-
-fn finder<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Result<AhoCorasick> {
-    let builder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(texts);
-    builder.map_err(|_| StoreError::Invalid("these are too many texts at once; name fewer".into()))
+/// A mark as it stands in its column.
+pub(super) fn mark_json(mark: &Erased) -> Result<String> {
+    serde_json::to_string(mark).map_err(|_| StoreError::Invalid("the reason is no text".into()))
 }
 
 /// The numbers of the named objects.
@@ -114,15 +72,14 @@ fn objects(connection: &Connection, wanted: &[Erase]) -> Result<BTreeSet<i64>> {
         match one {
             Erase::Text(_) => {}
             Erase::Object(id) => {
-                let unknown = || StoreError::Invalid(format!("the store has no object {id}"));
-                objects.insert(number_of(connection, id)?.ok_or_else(unknown)?);
+                objects.insert(number_of(connection, id)?.ok_or_else(|| erasing::no_object(id))?);
             }
             Erase::Path(path) => {
                 let mut find = connection.prepare_cached("SELECT object FROM objects WHERE path = ?")?;
                 let found = find.query_map([path], |row| row.get::<_, i64>(0))?;
                 let found = found.collect::<rusqlite::Result<Vec<_>>>()?;
                 if found.is_empty() {
-                    return Err(StoreError::Invalid(format!("the store has no file {path}")));
+                    return Err(erasing::no_file(path));
                 }
                 objects.extend(found);
             }
@@ -140,7 +97,6 @@ pub(super) fn number_of(connection: &Connection, id: &ObjectId) -> Result<Option
 
 /// The objects of a session that no other session has encountered.
 fn of_session(connection: &Connection, session: &SessionId) -> Result<BTreeSet<i64>> {
-    let unknown = || StoreError::Invalid(format!("the store has no session {}", session.as_str()));
     let index = |id: &ObjectId| -> Result<Option<HashSet<String>>> {
         let Some(version) = read::get(connection, id, AsOf::default())? else { return Ok(None) };
         let index = version.document.field("session_index").and_then(Value::as_array).cloned();
@@ -148,7 +104,7 @@ fn of_session(connection: &Connection, session: &SessionId) -> Result<BTreeSet<i
         Ok(Some(ids.collect()))
     };
     let this = ObjectId::session(session);
-    let mut mine = index(&this)?.ok_or_else(unknown)?;
+    let mut mine = index(&this)?.ok_or_else(|| erasing::no_session(session))?;
     let mut find = connection.prepare("SELECT object_id FROM objects WHERE type = ? AND object_id <> ?")?;
     let others =
         find.query_map([ObjectType::Session.as_str(), this.as_str()], |row| row.get::<_, String>(0))?;
@@ -172,7 +128,7 @@ fn with_needles(connection: &Connection, needles: &Needles) -> Result<BTreeSet<i
     let all = all.query_map([], |row| row.get::<_, i64>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
     for content in all {
         if let Found::Text(text) = form::text_of(connection, content)?
-            && needles.plain.is_match(&text)
+            && needles.is_in(&text)
         {
             found.insert(content);
         }
@@ -191,7 +147,7 @@ fn touched(connection: &Connection, contents: &BTreeSet<i64>, needles: &Needles)
     let mut touched = BTreeSet::new();
     let mut find = connection.prepare("SELECT seq, content, packed, body, patch FROM versions")?;
     let mut rows = find.query([])?;
-    let is_in = |json: Option<&str>| json.is_some_and(|json| needles.escaped.is_match(json));
+    let is_in = |json: Option<&str>| json.is_some_and(|json| needles.is_in_json(json));
     while let Some(sql) = rows.next()? {
         let content = sql.get::<_, Option<i64>>(1)?;
         let packed = column::blob(sql, 2)?;
@@ -316,70 +272,4 @@ fn rewrite(connection: &Connection, seq: i64, whole: bool, needles: &Needles, ma
         seq
     ])?;
     Ok(true)
-}
-
-/// A payload, or a patch of one, without its messages and arguments. References to objects stay.
-fn stripped(json: &str) -> Option<String> {
-    // A long string stored elsewhere is one of the texts being erased.
-    let mut value: Value = serde_json::from_str(&json.replace('\u{1}', "")).ok()?;
-    match &mut value {
-        Value::Object(fields) => {
-            fields.remove("args_display");
-            for (name, value) in fields.iter_mut() {
-                match name.as_str() {
-                    "args" => *value = json!({}),
-                    "turns" => mask(value),
-                    _ => {}
-                }
-            }
-        }
-        Value::Array(operations) => {
-            for operation in operations {
-                let path = operation.get("path").and_then(Value::as_str).unwrap_or_default();
-                let is_said = path.starts_with("/turns") || path == "/content";
-                if is_said && !path.split('/').any(|token| KEPT.contains(&token)) {
-                    operation.get_mut("value").into_iter().for_each(mask);
-                }
-            }
-        }
-        _ => return None,
-    }
-    Some(value.to_string())
-}
-
-fn mask(value: &mut Value) {
-    match value {
-        Value::String(text) => MARK.clone_into(text),
-        Value::Array(list) => list.iter_mut().for_each(mask),
-        Value::Object(fields) => {
-            fields
-                .iter_mut()
-                .filter(|(name, _)| !KEPT.contains(&name.as_str()))
-                .for_each(|(_, value)| mask(value));
-        }
-        _ => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_said_goes_and_what_refers_stays() {
-        let body = json!({ "tool": "bash", "status": "ok", "args": { "command": "secret" }, "args_display": "secret",
-            "chat_ref": "chat:s", "turns": [{ "user": "secret", "toolcall_ids": ["a"], "n": 1 }] });
-        let kept = json!({ "tool": "bash", "status": "ok", "args": {}, "chat_ref": "chat:s",
-            "turns": [{ "user": "[erased]", "toolcall_ids": ["a"], "n": 1 }] });
-        let strip =
-            |value: &Value| serde_json::from_str::<Value>(&stripped(&value.to_string()).unwrap()).unwrap();
-        assert_eq!(strip(&body), kept);
-        let patch = json!([
-            { "op": "add", "path": "/turns/-", "value": { "user": "secret", "messages": [{ "text": "secret" }] } },
-            { "op": "add", "path": "/turns/0/toolcall_ids/-", "value": "call" },
-            { "op": "replace", "path": "/turn_count", "value": 1 },
-        ]);
-        let stripped = strip(&patch);
-        assert!(!stripped.to_string().contains("secret") && stripped.to_string().contains("call"));
-    }
 }

@@ -18,9 +18,6 @@ pub(super) const COMPRESSED: i64 = 1;
 pub(super) const DELTA: i64 = 2;
 pub(super) const ERASED: i64 = 3;
 
-/// Replaces what was erased in a payload.
-pub(super) const MARK: &str = "[erased]";
-
 /// Shorter texts stay uncompressed: compressing them saves less than a row takes.
 const SHORT: usize = 256;
 

@@ -127,7 +127,7 @@ pub(super) fn filled<'j>(
             Found::Text(text) => whole.push_str(&escaped(&text)),
             Found::Erased => {
                 is_erased = true;
-                whole.push_str(form::MARK);
+                whole.push_str(crate::erasing::MARK);
             }
         }
         whole.push_str(part);

@@ -46,13 +46,7 @@ impl Place {
     }
 }
 
-#[cfg(unix)]
 fn identity(file: &Path) -> Option<Identity> {
-    use std::os::unix::fs::MetadataExt as _;
-    std::fs::metadata(file).ok().map(|found| (found.dev(), found.ino()))
-}
-
-#[cfg(not(unix))]
-fn identity(_: &Path) -> Option<Identity> {
-    None
+    // Windows lets nobody delete, move or replace a file that SQLite has open.
+    if cfg!(windows) { None } else { context_platform::identity(file) }
 }

@@ -32,6 +32,8 @@ pub(super) struct Put {
     pub text: Option<Text>,
     pub content_hash: Digest,
     pub valid_time: Option<Timestamp>,
+    /// The mark of a version that its owner has erased elsewhere, as JSON.
+    pub erased: Option<String>,
 }
 
 /// A patch in the form of a row, except for what depends on the version before it.
@@ -54,6 +56,20 @@ impl Prepared {
     pub fn new(transaction: Transaction) -> Result<Self> {
         let writes = transaction.writes.into_iter().map(PreparedWrite::new).collect::<Result<_>>()?;
         Ok(Self { writes, expected: transaction.expected, soon: false })
+    }
+
+    /// Sets the marks of whole documents.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a mark that can't be written as JSON.
+    #[cfg(feature = "xtdb")]
+    pub fn mark(&mut self, marks: &[Option<crate::Erased>]) -> Result<()> {
+        for (write, mark) in self.writes.iter_mut().zip(marks) {
+            if let (PreparedWrite::Put(put), Some(mark)) = (write, mark) {
+                put.erased = Some(super::erase::mark_json(mark)?);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -85,7 +101,8 @@ impl Put {
             }
             (None, _) => None,
         };
-        Ok(Self { id, object_type, source, body: Body::new(payload)?, text, content_hash, valid_time })
+        let body = Body::new(payload)?;
+        Ok(Self { id, object_type, source, body, text, content_hash, valid_time, erased: None })
     }
 }
 

@@ -11,7 +11,7 @@ use context_model::time::{Timestamp, TxId};
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 
 use super::column;
-use super::form::Found;
+use super::form::{self, Found};
 use super::row::{CONTENT, LENGTH, Row, Text, content, select};
 use crate::shape::Shape;
 use crate::{AsOf, Change, Entry, Erased, Filter, Known, Outline, Result, StoreError, Version};
@@ -84,9 +84,14 @@ pub(super) fn local(connection: &Connection, name: &str) -> Result<Option<String
 
 /// An object's latest version without its content.
 fn outline(connection: &Connection, id: &ObjectId) -> Result<Option<Outline>> {
-    at_point(connection, id, AsOf::default(), Text::Left, |row, _| {
+    at_point(connection, id, AsOf::default(), Text::Left, |row, sql| {
         let mut payload = row.fields(connection)?;
         payload.remove("content");
+        let content: Option<i64> = sql.get(CONTENT)?;
+        let has_text = match content.filter(|_| row.erased.is_some()) {
+            Some(content) => form::text_of(connection, content)? != Found::Erased,
+            None => row.text_hash.is_some(),
+        };
         if let Some(hash) = row.digest(row.content_hash)? {
             payload.insert("content_hash".into(), hash.to_string().into());
         }
@@ -95,7 +100,7 @@ fn outline(connection: &Connection, id: &ObjectId) -> Result<Option<Outline>> {
             object_type: row.object_type()?,
             source: row.source()?,
             payload,
-            is_null: row.text_hash.is_none(),
+            is_null: !has_text,
             tx_id: row.tx(),
             valid_time: row.times().1,
         })

@@ -15,8 +15,7 @@ pub(super) fn has_room(place: &Place) -> Result<()> {
     let length = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |found| found.len());
     let wanted = 2 * (length(place.path()) + length(&connect::log(place.path())));
     let folder = place.path().parent().unwrap_or(place.path());
-    let free =
-        rustix::fs::statvfs(folder).map_or(u64::MAX, |found| found.f_bavail.saturating_mul(found.f_frsize));
+    let free = context_platform::free_space(folder).unwrap_or(u64::MAX);
     if wanted <= free {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! Full-text search. A search first makes the writer bring the index up to date. What can't be indexed now, because
 //! the disk is full or another process holds the lock, is indexed in memory for this search only.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use context_model::id::ObjectId;
@@ -10,8 +10,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::column::text;
 use super::form::{self, Found};
-use super::index::root_of;
 use super::limit::Limit;
+use super::ranked;
 use crate::words::{self, Part};
 use crate::{Hit, Result, Search, StoreError};
 
@@ -34,7 +34,9 @@ struct Wanted<'a> {
     /// The same as words.
     parts: Vec<Part>,
     kind: Option<&'a str>,
-    /// The IDs that may be hit, as a JSON list.
+    /// The objects that may be hit.
+    among: Option<&'a HashSet<ObjectId>>,
+    /// The same as a JSON list.
     within: Option<String>,
     limit: i64,
 }
@@ -67,6 +69,7 @@ pub(super) fn search(
         phrases: parts.iter().map(|part| format!("\"{}\"", part.text.replace('"', "\"\""))).collect(),
         parts,
         kind: query.object_type.map(|t| t.as_str()),
+        among: query.within.as_ref(),
         within: query.within.as_ref().map(|ids| serde_json::json!(ids).to_string()),
         limit: i64::try_from(query.limit).unwrap_or(i64::MAX),
     };
@@ -107,7 +110,11 @@ fn texts_with(connection: &Connection, word: &str) -> Result<Option<u64>> {
 /// until there are enough hits.
 fn indexed(connection: &Connection, wanted: &Wanted<'_>, limit: &Limit) -> Result<Vec<Hitting>> {
     let mut found = Vec::new();
-    for (root, rank) in roots(connection, wanted, limit)? {
+    let among = match &wanted.within {
+        Some(ids) => Some(roots_of(connection, ids)?),
+        None => None,
+    };
+    for (root, rank) in ranked::roots(connection, &wanted.phrases, among.as_ref(), limit)? {
         limit.check()?;
         if wanted.limit <= found.len() as i64 {
             break;
@@ -121,48 +128,15 @@ fn indexed(connection: &Connection, wanted: &Wanted<'_>, limit: &Limit) -> Resul
     Ok(found)
 }
 
-/// The roots whose rows contain all phrases, best first. A root's rank is the sum, over all phrases, of its best row.
-fn roots(connection: &Connection, wanted: &Wanted<'_>, limit: &Limit) -> Result<Vec<(i64, f64)>> {
-    let mut find = connection
-        .prepare_cached("SELECT rowid, bm25(contents_fts) FROM contents_fts WHERE contents_fts MATCH ?")?;
-    let mut all: Option<Vec<(i64, f64)>> = None;
-    for phrase in &wanted.phrases {
-        limit.check()?;
-        let mut rows = find.query([phrase])?;
-        // Rows come in the order of their numbers, and so do the roots.
-        let mut mine: Vec<(i64, f64)> = Vec::new();
-        while let Some(row) = rows.next()? {
-            let (root, rank) = (root_of(row.get(0)?), row.get::<_, f64>(1)?);
-            match mine.last_mut() {
-                Some((last, best)) if *last == root => *best = best.min(rank),
-                _ => mine.push((root, rank)),
-            }
-        }
-        all = Some(match all {
-            None => mine,
-            Some(before) => both(before, &mine),
-        });
-        if all.as_ref().is_some_and(Vec::is_empty) {
-            break;
-        }
-    }
-    let mut all = all.unwrap_or_default();
-    // Of equal ones, the newest first.
-    all.sort_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
-    Ok(all)
-}
-
-/// The common elements of two lists sorted by number, with the sums of their ranks.
-fn both(mut left: Vec<(i64, f64)>, right: &[(i64, f64)]) -> Vec<(i64, f64)> {
-    let mut at = 0;
-    left.retain_mut(|(root, rank)| {
-        while right.get(at).is_some_and(|(other, _)| other < root) {
-            at += 1;
-        }
-        let is_same = right.get(at).filter(|(other, _)| other == root);
-        is_same.map(|(_, other)| *rank += other).is_some()
-    });
-    left
+/// The roots of all texts that these objects have had, so that a search in one session takes no time for the others.
+fn roots_of(connection: &Connection, ids: &str) -> Result<HashSet<i64>> {
+    let mut find = connection.prepare_cached(
+        "SELECT DISTINCT c.root FROM json_each(?) w CROSS JOIN objects o ON o.object_id = w.value
+         CROSS JOIN versions v ON v.object = o.object CROSS JOIN contents c ON c.content = v.content
+         WHERE c.root IS NOT NULL",
+    )?;
+    let roots = find.query_map([ids], |row| row.get(0))?;
+    Ok(roots.collect::<rusqlite::Result<_>>()?)
 }
 
 /// The texts of a root that have all phrases.
@@ -191,13 +165,16 @@ fn occurrences(
     let mut find = connection.prepare_cached(
         "SELECT o.object_id, v.tx_id, v.seq
          FROM occurrences x JOIN objects o ON o.object = x.object JOIN versions v ON v.seq = x.seq
-         WHERE x.content = ?1 AND (?2 IS NULL OR o.type = ?2)
-               AND (?3 IS NULL OR o.object_id IN (SELECT value FROM json_each(?3)))",
+         WHERE x.content = ?1 AND (?2 IS NULL OR o.type = ?2)",
     )?;
-    let mut rows = find.query(params![content, wanted.kind, wanted.within])?;
+    let mut rows = find.query(params![content, wanted.kind])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let object = text(row, 0)?.to_owned();
+        let object = ObjectId::new(text(row, 0)?);
+        if wanted.among.is_some_and(|among| !among.contains(&object)) {
+            continue;
+        }
+        let object = object.as_str().to_owned();
         found.push(Hitting { content, object, tx_id: row.get(1)?, seq: row.get(2)?, rank });
     }
     Ok(found)

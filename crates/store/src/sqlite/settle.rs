@@ -53,7 +53,8 @@ impl Settled {
         let mut sync = || {
             let log = match file.take() {
                 Some(log) => log,
-                None => File::open(&self.log)?,
+                // Windows syncs only what is open for writing.
+                None => File::options().read(true).write(cfg!(windows)).open(&self.log)?,
             };
             log.sync_data()?;
             *file = Some(log);

@@ -42,18 +42,16 @@ impl Target {
         let name = &name[..name.floor_char_boundary(100)];
         let beside =
             path.with_file_name(format!(".{name}.{:016x}.part", RandomState::new().build_hasher().finish()));
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&beside)?;
-        let target = Self { path: path.to_owned(), beside, file: Some(file) };
-        #[cfg(unix)]
-        if let Some(file) = &target.file {
-            // A strict umask may have removed permissions that the owner needs.
-            file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        match context_platform::private_file(OpenOptions::new().write(true).create_new(true), &beside) {
+            Ok(file) => Ok(Self { path: path.to_owned(), beside, file: Some(file) }),
+            Err(error) => {
+                // The file may exist already even though it can't be made private.
+                if error.kind() != std::io::ErrorKind::AlreadyExists {
+                    let _ = fs::remove_file(&beside);
+                }
+                Err(error.into())
+            }
         }
-        Ok(target)
     }
 
     /// Renames the file to its final name, durably.
@@ -69,7 +67,7 @@ impl Target {
         self.file = None;
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         // Not every file system can sync a folder.
-        let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
+        let _ = context_platform::sync_directory(folder.unwrap_or(Path::new(".")));
         Ok(())
     }
 }

@@ -131,6 +131,13 @@ impl Cache {
         self.bytes = 0;
     }
 
+    /// Forgets all documents, also those that later versions may be based on, because their owner has erased some.
+    pub fn forget_erased(&mut self) {
+        self.forget_all();
+        self.grown.clear();
+        self.firsts.clear();
+    }
+
     /// The object behind an ID hash. `None` if that is not known yet, `Some(None)` if it is not one of our objects.
     pub fn name(&self, hash: &str) -> Option<Option<ObjectId>> {
         self.names.get(hash).cloned()

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 
 use super::cache::Cache;
+use super::erasures::Erasures;
 use super::http::{Format, Nodes, Request};
 use super::wire::{Tx, xtdb_number};
 use crate::Result;
@@ -24,6 +25,8 @@ pub(super) struct Inner {
     pub(super) closed: AtomicBool,
     /// The ID of this writer's mark, by which its transactions are recognized.
     pub(super) writer: ObjectId,
+    /// What the owner of the store has erased, as far as this client knows; `None` before it was asked for.
+    pub(super) erasures: Mutex<Option<Arc<Erasures>>>,
     pub(super) local: Mutex<BTreeMap<String, String>>,
 }
 

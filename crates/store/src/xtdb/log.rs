@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::form::Given;
 use super::http::{Format, Request};
 use super::inner::{Inner, WRITERS};
+use super::mark::Mark;
 use super::wire::{FOREVER, PATCH, document, number, xtdb_number};
 use crate::{Damage, Hit, Result, Search, StoreError, Version, memory, words};
 
@@ -208,7 +209,8 @@ impl Inner {
             for value in documents(row) {
                 // A change contains all texts of its version, including the content.
                 let is_change = value.get(PATCH).is_some();
-                let value = value.clone();
+                let mut value = value.clone();
+                let _ = Mark::take(&mut value);
                 let read =
                     if is_change { Document::from_json(value).map_err(Into::into) } else { document(value) };
                 let Ok(document) = read else { continue };
@@ -231,7 +233,7 @@ impl Inner {
     }
 
     /// Reads the log after a transaction row by row, and resumes after interruptions.
-    async fn each_tx(
+    pub(super) async fn each_tx(
         &self,
         after: TxId,
         with_documents: bool,
@@ -312,7 +314,7 @@ fn hashes(row: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// The documents in this library's shape that a transaction wrote.
-fn documents(row: &Value) -> impl Iterator<Item = &Value> {
+pub(super) fn documents(row: &Value) -> impl Iterator<Item = &Value> {
     let ops = row["txOps"].as_array().into_iter().flatten();
     ops.filter(|op| op[0] == "put").map(|op| &op[1]).filter(|value| {
         let is_object = value["type"].as_str().is_some_and(|t| t.parse::<ObjectType>().is_ok());

@@ -31,15 +31,22 @@ use crate::{
 
 mod cache;
 mod edn;
+mod erase;
+mod erasures;
 mod form;
 mod http;
 mod inner;
 mod log;
+mod mark;
+mod notice;
+mod owner;
+mod parallel;
 mod plan;
 mod query;
 mod queue;
 mod read;
 mod resolve;
+mod steps;
 mod wire;
 mod write;
 
@@ -97,6 +104,7 @@ impl XtdbStore {
             known: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             writer: writer.id().clone(),
+            erasures: Mutex::default(),
             local: Mutex::default(),
         };
         let seen = inner.latest().await?.map_or(TxId(0), |tx| tx.id);

@@ -11,11 +11,13 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
 use super::cache::Head;
+use super::erasures::Erasures;
 use super::form::Form;
+use super::mark::{Mark, Marks};
 use super::wire::{FOREVER, LONGEST_FENCE, Ops, document_length, text_length};
 use crate::memory::{envelope_differs, patch_time, unknown};
 use crate::shape::misfit;
-use crate::{Result, StoreError, Version, Write};
+use crate::{Result, StoreError, Version, Write, clock, erasing};
 
 /// What is known about an object before a write.
 #[derive(Clone, Debug)]
@@ -95,6 +97,8 @@ pub(super) struct Draft {
     pub form: Form,
     /// The approximate length of its JSON text, in bytes.
     pub bytes: usize,
+    /// The mark of a version whose owner erased something of it.
+    mark: Option<Mark>,
 }
 
 /// One transaction of XTDB, with as many of the writes as it can contain.
@@ -126,8 +130,9 @@ pub(super) fn plan(
     bases: &HashMap<ObjectId, Base>,
     expected: &[(ObjectId, Option<TxId>)],
     is_fenced: bool,
-    is_late: bool,
+    (erasures, marks): (&Erasures, Option<&Marks>),
 ) -> Result<Plan> {
+    let is_late = marks.is_some();
     let none = Base::new(None, false);
     let mut plan = Plan::default();
     let mut part = Part::default();
@@ -142,12 +147,13 @@ pub(super) fn plan(
         let id = id_of(write);
         let base = bases.get(id).unwrap_or(&none);
         let before = latest.get(id);
-        let Some(mut draft) = draft(write, base, before)? else {
+        let Some(mut draft) = draft(write, base, before, erasures)? else {
             plan.took_equal |= before.is_none() && base.is_guess;
             part.written.push(false);
             continue;
         };
         draft.take_form(base, before);
+        draft.take_mark(marks);
         let rises = before.and_then(|b| b.valid_time).zip(draft.valid_time).is_some_and(|(a, b)| b > a);
         if in_part.contains(id) && !rises {
             plan.parts.push(part.closed(std::mem::take(&mut fences), &must, is_fenced));
@@ -180,7 +186,33 @@ pub(super) fn plan(
 
 impl Draft {
     fn new(document: Document, valid_time: Option<Timestamp>) -> Self {
-        Self { form: Form::whole(&document), document, valid_time, bytes: 0 }
+        Self { form: Form::whole(&document), document, valid_time, bytes: 0, mark: None }
+    }
+
+    /// The version without what the owner of the store has erased.
+    fn clean(document: Document, valid_time: Option<Timestamp>, erasures: &Erasures) -> Self {
+        match erasures.taken_out_of(&document, valid_time) {
+            None => Self::new(document, valid_time),
+            Some(rest) => {
+                let hash = Some(document.content_hash());
+                let mark = Mark { erased: erasing::again(clock::system()()), hash };
+                Self { mark: Some(mark), ..Self::new(rest, valid_time) }
+            }
+        }
+    }
+
+    /// Notes in the form that the owner erased something.
+    fn take_mark(&mut self, marks: Option<&Marks>) {
+        let key = self.valid_time.map(|time| (self.document.id().clone(), time));
+        let known = key.and_then(|key| marks?.get(&key));
+        if let Some(erased) = known {
+            let hash = self.mark.take().and_then(|mark| mark.hash);
+            self.mark = Some(Mark { erased: erased.clone(), hash });
+        }
+        if let Some(mark) = self.mark.clone() {
+            self.form =
+                std::mem::replace(&mut self.form, Form::whole(&self.document)).marked(&self.document, mark);
+        }
     }
 
     /// Turns the version into a change, if the previous version is known to come before it in a history.
@@ -228,7 +260,7 @@ impl Part {
 }
 
 /// The version that a write creates. `None` if it equals the one that is valid then.
-fn draft(write: &Write, base: &Base, before: Option<&Draft>) -> Result<Option<Draft>> {
+fn draft(write: &Write, base: &Base, before: Option<&Draft>, erasures: &Erasures) -> Result<Option<Draft>> {
     match write {
         Write::Put { document, valid_time } => {
             let envelope = before.map(|d| &d.document).or_else(|| base.latest().map(|v| &v.document));
@@ -243,10 +275,16 @@ fn draft(write: &Write, base: &Base, before: Option<&Draft>) -> Result<Option<Dr
                 }
                 _ => base.holding(*valid_time).0.map(|head| &head.version.document),
             };
-            let is_there = holding.is_some_and(|stored| is_equal(stored, document))
+            let draft = Draft::clean(document.clone(), *valid_time, erasures);
+            // The version as it was before its owner erased something of it.
+            let erased = base.holding(*valid_time).0.filter(|_| before.is_none());
+            let was =
+                erased.and_then(|head| Some((head.form.mark()?.hash?, head.version.document.source_hash())));
+            let is_there = holding.is_some_and(|stored| is_equal(stored, &draft.document))
+                || was == Some((document.content_hash(), document.source_hash()))
                 || (before.is_none_or(|draft| draft.valid_time <= *valid_time)
                     && base.follows(*valid_time, document));
-            Ok((!is_there).then(|| Draft::new(document.clone(), *valid_time)))
+            Ok((!is_there).then_some(draft))
         }
         Write::Patch { id, patch, valid_time } => {
             let (stored, from) = match (before, base.latest()) {
@@ -264,7 +302,7 @@ fn draft(write: &Write, base: &Base, before: Option<&Draft>) -> Result<Option<Dr
                 // The transaction's time is not known yet, and only a version dated ahead can be later than that.
                 (None, from) => from.filter(|_| before.is_some() || base.is_ahead()),
             };
-            Ok(Some(Draft::new(document, valid_time)))
+            Ok(Some(Draft::clean(document, valid_time, erasures)))
         }
     }
 }

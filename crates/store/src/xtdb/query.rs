@@ -12,7 +12,7 @@ use super::cache::First;
 use super::edn::quote;
 use super::http::{Format, Request};
 use super::inner::Inner;
-use super::read::in_parallel;
+use super::parallel::in_parallel;
 use super::wire::{FOREVER, xtdb_number};
 use crate::memory::is_below;
 use crate::{AsOf, Filter, Known, Result};

@@ -8,18 +8,16 @@ use context_model::object::{Document, ObjectType};
 use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
-use tokio::task::JoinSet;
 
 use super::cache::Head;
 use super::edn::quote;
 use super::http::{Answer, Format, Request};
 use super::inner::Inner;
+use super::mark::Mark;
+use super::parallel::in_parallel;
 use super::plan::is_equal;
-use super::wire::{FOREVER, PATCH, Place, document, xtdb_number};
+use super::wire::{ERASED, FOREVER, KEPT, PATCH, Place, document, xtdb_number};
 use crate::{AsOf, Known, Outline, Result, StoreError, Version};
-
-/// How many requests one call makes at the same time.
-const IN_FLIGHT: usize = 16;
 
 /// How many documents one query asks for.
 const IDS_A_QUERY: usize = 64;
@@ -47,7 +45,7 @@ impl Inner {
             return Ok(None);
         }
         let (document, form) = self.resolved(id, place, answer.json()?).await?;
-        let head = Head { version: Arc::new(version(document, place)), form, bytes: 0 };
+        let head = Head { version: Arc::new(version(document, place, form.mark())), form, bytes: 0 };
         if at == AsOf::default() {
             self.cache(|cache| cache.keep(head.clone()));
         }
@@ -109,8 +107,9 @@ impl Inner {
             let texts = self.with_text(part, at).await?;
             for (id, value) in self.pull(part, &fields, at).await? {
                 let (Some(place), Value::Object(mut map)) = (places.get(&id), value) else { continue };
-                map.remove("content");
-                map.remove(PATCH);
+                for name in ["content", PATCH, ERASED, KEPT] {
+                    map.remove(name);
+                }
                 let (id, object_type, source, payload) = document_without_content(Value::Object(map))?;
                 let is_null = !texts.contains(&id);
                 let mut payload = payload;
@@ -184,9 +183,11 @@ impl Inner {
             let mut documents: HashMap<ObjectId, Value> =
                 self.pull(&ids, "[*]", at).await?.into_iter().collect();
             for (id, places, _) in part {
-                let Some(value) = documents.remove(id) else { continue };
+                let Some(mut value) = documents.remove(id) else { continue };
+                let mark = Mark::take(&mut value);
                 let document = document(value)?;
-                found.push(places.iter().map(|place| version(document.clone(), *place)).collect());
+                let versions = places.iter().map(|place| version(document.clone(), *place, mark.as_ref()));
+                found.push(versions.collect());
             }
         }
         let inner = Arc::clone(self);
@@ -212,15 +213,17 @@ impl Inner {
         if answer.is_missing() {
             return Ok(None);
         }
-        Ok(Some(version(self.resolved(id, place, answer.json()?).await?.0, place)))
+        let (document, form) = self.resolved(id, place, answer.json()?).await?;
+        Ok(Some(version(document, place, form.mark())))
     }
 
-    /// How many versions of an object have the same valid time and content as this one.
+    /// How many versions of an object have the same valid time and content as this one, of which the second part says whether it
+    /// was erased.
     pub(super) async fn count_like(
         &self,
         id: &ObjectId,
         valid_time: Timestamp,
-        like: &Document,
+        like: (&Document, bool),
     ) -> Result<usize> {
         let at = AsOf { valid_time: Some(valid_time), known: None };
         let Some(place) = self.place(id, at).await?.filter(|place| place.valid_time == valid_time) else {
@@ -231,7 +234,9 @@ impl Inner {
             if place.valid_time == valid_time
                 && let Some(version) = self.at(id, place).await?
             {
-                count += usize::from(is_equal(&version.document, like));
+                // Both sides may have erased it, and differ in how much of it they have left.
+                let is_erased = version.erased.is_some() && like.1;
+                count += usize::from(is_erased || is_equal(&version.document, like.0));
             }
         }
         Ok(count)
@@ -333,27 +338,6 @@ impl Inner {
 /// Fields that an outline leaves out: the content, and the lists of a chat or session.
 const GROWING: [&str; 4] = ["content", "turns", "toolcall_refs", PATCH];
 
-/// Runs one request for each item, some at a time, and gives the results in any order.
-pub(super) async fn in_parallel<T, R, F>(items: Vec<T>, work: impl Fn(T) -> F) -> Result<Vec<R>>
-where
-    R: Send + 'static,
-    F: Future<Output = Result<R>> + Send + 'static,
-{
-    let mut items = items.into_iter();
-    let mut running = JoinSet::new();
-    for item in items.by_ref().take(IN_FLIGHT) {
-        running.spawn(work(item));
-    }
-    let mut results = Vec::new();
-    while let Some(done) = running.join_next().await {
-        results.push(done.map_err(|e| StoreError::Unavailable(format!("a read was cut off: {e}")))??);
-        if let Some(item) = items.next() {
-            running.spawn(work(item));
-        }
-    }
-    Ok(results)
-}
-
 type Parts = (ObjectId, ObjectType, Option<Source>, serde_json::Map<String, Value>);
 
 /// Splits a document into envelope and payload, keeping the stored `content_hash`.
@@ -369,13 +353,13 @@ fn document_without_content(value: Value) -> Result<Parts> {
     Ok((id, object_type, source, payload))
 }
 
-pub(super) fn version(document: Document, place: Place) -> Version {
+pub(super) fn version(document: Document, place: Place, mark: Option<&Mark>) -> Version {
     Version {
         document,
         tx_id: place.tx.id,
         tx_time: place.tx.time,
         valid_time: place.valid_time,
-        erased: None,
+        erased: mark.map(|mark| mark.erased.clone()),
     }
 }
 

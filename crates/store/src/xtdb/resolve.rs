@@ -10,7 +10,9 @@ use serde_json::Value;
 use super::form::{Form, Given, Resolved, resolve};
 use super::http::{Format, Request};
 use super::inner::Inner;
-use super::read::{at_place, in_parallel, version};
+use super::mark::Mark;
+use super::parallel::in_parallel;
+use super::read::{at_place, version};
 use super::wire::Place;
 use crate::{Result, Version};
 
@@ -18,6 +20,11 @@ impl Inner {
     /// All versions in the order of their transactions. Times are requested in EDN, because XTDB's JSON truncates them to
     /// seconds, and documents in JSON, because EDN does not tell keys from strings.
     pub(super) async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
+        Ok(self.marked_history(id).await?.into_iter().map(|(version, _)| version).collect())
+    }
+
+    /// The same with the marks of erased versions.
+    pub(super) async fn marked_history(&self, id: &ObjectId) -> Result<Vec<(Version, Option<Mark>)>> {
         let Some(at) = self.latest().await? else { return Ok(Vec::new()) };
         if id.as_str().is_empty() {
             return Ok(Vec::new());
@@ -32,22 +39,23 @@ impl Inner {
         if rows.len() != places.len() {
             return Err(answer.strange("a history of another length"));
         }
-        let mut versions: Vec<Version> = Vec::with_capacity(rows.len());
+        let mut versions: Vec<(Version, Option<Mark>)> = Vec::with_capacity(rows.len());
         let mut resolved = Resolved::default();
         for (mut row, place) in rows.into_iter().zip(places) {
             // Another client's deletion has no document; a version of ours always has one.
             match row.get_mut("doc").map(Value::take) {
                 None | Some(Value::Null) => {}
                 Some(value) => {
-                    let known = |place: usize| &versions[place].document;
+                    let mark = Mark::take(&mut value.clone());
+                    let known = |place: usize| &versions[place].0.document;
                     let document = resolved.next(Given::read(value)?, versions.len(), known)?;
-                    versions.push(version(document, place));
+                    versions.push((version(document, place, mark.as_ref()), mark));
                 }
             }
         }
-        versions.sort_by_key(|v| (v.tx_id, v.valid_time));
+        versions.sort_by_key(|(v, _)| (v.tx_id, v.valid_time));
         // Another client's put with an end time repeats the version that it interrupts.
-        versions.dedup_by(|a, b| a.tx_id == b.tx_id && a.document == b.document);
+        versions.dedup_by(|(a, _), (b, _)| a.tx_id == b.tx_id && a.document == b.document);
         Ok(versions)
     }
 
@@ -59,10 +67,14 @@ impl Inner {
         place: Place,
         value: Value,
     ) -> Result<(Document, Form)> {
-        let wanted = match Given::read(value)? {
+        let wanted = match Given::read(value.clone())? {
             Given::Whole(document) => {
                 let form = Form::whole(&document);
-                return Ok((document, form));
+                let mut own = value.clone();
+                let mark = Mark::take(&mut own);
+                let is_own =
+                    own.as_object().map(serde_json::Map::len) == value.as_object().map(serde_json::Map::len);
+                return Ok((document, if is_own { form } else { form.stored_as(value, mark) }));
             }
             Given::Changed(wanted) => wanted,
         };
@@ -97,8 +109,8 @@ impl Inner {
         in_parallel(values, move |(id, place, value)| {
             let inner = Arc::clone(&inner);
             async move {
-                let (document, _) = inner.resolved(&id, place, value).await?;
-                let version = version(document, place);
+                let (document, form) = inner.resolved(&id, place, value).await?;
+                let version = version(document, place, form.mark());
                 // The next versions are based on it.
                 if !version.document.object_type().is_content() {
                     inner.cache(|cache| cache.grow(Arc::new(version.clone())));

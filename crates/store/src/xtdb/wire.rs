@@ -19,6 +19,13 @@ pub(crate) const LONGEST_FENCE: usize = 1 << 20;
 /// changes it.
 pub(crate) const PATCH: &str = "context/patch";
 
+/// The field with the mark of a version that the owner erased: a JSON text (see `form`).
+pub(crate) const ERASED: &str = "context/erased";
+
+/// The field of a version that was put back after its object's eviction. It differs for each eviction, so that no node
+/// takes the document for the one that was evicted.
+pub(crate) const KEPT: &str = "context/kept";
+
 /// A transaction's number. XTDB counts from 0, but in this library 0 stands for an empty store.
 pub(crate) fn number(xtdb: u64) -> TxId {
     TxId(xtdb + 1)
@@ -80,9 +87,9 @@ pub(crate) fn check(document: &Document) -> Result<()> {
     if let Some(name) = document.payload().keys().find(|k| k.starts_with("xt/") || k.starts_with("crux.")) {
         return Err(StoreError::Invalid(format!("XTDB reserves the field name {name}; rename the field")));
     }
-    if document.field(PATCH).is_some() {
+    if let Some(name) = [PATCH, ERASED, KEPT].into_iter().find(|name| document.field(name).is_some()) {
         return Err(StoreError::Invalid(format!(
-            "the field name {PATCH} is reserved for changes in XTDB; rename the field"
+            "the field name {name} is reserved for this library's use of XTDB; rename the field"
         )));
     }
     Ok(())
@@ -122,6 +129,11 @@ impl Ops {
         let bytes = op.len();
         self.0.push(op);
         bytes
+    }
+
+    /// All versions of the object and their documents go.
+    pub fn evict(&mut self, id: &ObjectId) {
+        self.0.push(json!(["evict", id]).to_string());
     }
 
     /// The body of a submission; matches come first, because they see the puts before them.

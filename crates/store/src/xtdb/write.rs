@@ -10,18 +10,21 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::{Value, json};
 
 use super::cache::Head;
+use super::erasures::ERASURES;
 use super::http::{Format, Request};
 use super::inner::{Inner, WRITERS};
+use super::mark::Marks;
+use super::parallel::in_parallel;
 use super::plan::{Base, Part, id_of, is_equal, plan};
-use super::read::{in_parallel, version};
+use super::read::version;
 use super::wire::{FOREVER, Ops, Place, Tx, check, xtdb_number};
 use crate::{AsOf, Receipt, Result, StoreError, Transaction, Write, clock};
 
 /// How often a transaction is planned again because others wrote in the meantime.
 const MOST_PLANS: u32 = 24;
 
-/// The valid time of all marks, so that the newest transaction's mark is the valid one.
-const MARK_TIME: i64 = 0;
+/// The valid time of all marks and notices, so that the newest transaction's mark is the valid one.
+pub(super) const MARK_TIME: i64 = 0;
 
 /// This client's mark in the database: a document that each of its transactions replaces.
 pub(crate) struct Writer {
@@ -31,6 +34,10 @@ pub(crate) struct Writer {
     /// Whether it is known: not after a submission without an answer.
     is_known: bool,
     next: u64,
+    /// The notice that its next transaction writes, where it erases (see `erasures`).
+    pub(super) notice: Option<Value>,
+    /// What it calls itself in the notice while it erases.
+    pub(super) erasing: Option<String>,
 }
 
 impl Writer {
@@ -41,7 +48,14 @@ impl Writer {
     pub fn new(name: Option<String>) -> Result<Self> {
         let is_known = name.is_none();
         let name = name.map_or_else(random_name, Ok)?;
-        Ok(Self { id: ObjectId::new(format!("{WRITERS}{name}")), mark: None, is_known, next: 1 })
+        Ok(Self {
+            id: ObjectId::new(format!("{WRITERS}{name}")),
+            mark: None,
+            is_known,
+            next: 1,
+            notice: None,
+            erasing: None,
+        })
     }
 
     /// The ID of the mark.
@@ -63,20 +77,30 @@ pub(crate) fn random_name() -> Result<String> {
     Ok(format!("{:016x}{:016x}", word()?, word()?))
 }
 
-enum Outcome {
+/// What a transaction that comes late from a journal has with it.
+pub(crate) struct Late {
+    /// Is stored in the writer's mark.
+    pub note: Value,
+    pub marks: Marks,
+}
+
+/// What became of a submission.
+pub(super) enum Outcome {
     Committed(Tx),
     Refused,
+    /// The owner of the store has erased something since, so everything has to be planned anew.
+    Erasing,
 }
 
 impl Inner {
-    /// Applies a transaction; `note` is stored in the writer's mark with it. A transaction with a note comes late from a
-    /// journal: if others have written a version with the same content in the meantime, that version counts as its own.
+    /// Applies a transaction. One that comes late from a journal: if others have written a version with the same content in the meantime, that version counts as its own.
     pub(super) async fn transact(
         self: &Arc<Self>,
         writer: &mut Writer,
         transaction: Transaction,
-        note: Option<&Value>,
+        late: Option<&Late>,
     ) -> Result<Receipt> {
+        let note = late.map(|late| &late.note);
         let Transaction { writes, expected } = transaction;
         for write in &writes {
             if let Write::Put { document, .. } = write {
@@ -108,13 +132,15 @@ impl Inner {
             // Refused although nothing has changed: a base was stored with types that JSON does not have.
             let places = bases.iter().map(|(id, base)| (id.clone(), base.place())).collect();
             let is_fenced = refused.as_ref() != Some(&places);
-            let plan = plan(rest, &bases, expected, is_fenced, note.is_some())?;
+            let erasures = self.erasures().await?;
+            let marks = late.map(|late| &late.marks);
+            let plan = plan(rest, &bases, expected, is_fenced, (&erasures, marks))?;
             if plan.took_equal && !is_fresh {
                 self.refresh().await?;
                 is_fresh = true;
                 continue;
             }
-            let mut is_refused = false;
+            let (mut is_refused, mut is_erasing) = (false, false);
             for part in plan.parts {
                 if !part.drafts.is_empty() {
                     match self.submit(writer, &part, note).await? {
@@ -126,9 +152,18 @@ impl Inner {
                             is_refused = true;
                             break;
                         }
+                        Outcome::Erasing => {
+                            is_erasing = true;
+                            break;
+                        }
                     }
                 }
                 written.extend_from_slice(&part.written);
+            }
+            if is_erasing {
+                is_fresh = true;
+                refused = None;
+                continue;
             }
             if !is_refused {
                 break;
@@ -227,7 +262,14 @@ impl Inner {
         Ok(())
     }
 
-    async fn submit(&self, writer: &mut Writer, part: &Part, note: Option<&Value>) -> Result<Outcome> {
+    pub(super) async fn submit(
+        self: &Arc<Self>,
+        writer: &mut Writer,
+        part: &Part,
+        note: Option<&Value>,
+    ) -> Result<Outcome> {
+        let erasures = self.free(writer).await?;
+        let Some(erasures) = erasures else { return Ok(Outcome::Erasing) };
         self.settle(writer).await?;
         let mut mark = json!({ "xt/id": writer.id, "number": writer.next });
         if let Some(note) = note.or_else(|| writer.mark.as_ref()?.get("note")) {
@@ -236,7 +278,17 @@ impl Inner {
         writer.next += 1;
         let mut ops: Ops = part.ops.clone();
         ops.matches(&writer.id, writer.mark.as_ref(), FOREVER);
+        ops.matches(&ObjectId::new(ERASURES), erasures.value(), FOREVER);
         ops.put(&mark, Some(Timestamp::from_millis(MARK_TIME)));
+        let notice = writer.notice.take();
+        if let Some(notice) = &notice {
+            ops.put(notice, Some(Timestamp::from_millis(MARK_TIME)));
+        }
+        let committed = |tx| {
+            self.cache(|cache| cache.wrote(tx));
+            notice.clone().into_iter().for_each(|notice| self.noticed(notice));
+            Ok(Outcome::Committed(tx))
+        };
         writer.is_known = false;
         let request = Request::post("submit-tx", Format::Edn, Format::Json, ops.body());
         let answer = self.nodes.send(&request).await?;
@@ -246,18 +298,16 @@ impl Inner {
         if is_committed {
             writer.mark = Some(mark);
             writer.is_known = true;
-            self.cache(|cache| cache.wrote(tx));
-            return Ok(Outcome::Committed(tx));
+            return committed(tx);
         }
         self.settle(writer).await?;
         if writer.mark.as_ref() != Some(&mark) {
-            return Ok(Outcome::Refused);
+            let is_news = self.look_for_erasures().await?;
+            return Ok(if is_news { Outcome::Erasing } else { Outcome::Refused });
         }
         // An earlier copy of this submission had been applied, but its answer was lost.
         let place = self.place(&writer.id, AsOf::default()).await?;
-        let tx = place.ok_or_else(|| answer.strange("the writer's mark is gone"))?.tx;
-        self.cache(|cache| cache.wrote(tx));
-        Ok(Outcome::Committed(tx))
+        committed(place.ok_or_else(|| answer.strange("the writer's mark is gone"))?.tx)
     }
 
     async fn is_committed(&self, tx: Tx) -> Result<bool> {
@@ -295,7 +345,7 @@ impl Inner {
                 if latest.is_some_and(|latest| latest > valid_time) {
                     continue;
                 }
-                let version = version(draft.document.clone(), Place { tx, valid_time });
+                let version = version(draft.document.clone(), Place { tx, valid_time }, draft.form.mark());
                 let (form, bytes) = (draft.form.clone(), draft.bytes);
                 cache.keep(Head { version: Arc::new(version), form, bytes });
             }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use context_model::error::ErrorCode;
 use context_store::sqlite::{Durability, SqliteStore};
-use context_store::{Erase, Store};
+use context_store::{Erase, OwnedStore, Store};
 
 use super::faults::Small;
 use super::secrets::{SECRETS, all, in_files, plant, readable};

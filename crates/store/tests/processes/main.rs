@@ -10,12 +10,16 @@ mod older_schema;
 #[path = "../secrets/mod.rs"]
 mod secrets;
 
+#[cfg(unix)]
 mod faults;
+#[cfg(unix)]
 mod forget;
 mod kill;
 mod many;
 mod older;
+#[cfg(unix)]
 mod power;
+#[cfg(unix)]
 mod privacy;
 mod worker;
 

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use context_model::time::TxId;
 use context_store::sqlite::{Durability, SqliteStore};
-use context_store::{AsOf, Store, Write};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use context_store::{AsOf, OwnedStore, Store, Write};
 
 use super::{file, runtime, secrets, step, steps};
 
@@ -105,7 +104,9 @@ impl Worker {
     }
 
     /// Stops it where it is, with all of its threads.
+    #[cfg(unix)]
     pub fn stop(&self) {
+        use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::STOP).unwrap();
         let status = waitpid(Some(pid), WaitOptions::UNTRACED).unwrap();

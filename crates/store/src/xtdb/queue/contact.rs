@@ -214,12 +214,14 @@ impl Shared {
                 outlines.into_iter().flatten().map(|outline| (outline.id, outline.tx_id)).collect()
             };
             let (mut writes, mut expected, mut ahead) = (Vec::new(), Vec::new(), Vec::new());
+            let mut marks = Vec::new();
             for (version, n) in wanted {
                 let id = version.document.id();
-                if latest.contains_key(id) && self.journal.count_like(version, TxId(u64::MAX)).await? >= *n {
+                if latest.contains_key(id) && self.has(version, *n).await? {
                     continue;
                 }
                 let valid_time = version.valid_time;
+                marks.push(version.erased.clone());
                 writes.push(Write::Put { document: version.document.clone(), valid_time: Some(valid_time) });
                 expected.push((id.clone(), latest.get(id).copied()));
                 if valid_time > clock::system()() {
@@ -229,7 +231,7 @@ impl Shared {
             if writes.is_empty() {
                 return Ok(());
             }
-            match self.journal.transact(Transaction { writes, expected }).await {
+            match self.journal.transact_marked(Transaction { writes, expected }, &marks).await {
                 Ok(receipt) => {
                     let mut status = self.status();
                     status.latest = status.latest.max(receipt.tx_id);
@@ -255,6 +257,17 @@ impl Shared {
             }
         }
         Ok(())
+    }
+
+    /// Whether the journal has the n-th version like this one. Of an erased version it may have the original, or one that it
+    /// has erased itself; both stay as they are.
+    async fn has(&self, version: &Version, n: usize) -> Result<bool> {
+        if version.erased.is_none() {
+            return Ok(self.journal.count_like(version, TxId(u64::MAX)).await? >= n);
+        }
+        let at = AsOf { valid_time: Some(version.valid_time), known: None };
+        let there = self.journal.get(version.document.id(), at).await?;
+        Ok(there.is_some_and(|there| there.valid_time == version.valid_time))
     }
 
     fn reachable(&self) -> Option<Arc<XtdbStore>> {

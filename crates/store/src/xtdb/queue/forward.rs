@@ -16,8 +16,10 @@ use super::shared::Shared;
 use super::status::Written;
 use crate::xtdb::XtdbStore;
 use crate::xtdb::form::growth;
-use crate::xtdb::read::in_parallel;
+use crate::xtdb::mark::Marks;
+use crate::xtdb::parallel::in_parallel;
 use crate::xtdb::wire::document_length;
+use crate::xtdb::write::Late;
 use crate::{Result, Store, StoreError, Transaction, Version, Write};
 
 /// How many versions one transaction of XTDB contains at most.
@@ -275,11 +277,16 @@ async fn send(
     if missing.is_empty() {
         return Ok(end);
     }
+    let mut marks = Marks::new();
     let writes = missing.into_iter().map(|version| {
-        let valid_time = Some(version.valid_time);
-        Write::Put { document: version.document, valid_time }
+        let (document, valid_time) = (version.document, Some(version.valid_time));
+        if let Some(erased) = version.erased {
+            marks.insert((document.id().clone(), version.valid_time), erased);
+        }
+        Write::Put { document, valid_time }
     });
-    match remote.forward(writes.collect(), &end.note()).await {
+    let writes = writes.collect();
+    match remote.forward(writes, &Late { note: end.note(), marks }).await {
         Ok(()) => Ok(end),
         // XTDB will never accept it, and later versions must not wait forever. It stays in the journal.
         Err(error @ StoreError::Invalid(_)) => {
@@ -377,18 +384,19 @@ impl XtdbStore {
         in_parallel(asked, move |(place, version)| {
             let inner = Arc::clone(&inner);
             async move {
-                let Version { document, valid_time, .. } = version;
-                Ok((place, inner.count_like(document.id(), valid_time, &document).await?))
+                let Version { document, valid_time, erased, .. } = version;
+                let like = (&document, erased.is_some());
+                Ok((place, inner.count_like(document.id(), valid_time, like).await?))
             }
         })
         .await
     }
 
-    /// Writes versions with their valid times, and the note with them. Versions that XTDB already has are skipped; if that
+    /// Writes versions with their valid times and marks, and the note with them. Versions that XTDB already has are skipped; if that
     /// leaves none, the note is not written either.
-    async fn forward(&self, writes: Vec<Write>, note: &Value) -> Result<()> {
+    async fn forward(&self, writes: Vec<Write>, late: &Late) -> Result<()> {
         let mut writer = self.writer.lock().await;
         let transaction = Transaction { writes, expected: Vec::new() };
-        self.open()?.transact(&mut writer, transaction, Some(note)).await.map(|_| ())
+        self.open()?.transact(&mut writer, transaction, Some(late)).await.map(|_| ())
     }
 }

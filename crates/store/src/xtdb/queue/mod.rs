@@ -44,6 +44,7 @@ use crate::{
 
 mod contact;
 mod forward;
+mod owner;
 mod progress;
 mod shared;
 mod status;

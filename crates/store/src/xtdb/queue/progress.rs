@@ -12,14 +12,7 @@ use crate::{Result, StoreError};
 
 /// Opens an empty file next to the journal, private to its owner whatever the umask.
 pub(super) fn private(path: &Path) -> std::io::Result<File> {
-    let mut options = File::options();
-    options.create(true).truncate(true).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path)?;
-    #[cfg(unix)]
-    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-    Ok(file)
+    context_platform::private_file(File::options().create(true).truncate(true).write(true), path)
 }
 
 /// The file's content.

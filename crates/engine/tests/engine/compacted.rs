@@ -1,0 +1,134 @@
+//! A host that puts a summary in place of older messages: what the rest says of files is taken for what it is, and what
+//! it says of the part that has left is put right.
+
+use std::fs;
+
+use context_engine::{Edit, Incoming, Plan};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::bench::{Backend, Bench};
+use crate::chat::Chat;
+
+fn lines(count: usize) -> String {
+    (1..=count).map(|n| format!("line {n}\n")).collect()
+}
+
+/// The place of the answer that makes a call.
+fn answer_with(chat: &Chat, id: &str) -> usize {
+    chat.messages.iter().position(|one| one.message["content"][0]["id"] == id).unwrap()
+}
+
+/// The host keeps the messages from a place on. Gives the next plan.
+async fn compact(chat: &mut Chat, first: usize) -> Plan {
+    chat.advance().await;
+    chat.now_ms += 1;
+    let summary = json!({ "role": "compactionSummary", "summary": "so far", "timestamp": chat.now_ms });
+    let kept = chat.messages.split_off(first);
+    chat.messages =
+        std::iter::once(Incoming { key: "summary".into(), message: summary }).chain(kept).collect();
+    chat.told = chat.messages.len();
+    chat.engine.resync(chat.messages.clone(), chat.told, &chat.call()).await.unwrap();
+    chat.advance().await
+}
+
+/// The file is another one, and the harness says what the plan says of it.
+async fn change(chat: &mut Chat, path: &str, text: &str) -> Vec<String> {
+    fs::write(path, text).unwrap();
+    chat.engine.reconcile().await.unwrap();
+    let told = chat.advance().await.notices;
+    for line in &told {
+        chat.say(json!({ "role": "custom", "content": line }));
+    }
+    told
+}
+
+/// The first of the notices that are left is not the first that there was.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notice_is_the_one_that_it_names_whichever_were_removed() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = Chat::new(bench.open("s").await);
+    let path = bench.write("a.txt", lines(9));
+    chat.user("read");
+    chat.read("one", &path, None).await;
+    assert_eq!(change(&mut chat, &path, &lines(5)).await.len(), 1);
+    fs::write(&path, lines(12)).unwrap();
+    chat.user("read again");
+    chat.read("two", &path, None).await;
+    assert_eq!(change(&mut chat, &path, &lines(20)).await.len(), 1);
+    chat.done();
+    let first = answer_with(&chat, "two");
+    assert_eq!(compact(&mut chat, first).await.notices, [""; 0]);
+    // The version of the notice that has left.
+    let told = change(&mut chat, &path, &lines(5)).await;
+    assert!(told.len() == 1 && told[0].ends_with(" +0 -7"), "{told:?}");
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_whose_lines_were_removed_says_so(#[values(true, false)] may_collapse: bool) {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = Chat::new(bench.open("s").await);
+    chat.rolls = may_collapse;
+    let path = bench.write("a.txt", lines(60));
+    chat.user("read");
+    chat.read("one", &path, None).await;
+    chat.advance().await;
+    let pointer = chat.read("two", &path, Some((5, 9))).await;
+    assert!(pointer.contains(" are above in this conversation"), "{pointer}");
+    chat.done();
+    let first = answer_with(&chat, "two");
+    let plan = compact(&mut chat, first).await;
+    let [Edit::Result { key, text: Some(text), .. }] = &plan.edits[..] else { panic!("{:?}", plan.edits) };
+    assert!(
+        text.contains("unchanged: lines 5-13 of ") && text.contains(" no longer in this conversation"),
+        "{text}"
+    );
+    // The harness stores the edit, and what is read again is as it is.
+    let edited = chat.messages.iter_mut().find(|one| one.key == *key).unwrap();
+    edited.message["content"] = json!([{ "type": "text", "text": text }]);
+    chat.engine.resync(chat.messages.clone(), chat.told, &chat.call()).await.unwrap();
+    assert_eq!(chat.advance().await.edits, []);
+    assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None);
+    fs::write(&path, lines(61)).unwrap();
+    assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None);
+    assert_eq!(chat.read("three", &path, None).await, lines(61));
+}
+
+/// As long as the result is there in any form, its name is where the answer says.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_whose_lines_are_there_stays_as_it_is() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = Chat::new(bench.open("s").await);
+    let path = bench.write("a.txt", lines(60));
+    chat.user("read");
+    chat.read("one", &path, None).await;
+    chat.advance().await;
+    chat.read("two", &path, Some((5, 9))).await;
+    chat.done();
+    let first = answer_with(&chat, "one");
+    assert_eq!(compact(&mut chat, first).await.edits, []);
+    let answer = chat.engine.answer_read(&path, Some(5), Some(9)).await.unwrap().unwrap();
+    assert!(answer.text.starts_with("unchanged: lines 5-13 of "), "{}", answer.text);
+}
+
+/// The model may go on from the version to which a difference led.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_difference_leads_to_its_version_though_its_beginning_was_removed() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = Chat::new(bench.open("s").await);
+    let path = bench.write("a.txt", lines(60));
+    chat.user("read");
+    chat.read("one", &path, None).await;
+    fs::write(&path, lines(61)).unwrap();
+    chat.advance().await;
+    let told = chat.read("two", &path, None).await;
+    assert!(told.contains("\n+line 61\n"), "{told}");
+    chat.done();
+    let first = answer_with(&chat, "two");
+    assert_eq!(compact(&mut chat, first).await.edits, []);
+    assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None);
+    fs::write(&path, lines(62)).unwrap();
+    let refusal = chat.engine.check_edit(&path).await.unwrap().unwrap();
+    assert!(refusal.contains("\n+line 62\n") && !refusal.contains("+line 61"), "{refusal}");
+}

@@ -1,0 +1,124 @@
+//! What differs between operating systems, once: files that only their owner can read, what tells one file from another,
+//! opening a file without following links, and the machine's ID.
+//!
+//! Everything else in the project uses the standard library. The only unsafe code of the project is in `windows.rs`: calls
+//! of Windows for which the standard library has nothing.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+mod facts;
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+#[cfg(unix)]
+use unix as system;
+#[cfg(windows)]
+use windows as system;
+
+pub use facts::{Facts, Kind};
+
+impl Facts {
+    /// Of what is at a path; a link is not followed.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        system::facts_at(path)
+    }
+
+    /// Of an open file.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn of(file: &File) -> io::Result<Self> {
+        system::facts_of(file)
+    }
+}
+
+/// Device and number of what a path leads to, links followed; `None` where there is nothing that can be looked at.
+#[must_use]
+pub fn identity(path: &Path) -> Option<(u64, u64)> {
+    system::identity(path)
+}
+
+/// The device of what a path leads to, where a file system can be mounted anywhere and only its number tells. `None` on
+/// Windows, where drive and share are in the path.
+#[must_use]
+pub fn device(path: &Path) -> Option<u64> {
+    system::device(path)
+}
+
+/// Opens a file for reading without waiting and without following any link, also none that was put into a folder's place
+/// since the path was resolved.
+///
+/// # Errors
+/// The operating system's; [`is_link`] and [`is_special`] tell two of them.
+pub fn open_without_links(path: &Path) -> io::Result<File> {
+    system::open_without_links(path)
+}
+
+/// Whether an error says that a link is in the way, or one too many.
+#[must_use]
+pub fn is_link(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(system::LINK)
+}
+
+/// Whether an error says that it is a socket or a device, which can't be opened at all.
+#[must_use]
+pub fn is_special(error: &io::Error) -> bool {
+    system::SPECIAL.is_some() && error.raw_os_error() == system::SPECIAL
+}
+
+/// Opens a file that only its owner can read and write: mode 0600 whatever the umask, on Windows an access list of its own.
+///
+/// # Errors
+/// The operating system's.
+pub fn private_file(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    system::private_file(options, path)
+}
+
+/// Makes a folder and its missing parents for their owner alone: mode 0700, on Windows an access list that files in it
+/// inherit. A folder that is there stays as it is.
+///
+/// # Errors
+/// The operating system's.
+pub fn private_directory(path: &Path) -> io::Result<()> {
+    let is_there = path.as_os_str().is_empty() || path.is_dir();
+    if is_there { Ok(()) } else { system::private_directory(path) }
+}
+
+/// Makes the entries of a folder durable. Where folders can't be synced (Windows), the file system's journal has to do.
+///
+/// # Errors
+/// The operating system's.
+pub fn sync_directory(path: &Path) -> io::Result<()> {
+    system::sync_directory(if path.as_os_str().is_empty() { Path::new(".") } else { path })
+}
+
+/// The bytes that this user can still write to a folder's file system; `None` if the system doesn't tell.
+#[must_use]
+pub fn free_space(folder: &Path) -> Option<u64> {
+    system::free_space(folder)
+}
+
+/// The machine's ID: what the file holds, on Windows the `MachineGuid` where the file is the usual one. `None` where there
+/// is none, as in some containers and on macOS.
+#[must_use]
+pub fn machine_id(file: &str) -> Option<String> {
+    let id = match cfg!(windows) && file == MACHINE_ID_FILE {
+        true => system::machine_guid()?,
+        false => std::fs::read_to_string(file).ok()?,
+    };
+    let id = id.trim();
+    (!id.is_empty() && id != "uninitialized").then(|| id.to_owned())
+}
+
+/// The file that holds the machine's ID on Linux.
+pub const MACHINE_ID_FILE: &str = "/etc/machine-id";
+
+#[cfg(test)]
+mod tests;

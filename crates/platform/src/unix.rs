@@ -1,0 +1,89 @@
+//! POSIX systems.
+
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{
+    DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::facts::{Facts, Kind};
+
+pub const LINK: i32 = Errno::LOOP.raw_os_error();
+pub const SPECIAL: Option<i32> = Some(Errno::NXIO.raw_os_error());
+
+pub fn facts_at(path: &Path) -> io::Result<Facts> {
+    Ok(facts(&std::fs::symlink_metadata(path)?))
+}
+
+pub fn facts_of(file: &File) -> io::Result<Facts> {
+    Ok(facts(&file.metadata()?))
+}
+
+fn facts(found: &Metadata) -> Facts {
+    let kind = found.file_type();
+    Facts {
+        kind: match kind {
+            _ if kind.is_file() => Kind::File,
+            _ if kind.is_dir() => Kind::Directory,
+            _ if kind.is_symlink() => Kind::Link,
+            _ if kind.is_fifo() => Kind::Pipe,
+            _ if kind.is_socket() => Kind::Socket,
+            _ => Kind::Device,
+        },
+        device: found.dev(),
+        number: found.ino(),
+        size: found.len(),
+        modified: (found.mtime(), found.mtime_nsec()),
+        changed: (found.ctime(), found.ctime_nsec()),
+    }
+}
+
+pub fn identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+pub fn device(path: &Path) -> Option<u64> {
+    std::fs::metadata(path).ok().map(|found| found.dev())
+}
+
+pub fn open_without_links(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, ResolveFlags, openat2};
+        match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+            // An old kernel, or a container's filter that does not know the call.
+            Err(Errno::NOSYS | Errno::PERM) => {}
+            opened => return Ok(File::from(opened?)),
+        }
+    }
+    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+}
+
+pub fn private_file(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let file = options.mode(0o600).open(path)?;
+    // A strict umask may have taken bits away that the owner needs.
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    Ok(file)
+}
+
+pub fn private_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o700))
+}
+
+pub fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+pub fn free_space(folder: &Path) -> Option<u64> {
+    rustix::fs::statvfs(folder).ok().map(|found| found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+pub fn machine_guid() -> Option<String> {
+    None
+}

@@ -1,0 +1,52 @@
+//! What only the owner of a store may do: erase and remove (SSOT 1.3 and 3.5 bind agents and clients, not the owner).
+//!
+//! A trait of its own and not a part of [`Store`], so that nothing an agent is given can do it.
+
+use async_trait::async_trait;
+use context_model::id::{ObjectId, SessionId};
+
+use crate::sessions::{Prune, Pruned};
+use crate::{Result, Store};
+
+/// A store in the hands of its owner.
+#[async_trait]
+pub trait OwnedStore: Store {
+    /// Erases what the owner wants to forget from all versions, the search index and everything else that the backend
+    /// keeps. Envelopes, times and source hashes stay, and the versions say when and why; none of these texts is stored
+    /// again. If the process ends midway, repeating the call completes it.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for an unknown object, path or session and for a text that is too short, `STORE_FULL` without
+    /// enough free space. Nothing is erased then. `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `CLOSED`.
+    async fn erase(&self, wanted: Vec<Erase>, why: &str) -> Result<ErasedCount>;
+
+    /// Removes sessions, together with what only they have encountered. They may be imported again; what was erased in
+    /// them stays erased. If the process ends midway, repeating the call completes it.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if neither an age, a size nor a project is given. `STORE_FULL`, `STORE_UNAVAILABLE`,
+    /// `STORE_CORRUPT`, `CLOSED`.
+    async fn prune(&self, wanted: Prune) -> Result<Pruned>;
+}
+
+/// What the owner of a store wants to erase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Erase {
+    /// All versions of an object.
+    Object(ObjectId),
+    /// All versions of the files with this canonical path.
+    Path(String),
+    /// Every text that contains this, and this wherever it occurs in a payload.
+    Text(String),
+    /// A session: its prompt, its chat, and what no other session has encountered.
+    Session(SessionId),
+}
+
+/// What was forgotten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ErasedCount {
+    /// Distinct texts.
+    pub texts: u64,
+    /// Versions that say so now.
+    pub versions: u64,
+}

@@ -1,0 +1,57 @@
+//! Questions about many objects, and their answers.
+
+use std::collections::HashSet;
+
+use context_model::id::ObjectId;
+use context_model::object::ObjectType;
+use context_model::time::{Timestamp, TxId};
+
+/// Which objects a query selects; fields that are `None` do not restrict it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only objects of this type.
+    pub object_type: Option<ObjectType>,
+    /// Only files in this filesystem namespace.
+    pub filesystem_id: Option<String>,
+    /// Only files whose canonical path is this or lies below it, at a segment border.
+    pub path_prefix: Option<String>,
+    /// Only objects whose latest version was written at this transaction time or later.
+    pub since: Option<Timestamp>,
+}
+
+/// A full-text query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// Words to find; all of them must occur in a version's content.
+    pub text: String,
+    /// At most this many hits.
+    pub limit: usize,
+    /// Only objects of this type.
+    pub object_type: Option<ObjectType>,
+    /// Only these objects, for instance those of a session's index.
+    pub within: Option<HashSet<ObjectId>>,
+}
+
+impl Search {
+    /// Whether an object's contents may be hits.
+    #[must_use]
+    pub fn covers(&self, id: &ObjectId, object_type: ObjectType) -> bool {
+        self.object_type.is_none_or(|wanted| wanted == object_type)
+            && self.within.as_ref().is_none_or(|within| within.contains(id))
+    }
+}
+
+/// A place where a search found its words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hit {
+    /// The object.
+    pub id: ObjectId,
+    /// The newest version with this content.
+    pub tx_id: TxId,
+    /// The first line that matches, counted from 1.
+    pub line: usize,
+    /// That line, shortened around the match.
+    pub snippet: String,
+    /// Higher is better; comparable within one answer only.
+    pub score: f64,
+}
