@@ -43,6 +43,7 @@ async function run([program, args], names) {
 
 /** `stretch`, `good` or `MISSED`; empty where no bound is set. Less is better unless good is below stretch. */
 function verdict({ ratio, good, stretch }) {
+  if (ratio == null || Number.isNaN(ratio)) return 'NOT MEASURED'
   const more = good != null && stretch != null && good < stretch
   const reached = (bound) => bound != null && (more ? ratio >= bound : ratio <= bound)
   if (reached(stretch)) return 'stretch'
@@ -98,4 +99,4 @@ else {
   const count = (mark) => figures.filter(({ verdict: found }) => found === mark).length
   console.log(`\n${count('stretch')} stretch, ${count('good')} good, ${count('MISSED')} missed`)
 }
-if (failed) process.exitCode = 1
+if (failed || figures.some(({ verdict: mark }) => mark === 'NOT MEASURED')) process.exitCode = 1

@@ -303,7 +303,7 @@ pub struct QueryFilter {
 /// Restricts a search.
 #[napi(object)]
 pub struct SearchOptions {
-    /// At most this many hits. Default 20.
+    /// At most this many hits, and at most 1,000. Default 20.
     pub limit: Option<f64>,
     /// Only objects of this type.
     #[napi(ts_type = "ObjectType")]

@@ -29,7 +29,8 @@ ${STORE_HELP}
 
 Each of --id, --path, --session, --text and --text-file can be given several times.
 
-Exit code: 0 if something was erased, 1 if nothing matched, 2 if it failed.`
+Exit code: 0 if something was erased, 1 if no text matched, 2 if it failed, for example because the store has no such
+object, file or session.`
 
 /** Runs the command; resolves with the exit code. */
 export async function forget(args: string[]): Promise<number> {

@@ -74,7 +74,7 @@ async function main([name, ...args]: string[]): Promise<number> {
     return await command.run(args)
   } catch (error) {
     const code = (error as { code?: string }).code ?? ''
-    if (code.startsWith('ERR_PARSE_ARGS')) throw new UsageError((error as Error).message)
+    if (code.startsWith('ERR_PARSE_ARGS')) throw new UsageError((error as Error).message.replaceAll('\n', ' '))
     if (error instanceof UsageError || error instanceof NotFound) throw error
     throw Object.assign(error as Error, { exitCode: command.failure ?? 1 })
   }

@@ -159,7 +159,8 @@ pub trait Store: Send + Sync {
     async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>>;
 
     /// Full-text search over the contents of all versions, best match first. One object may be hit several
-    /// times, once for each of its contents.
+    /// times, once for each of its contents. SQLite ranks by words that few texts have, and lists the newest texts first if
+    /// there are none.
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE`, `STORE_FULL` where the index can't be completed, `CLOSED`. Any text is a valid query.

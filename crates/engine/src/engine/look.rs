@@ -16,6 +16,9 @@ use crate::files::difference::unified;
 use crate::ground::error::{EngineError, Result};
 use crate::session::Session;
 
+/// The most hits of one search.
+const MOST_HITS: usize = 1_000;
+
 /// Which objects a query selects; fields that are `None` do not restrict it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
@@ -34,7 +37,7 @@ pub struct Query {
 pub struct Wanted {
     /// Words to find; all of them must occur in one content.
     pub text: String,
-    /// At most this many hits, from 1 to 1,000.
+    /// At most this many hits, and at most 1,000.
     pub limit: usize,
     /// Only objects of this type.
     pub object_type: Option<ObjectType>,
@@ -195,10 +198,11 @@ impl Engine {
         Ok(versions.into_iter().flatten().map(|version| version.document).collect())
     }
 
-    /// Full-text search over the contents of all versions, best match first.
+    /// Full-text search over the contents of all versions, best match first; at most 1,000 hits.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a text without a word and for an impossible session ID; what the store reports.
+    /// `INVALID_ARGUMENT` for a text without a word and for an impossible session ID, `UNKNOWN_OBJECT` for a session that
+    /// the store does not have; what the store reports.
     pub async fn search(&self, wanted: &Wanted) -> Result<Vec<Found>> {
         let own = {
             let state = self.inner.lock().await?;
@@ -210,12 +214,16 @@ impl Engine {
         }
         let within = match &wanted.session_id {
             Some(_) if own.is_some() => own,
-            Some(session) => Some(self.index_of(&SessionId::new(session)?).await?),
+            Some(session) => {
+                let session = SessionId::new(session)?;
+                let unknown = || EngineError::Unknown(ObjectId::session(&session).to_string());
+                Some(self.index_of(&session).await?.ok_or_else(unknown)?)
+            }
             None => None,
         };
         let search = Search {
             text: wanted.text.clone(),
-            limit: wanted.limit.clamp(1, 1000),
+            limit: wanted.limit.min(MOST_HITS),
             object_type: wanted.object_type,
             within,
         };
@@ -237,7 +245,7 @@ impl Engine {
 
     async fn members(&self, session: &str) -> Result<HashSet<ObjectId>> {
         let session = SessionId::new(session)?;
-        let mut members = self.index_of(&session).await?;
+        let mut members = self.index_of(&session).await?.unwrap_or_default();
         members.extend([
             ObjectId::session(&session),
             ObjectId::chat(&session),
@@ -247,10 +255,10 @@ impl Engine {
     }
 
     /// The index of any session of the store; empty for an unknown one.
-    async fn index_of(&self, session: &SessionId) -> Result<HashSet<ObjectId>> {
+    async fn index_of(&self, session: &SessionId) -> Result<Option<HashSet<ObjectId>>> {
         let version = self.inner.store().get(&ObjectId::session(session), AsOf::default()).await?;
-        let Some(version) = version else { return Ok(HashSet::new()) };
-        Ok(Sets::from_document(&version.document)?.index().iter().cloned().collect())
+        let Some(version) = version else { return Ok(None) };
+        Ok(Some(Sets::from_document(&version.document)?.index().iter().cloned().collect()))
     }
 }
 

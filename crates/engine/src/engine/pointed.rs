@@ -1,19 +1,28 @@
 //! Answers to a read that point to where the lines are, in the words that the model gets.
 
-/// The beginning of an answer that points to where lines are, and its continuation after the path.
-pub(crate) const UNCHANGED: &str = "unchanged: lines ";
-pub(crate) const ABOVE: &str = " are above in this conversation, in the result id=";
+use context_model::render;
+
+/// The beginning of an answer that points to where lines are, its continuation after the path, and its end. It stays true
+/// when the result is collapsed later: its reference then stands above.
+const UNCHANGED: &str = "unchanged: lines ";
+const AS_IN: &str = " are as in the result id=";
+const ABOVE: &str = " above";
 
 /// The continuation of an answer whose result is no longer in the conversation.
 const LEFT: &str = " were in the result id=";
 const READ_AGAIN: &str = ", which is no longer in this conversation: read them again";
 
+/// The answer to a read of these lines, for as long as the result with this name is in the conversation.
+pub(crate) fn pointer(path: &str, first: usize, last: usize, handle: &str) -> String {
+    format!("{UNCHANGED}{first}-{last} of {}{AS_IN}{handle}{ABOVE}", render::text(path))
+}
+
 /// An output that points to lines of a result, for a request without that result. What stands below it stays: lines for
 /// calls that have left.
 pub(crate) fn pointed_nowhere(output: &str) -> Option<String> {
     pointed_lines(output)?;
-    let (lines, handle) = output.rsplit_once(ABOVE)?;
-    let (handle, below) = handle.split_at(handle.find(char::is_whitespace).unwrap_or(handle.len()));
+    let (answer, below) = output.split_at(output.find('\n').unwrap_or(output.len()));
+    let (lines, handle) = answer.strip_suffix(ABOVE)?.rsplit_once(AS_IN)?;
     Some(format!("{lines}{LEFT}{handle}{READ_AGAIN}{below}"))
 }
 
@@ -25,10 +34,10 @@ pub(crate) fn points_nowhere(output: &str) -> bool {
 /// The name of the result that an output points to, and the first and last of the lines, if the output only says where a
 /// file's lines are.
 pub(crate) fn pointed_lines(output: &str) -> Option<(&str, usize, usize)> {
-    let rest = output.strip_prefix(UNCHANGED)?;
-    let (lines, handle) = rest.rsplit_once(ABOVE)?;
+    let answer = output.lines().next()?.strip_prefix(UNCHANGED)?.strip_suffix(ABOVE)?;
+    let (lines, handle) = answer.rsplit_once(AS_IN)?;
     let (first, last) = lines.split(' ').next()?.split_once('-')?;
-    Some((handle.split_whitespace().next()?, first.parse().ok()?, last.parse().ok()?))
+    Some((handle, first.parse().ok()?, last.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -37,13 +46,13 @@ mod tests {
 
     #[test]
     fn an_answer_that_points_is_read_as_it_was_written() {
-        let answer = format!("{UNCHANGED}2-14 of a b of{ABOVE}12345678\ntoolcall_ref id=9");
+        let answer = format!("{}\ntoolcall_ref id=9 above", pointer("a b of", 2, 14, "12345678"));
         assert_eq!(pointed_lines(&answer), Some(("12345678", 2, 14)));
         assert!(!points_nowhere(&answer));
         let left = pointed_nowhere(&answer).unwrap();
         let lines: Vec<&str> = left.lines().collect();
         assert!(lines[0].starts_with("unchanged: lines 2-14 of a b of were in the result id=12345678, "));
-        assert_eq!(lines[1..], ["toolcall_ref id=9"]);
+        assert_eq!(lines[1..], ["toolcall_ref id=9 above"]);
         assert!(points_nowhere(&left));
         assert_eq!((pointed_lines(&left), pointed_nowhere(&left)), (None, None));
         assert!(!points_nowhere(READ_AGAIN) && !points_nowhere(UNCHANGED));

@@ -9,7 +9,7 @@ use context_model::{marker, render};
 use context_store::{AsOf, Known as Bound};
 use serde_json::{Map, Value};
 
-use super::pointed::{ABOVE, UNCHANGED};
+use super::pointed::pointer;
 use super::{Engine, Inner, State};
 use crate::files::difference::{counted, unified};
 use crate::files::index::{Entry, display_of};
@@ -76,7 +76,7 @@ impl Engine {
         let is_change = is_above.is_none();
         let answer = if let Some(object) = is_above {
             let handle = state.session.handle(&object);
-            let text = format!("{UNCHANGED}{first}-{last} of {}{ABOVE}{handle}", render::text(path));
+            let text = pointer(path, first, last, &handle);
             Some(Answer { text, object })
         } else {
             self.inner.changed_since(&state, &lines, path, &text).await?

@@ -75,7 +75,7 @@ async fn an_answer_whose_lines_were_removed_says_so(#[values(true, false)] may_c
     chat.read("one", &path, None).await;
     chat.advance().await;
     let pointer = chat.read("two", &path, Some((5, 9))).await;
-    assert!(pointer.contains(" are above in this conversation"), "{pointer}");
+    assert!(pointer.contains(" are as in the result id="), "{pointer}");
     chat.done();
     let first = answer_with(&chat, "two");
     let plan = compact(&mut chat, first).await;

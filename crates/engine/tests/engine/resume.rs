@@ -1,6 +1,6 @@
 //! Pause and resume (SSOT 3.6): the same state, the same bytes, and files reconciled with the disk.
 
-use context_engine::{Engine, Options};
+use context_engine::{Engine, Options, Wanted};
 use context_model::error::ErrorCode;
 use context_model::id::ObjectId;
 use context_model::index::Action;
@@ -312,7 +312,10 @@ async fn a_search_names_what_it_finds_so_that_it_can_be_activated(
     // From outside: what the index of another session holds, and nothing of an unknown one.
     assert_eq!(two.search(&search("needle", Some("one"))).await.unwrap().len(), 2);
     assert_eq!(two.search(&search("needle", Some("two"))).await.unwrap().len(), 1);
-    assert_eq!(two.search(&search("needle", Some("nobody"))).await.unwrap(), []);
+    let nobody = two.search(&search("needle", Some("nobody"))).await.unwrap_err();
+    assert_eq!(nobody.code(), ErrorCode::UnknownObject);
+    let none = Wanted { limit: 0, ..search("needle", None) };
+    assert_eq!(two.search(&none).await.unwrap(), []);
 
     // An older version is named with its transaction, and activating that name shows it.
     bench.write("dir/a\nb.rs", "fn thread() {}\n");

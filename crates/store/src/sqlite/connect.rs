@@ -62,9 +62,8 @@ pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection> 
 ///
 /// # Errors
 /// `STORE_UNAVAILABLE`, `STORE_CORRUPT`.
-pub(super) fn reader(path: &Path, prepare: fn(&Connection) -> Result<()>) -> Result<Connection> {
+pub(super) fn reader(path: &Path) -> Result<Connection> {
     let connection = open(path)?;
-    prepare(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
 }

@@ -116,8 +116,8 @@ impl SqliteStore {
             .map_err(|e| StoreError::Unavailable(format!("the store's path can't be used: {e}")))?;
         let connection = connect::writer(&path, durability)?;
         let place = Arc::new(Place::new(&path));
-        let pool = Pool::new(Arc::clone(&place), "store-read", |_| Ok(()))?;
-        let searches = Pool::new(Arc::clone(&place), "store-search", search::prepare)?;
+        let pool = Pool::new(Arc::clone(&place), "store-read")?;
+        let searches = Pool::new(Arc::clone(&place), "store-search")?;
         let (sender, jobs) = mpsc::channel();
         let copier = Copier::new(Arc::clone(&place));
         let writer = Writer::new(connection, Arc::clone(&place), Arc::clone(&clock), copier, durability)?;

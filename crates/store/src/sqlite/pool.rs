@@ -20,8 +20,6 @@ const THREADS: usize = 2;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-type Prepare = fn(&Connection) -> Result<()>;
-
 /// Reading connections and threads; the connections are opened when they are first needed.
 pub(super) struct Pool {
     idle: Arc<Idle>,
@@ -31,8 +29,6 @@ pub(super) struct Pool {
 
 struct Idle {
     place: Arc<Place>,
-    /// Prepares each new connection.
-    prepare: Prepare,
     is_closed: Arc<AtomicBool>,
     connections: Mutex<Vec<Reader>>,
 }
@@ -44,11 +40,11 @@ struct Reader {
 }
 
 impl Pool {
-    /// Starts the threads. `prepare` is called with each new connection.
+    /// Starts the threads.
     ///
     /// # Errors
     /// `STORE_UNAVAILABLE`.
-    pub fn new(place: Arc<Place>, name: &str, prepare: Prepare) -> Result<Self> {
+    pub fn new(place: Arc<Place>, name: &str) -> Result<Self> {
         let (sender, receiver) = mpsc::channel::<Job>();
         let receiver = Arc::new(Mutex::new(receiver));
         let mut threads = Vec::new();
@@ -60,7 +56,7 @@ impl Pool {
             );
         }
         Ok(Self {
-            idle: Arc::new(Idle { place, prepare, is_closed: Arc::default(), connections: Mutex::default() }),
+            idle: Arc::new(Idle { place, is_closed: Arc::default(), connections: Mutex::default() }),
             jobs: RwLock::new(Some(sender)),
             threads: Mutex::new(threads),
         })
@@ -150,7 +146,7 @@ impl Idle {
     }
 
     fn open(&self) -> Result<Reader> {
-        let mut connection = connect::reader(self.place.path(), self.prepare)?;
+        let mut connection = connect::reader(self.place.path())?;
         // The connection may have opened another file than the one that is being written.
         self.place.check()?;
         let limit = Limit::new(Arc::clone(&self.is_closed));
@@ -186,7 +182,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("store.db");
         let writer = connect::writer(&path, Durability::Process).unwrap();
-        let pool = Pool::new(Arc::new(Place::new(&path)), "test", |_| Ok(())).unwrap();
+        let pool = Pool::new(Arc::new(Place::new(&path)), "test").unwrap();
         (place, writer, pool)
     }
 

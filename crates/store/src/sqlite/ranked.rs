@@ -1,7 +1,8 @@
 //! Which texts the index finds, in which order. Rows of the index are parts of texts; those of one root belong together.
 //!
-//! A rank costs a lookup for each row, and so do the rows of a word that most texts have. So words with few rows are
-//! looked up and ranked first; others then only exclude texts. If all words have many rows, the newest texts are ranked.
+//! Ranks, and all rows of a word that most texts have, take time in proportion to the store. So only words with few rows
+//! are ranked, and of the texts that have them, those are taken that have the other words, too. If all words have many
+//! rows, the newest texts come first, and no more of them are looked at than the search needs.
 
 use std::collections::HashSet;
 
@@ -11,72 +12,81 @@ use super::index::{FAMILY, root_of, row_of};
 use super::limit::Limit;
 use crate::Result;
 
-/// With more rows than this, a phrase is common: it is ranked only if all are.
+/// With more rows than this, a phrase is common.
 const COMMON: i64 = 4_000;
 
 /// Up to this many texts are looked up one by one among the rows of a common phrase.
-const FEW: usize = 100;
-
-/// How many texts are ranked at most if all phrases are common.
-const RANKED: usize = 2_000;
+const FEW: usize = 500;
 
 /// A root with its rank; a lower rank is better, and 0 is none.
 type Ranked = (i64, f64);
 
-/// The roots, of those in `among`, whose rows contain all phrases, best first, and of equal ones the newest. A root's rank is the sum of its best
-/// rows for the phrases that are ranked.
+/// Visits the roots, of those in `among`, whose rows contain all phrases: best first, and of equal ones the newest. A root's
+/// rank is the sum of its best rows for the phrases that are not common. Ends when `visit` returns false.
 ///
 /// # Errors
-/// `STORE_UNAVAILABLE` at the time limit, `STORE_CORRUPT`.
-pub(super) fn roots(
+/// `STORE_UNAVAILABLE` at the time limit, `STORE_CORRUPT`, and those of `visit`.
+pub(super) fn each_root(
     connection: &Connection,
     phrases: &[String],
     among: Option<&HashSet<i64>>,
     limit: &Limit,
-) -> Result<Vec<Ranked>> {
-    let mut order = Vec::with_capacity(phrases.len());
+    mut visit: impl FnMut(i64, f64) -> Result<bool>,
+) -> Result<()> {
+    let mut counted = Vec::with_capacity(phrases.len());
     for phrase in phrases {
-        order.push((rows_up_to(connection, phrase, COMMON + 1)?, phrase));
+        counted.push((rows_up_to(connection, phrase, COMMON + 1)?, phrase.as_str()));
     }
-    order.sort_by_key(|(rows, _)| *rows);
-    let Some((rows, phrase)) = order.first() else { return Ok(Vec::new()) };
-    let mut all = of_phrase(connection, phrase, *rows <= COMMON)?;
-    all.retain(|(root, _)| among.is_none_or(|among| among.contains(root)));
-    for (rows, phrase) in &order[1..] {
+    counted.sort_by_key(|(rows, _)| *rows);
+    let rare = counted.partition_point(|(rows, _)| *rows <= COMMON);
+    let (rare, common): (Vec<&str>, Vec<&str>) =
+        (counted[..rare].iter().map(|c| c.1).collect(), counted[rare..].iter().map(|c| c.1).collect());
+    let candidates = match (rare.is_empty(), among) {
+        (false, _) => best(connection, &rare, among, limit)?,
+        (true, Some(among)) if among.len() <= FEW => {
+            let mut roots: Vec<Ranked> = among.iter().map(|root| (*root, 0.0)).collect();
+            roots.sort_by_key(|(root, _)| std::cmp::Reverse(*root));
+            roots
+        }
+        (true, _) => return each_newest(connection, &common, among, limit, visit),
+    };
+    for (root, rank) in candidates {
         limit.check()?;
-        if all.is_empty() {
+        if has_all(connection, &common, root)? && !visit(root, rank)? {
             break;
         }
-        all = if *rows > COMMON && all.len() <= FEW {
-            having(connection, phrase, all)?
-        } else {
-            both(all, &of_phrase(connection, phrase, *rows <= COMMON)?)
-        };
     }
-    if *rows > COMMON {
-        for phrase in phrases {
-            limit.check()?;
-            rank_newest(connection, phrase, &mut all)?;
-        }
-    }
-    all.sort_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
-    Ok(all)
+    Ok(())
 }
 
 /// How many rows a phrase has, counted up to a bound.
-fn rows_up_to(connection: &Connection, phrase: &str, most: i64) -> Result<i64> {
+pub(super) fn rows_up_to(connection: &Connection, phrase: &str, most: i64) -> Result<i64> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM contents_fts WHERE contents_fts MATCH ? LIMIT ?)";
     Ok(connection.prepare_cached(sql)?.query_row(params![phrase, most], |row| row.get(0))?)
 }
 
-/// The roots that have a phrase, by their numbers.
-fn of_phrase(connection: &Connection, phrase: &str, is_ranked: bool) -> Result<Vec<Ranked>> {
-    let sql = if is_ranked {
-        "SELECT rowid, bm25(contents_fts) FROM contents_fts WHERE contents_fts MATCH ?"
-    } else {
-        "SELECT rowid, 0.0 FROM contents_fts WHERE contents_fts MATCH ?"
-    };
-    best_rows(connection.prepare_cached(sql)?.query([phrase])?)
+/// The roots that have all of these phrases, best first.
+fn best(
+    connection: &Connection,
+    phrases: &[&str],
+    among: Option<&HashSet<i64>>,
+    limit: &Limit,
+) -> Result<Vec<Ranked>> {
+    let sql = "SELECT rowid, bm25(contents_fts) FROM contents_fts WHERE contents_fts MATCH ?";
+    let mut find = connection.prepare_cached(sql)?;
+    let mut all: Option<Vec<Ranked>> = None;
+    for phrase in phrases {
+        limit.check()?;
+        let mut roots = best_rows(find.query([phrase])?)?;
+        roots.retain(|(root, _)| among.is_none_or(|among| among.contains(root)));
+        all = Some(match all {
+            Some(all) => both(all, &roots),
+            None => roots,
+        });
+    }
+    let mut all = all.unwrap_or_default();
+    all.sort_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+    Ok(all)
 }
 
 /// The roots of rows with their ranks. Rows come in the order of their numbers, and so do the roots.
@@ -92,40 +102,54 @@ fn best_rows(mut rows: Rows<'_>) -> Result<Vec<Ranked>> {
     Ok(roots)
 }
 
-/// Those of a few roots that have a phrase, too.
-fn having(connection: &Connection, phrase: &str, roots: Vec<Ranked>) -> Result<Vec<Ranked>> {
+/// Whether the rows of a root contain all phrases.
+fn has_all(connection: &Connection, phrases: &[&str], root: i64) -> Result<bool> {
     let sql =
         "SELECT EXISTS (SELECT 1 FROM contents_fts WHERE contents_fts MATCH ? AND rowid BETWEEN ? AND ?)";
     let mut find = connection.prepare_cached(sql)?;
-    let mut left = Vec::with_capacity(roots.len());
-    for (root, rank) in roots {
-        let (first, last) = (row_of(root, 0), row_of(root, FAMILY - 1));
-        if find.query_row(params![phrase, first, last], |row| row.get(0))? {
-            left.push((root, rank));
+    let (first, last) = (row_of(root, 0), row_of(root, FAMILY - 1));
+    for phrase in phrases {
+        if !find.query_row(params![phrase, first, last], |row| row.get::<_, bool>(0))? {
+            return Ok(false);
         }
     }
-    Ok(left)
+    Ok(true)
 }
 
-/// Adds a phrase's ranks to those of the newest roots.
-fn rank_newest(connection: &Connection, phrase: &str, roots: &mut [Ranked]) -> Result<()> {
-    let from = roots.len().saturating_sub(RANKED);
-    let newest = &mut roots[from..];
-    let Some((oldest, _)) = newest.first().copied() else { return Ok(()) };
-    let wanted: HashSet<i64> = newest.iter().map(|(root, _)| *root).collect();
-    let list = serde_json::json!(wanted).to_string();
-    let mut find = connection.prepare_cached(
-        "SELECT rowid, bm25(contents_fts) FROM contents_fts
-         WHERE contents_fts MATCH ?1 AND rowid >= ?2 AND rowid / ?3 IN (SELECT value FROM json_each(?4))",
-    )?;
-    let ranks = best_rows(find.query(params![phrase, row_of(oldest, 0), FAMILY, list])?)?;
-    let mut ranks = ranks.into_iter().peekable();
-    for (root, sum) in newest {
-        if let Some((_, rank)) = ranks.next_if(|(ranked, _)| ranked == root) {
-            *sum += rank;
+/// Visits the roots that have all of these phrases, the newest first, and reads no more rows than it needs.
+fn each_newest(
+    connection: &Connection,
+    phrases: &[&str],
+    among: Option<&HashSet<i64>>,
+    limit: &Limit,
+    mut visit: impl FnMut(i64, f64) -> Result<bool>,
+) -> Result<()> {
+    let sql = "SELECT rowid FROM contents_fts WHERE contents_fts MATCH ? ORDER BY rowid DESC";
+    let mut finds =
+        phrases.iter().map(|_| connection.prepare_cached(sql)).collect::<rusqlite::Result<Vec<_>>>()?;
+    let mut streams = Vec::with_capacity(phrases.len());
+    for (find, phrase) in finds.iter_mut().zip(phrases) {
+        streams.push((find.query([phrase])?, i64::MAX));
+    }
+    let mut wanted = i64::MAX - 1;
+    loop {
+        limit.check()?;
+        let mut is_everywhere = true;
+        for (rows, root) in &mut streams {
+            while *root > wanted {
+                let Some(row) = rows.next()? else { return Ok(()) };
+                *root = root_of(row.get(0)?);
+            }
+            is_everywhere &= *root == wanted;
+            wanted = *root;
+        }
+        if is_everywhere {
+            if among.is_none_or(|among| among.contains(&wanted)) && !visit(wanted, 0.0)? {
+                return Ok(());
+            }
+            wanted -= 1;
         }
     }
-    Ok(())
 }
 
 /// The common elements of two lists sorted by number, with the sums of their ranks.
@@ -144,6 +168,7 @@ fn both(mut left: Vec<Ranked>, right: &[Ranked]) -> Vec<Ranked> {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
 
@@ -167,10 +192,20 @@ mod tests {
         connection
     }
 
-    fn found(connection: &Connection, phrases: &[&str]) -> Vec<i64> {
+    fn found_among(connection: &Connection, phrases: &[&str], among: Option<&HashSet<i64>>) -> Vec<i64> {
         let phrases: Vec<String> = phrases.iter().map(|phrase| format!("\"{phrase}\"")).collect();
         let limit = Limit::new(Arc::default());
-        roots(connection, &phrases, None, &limit).unwrap().into_iter().map(|(root, _)| root).collect()
+        let mut found = Vec::new();
+        each_root(connection, &phrases, among, &limit, |root, _| {
+            found.push(root);
+            Ok(true)
+        })
+        .unwrap();
+        found
+    }
+
+    fn found(connection: &Connection, phrases: &[&str]) -> Vec<i64> {
+        found_among(connection, phrases, None)
     }
 
     #[test]
@@ -191,30 +226,41 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_asked_for_is_left_out_before_anything_is_ranked() {
-        let connection = index(COMMON + 10);
-        let (among, limit) = (HashSet::from([3, 7, 99_999]), Limit::new(Arc::default()));
-        for phrases in [&["\"all\""][..], &["\"all\"", "\"n7\""]] {
-            let phrases: Vec<String> = phrases.iter().map(|phrase| (*phrase).to_owned()).collect();
-            let mut found = roots(&connection, &phrases, Some(&among), &limit).unwrap();
-            found.retain(|(root, _)| *root != 7);
-            assert_eq!(found.len(), 2 - phrases.len());
-        }
+    fn what_is_not_asked_for_is_left_out() {
+        let connection = index(COMMON + 1_500);
+        let few = HashSet::from([3, 7, 99_999]);
+        assert_eq!(found_among(&connection, &["all"], Some(&few)), [7, 3]);
+        assert_eq!(found_among(&connection, &["all", "n7"], Some(&few)), [7]);
+        assert!(found_among(&connection, &["all", "half"], Some(&few)).is_empty());
+        let more: HashSet<i64> = (1..=FEW as i64 + 1).collect();
+        assert_eq!(
+            found_among(&connection, &["all"], Some(&more)),
+            (1..=FEW as i64 + 1).rev().collect::<Vec<_>>()
+        );
     }
 
     #[test]
-    fn of_many_texts_with_a_word_the_newest_are_ranked() {
-        let connection = index(COMMON + 10);
-        let sql = "INSERT INTO contents_fts (rowid, text) VALUES (?, 'all all all')";
-        for root in [COMMON + 11, COMMON + 500] {
-            connection.execute(sql, [row_of(root, 0)]).unwrap();
-        }
-        connection.execute(sql, [row_of(COMMON + 501, 0)]).unwrap();
-        connection
-            .execute("INSERT INTO contents_fts (rowid, text) VALUES (?, 'all')", [row_of(COMMON + 502, 0)])
+    fn of_many_texts_with_a_word_the_newest_come_first_and_no_others_are_read() {
+        let phrases = ["\"all\"".to_owned(), "\"half\"".to_owned()];
+        let limit = Limit::new(Arc::default());
+        let steps = [2 * COMMON + 10, 4 * COMMON].map(|texts| {
+            let mut connection = index(texts);
+            let steps = Arc::new(AtomicU64::new(0));
+            let counter = Arc::clone(&steps);
+            let count = move || {
+                counter.fetch_add(1, Ordering::Relaxed);
+                false
+            };
+            connection.progress_handler(1, Some(count)).unwrap();
+            let mut found = Vec::new();
+            each_root(&connection, &phrases, None, &limit, |root, rank| {
+                found.push((root, rank));
+                Ok(found.len() < 3)
+            })
             .unwrap();
-        let found = found(&connection, &["all"]);
-        assert_eq!(found[..3], [COMMON + 501, COMMON + 500, COMMON + 11], "the word three times");
-        assert_eq!(found.last(), Some(&1), "those that were not ranked follow, the newest first");
+            assert_eq!(found, [(texts, 0.0), (texts - 2, 0.0), (texts - 4, 0.0)]);
+            steps.load(Ordering::Relaxed)
+        });
+        assert_eq!(steps[0], steps[1], "steps of SQLite at half and at the whole number of texts");
     }
 }

@@ -21,6 +21,9 @@ pub(super) const SEARCH_TIME: Duration = Duration::from_secs(10);
 /// How many bytes of text are indexed in memory for one search at most.
 const MOST_REST: usize = 32 << 20;
 
+/// How many texts with a word of a long query are counted at most.
+const MOST_COUNTED: i64 = 1_000;
+
 /// Marks the first match in a text: a sequence that no text has at a match by accident.
 const MARK: &str = "\u{1}\u{2}";
 
@@ -29,7 +32,7 @@ const MAX_MARKED: usize = 256 << 10;
 
 /// The query.
 struct Wanted<'a> {
-    /// Its words as phrases of FTS5, quoted so that any text is a valid query.
+    /// Its words as phrases of FTS5.
     phrases: Vec<String>,
     /// The same as words.
     parts: Vec<Part>,
@@ -66,7 +69,7 @@ pub(super) fn search(
         return Ok(Vec::new());
     }
     let wanted = Wanted {
-        phrases: parts.iter().map(|part| format!("\"{}\"", part.text.replace('"', "\"\""))).collect(),
+        phrases: parts.iter().map(|part| quoted(&part.text)).collect(),
         parts,
         kind: query.object_type.map(|t| t.as_str()),
         among: query.within.as_ref(),
@@ -86,43 +89,37 @@ pub(super) fn search(
             tx_id: TxId(found.tx_id.unsigned_abs()),
             line,
             snippet,
-            score: -found.rank,
+            score: 0.0 - found.rank,
         });
     }
     Ok(hits)
 }
 
-/// Prepares a connection for [`search`].
-pub(super) fn prepare(connection: &Connection) -> Result<()> {
-    let words = "CREATE VIRTUAL TABLE temp.contents_words USING fts5vocab (main, contents_fts, row)";
-    Ok(connection.execute_batch(words)?)
+/// How many of the indexed texts have a word, counted up to [`MOST_COUNTED`]; unknown if none has it.
+fn texts_with(connection: &Connection, word: &str) -> Result<Option<u64>> {
+    let rows = ranked::rows_up_to(connection, &quoted(word), MOST_COUNTED)?;
+    Ok(Some(rows.unsigned_abs()).filter(|rows| *rows > 0))
 }
 
-/// How many of the indexed contents have a word; unknown if none has it in exactly this form.
-fn texts_with(connection: &Connection, word: &str) -> Result<Option<u64>> {
-    let mut find = connection.prepare_cached("SELECT doc FROM temp.contents_words WHERE term = ?")?;
-    Ok(find.query_row([word], |row| row.get::<_, i64>(0)).optional()?.map(i64::unsigned_abs))
+/// A phrase of FTS5, so that any text is a valid query.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
 }
 
 /// What the index finds, best first.
 ///
-/// Its rows are parts of texts; those of one root belong together. Roots that have all phrases are checked, the best first,
-/// until there are enough hits.
+/// Its rows are parts of texts; those of one root belong together. The texts of roots that have all phrases are checked, the
+/// best first, until there are enough hits.
 fn indexed(connection: &Connection, wanted: &Wanted<'_>, limit: &Limit) -> Result<Vec<Hitting>> {
     let mut found = Vec::new();
     let among = match &wanted.within {
         Some(ids) => Some(roots_of(connection, ids)?),
         None => None,
     };
-    for (root, rank) in ranked::roots(connection, &wanted.phrases, among.as_ref(), limit)? {
-        limit.check()?;
-        if wanted.limit <= found.len() as i64 {
-            break;
-        }
-        for content in matching(connection, root, wanted)? {
-            found.extend(occurrences(connection, content, rank, wanted)?);
-        }
-    }
+    ranked::each_root(connection, &wanted.phrases, among.as_ref(), limit, |root, rank| {
+        found.extend(hitting(connection, root, rank, wanted)?);
+        Ok((found.len() as i64) < wanted.limit)
+    })?;
     found.sort_by(|a, b| a.rank.total_cmp(&b.rank).then(b.seq.cmp(&a.seq)));
     found.truncate(usize::try_from(wanted.limit).unwrap_or(usize::MAX));
     Ok(found)
@@ -139,20 +136,31 @@ fn roots_of(connection: &Connection, ids: &str) -> Result<HashSet<i64>> {
     Ok(roots.collect::<rusqlite::Result<_>>()?)
 }
 
-/// The texts of a root that have all phrases.
-fn matching(connection: &Connection, root: i64, wanted: &Wanted<'_>) -> Result<Vec<i64>> {
+/// The objects whose texts of this root have all phrases.
+fn hitting(connection: &Connection, root: i64, rank: f64, wanted: &Wanted<'_>) -> Result<Vec<Hitting>> {
     let mut find = connection.prepare_cached("SELECT content FROM contents WHERE root = ? AND place > 0")?;
     let others = find.query_map([root], |row| row.get::<_, i64>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
     if others.is_empty() {
-        return Ok(vec![root]);
+        return occurrences(connection, root, rank, wanted);
     }
+    // Reading a text takes longer than asking whose it is.
+    let mut found = Vec::new();
     let memory = Memory::new()?;
     for content in std::iter::once(root).chain(others) {
-        if let Found::Text(text) = form::text_of(connection, content)? {
+        let whose = occurrences(connection, content, rank, wanted)?;
+        if !whose.is_empty()
+            && let Found::Text(text) = form::text_of(connection, content)?
+        {
             memory.add(content, &text)?;
+            found.extend(whose);
         }
     }
-    Ok(memory.ranks(wanted)?.into_iter().map(|(content, _)| content).collect())
+    if found.is_empty() {
+        return Ok(found);
+    }
+    let having: HashSet<i64> = memory.ranks(wanted)?.into_iter().map(|(content, _)| content).collect();
+    found.retain(|hitting| having.contains(&hitting.content));
+    Ok(found)
 }
 
 /// The objects that have a text and may be hit, each with its newest version.
