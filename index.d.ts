@@ -789,7 +789,7 @@ export interface SearchHit {
 
 /** Restricts a search. */
 export interface SearchOptions {
-  /** At most this many hits. Default 20. */
+  /** At most this many hits, and at most 1,000. Default 20. */
   limit?: number
   /** Only objects of this type. */
   type?: ObjectType
