@@ -80,7 +80,7 @@ async function measure(store: Store, round: number, times: Times): Promise<void>
   let manager!: ContextManager
   times.resume.push(await timed(async () => (manager = await open(store, `session-${place}`))))
   await manager.close()
-  times.open.push(await timed(async () => (manager = await open(store, `new-${round}`))))
+  times.open.push(await timed(async () => (manager = await open(store, `new-${process.pid}-${round}`))))
   for (let n = 0; n < 20; n += 1) {
     times.record.push(await timed(() => record(manager, 1e9 + round * 20 + n)))
   }
