@@ -1,6 +1,6 @@
 /**
- * What a growing log takes up: a session reads it once, or again every second, while another program appends a line every
- * few milliseconds. Prints the store's size beside the final size of the log.
+ * What a growing log takes up: a session reads it once, or again every second, or only names it in a shell command, while
+ * another program appends a line every few milliseconds. Prints the store's size beside the final size of the log.
  *
  *     node benches/ts.mjs benches/growing.ts [seconds]
  */
@@ -15,14 +15,15 @@ const seconds = Number(process.argv[3] ?? 60)
 const LINE_BYTES = 80
 const START_BYTES = 100_000
 
-for (const [how, everyMs] of [['read once', Infinity], ['read every 10 s', 10_000], ['read every second', 1_000]] as const) {
+for (const [how, everyMs] of [['read once', Infinity], ['read every 10 s', 10_000], ['read every second', 1_000], ['named every second', 1_000]] as const) {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'growing-')))
   const [log, path] = [join(folder, 'build.log'), join(folder, 'store', 'context.db')]
   writeFileSync(log, text(START_BYTES, 1))
   const manager = await ContextManager.open({ sessionId: 's', cwd: folder, store: { kind: 'sqlite', path } })
   const read = async (turn: number): Promise<void> => {
     await manager.appendTurn({ role: 'user', content: `look ${turn}` })
-    await manager.indexFile('build.log')
+    if (how.startsWith('read')) await manager.indexFile('build.log')
+    else await manager.recordToolcall({ callId: `c${turn}`, tool: 'bash', args: { command: 'tail -1 build.log' }, content: 'a line', status: 'ok' })
   }
   await read(0)
   const start = performance.now()
@@ -33,7 +34,8 @@ for (const [how, everyMs] of [['read once', Infinity], ['read every 10 s', 10_00
     if (performance.now() - start > turns * everyMs) await read(turns++)
     await pause(5)
   }
-  const versions = await manager.history((await manager.indexFile('build.log')).id)
+  const [file] = how.startsWith('read') ? [await manager.indexFile('build.log')] : await manager.discover(['build.log'])
+  const versions = await manager.history(file!.id)
   await manager.close()
   const [ours, beside] = [statSync(path).size, statSync(log).size]
   const note = `${lines} lines appended, ${versions.length} versions, ${turns} reads`

@@ -14,7 +14,7 @@ use context_store::{AsOf, Known, Version};
 use serde_json::{Map, Value};
 
 use super::{Engine, Inner, State};
-use crate::files::index::Entry;
+use crate::files::index::{Entry, Need};
 use crate::files::reading::FileState;
 use crate::files::seen::Seen;
 use crate::ground::blocking::blocking;
@@ -257,7 +257,7 @@ impl Inner {
             return Ok("it is inside a sandbox, or on another machine; read it with a tool first".into());
         }
         let place = Place { agent_path: self.ground.paths.display(&source), source, disk };
-        let (file, since) = self.eye().look(&place, None).await?;
+        let (file, since) = self.eye().look(&place, None, Need::Text).await?;
         let reason = file.reason().map_or_else(String::new, |reason| format!("the file {reason}"));
         let is_certain = file.is_file() || file == FileState::Gone;
         if let Some(seen) = Seen::of(place, file, since).filter(|_| is_certain) {

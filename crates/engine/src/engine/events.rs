@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use context_model::id::ObjectId;
 use context_model::index::Action;
+use context_model::source::FilesystemSource;
 use context_watch::{Event, Sink, Touch};
 use tokio::runtime::Handle;
 
 use super::{Engine, Inner};
 use crate::files::due::Ticket;
-use crate::files::index::{Entry, IndexResult, display_of};
+use crate::files::index::{Entry, IndexResult, Need, display_of};
 use crate::files::reading::FileState;
 use crate::files::seen::{Seen, file_id};
 use crate::files::tracking::{FileEvent, FileEventKind};
@@ -155,14 +156,20 @@ impl Inner {
 
     async fn look_at_some(&self, tickets: &[Ticket]) -> Result<()> {
         let (mut seen, mut looked) = (Vec::with_capacity(tickets.len()), Vec::with_capacity(tickets.len()));
-        for ticket in tickets {
-            let Some(source) = self.tracking.source_at(&ticket.path) else {
+        let sources: Vec<_> = tickets.iter().map(|ticket| self.tracking.source_at(&ticket.path)).collect();
+        let needs: Vec<Need> = {
+            let state = self.lock().await?;
+            let need = |source: &FilesystemSource| state.need(&file_id(source));
+            sources.iter().map(|source| source.as_ref().map_or(Need::Change, need)).collect()
+        };
+        for ((ticket, source), need) in tickets.iter().zip(sources).zip(needs) {
+            let Some(source) = source else {
                 self.tracking.due().seen(&ticket.path);
                 continue;
             };
             let agent_path = self.ground.paths.display(&source);
             let place = Place { agent_path, source, disk: Disk::At(ticket.path.clone()) };
-            let found = match self.eye().look(&place, None).await? {
+            let found = match self.eye().look(&place, None, need).await? {
                 (FileState::Unreachable, _) => {
                     self.orphaned(&place).await?;
                     None
@@ -171,7 +178,7 @@ impl Inner {
             };
             match found {
                 Some(one) => {
-                    looked.push((ticket, self.tracking.rest(one.bytes())));
+                    looked.push((ticket, self.tracking.rest(one.size())));
                     seen.push(one);
                 }
                 None => self.tracking.due().looked(ticket, false, Duration::ZERO, Instant::now()),

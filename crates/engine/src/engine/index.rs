@@ -7,14 +7,15 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;
 
-use super::{Engine, Handed, Inner};
-use crate::files::index::{Entry, IndexResult, refusal};
+use super::job::Job;
+use super::{Engine, Handed, Inner, State};
+use crate::files::index::{Entry, IndexResult, Need, refusal};
 use crate::files::many::{Portion, Readers};
 use crate::files::reading::FileState;
 use crate::files::said::Content;
 use crate::files::seen::{Seen, file_id};
 use crate::ground::error::{EngineError, Result};
-use crate::ground::paths::Place;
+use crate::ground::paths::{Disk, Place};
 use crate::session::catalog::Meta;
 
 /// What indexing many files did.
@@ -38,7 +39,7 @@ impl Engine {
         self.inner.check_open()?;
         let place = self.inner.ground.paths.resolve(path)?;
         let text = content.as_deref().map(String::from_utf8_lossy).map(|text| Arc::<str>::from(&*text));
-        let (state, since) = self.inner.eye().look(&place, content).await?;
+        let (state, since) = self.inner.eye().look(&place, content, Need::Text).await?;
         let is_gone = state == FileState::Gone;
         let is_known = state.is_file() || (is_gone && self.inner.knows(&place).await?);
         if !is_known {
@@ -68,7 +69,7 @@ impl Engine {
     pub async fn index_written(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
         self.inner.check_open()?;
         let place = self.inner.ground.paths.resolve(path)?;
-        let (state, since) = self.inner.eye().look(&place, content).await?;
+        let (state, since) = self.inner.eye().look(&place, content, Need::Text).await?;
         if !state.is_file() {
             return Err(refusal(path, &state));
         }
@@ -152,6 +153,43 @@ impl Engine {
 }
 
 impl Inner {
+    /// Looks at a file that the session knows, if the client can see it, and indexes what it finds. Returns the hash
+    /// of its bytes, if it has any.
+    pub async fn look_at_one(&self, place: Place) -> Result<Option<Digest>> {
+        let Some(seen) = self.read_now(place).await? else { return Ok(None) };
+        let hash = seen.observation.source_hash();
+        self.index(vec![seen], Entry::Tracked).await?;
+        Ok(hash)
+    }
+
+    /// What is on disk, as far as the client can read it.
+    async fn read_now(&self, place: Place) -> Result<Option<Seen>> {
+        if !matches!(place.disk, Disk::At(_)) {
+            return Ok(None);
+        }
+        let (file, since) = self.eye().look(&place, None, Need::Text).await?;
+        let was_read = matches!(file, FileState::Text(_) | FileState::NoText { .. } | FileState::Gone);
+        Ok(Seen::of(place, file, since).filter(|_| was_read))
+    }
+
+    /// Reads the files in whose lines the model may be told of a change, and of whose latest version a session that does
+    /// not need the text has only stored the hash.
+    pub async fn read_waived(&self, state: &mut State) -> Result<()> {
+        for file in state.known.open() {
+            let latest = state.session.catalog.get(&file).filter(|latest| latest.lacks_text());
+            let Some(source) = latest.and_then(Meta::file).cloned() else { continue };
+            if !state.sum(&file).shows_lines {
+                continue;
+            }
+            let disk = self.locate(source.clone()).await?;
+            let place = Place { agent_path: self.ground.paths.display(&source), source, disk };
+            if let Some(seen) = self.read_now(place).await? {
+                self.perform_now(state, &mut Job::Files(vec![seen], Entry::Tracked)).await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn knows(&self, place: &Place) -> Result<bool> {
         let id = file_id(&place.source);
         if self.lock().await?.session.catalog.get(&id).is_some() {

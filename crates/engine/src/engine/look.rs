@@ -201,8 +201,7 @@ impl Engine {
     /// Full-text search over the contents of all versions, best match first; at most 1,000 hits.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a text without a word and for an impossible session ID, `UNKNOWN_OBJECT` for a session that
-    /// the store does not have; what the store reports.
+    /// `INVALID_ARGUMENT` for a text without a word and for an impossible session ID; what the store reports.
     pub async fn search(&self, wanted: &Wanted) -> Result<Vec<Found>> {
         let own = {
             let state = self.inner.lock().await?;
@@ -214,11 +213,7 @@ impl Engine {
         }
         let within = match &wanted.session_id {
             Some(_) if own.is_some() => own,
-            Some(session) => {
-                let session = SessionId::new(session)?;
-                let unknown = || EngineError::Unknown(ObjectId::session(&session).to_string());
-                Some(self.index_of(&session).await?.ok_or_else(unknown)?)
-            }
+            Some(session) => Some(self.index_of(&SessionId::new(session)?).await?),
             None => None,
         };
         let search = Search {
@@ -245,7 +240,7 @@ impl Engine {
 
     async fn members(&self, session: &str) -> Result<HashSet<ObjectId>> {
         let session = SessionId::new(session)?;
-        let mut members = self.index_of(&session).await?.unwrap_or_default();
+        let mut members = self.index_of(&session).await?;
         members.extend([
             ObjectId::session(&session),
             ObjectId::chat(&session),
@@ -255,10 +250,10 @@ impl Engine {
     }
 
     /// The index of any session of the store; empty for an unknown one.
-    async fn index_of(&self, session: &SessionId) -> Result<Option<HashSet<ObjectId>>> {
+    async fn index_of(&self, session: &SessionId) -> Result<HashSet<ObjectId>> {
         let version = self.inner.store().get(&ObjectId::session(session), AsOf::default()).await?;
-        let Some(version) = version else { return Ok(None) };
-        Ok(Some(Sets::from_document(&version.document)?.index().iter().cloned().collect()))
+        let Some(version) = version else { return Ok(HashSet::new()) };
+        Ok(Sets::from_document(&version.document)?.index().iter().cloned().collect())
     }
 }
 

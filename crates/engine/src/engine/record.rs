@@ -189,7 +189,7 @@ impl Inner {
     }
 
     /// Runs one job in its own transaction.
-    async fn perform_now(&self, state: &mut State, job: &mut Job) -> Result<Done> {
+    pub async fn perform_now(&self, state: &mut State, job: &mut Job) -> Result<Done> {
         let done = self.carry_out(state, std::slice::from_mut(job)).await?;
         done.and_then(|mut done| done.pop())
             .ok_or_else(|| StoreError::Unavailable("a job has no outcome; repeat it".into()).into())

@@ -12,12 +12,10 @@ use serde_json::{Map, Value};
 use super::pointed::pointer;
 use super::{Engine, Inner, State};
 use crate::files::difference::{counted, unified};
-use crate::files::index::{Entry, display_of};
-use crate::files::reading::FileState;
+use crate::files::index::display_of;
 use crate::files::said::{Content, Passage, Says, Standing, Sum};
-use crate::files::seen::{Seen, file_id};
+use crate::files::seen::file_id;
 use crate::ground::error::Result;
-use crate::ground::paths::{Disk, Place};
 use crate::session::Session;
 use crate::session::commit::Work;
 use crate::sight::notices::{self, DELETED};
@@ -207,26 +205,12 @@ impl State {
     }
 
     /// What the request says about a file, as far as it is in sight.
-    fn sum(&self, file: &ObjectId) -> Sum {
+    pub fn sum(&self, file: &ObjectId) -> Sum {
         self.known.sum(file, |call| self.sight.pieces.shows(call))
     }
 }
 
 impl Inner {
-    /// Looks at a file that the session knows, if the client can see it, and indexes what it finds. Returns the hash
-    /// of its bytes, if it has any.
-    async fn look_at_one(&self, place: Place) -> Result<Option<Digest>> {
-        if !matches!(place.disk, Disk::At(_)) {
-            return Ok(None);
-        }
-        let (file, since) = self.eye().look(&place, None).await?;
-        let was_read = matches!(file, FileState::Text(_) | FileState::NoText { .. } | FileState::Gone);
-        let Some(seen) = Seen::of(place, file, since).filter(|_| was_read) else { return Ok(None) };
-        let hash = seen.observation.source_hash();
-        self.index(vec![seen], Entry::Tracked).await?;
-        Ok(hash)
-    }
-
     /// For a read whose lines are visible in an older version: the difference, if that is shorter.
     async fn changed_since(
         &self,
@@ -258,6 +242,7 @@ impl Inner {
     pub async fn notices(&self, state: &mut State) -> Result<()> {
         state.unclaimed();
         loop {
+            self.read_waived(state).await?;
             let open = state.known.open();
             let (mut told, mut lines) = (Vec::new(), Vec::new());
             for file in &open {

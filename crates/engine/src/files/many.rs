@@ -12,7 +12,7 @@ use context_store::StoreError;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::index::{Eye, refusal};
+use super::index::{Eye, Need, refusal};
 use super::seen::{Seen, file_id};
 use crate::ground::error::{EngineError, Result};
 
@@ -119,7 +119,7 @@ impl Reader {
         if !self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(place.source.clone()) {
             return Ok(Looked::Before(file_id(&place.source)));
         }
-        let (state, since) = self.eye.look_now(&place);
+        let (state, since) = self.eye.look_now(&place, Need::Text);
         if !state.is_file() {
             return Err(refusal(path, &state));
         }

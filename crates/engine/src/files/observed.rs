@@ -6,7 +6,7 @@ use context_model::object::Status;
 use context_model::observe::{self, Candidate, Kind};
 use serde_json::{Map, Value};
 
-use super::index::{Entry, Eye, prepare};
+use super::index::{Entry, Eye, Need, prepare};
 use super::reading::FileState;
 use super::seen::Seen;
 use crate::ground::Ground;
@@ -69,7 +69,8 @@ impl Eye {
             let is_file = std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file());
             return is_file.then(|| (Seen::discovered(place), entry));
         }
-        let (state, since) = self.look_now(&place);
+        let need = if entry == Entry::Touched { Need::Change } else { Need::Text };
+        let (state, since) = self.look_now(&place, need);
         match state {
             state if state.is_file() => Some((Seen::of(place, state, since)?, entry)),
             // A command may have removed it. That matters only for known files, and is decided there.

@@ -23,6 +23,8 @@ pub enum FileState {
     NoText {
         /// SHA-256 of its bytes.
         hash: Digest,
+        /// Their number.
+        size: u64,
         /// Why, as the end of a sentence "the file …".
         reason: String,
     },
@@ -46,8 +48,9 @@ impl FileState {
     /// Classifies bytes that somebody else has already read.
     #[must_use]
     pub fn of_bytes(bytes: Vec<u8>, max_text_bytes: u64) -> Self {
-        let no_text = |bytes: &[u8], reason| Self::NoText { hash: source_hash(bytes), reason };
-        if bytes.len() as u64 > max_text_bytes {
+        let size = bytes.len() as u64;
+        let no_text = |bytes: &[u8], reason| Self::NoText { hash: source_hash(bytes), size, reason };
+        if size > max_text_bytes {
             return no_text(&bytes, too_large(max_text_bytes));
         }
         if bytes.contains(&0) {
@@ -70,6 +73,16 @@ impl FileState {
             Self::Gone => Some((Observation::Deleted, None)),
             Self::Unreadable { .. } => Some((Observation::Unreadable, None)),
             Self::Unreachable => None,
+        }
+    }
+
+    /// How many bytes a regular file has; 0 if they were not counted.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        match self {
+            Self::Text(text) => text.text().len() as u64,
+            Self::NoText { size, .. } => *size,
+            _ => 0,
         }
     }
 
@@ -124,7 +137,7 @@ fn read_once(path: &Utf8Path, max_text_bytes: u64) -> io::Result<Option<FileStat
     let state = if before.size > max_text_bytes {
         let mut hasher = Hasher::default();
         io::copy(&mut (&mut file).take(MAX_HASHED_BYTES + 1), &mut hasher)?;
-        FileState::NoText { hash: hasher.finish(), reason: too_large(max_text_bytes) }
+        FileState::NoText { hash: hasher.finish(), size: before.size, reason: too_large(max_text_bytes) }
     } else {
         let mut bytes = Vec::with_capacity(usize::try_from(before.size).unwrap_or(0).saturating_add(1));
         (&mut file).take(max_text_bytes + 1).read_to_end(&mut bytes)?;
@@ -160,5 +173,8 @@ fn of_error(path: &Utf8Path, error: &io::Error) -> FileState {
 }
 
 fn too_large(limit: u64) -> String {
-    format!("is larger than {} MiB", limit / 1024 / 1024)
+    match limit / 1024 {
+        kib @ ..1024 => format!("is larger than {kib} KiB"),
+        kib => format!("is larger than {} MiB", kib / 1024),
+    }
 }

@@ -11,7 +11,7 @@ use context_model::source::FilesystemSource;
 use context_model::time::TxId;
 use context_store::{AsOf, Known, StoreError};
 
-use super::index::Eye;
+use super::index::{Eye, Need};
 use super::reading::{self, FileState};
 use super::seen::{Seen, file_id};
 use super::stamps::{Stamp, StampNote, Stamps};
@@ -34,10 +34,14 @@ pub(crate) struct Compared {
     pub unreachable: Vec<Place>,
 }
 
-/// The stored state of a session's files (or only of those in `only`).
-pub(crate) fn stored_files(session: &Session, only: Option<&HashSet<ObjectId>>) -> Vec<Stored> {
+/// The stored state of a session's files (or only of those in `only`); `is_known` tells which texts the model knows.
+pub(crate) fn stored_files(
+    session: &Session,
+    only: Option<&HashSet<ObjectId>>,
+    is_known: impl Fn(&ObjectId) -> bool,
+) -> Vec<Stored> {
     let ids = session.sets.index().iter().filter(|id| only.is_none_or(|only| only.contains(*id)));
-    ids.filter_map(|id| Stored::of(session.catalog.get(id)?)).collect()
+    ids.filter_map(|id| Stored::of(session.catalog.get(id)?, Need::of(session, id, is_known(id)))).collect()
 }
 
 /// Compares files with the disk, and attaches trackers on the way. What can't be reached keeps its last version.
@@ -61,12 +65,12 @@ pub(crate) async fn compare_all(eye: &Eye, note: &StampNote, mut files: Vec<Stor
         let (share, eye, stamps) = (share.to_vec(), eye.clone(), Arc::clone(&stamps));
         readers.push(tokio::task::spawn_blocking(move || {
             let paths = &eye.ground.paths;
-            let limit = eye.ground.options.max_text_bytes;
             let compared = share.into_iter().map(|stored| {
                 let disk = paths.locate(&stored.source);
                 if let Disk::At(path) = &disk {
                     eye.tracking.track(path, &stored.source);
                 }
+                let limit = eye.limit(stored.need);
                 compare(paths, disk, stored, (&stamps, since), limit)
             });
             compared.collect::<Vec<_>>()
@@ -101,16 +105,17 @@ pub(crate) struct Stored {
     hash: Option<Digest>,
     is_null: bool,
     tx: TxId,
+    need: Need,
     /// It has never been read.
     only_discovered: bool,
 }
 
 impl Stored {
-    fn of(meta: &Meta) -> Option<Self> {
+    fn of(meta: &Meta, need: Need) -> Option<Self> {
         let current = meta.current()?;
         let source = meta.file()?.clone();
         let (hash, is_null) = (current.source_hash, current.is_null);
-        Some(Self { source, hash, is_null, tx: meta.tx, only_discovered: false })
+        Some(Self { source, hash, is_null, tx: meta.tx, need, only_discovered: false })
     }
 
     /// Whether it is only discovered, or deleted, or too large.

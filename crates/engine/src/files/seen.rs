@@ -22,6 +22,8 @@ pub(crate) struct Seen {
     /// The newest transaction that the client knew before it looked; `None` if somebody else supplied the content.
     since: Option<TxId>,
     text: Text,
+    /// How many bytes the file has; 0 if they were not counted.
+    size: u64,
 }
 
 /// The text of a file that was read.
@@ -37,8 +39,9 @@ impl Seen {
     /// `None` if nothing is known.
     pub fn of(place: Place, state: FileState, since: Option<TxId>) -> Option<Self> {
         let reason = state.reason().map(str::to_owned);
+        let size = state.size();
         let (observation, text) = state.observation()?;
-        Some(Self { reason, since, text: Text::Read(text), ..Self::plain(place, observation) })
+        Some(Self { reason, since, text: Text::Read(text), size, ..Self::plain(place, observation) })
     }
 
     /// What is at the same place now.
@@ -59,7 +62,7 @@ impl Seen {
 
     fn plain(place: Place, observation: Observation) -> Self {
         let id = file_id(&place.source);
-        Self { id, place, observation, reason: None, since: None, text: Text::Read(None) }
+        Self { id, place, observation, reason: None, since: None, text: Text::Read(None), size: 0 }
     }
 
     /// Whether the file's latest version may show a later state of the disk than this.
@@ -92,11 +95,24 @@ impl Seen {
 
     /// The length of its text in bytes.
     pub fn bytes(&self) -> usize {
-        let text = match &self.text {
+        self.text().map_or(0, str::len)
+    }
+
+    /// How many bytes the file has, with or without text; 0 if they were not counted.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Whether there is text.
+    pub fn has_text(&self) -> bool {
+        self.text().is_some()
+    }
+
+    fn text(&self) -> Option<&str> {
+        match &self.text {
             Text::Made(version) => version.content(),
             Text::Read(text) => text.as_ref().map(HashedText::text),
-        };
-        text.map_or(0, str::len)
+        }
     }
 }
 

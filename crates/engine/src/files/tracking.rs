@@ -171,7 +171,7 @@ impl Tracking {
     }
 
     /// How long a file with this many bytes rests after a version.
-    pub fn rest(&self, bytes: usize) -> Duration {
+    pub fn rest(&self, bytes: u64) -> Duration {
         if self.pace == 0 { Duration::ZERO } else { Duration::from_secs_f64(bytes as f64 / self.pace as f64) }
     }
 

@@ -102,6 +102,21 @@ impl Meta {
         }
     }
 
+    /// The length of a file's text in UTF-16 units; 0 if it has none.
+    #[must_use]
+    pub fn text_units(&self) -> u64 {
+        match &self.kind {
+            Kind::File { char_count, .. } if !self.is_null => *char_count,
+            _ => 0,
+        }
+    }
+
+    /// Whether only the hash of a file's bytes is known, and its text was never stored. An erased text keeps its length.
+    #[must_use]
+    pub fn lacks_text(&self) -> bool {
+        matches!(&self.kind, Kind::File { source_hash: Some(_), char_count: 0, .. } if self.is_null)
+    }
+
     /// The filesystem binding, for a file that has one.
     #[must_use]
     pub fn file(&self) -> Option<&FilesystemSource> {

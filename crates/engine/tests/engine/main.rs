@@ -19,6 +19,7 @@ mod leaving;
 #[cfg(unix)]
 mod links;
 mod mounts;
+mod named;
 mod objects;
 mod observing;
 mod projection;
