@@ -867,7 +867,10 @@ export interface SetChange {
   content?: string
   /** After the activation of a tool call whose arguments have collapsed in the last projection: the full arguments. */
   arguments?: object
-  /** After an activation: whether the whole content is still visible in the last projection. */
+  /**
+   * After an activation: whether the whole content is still visible in the last projection. `message` then names the
+   * result in which it is.
+   */
   visible: boolean
 }
 

@@ -116,9 +116,7 @@ export function partOf(lines: string | undefined, grep: string | undefined): Par
 
 /** What an activation brings back: the text and the arguments of the call, as far as they are not visible. */
 function whole(change: SetChange): string {
-  const text = change.visible
-    ? `${change.message}; its text is still above in this conversation`
-    : change.content || `${change.message}; it is empty`
+  const text = change.visible ? change.message : change.content || `${change.message}; it is empty`
   return change.arguments === undefined
     ? text
     : `${text}\n\narguments of the call: ${JSON.stringify(change.arguments)}`
@@ -126,7 +124,8 @@ function whole(change: SetChange): string {
 
 /** The same if active contents have their own section. An old version is in no set. */
 function below(change: SetChange): string {
-  return change.message.endsWith(' is active') ? `${change.message}; its content is below, under its full id` : whole(change)
+  const [done] = change.message.split('; ')
+  return done!.endsWith(' is active') ? `${done}; its content is below, under its full id` : whole(change)
 }
 
 /** Turns a refusal into a failed result with the engine's message. */

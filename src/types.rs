@@ -180,7 +180,8 @@ pub struct SetChange {
     /// After the activation of a tool call whose arguments have collapsed in the last projection: the full arguments.
     #[napi(ts_type = "object")]
     pub arguments: Option<Json>,
-    /// After an activation: whether the whole content is still visible in the last projection.
+    /// After an activation: whether the whole content is still visible in the last projection. `message` then names the
+    /// result in which it is.
     pub visible: bool,
 }
 

@@ -43,7 +43,7 @@ export async function recall(manager: ContextManager, projection: Projection, in
 }
 
 function whole(change: SetChange): string {
-  const text = change.visible ? `${change.message}; its text is still above in this conversation` : change.content || `${change.message}; it is empty`
+  const text = change.visible ? change.message : change.content || `${change.message}; it is empty`
   return change.arguments === undefined ? text : `${text}\n\narguments of the call: ${JSON.stringify(change.arguments)}`
 }
 

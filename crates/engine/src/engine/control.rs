@@ -13,6 +13,7 @@ use context_model::time::TxId;
 use context_store::{AsOf, Known, Version};
 use serde_json::{Map, Value};
 
+use super::pointed::text_pointer;
 use super::{Engine, Inner, State};
 use crate::files::index::{Entry, Need};
 use crate::files::reading::FileState;
@@ -107,10 +108,14 @@ impl Engine {
             Ok(())
         };
         self.inner.commit(&mut state, activate).await?;
-        let visible = state.sight.pieces.shows_whole(&id);
+        let within = state.sight.pieces.whole_in(&id).map(|result| state.session.handle(result));
         let arguments = version.document.field("args").and_then(Value::as_object);
         let arguments = arguments.filter(|_| state.sight.hides_arguments(&id)).cloned();
-        Ok(SetChange { visible, arguments, ..done(id, name, "is active", Some(shown)) })
+        let mut change = done(id, name, "is active", Some(shown));
+        if let (Some(handle), None) = (&within, &part) {
+            change.message = text_pointer(&change.message, handle);
+        }
+        Ok(SetChange { visible: within.is_some(), arguments, ..change })
     }
 
     /// Takes an object out of the active set; it stays in the pool (SSOT 3.3).

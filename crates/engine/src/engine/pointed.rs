@@ -1,4 +1,4 @@
-//! Answers to a read that point to where the lines are, in the words that the model gets.
+//! Answers that point to where lines or a text are, in the words that the model gets.
 
 use context_model::render;
 
@@ -11,6 +11,28 @@ const ABOVE: &str = " above";
 /// The continuation of an answer whose result is no longer in the conversation.
 const LEFT: &str = " were in the result id=";
 const READ_AGAIN: &str = ", which is no longer in this conversation: read them again";
+
+/// The continuation of an activation's answer whose text is in the conversation, and of one whose text has left it.
+const TEXT_IN: &str = "; its text is in the result id=";
+const TEXT_LEFT: &str = "; its text was in the result id=";
+const ACTIVATE_AGAIN: &str = ", which is no longer in this conversation: activate it again";
+
+/// The answer to an activation, for as long as the result with this name is in the conversation.
+pub(crate) fn text_pointer(done: &str, handle: &str) -> String {
+    format!("{done}{TEXT_IN}{handle}{ABOVE}")
+}
+
+/// The name of the result in which an activation's answer says that the text is.
+pub(crate) fn pointed_text(output: &str) -> Option<&str> {
+    output.lines().next()?.strip_suffix(ABOVE)?.rsplit_once(TEXT_IN).map(|(_, handle)| handle)
+}
+
+/// An activation's answer, for a request without the result that it points to. What stands below it stays.
+pub(crate) fn text_nowhere(output: &str) -> Option<String> {
+    let (answer, below) = output.split_at(output.find('\n').unwrap_or(output.len()));
+    let (done, handle) = answer.strip_suffix(ABOVE)?.rsplit_once(TEXT_IN)?;
+    Some(format!("{done}{TEXT_LEFT}{handle}{ACTIVATE_AGAIN}{below}"))
+}
 
 /// The answer to a read of these lines, for as long as the result with this name is in the conversation.
 pub(crate) fn pointer(path: &str, first: usize, last: usize, handle: &str) -> String {
@@ -56,5 +78,17 @@ mod tests {
         assert!(points_nowhere(&left));
         assert_eq!((pointed_lines(&left), pointed_nowhere(&left)), (None, None));
         assert!(!points_nowhere(READ_AGAIN) && !points_nowhere(UNCHANGED));
+    }
+
+    #[test]
+    fn an_activation_that_points_is_read_as_it_was_written() {
+        let answer = format!("{}\n\narguments above", text_pointer("a is active", "12345678"));
+        assert_eq!((pointed_text(&answer), pointed_lines(&answer)), (Some("12345678"), None));
+        let left = text_nowhere(&answer).unwrap();
+        let expected = "a is active; its text was in the result id=12345678, which is no longer in this conversation: \
+                        activate it again\n\narguments above";
+        assert_eq!(left, expected);
+        assert_eq!((pointed_text(&left), text_nowhere(&left)), (None, None));
+        assert_eq!(pointed_text(ABOVE), None);
     }
 }

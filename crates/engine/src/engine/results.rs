@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::job::{ToolcallInput, fingerprint};
 use super::passages::{adorns, brings_back};
-use super::pointed::{pointed_lines, pointed_nowhere};
+use super::pointed::{pointed_lines, pointed_nowhere, pointed_text, text_nowhere};
 use super::{Inner, State};
 use crate::ground::error::Result;
 use crate::session::Session;
@@ -98,7 +98,7 @@ impl Inner {
             excerpts.born = None;
         }
         let lost = match taking.again {
-            true => lost_pointer(state, state.session.without_header(&object, &text)),
+            true => lost_pointer(state, &input, state.session.without_header(&object, &text)),
             false => None,
         };
         let is_untrue = lost.is_some();
@@ -248,11 +248,19 @@ impl Inner {
     }
 }
 
-/// What an answer has to say whose lines a host has removed from the conversation: it would still name them as above.
-fn lost_pointer(state: &State, output: &str) -> Option<String> {
-    let (handle, ..) = pointed_lines(output)?;
-    let object = state.session.catalog.find(handle)?;
-    if state.sight.results.contains(&object) { None } else { pointed_nowhere(output) }
+/// What an answer has to say whose lines or text a host has removed from the conversation: it would still name them as
+/// above.
+fn lost_pointer(state: &State, input: &ToolcallInput, output: &str) -> Option<String> {
+    let is_lost = |handle: &str| {
+        let object = state.session.catalog.find(handle);
+        object.is_some_and(|object| !state.sight.results.contains(&object))
+    };
+    if let Some((handle, ..)) = pointed_lines(output) {
+        return is_lost(handle).then(|| pointed_nowhere(output))?;
+    }
+    let handle = pointed_text(output)?;
+    named_object(&state.session, &input.tool, &input.args)?;
+    is_lost(handle).then(|| text_nowhere(output))?
 }
 
 /// A result as a tool call: its arguments are those of the call that it answers.

@@ -278,26 +278,24 @@ impl Pieces {
         self.pointed_at.contains(&place)
     }
 
-    /// Whether an object's text is in the request in full: not rolled, and not as an excerpt.
-    pub fn shows_whole(&self, object: &ObjectId) -> bool {
-        let is_born = |place: &&usize| self.pieces[**place].form == Form::Born;
-        let own = self.places.get(object).into_iter().flatten().filter(is_born).any(|place| {
-            matches!(&self.pieces[*place].kind, PieceKind::Result(output) if output.excerpts.born.is_none())
-        });
-        let carried = || {
-            self.carriers.get(object).into_iter().flatten().filter(is_born).any(|place| {
-                matches!(&self.pieces[*place].kind, PieceKind::Result(output)
-                    if output.carries.as_ref().is_some_and(|carried| carried.whole))
-            })
-        };
-        own || carried()
+    /// The result in which an object's text is in the request in full: not rolled, and not as an excerpt.
+    pub fn whole_in(&self, object: &ObjectId) -> Option<&ObjectId> {
+        let mut own = self.born_at(self.places.get(object));
+        let mut carriers = self.born_at(self.carriers.get(object));
+        let own = own.find(|output| output.excerpts.born.is_none());
+        let carrier = || carriers.find(|output| output.carries.as_ref().is_some_and(|carried| carried.whole));
+        own.or_else(carrier).map(|output| &output.object)
     }
 
     /// Whether a call's result is in the request as it came.
     pub fn shows(&self, call: &ObjectId) -> bool {
-        let places = self.places.get(call).into_iter().flatten();
-        let mut born = places.filter(|place| self.pieces[**place].form == Form::Born);
-        born.any(|place| self.output_at(*place).is_some())
+        self.born_at(self.places.get(call)).next().is_some()
+    }
+
+    /// The results at these places that are in the request as they came.
+    fn born_at<'p>(&'p self, places: Option<&'p Vec<usize>>) -> impl Iterator<Item = &'p Output> {
+        let born = places.into_iter().flatten().filter(|place| self.pieces[**place].form == Form::Born);
+        born.filter_map(|place| self.output_at(*place))
     }
 
     /// Whether the arguments of an object's call are not shown in full.

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use context_engine::{Edit, Incoming, Plan};
+use context_engine::{Edit, Incoming, Part, Plan};
 use rstest::rstest;
 use serde_json::json;
 
@@ -131,4 +131,36 @@ async fn a_difference_leads_to_its_version_though_its_beginning_was_removed() {
     fs::write(&path, lines(62)).unwrap();
     let refusal = chat.engine.check_edit(&path).await.unwrap().unwrap();
     assert!(refusal.contains("\n+line 62\n") && !refusal.contains("+line 61"), "{refusal}");
+}
+
+/// An activation that pointed to a text says so when the host removes that text; what stands below the answer stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_activation_whose_text_was_removed_says_so() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = Chat::new(bench.open("s").await);
+    chat.user("run");
+    chat.run("one", "bash", json!({ "command": "x" }), &lines(60)).await;
+    chat.advance().await;
+    let change = chat.engine.activate("one", None).await.unwrap();
+    let (before, handle) = change.message.split_once("; its text is in the result id=").unwrap();
+    assert!(change.visible && before == "one is active", "{}", change.message);
+    assert!(chat.messages.iter().any(|one| {
+        let text = one.message["content"][0]["text"].as_str().unwrap_or_default();
+        text.contains(&format!("id={}", handle.strip_suffix(" above").unwrap()))
+    }));
+    // A part is given even where the whole text is above.
+    let part = chat.engine.activate("one", Some(Part::Lines(2, 2))).await.unwrap();
+    assert_eq!(part.message, "one is active");
+    assert!(part.content.is_some_and(|text| text.contains("line 2")));
+    chat.run("again", "activate", json!({ "id": "one" }), &change.message).await;
+    chat.done();
+    let kept = answer_with(&chat, "one");
+    assert_eq!(compact(&mut chat, kept).await.edits, []);
+    let first = answer_with(&chat, "again");
+    let plan = compact(&mut chat, first).await;
+    let [Edit::Result { text: Some(text), .. }] = &plan.edits[..] else { panic!("{:?}", plan.edits) };
+    assert!(text.ends_with(", which is no longer in this conversation: activate it again"), "{text}");
+    assert!(text.contains("one is active; its text was in the result id="), "{text}");
+    let change = chat.engine.activate("one", None).await.unwrap();
+    assert!(!change.visible && change.content.as_deref() == Some(&lines(60)), "{}", change.message);
 }
