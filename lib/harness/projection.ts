@@ -26,7 +26,7 @@ export interface ProjectedModel extends ModelPrices {
   contextWindow: number
   /** How long the provider keeps a prompt prefix, in milliseconds. Default 300,000. */
   cacheTtlMs?: number
-  /** The model's name. After a change, the cache is cold. */
+  /** The model's name, as `provider/model` if the messages name both. After a change, the cache is cold. */
   name?: string
   /** How many content blocks back the provider looks for a cached prefix: 20 for Anthropic's API. */
   lookbackBlocks?: number

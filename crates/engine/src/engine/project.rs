@@ -188,12 +188,13 @@ impl Inner {
                 // JavaScript's times arrive as floating-point numbers.
                 sight.last_call_ms = message.get("timestamp").and_then(Value::as_f64).map(|ms| ms as i64);
                 // The call that produced this answer was made with what was visible before it.
-                sight.accounting.learn(&sight.model, sight.pieces.tokens(), message);
+                let model = model_of(message, &sight.model);
+                sight.accounting.learn(&model, sight.pieces.tokens(), message);
                 let charge = sight.pieces.charge(policy);
                 if taking.record {
                     sight.spent += charge.cost(&policy.prices);
                 }
-                sight.cached_model = sight.model.clone();
+                sight.cached_model = model;
                 if matches!(text_of(message, "stopReason"), "error" | "aborted") {
                     return Ok(());
                 }
@@ -203,5 +204,15 @@ impl Inner {
             _ => state.sight.pieces.push_fixed(key, message_tokens(message)),
         }
         Ok(())
+    }
+}
+
+/// The model that gave an answer, in the form of the next call's model: `provider/model` where the harness names models so
+/// and the answer has both, otherwise the next call's.
+fn model_of(message: &Value, next: &str) -> String {
+    match (text_of(message, "provider"), text_of(message, "model")) {
+        ("", _) | (_, "") => next.to_owned(),
+        (provider, model) if next.contains('/') => format!("{provider}/{model}"),
+        _ => next.to_owned(),
     }
 }

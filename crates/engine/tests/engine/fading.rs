@@ -1,6 +1,6 @@
 //! What leaves the model's sight, and when: by its age in model calls and its length, whatever the sets say.
 
-use context_engine::{Edit, Engine, Incoming, Options, Plan, Stays};
+use context_engine::{Call, Edit, Engine, Incoming, Options, Plan, Stays};
 use context_model::chat::{ChatPatch, RollEntry};
 use context_model::id::{ObjectId, SessionId};
 use context_model::pricing::{Curve, Need, Prices};
@@ -301,4 +301,25 @@ async fn a_person_can_roll_what_is_inactive_and_not_old() {
     let plan = chat.engine.roll_now(&chat.call()).await.unwrap();
     assert!(is_reference(&plan, "call_1"));
     assert_eq!(arguments_of(&plan).len(), 1);
+}
+
+/// A session that is resumed with another model finds nothing in that model's cache.
+#[rstest]
+#[case::the_same("p/a", false)]
+#[case::another("p/b", true)]
+#[case::of_another_provider("q/a", true)]
+#[case::not_named_as_the_messages_name_it("a", false)]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_cache_of_another_model_is_cold_after_a_resume(#[case] model: &str, #[case] leaves: bool) {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = long_ago(&bench).await;
+    for one in chat.messages.iter_mut().filter(|one| one.message["role"] == "assistant") {
+        one.message["provider"] = json!("p");
+        one.message["model"] = json!("a");
+    }
+    let engine = bench.open("s").await;
+    let call = Call { model: model.into(), ..chat.call() };
+    engine.resync(chat.messages.clone(), chat.messages.len(), &call).await.unwrap();
+    let plan = engine.advance(Vec::new(), &call).await.unwrap();
+    assert_eq!(is_reference(&plan, "call_1"), leaves);
 }
