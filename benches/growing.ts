@@ -23,7 +23,7 @@ for (const [how, everyMs] of [['read once', Infinity], ['read every 10 s', 10_00
   const read = async (turn: number): Promise<void> => {
     await manager.appendTurn({ role: 'user', content: `look ${turn}` })
     if (how.startsWith('read')) await manager.indexFile('build.log')
-    else await manager.recordToolcall({ callId: `c${turn}`, tool: 'bash', args: { command: 'tail -1 build.log' }, content: 'a line', status: 'ok' })
+    else await manager.recordToolcall({ id: `c${turn}`, tool: 'bash', args: { command: 'tail -1 build.log' }, content: 'a line', status: 'ok' })
   }
   await read(0)
   const start = performance.now()

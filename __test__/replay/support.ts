@@ -13,7 +13,8 @@ import type { ReplayOptions } from '../../lib/replay/run.ts'
 import { findNode } from '../../pi-runtime/index.mjs'
 import { onCleanUp } from '../rig/cleanup.ts'
 
-const MAIN = fileURLToPath(new URL('../../lib/cli/main.ts', import.meta.url))
+/** The program, to be run from its sources. */
+export const MAIN = fileURLToPath(new URL('../../lib/cli/main.ts', import.meta.url))
 
 /** How a program ended, and what it printed. */
 export interface Outcome {

@@ -123,7 +123,7 @@ test.skipIf(missing)('what another machine wrote is seen at the next turn that b
   await two.flush()
   // A turn waits half a second for others' changes. A node that is slower is waited for by none, and a later turn sees them.
   let nowMs = 5_000_000
-  const nextTurn = async (): Promise<string | undefined> => {
+  const nextTurn = async (): Promise<string | null | undefined> => {
     await one.advance([], call((nowMs += 1_000)))
     return (await one.get(id))?.content
   }

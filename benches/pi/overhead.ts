@@ -112,8 +112,8 @@ async function session(): Promise<void> {
   const times = timesOf(watched)
   // Calls stay, so that the session has as many messages as it is to be measured at.
   const keeping = await run(RESULTS, (root) => {
-    const { extension, env } = timed(root)
-    return { extension, env: { ...env, CONTEXT_SETTINGS: JSON.stringify({ calls: 'keep' }) } }
+    const more = timed(root)
+    return { ...more, env: { ...more.env, CONTEXT_SETTINGS: JSON.stringify({ calls: 'keep' }) } }
   })
   const contexts = timesOf(keeping).filter(({ event }) => event === 'context')
   // The events with about so many messages.

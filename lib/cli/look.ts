@@ -138,7 +138,10 @@ function otherText({ document }: Version): string | undefined {
 
 function whyOf({ document, erased }: Version): string {
   if (erased !== undefined) return `: erased ${when(erased.at)}, ${erased.why}`
-  return typeof document['reason'] === 'string' ? `: ${document['reason']}` : ''
+  if (document.type !== 'file') return ''
+  return document['source_hash'] === null
+    ? ': the file was deleted, or only its path is known'
+    : ': only the hash of its bytes was recorded, because it is not text, is too large, or was only named by a shell command'
 }
 
 /** Runs `log`; resolves with the exit code. */

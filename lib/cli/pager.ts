@@ -15,26 +15,33 @@ export interface Paint {
   removed(text: string): string
 }
 
+/** What pages where `$PAGER` is not set. Small systems have no `less`. */
+const DEFAULT = process.platform === 'win32' ? 'more' : 'if command -v less >/dev/null; then exec less; else exec cat; fi'
+
+/** A shell's exit code for a command that it can't find. */
+const NOT_FOUND = 127
+
 /**
  * Runs the work with a place to write to: `$PAGER` (else `less`) if standard output is a terminal. Ends quietly if the
- * reader stops reading.
+ * reader stops reading. If there is no such pager, the work runs again without one.
  */
 export async function paged(work: (write: Write, paint: Paint) => Promise<void>): Promise<void> {
   const paint = paints(showsColours(process.stdout))
-  const pager = process.stdout.isTTY === true ? (process.env['PAGER'] ?? 'less') : ''
+  const pager = process.stdout.isTTY === true ? (process.env['PAGER'] ?? DEFAULT) : ''
   if (pager === '' || pager === 'cat') return work(writer(process.stdout), paint)
   // As git starts it: quit if it fits on a screen, show colours, leave the text on the screen.
   const env = { ...process.env, LESS: process.env['LESS'] ?? 'FRX' }
   const child = spawn(pager, { shell: true, stdio: ['pipe', 'inherit', 'inherit'], env })
-  const ended = new Promise<void>((resolve) => child.on('close', () => resolve()).on('error', () => resolve()))
+  const ended = new Promise<number | null>((resolve) => child.on('close', resolve).on('error', () => resolve(NOT_FOUND)))
   let isRead = true
-  child.stdin.on('error', () => (isRead = false))
+  const stops = (): void => void (isRead = false)
+  child.stdin.on('error', stops)
   const write = writer(child.stdin)
   await work(async (line) => {
-    if (isRead) await Promise.race([write(line), ended])
+    if (isRead) await Promise.race([write(line).catch(stops), ended])
   }, paint)
   child.stdin.end()
-  await ended
+  if ((await ended) === NOT_FOUND) await work(writer(process.stdout), paint)
 }
 
 /** Writes a whole text: byte for byte into a pipe, safe for a terminal. */

@@ -1,0 +1,79 @@
+/** The program in a terminal: colours, the pager, and nothing that controls the terminal. */
+import { spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { ContextManager } from '../lib/index.ts'
+import { MAIN } from './replay/support.ts'
+import { findNode } from './../pi-runtime/index.mjs'
+import { cleanUp, temporaryFolder } from './rig/pi.ts'
+
+afterEach(cleanUp)
+
+const STEERING = '\x1b[2J\u202e'
+
+async function storeIn(folder: string): Promise<string> {
+  const path = join(folder, 'store', 'context.db')
+  const manager = await ContextManager.open({ sessionId: 'first', cwd: folder, store: { kind: 'sqlite', path }, watch: false })
+  for (const last of ['one', 'two']) {
+    writeFileSync(join(folder, 'a.txt'), `${STEERING}pelican\n${'line\n'.repeat(20_000)}${last}\n`)
+    await manager.indexFile('a.txt')
+  }
+  writeFileSync(join(folder, 'named.log'), 'x\n'.repeat(200_000))
+  await manager.recordToolcall({ id: 'tail', tool: 'bash', args: { command: 'tail -1 named.log' }, content: 'x', status: 'ok' })
+  await manager.close()
+  return path
+}
+
+/** Runs the program in a terminal of its own (`script` of util-linux); what it shows, and its exit code. */
+function inTerminal(args: string[], env: Record<string, string> = {}): Promise<{ code: number | null; screen: string }> {
+  const quoted = [findNode(), '--experimental-strip-types', '--disable-warning=ExperimentalWarning', MAIN, ...args]
+  const command = quoted.map((arg) => `'${arg.replaceAll("'", "'\\''")}'`).join(' ')
+  return new Promise((resolve, reject) => {
+    const { PAGER: _pager, LESS: _less, NO_COLOR: _colour, ...rest } = process.env
+    const child = spawn('script', ['-qec', command, '/dev/null'], { env: { ...rest, TERM: 'xterm', ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+    let screen = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (screen += text))
+    child.on('error', reject)
+    child.on('close', (code) => resolve({ code, screen: screen.replaceAll('\r\n', '\n') }))
+  })
+}
+
+describe.runIf(process.platform === 'linux')('in a terminal', () => {
+  test('lists are coloured, and stored text controls nothing', async () => {
+    const store = await storeIn(temporaryFolder('terminal-'))
+    const { code, screen } = await inTerminal(['search', '--store', store, 'pelican'], { PAGER: 'cat' })
+    expect(code).toBe(0)
+    expect(screen).toMatch(/^\x1b\[33m\w{64}@\d+\x1b\[m \x1b\[36m\S+a\.txt\x1b\[m/)
+    expect(screen).toContain('\\u001b[2J\\u202epelican')
+    expect(screen.replaceAll(/\x1b\[\d*m/g, '')).not.toMatch(/[\x1b\u202e]/)
+    const log = await inTerminal(['log', '--store', store, '--limit', '1', join(store, '../../a.txt')], { PAGER: 'cat' })
+    expect(log.screen).toContain('\x1b[31m-one\x1b[m\n\x1b[32m+two\x1b[m')
+    for (const env of [{ NO_COLOR: '1' }, { TERM: 'dumb' }]) {
+      const bare = await inTerminal(['search', '--store', store, 'pelican'], { PAGER: 'cat', ...env })
+      expect(bare.screen).not.toContain('\x1b')
+    }
+  })
+
+  test.each<[string, Record<string, string>, RegExp]>([
+    ['the user’s pager shows it', { PAGER: "sed 's/^/> /'" }, /^(> .*\n){20002}$/],
+    ['a pager that stops reading ends it quietly', { PAGER: 'head -2' }, /^\\u001b.*\nline\n$/],
+    ['a pager that reads nothing ends it quietly', { PAGER: 'true' }, /^$/],
+    ['without the user’s pager, it is shown without one', { PAGER: 'no-such-pager' }, /no-such-pager.*not found\n\\u001b.*\n(line\n){20000}two\n/],
+    ['an empty PAGER is none', { PAGER: '' }, /^\\u001b.*\n(line\n){20000}two\n$/],
+  ])('%s', async (_name, env, expected) => {
+    const store = await storeIn(temporaryFolder('terminal-'))
+    const { code, screen } = await inTerminal(['show', '--store', store, join(store, '../../a.txt')], env)
+    expect(screen).toMatch(expected)
+    expect(code).toBe(0)
+  })
+
+  test('a file without text says why', async () => {
+    const store = await storeIn(temporaryFolder('terminal-'))
+    const { code, screen } = await inTerminal(['show', '--store', store, join(store, '../../named.log')])
+    expect({ code, screen: screen.replace(/\w{64}/, 'ID') }).toEqual({
+      code: 1,
+      screen: 'pi-context-manager: ID has no text: only the hash of its bytes was recorded, because it is not text, is too large, or was only named by a shell command\n',
+    })
+  })
+})
