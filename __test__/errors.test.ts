@@ -89,6 +89,8 @@ const wrong: [string, (manager: any, id: string) => unknown][] = [
   ['appendTurn of nothing', (m) => m.appendTurn()],
   ['appendTurn of a text', (m) => m.appendTurn('Hello')],
   ['appendTurn of a result', (m) => m.appendTurn({ role: 'toolResult', content: [] })],
+  ['appendTurn of a number', (m) => m.appendTurn({ role: 'user', content: 5 })],
+  ['appendTurn without content', (m) => m.appendTurn({ role: 'assistant' })],
   ['appendTurn of a cyclic message', (m) => m.appendTurn({ role: 'user', content: cyclic })],
   ['appendTurn of a message too deep to store', (m) => m.appendTurn({ role: 'user', content: deep(101) })],
   ['setSystemPrompt of nothing', (m) => m.setSystemPrompt()],

@@ -47,10 +47,20 @@ impl Engine {
     /// Returns the number of turns.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` for a message whose role is neither `user` nor `assistant`; what the store reports.
+    /// `INVALID_ARGUMENT` for a message whose role is neither `user` nor `assistant`, or whose content is neither text nor
+    /// blocks; what the store reports.
     pub async fn append_turn(&self, message: Value) -> Result<usize> {
+        let is_user = message.get("role").and_then(Value::as_str) == Some("user");
+        let has_content = match message.get("content") {
+            Some(Value::String(_) | Value::Array(_) | Value::Object(_)) => true,
+            Some(Value::Null) => !is_user,
+            _ => false,
+        };
+        if message.is_object() && !has_content {
+            return Err(EngineError::Invalid("a message has its content as text or as blocks".into()));
+        }
         let mut state = self.inner.lock().await?;
-        if message.get("role").and_then(Value::as_str) == Some("user") {
+        if is_user {
             self.inner.refresh_at_turn(&mut state).await?;
         }
         self.inner.add_message(&mut state, &message).await?;
