@@ -15,6 +15,7 @@ import type {
 } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, ModelCall, Plan, RollReceipt } from '../index.js'
 import type { Circumstances } from './circumstances.ts'
+import { Figures } from './figures.ts'
 import { Intake } from './intake.ts'
 import { replacementOf } from './messages.ts'
 import type { PiMessage, Replacement } from './messages.ts'
@@ -30,25 +31,10 @@ import { TOOLS_TOKENS } from './tools.ts'
 /** The type of the messages that carry notices to the model. */
 export const NOTICE = 'context-notice'
 
-/** The figures of the last plan, for the user. */
-export interface Figures {
-  /** Estimated tokens of the next request. */
-  contextTokens: number
-  /** The part of them that a roll could remove. */
-  staleTokens: number
-  /**
-   * Savings so far against plain Pi, in fresh input tokens: from rolls, excerpts and answered reads, minus the cost
-   * of rolls and of our tools.
-   */
-  saved: number
-  /** How much each further call adds to `saved`. */
-  gain: number
-}
-
 /** Connects one Pi session to the engine. Calls to its methods run one after the other. */
 export class Boundary {
   readonly manager: ContextManager
-  readonly figures: Figures = { contextTokens: 0, staleTokens: 0, saved: 0, gain: 0 }
+  readonly figures = new Figures()
   /** The user has switched rolls off. Recording continues, so that nothing is missing later. */
   off = false
   /** Objects whose text goes to the model with the user's next message. */
@@ -62,8 +48,6 @@ export class Boundary {
   readonly #recall: Recall
   /** The model has been told on this branch how to bring back collapsed outputs. */
   #taught = false
-  /** Tokens kept out of this turn's results. */
-  #spared = 0
   readonly #intake: Intake
   /** The next request will not hit the cache anyway, so a roll is free, even within a user's turn. */
   #cold = false
@@ -155,7 +139,7 @@ export class Boundary {
         this.#bringTools(plan, ctx)
         this.#teach()
       }
-      this.#countSpared(ctx)
+      this.figures.countSpared(this.circumstances.prices(ctx))
       const notice = this.#takeNotices()
       if (notice !== undefined) {
         mine.push({ type: 'custom_message', customType: NOTICE, content: notice, display: true })
@@ -173,25 +157,12 @@ export class Boundary {
     return rendered as PiMessage[]
   }
 
-  /** Counts characters that plain Pi would send in the next and all later requests, and that we don't. */
-  spare(characters: number): void {
-    this.#spared += characters / 4
-  }
-
-  /** What was spared saves its writing once, at the next call, and its reading at each call after that. */
-  #countSpared(ctx: ExtensionContext): void {
-    const { read, write } = this.circumstances.prices(ctx)
-    this.figures.saved += this.#spared * (write - read)
-    this.figures.gain += this.#spared * read
-    this.#spared = 0
-  }
-
   #countExcerpts(plan: Plan, { toolResultEntryIds }: TurnEndEvent, ctx: ExtensionContext): void {
     for (const edit of plan.edits) {
       if (edit.kind !== 'result' || edit.text === undefined || !toolResultEntryIds.includes(edit.key)) continue
       const entry = ctx.sessionManager.getEntry(edit.key)
       if (entry?.type !== 'message' || entry.message.role !== 'toolResult') continue
-      this.spare(textOf(entry.message.content).length - edit.text.length)
+      this.figures.spare(textOf(entry.message.content).length - edit.text.length)
     }
   }
 
@@ -296,19 +267,14 @@ export class Boundary {
   #takeOver(point: Point): void {
     this.off = point.off === true
     this.#taught = point.taught === true
-    this.figures.saved = point.saved ?? 0
-    this.figures.gain = point.gain ?? 0
+    this.figures.takeOver(point)
   }
 
   #note(plan: Plan): void {
     // Active contents are always the newest version, and nothing else shown could be stale.
     if (this.inSections) return
-    this.figures.contextTokens = plan.contextTokens
-    this.figures.staleTokens = plan.staleTokens
+    this.figures.planned(plan)
     this.#notices.push(...plan.notices)
-    if (plan.receipt === undefined) return
-    this.figures.saved -= plan.receipt.cost
-    this.figures.gain += plan.receipt.gain
   }
 
   #takeNotices(): string | undefined {

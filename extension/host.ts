@@ -230,7 +230,7 @@ export class Host {
       answer: async (path, { offset, limit }, shown) => {
         if (this.boundary?.inSections === true) return ask((manager) => confirmation(manager, path))
         const text = off() ? undefined : await ask((manager) => manager.answerRead(path, offset, limit))
-        if (text != null) this.boundary?.spare(shown.length - text.length)
+        if (text != null) this.boundary?.figures.spare(shown.length - text.length)
         return text ?? undefined
       },
       recall: (name, nested) =>

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, and prints its figures"
 )]
 
+mod secrets;
 mod xtdb_rig;
 
 use std::path::{Path, PathBuf};
@@ -15,16 +16,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use context_model::error::ErrorCode;
-use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
-use context_model::object::{Document, Status, Toolcall};
+use context_model::object::Document;
 use context_model::patch::Patch;
 use context_model::session::Sets;
-use context_model::source::FilesystemSource;
 use context_model::time::{Timestamp, TxId};
 use context_store::sessions::Prune;
 use context_store::xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
 use context_store::{AsOf, Erase, Filter, OwnedStore, Search, Store, Transaction, Version, Write};
+use secrets::{call, file};
 use serde_json::{Value, json};
 use xtdb_rig::{Kind, Node};
 
@@ -60,26 +60,6 @@ async fn queued(place: &Path, node: &Node) -> Arc<QueuedStore> {
         ..QueueOptions::new(place.join("journal.db"), xtdb)
     };
     QueuedStore::open(options).await.unwrap()
-}
-
-fn file(path: &str, text: &str) -> Document {
-    let source = FilesystemSource { filesystem_id: "fs".into(), path: path.into() };
-    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
-}
-
-fn call(id: &str, command: &str, output: &str) -> Document {
-    let args = json!({ "command": command });
-    let call = Toolcall {
-        tool: "bash".into(),
-        args: args.as_object().unwrap().clone(),
-        args_display: Some(command.into()),
-        content: output.into(),
-        status: Status::Ok,
-        chat_ref: ObjectId::chat(&session("s")),
-        file_refs: Vec::new(),
-        parent: None,
-    };
-    Document::toolcall(ObjectId::new(id), call)
 }
 
 fn session(name: &str) -> SessionId {
