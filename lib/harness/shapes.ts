@@ -51,9 +51,12 @@ export const UNDECIDED: Shape = pi
 
 function unknown(messages: readonly unknown[], at: number, shape?: Shape): Error {
   const message = messages[at]
+  const kind = (value: unknown): string => (value === null ? 'null' : Array.isArray(value) ? 'an array' : typeof value)
+  const role = isFields(message) && typeof message['role'] === 'string' ? ` and the role "${message['role']}"` : ''
+  const content = isFields(message) && 'content' in message ? `; its content is ${kind(message['content'])}` : ''
   const what = isFields(message)
-    ? `has the fields ${Object.keys(message).slice(0, 8).join(', ') || '(none)'}${typeof message['role'] === 'string' ? ` and the role "${message['role']}"` : ''}`
-    : `is ${message === null ? 'null' : Array.isArray(message) ? 'an array' : typeof message}`
+    ? `has the fields ${Object.keys(message).slice(0, 8).join(', ') || '(none)'}${role}${content}`
+    : `is ${kind(message)}`
   const wanted =
     shape === undefined
       ? `of a known shape (${SHAPES.map((one) => one.name).join(', ')})`
