@@ -40,11 +40,11 @@ impl Engine {
         if let Some(executed) = state.sight.rolls.last().cloned() {
             let entry = RollEntry { undone: true, ..entry_of(&state.sight.pieces, &executed.shape) };
             self.inner.note_roll(&mut state, entry).await?;
-            let State { sight, session, .. } = &mut *state;
+            let State { sight, session, known, .. } = &mut *state;
             sight.rolls.pop();
             sight.pieces.undo(&executed, self.inner.ground.options.window.turns_back, session);
             plan.edits = sight.pieces.edits_of(executed.places());
-            state.known.looks_different();
+            known.looks_different(sight.pieces.calls_at(executed.places()));
         }
         state.sight.finish(&mut plan);
         Ok(plan)
@@ -69,14 +69,14 @@ impl Inner {
         let shape = state.sight.pieces.shape(roll, &state.session);
         let entry = RollEntry { receipt: Some(receipt.clone()), ..entry_of(&state.sight.pieces, &shape) };
         self.note_roll(state, entry).await?;
-        let State { sight, session, .. } = &mut *state;
+        let State { sight, session, known, .. } = &mut *state;
         let executed = sight.pieces.apply(shape, session);
         let edits = sight.pieces.edits_of(executed.places());
         sight.issue(&edits);
         plan.edits.extend(edits);
         plan.receipt = Some(receipt);
+        known.looks_different(sight.pieces.calls_at(executed.places()));
         sight.rolls.push(executed);
-        state.known.looks_different();
         Ok(())
     }
 

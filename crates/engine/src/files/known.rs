@@ -25,6 +25,8 @@ pub(crate) struct Known {
     versions: HashMap<ObjectId, KnownVersion>,
     /// What the request has said about each file, in order, including what has left the model's sight.
     said: HashMap<ObjectId, Vec<Statement>>,
+    /// The files that each call's result says something about.
+    told_by: HashMap<ObjectId, HashSet<ObjectId>>,
     /// Files that the model may have to be told about.
     open: HashSet<ObjectId>,
     /// Files whose last read was answered by pointing to lines still visible; their next read is served in full.
@@ -70,6 +72,9 @@ impl Known {
     /// A message says something about a file: the result of this call, or a notice.
     pub fn says(&mut self, file: &ObjectId, by: Option<&ObjectId>, says: Says) {
         self.said.entry(file.clone()).or_default().push(Statement { by: by.cloned(), says });
+        if let Some(call) = by {
+            self.told_by.entry(call.clone()).or_default().insert(file.clone());
+        }
         self.open.insert(file.clone());
     }
 
@@ -114,9 +119,10 @@ impl Known {
         }
     }
 
-    /// The set of results in sight has changed.
-    pub fn looks_different(&mut self) {
-        self.open.extend(self.said.keys().cloned());
+    /// The results of these calls have come into sight or left it.
+    pub fn looks_different<'c>(&mut self, calls: impl IntoIterator<Item = &'c ObjectId>) {
+        let files = calls.into_iter().filter_map(|call| self.told_by.get(call)).flatten();
+        self.open.extend(files.cloned());
     }
 
     /// The files that the model may have to be told about.
@@ -153,6 +159,7 @@ impl Known {
     pub fn forget(&mut self) {
         self.versions.clear();
         self.said.clear();
+        self.told_by.clear();
         self.open.clear();
         self.pointed.clear();
     }

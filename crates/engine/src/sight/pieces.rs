@@ -292,6 +292,11 @@ impl Pieces {
         self.born_at(self.places.get(call)).next().is_some()
     }
 
+    /// The calls whose results are at these places.
+    pub fn calls_at(&self, places: impl Iterator<Item = usize>) -> impl Iterator<Item = &ObjectId> {
+        places.filter_map(|place| self.output_at(place)).map(|output| &output.object)
+    }
+
     /// The results at these places that are in the request as they came.
     fn born_at<'p>(&'p self, places: Option<&'p Vec<usize>>) -> impl Iterator<Item = &'p Output> {
         let born = places.into_iter().flatten().filter(|place| self.pieces[**place].form == Form::Born);
