@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use context_engine::{DEFAULT_MAX_TEXT_BYTES, Engine, Options, Query};
+use context_engine::{Engine, Options, Query};
 use context_model::id::SessionId;
 use context_model::mounts::MountMapping;
 use context_store::Store;
@@ -518,7 +518,6 @@ async fn open_session(
         watch_unmapped: options.watch_unmapped,
         detect_devices: options.detect_devices.unwrap_or(false),
         redact: options.redact.unwrap_or(false),
-        max_text_bytes: DEFAULT_MAX_TEXT_BYTES,
         ..Options::new(session.clone(), options.cwd, Arc::clone(store))
     })
     .await?;

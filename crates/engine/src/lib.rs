@@ -28,7 +28,9 @@ pub use files::index::IndexResult;
 pub use files::stamps::Stamp;
 pub use files::tracking::{FileEvent, FileEventKind};
 pub use ground::error::{EngineError, Result, caught};
-pub use ground::options::{DEFAULT_MAX_TEXT_BYTES, DEFAULT_PACE, Options, TrackerStart};
+pub use ground::options::{
+    DEFAULT_MAX_TEXT_BYTES, DEFAULT_NAMED_TEXT_BYTES, DEFAULT_PACE, Options, TrackerStart,
+};
 pub use ground::paths::{Disk, Paths, Place};
 pub use ground::stay::{Stay, Stays};
 pub use sight::piece::CollapsedCall;

@@ -91,11 +91,12 @@ impl Inner {
     /// Compares every file of the index (or only those in `only`) that the client can reach with its stored version,
     /// in one transaction, and attaches trackers along the way. Files that can't be reached keep their last version.
     pub async fn reconcile(&self, only: Option<&HashSet<ObjectId>>) -> Result<Reconciled> {
+        let eye = self.eye();
         let files = {
             let state = self.lock().await?;
-            stored_files(&state.session, only, |id| state.known.get(id).is_some())
+            stored_files(&eye, &state.session, only, |id| state.known.get(id).is_some())
         };
-        let compared = compare_all(&self.eye(), &self.stamps, files).await?;
+        let compared = compare_all(&eye, &self.stamps, files).await?;
         let mut indexed = Vec::new();
         if !compared.changed.is_empty() {
             indexed = self.index(compared.changed, Entry::Tracked).await?;

@@ -159,7 +159,11 @@ impl Inner {
         let sources: Vec<_> = tickets.iter().map(|ticket| self.tracking.source_at(&ticket.path)).collect();
         let needs: Vec<Need> = {
             let state = self.lock().await?;
-            let need = |source: &FilesystemSource| state.need(&file_id(source));
+            let eye = self.eye();
+            let need = |source: &FilesystemSource| {
+                let id = file_id(source);
+                eye.need(&state.session, &id, state.known.get(&id).is_some())
+            };
             sources.iter().map(|source| source.as_ref().map_or(Need::Change, need)).collect()
         };
         for ((ticket, source), need) in tickets.iter().zip(sources).zip(needs) {

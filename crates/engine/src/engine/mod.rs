@@ -24,7 +24,6 @@ use context_store::Store;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::files::index::Eye;
-use crate::files::index::Need;
 use crate::files::known::Known;
 use crate::files::said::Content;
 use crate::files::stamps::StampNote;
@@ -300,11 +299,6 @@ impl State {
         self.came_back = true;
         self.sight.received.clear();
         self.sight.gated.clear();
-    }
-
-    /// What a look at a file is for if nobody is reading it.
-    pub fn need(&self, file: &ObjectId) -> Need {
-        Need::of(&self.session, file, self.known.get(file).is_some())
     }
 
     /// Reads from the chat what the model was shown and told.

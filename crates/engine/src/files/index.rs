@@ -52,23 +52,8 @@ pub(crate) enum Entry {
 pub(crate) enum Need {
     /// Its text: somebody reads or writes it, or has read it before.
     Text,
-    /// Whether it has changed: it was only named, so the text of a file above [`NAMED_TEXT_BYTES`] waits until
-    /// somebody reads it.
+    /// Whether it has changed: it was only named, so the text of a large file waits until somebody reads it.
     Change,
-}
-
-/// The most text that is kept of a file that was only named. Of the files of three package trees (npm, crates, C
-/// headers; 74,000 files) fewer than 1 in 100 are larger, and they have a third of the bytes. What people watch with
-/// shell commands and never read, such as logs, grows beyond it.
-pub(crate) const NAMED_TEXT_BYTES: u64 = 256 * 1024;
-
-impl Need {
-    /// What a look at a session's file is for if nobody is reading it now. `is_known`: the model knows its text.
-    pub fn of(session: &Session, file: &ObjectId, is_known: bool) -> Self {
-        let latest = session.catalog.get(file);
-        let was_read = latest.is_some_and(|latest| latest.text_units() > NAMED_TEXT_BYTES);
-        if is_known || was_read || session.sets.active().contains(file) { Self::Text } else { Self::Change }
-    }
 }
 
 /// What looks at files: the client's paths, its tracker, and how much text it keeps.
@@ -110,10 +95,18 @@ impl Eye {
         (state, Some(since))
     }
 
+    /// What a look at a session's file is for if nobody is reading it now. `is_known`: the model knows its text.
+    pub fn need(&self, session: &Session, file: &ObjectId, is_known: bool) -> Need {
+        let latest = session.catalog.get(file);
+        let was_read =
+            latest.is_some_and(|latest| latest.text_units() > self.ground.options.named_text_bytes);
+        if is_known || was_read || session.sets.active().contains(file) { Need::Text } else { Need::Change }
+    }
+
     /// The most bytes of text that a look keeps.
     pub fn limit(&self, need: Need) -> u64 {
         let most = self.ground.options.max_text_bytes;
-        if need == Need::Text { most } else { most.min(NAMED_TEXT_BYTES) }
+        if need == Need::Text { most } else { most.min(self.ground.options.named_text_bytes) }
     }
 
     /// Whether a look has left out a text that is kept of a file that was read.
@@ -150,7 +143,7 @@ impl Eye {
         for one in seen {
             let Some(latest) = session.catalog.get(&one.id) else { continue };
             let has_waived = self.has_waived(one);
-            let need = if has_waived { Need::of(session, &one.id, false) } else { Need::Text };
+            let need = if has_waived { self.need(session, &one.id, false) } else { Need::Text };
             let lacks_text =
                 has_waived && need == Need::Text && session.hash_of(&one.id) != one.observation.source_hash();
             if lacks_text || one.is_older_than(latest) {

@@ -36,12 +36,13 @@ pub(crate) struct Compared {
 
 /// The stored state of a session's files (or only of those in `only`); `is_known` tells which texts the model knows.
 pub(crate) fn stored_files(
+    eye: &Eye,
     session: &Session,
     only: Option<&HashSet<ObjectId>>,
     is_known: impl Fn(&ObjectId) -> bool,
 ) -> Vec<Stored> {
     let ids = session.sets.index().iter().filter(|id| only.is_none_or(|only| only.contains(*id)));
-    ids.filter_map(|id| Stored::of(session.catalog.get(id)?, Need::of(session, id, is_known(id)))).collect()
+    ids.filter_map(|id| Stored::of(session.catalog.get(id)?, eye.need(session, id, is_known(id)))).collect()
 }
 
 /// Compares files with the disk, and attaches trackers on the way. What can't be reached keeps its last version.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use context_engine::Options;
+use context_engine::{DEFAULT_NAMED_TEXT_BYTES, Options};
 use context_model::hash::identity_hash;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::ObjectType;
@@ -35,6 +35,7 @@ pub struct World {
     pub files: Vec<File>,
     /// How many texts were made, which keeps each of them different.
     made: usize,
+    named_text_bytes: u64,
 }
 
 /// A machine with a journal of its own.
@@ -79,6 +80,8 @@ impl World {
             node,
             files: Vec::new(),
             made: 0,
+            // In half of the worlds, two of four files are larger than what is stored of a file that was only named.
+            named_text_bytes: if schedule.seed & 8 == 0 { DEFAULT_NAMED_TEXT_BYTES } else { 1_000 },
         };
         for number in 0..schedule.files {
             let name = format!("f{number}.txt");
@@ -141,6 +144,7 @@ impl World {
         let options = Options {
             filesystem_id: Some(FILESYSTEM.into()),
             watch: false,
+            named_text_bytes: self.named_text_bytes,
             ..Options::new(SessionId::new(session).unwrap(), self.directory().to_str().unwrap(), store)
         };
         tracked(options, wire)
