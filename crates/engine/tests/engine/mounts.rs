@@ -7,7 +7,9 @@ use context_model::index::Action;
 use context_model::mounts::MountMapping;
 use rstest::rstest;
 
-use crate::bench::{Backend, Bench, FILESYSTEM, not_run, refused};
+#[cfg(unix)]
+use crate::bench::not_run;
+use crate::bench::{Backend, Bench, FILESYSTEM, refused};
 
 fn mount(agent: &str, canonical: &str) -> MountMapping {
     MountMapping {
