@@ -153,7 +153,7 @@ async fn a_failed_write_leaves_everything_as_it_was(
 
 /// The canonical view without what differs between two directories: their paths, and so the files' IDs.
 async fn shown(bench: &Bench, engine: &Engine) -> String {
-    let text = engine.assemble().await.unwrap().text().replace(bench.root().to_str().unwrap(), "");
+    let text = engine.assemble().await.unwrap().text().replace(&bench.path(""), "");
     let sets = engine.session_sets().await.unwrap();
     let files = sets.session_index.iter().filter(|id| id.as_str().len() == 64);
     files.enumerate().fold(text, |text, (n, id)| text.replace(id.as_str(), &format!("file-{n}")))
