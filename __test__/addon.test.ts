@@ -1,11 +1,13 @@
 /** The addon is found wherever it is installed; an installation without a usable one fails with one sentence. */
 import { execFile } from 'node:child_process'
-import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 import { loadAddon } from '../lib/addon.ts'
+import * as entry from '../lib/module.ts'
 import { cleanUp, temporaryFolder } from './rig/pi.ts'
 
 const execute = promisify(execFile)
@@ -18,7 +20,8 @@ afterEach(cleanUp)
 
 /** A package folder below `node_modules`, and the folder of the platform package beside it. */
 function installation(version = '1.0.0'): { root: string; platform: string } {
-  const folder = temporaryFolder('addon-')
+  // Windows removes no library that a process has loaded.
+  const folder = process.platform === 'win32' ? mkdtempSync(join(tmpdir(), 'addon-')) : temporaryFolder('addon-')
   const root = join(folder, 'node_modules', 'pi-context-manager')
   const platform = join(folder, 'node_modules', `pi-context-manager-${PLATFORM}`)
   for (const path of [root, platform]) mkdirSync(path, { recursive: true })
@@ -48,6 +51,11 @@ describe('found', () => {
     expect(Object.keys(loadAddon(root))).toEqual(Object.keys(own))
   })
 
+  test('by the entry "native", whole', () => {
+    const generated = readFileSync(join(ROOT, 'index.js'), 'utf8').matchAll(/^export \{ (\w+) \}/gm)
+    expect(Object.keys(entry).sort()).toEqual([...generated].map(([, name]) => name).sort())
+  })
+
   test('above, where packages are hoisted, and through a symbolic link', () => {
     const { root, platform } = installation()
     copyFileSync(join(ROOT, FILE), join(platform, FILE))
@@ -55,7 +63,7 @@ describe('found', () => {
     mkdirSync(inner, { recursive: true })
     expect(typeof loadAddon(inner).ContextManager).toBe('function')
     const link = join(temporaryFolder('link-'), 'linked')
-    symlinkSync(root, link)
+    symlinkSync(root, link, 'junction')
     expect(typeof loadAddon(link).ContextManager).toBe('function')
   })
 })

@@ -1,10 +1,10 @@
 /** The class as a TypeScript harness uses it. */
 import { existsSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ContextManager, defaultStorePath } from '../lib/index.ts'
 import type { IndexResult, StoreOptions, Version } from '../lib/index.ts'
-import { expectedHashes, FILESYSTEM, folder, modelCall, opened, sha256, sqlite, write } from './core/setup.ts'
+import { expectedHashes, FILESYSTEM, folder, modelCall, opened, sha256, shown, sqlite, write } from './core/setup.ts'
 import { cleanUp } from './rig/cleanup.ts'
 
 afterEach(cleanUp)
@@ -278,11 +278,11 @@ test('a sandboxed agent has its own paths', async () => {
     mounts: [{ agentPrefix: '/workspace', canonicalPrefix: cwd, filesystemId: FILESYSTEM }],
   })
   const { id } = await manager.indexFile('src/a.ts')
-  expect((await manager.get(id))?.source).toMatchObject({ filesystemId: FILESYSTEM, path: join(cwd, 'src/a.ts') })
+  expect((await manager.get(id))?.source).toMatchObject({ filesystemId: FILESYSTEM, path: shown(join(cwd, 'src/a.ts')) })
   expect((await manager.assemble()).metadataPool).toContain(' path=/workspace/src/a.ts ')
 })
 
-test('the store is made readable by its owner only', async () => {
+test.skipIf(process.platform === 'win32')('the store is made readable by its owner only', async () => {
   const store = sqlite()
   const manager = await opened({ cwd: folder(), store })
   await manager.recordToolcall(call('c', 'secret'))
@@ -295,9 +295,10 @@ test('the default store is in the user’s data directory', () => {
   const before = process.env['XDG_DATA_HOME']
   try {
     process.env['XDG_DATA_HOME'] = '/data'
-    expect(defaultStorePath()).toBe('/data/pi-context-manager/context.db')
+    expect(defaultStorePath()).toBe(join('/data', 'pi-context-manager', 'context.db'))
     process.env['XDG_DATA_HOME'] = 'relative is no directory'
-    expect(defaultStorePath()).toMatch(/^\/.*\/pi-context-manager\/context\.db$/)
+    expect(isAbsolute(defaultStorePath())).toBe(true)
+    expect(shown(defaultStorePath())).toMatch(/\/pi-context-manager\/context\.db$/)
   } finally {
     if (before === undefined) delete process.env['XDG_DATA_HOME']
     else process.env['XDG_DATA_HOME'] = before

@@ -3,7 +3,7 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import type { ContextManager, WatchEvent } from '../lib/index.ts'
-import { FILESYSTEM, folder, opened, sqlite, write } from './core/setup.ts'
+import { FILESYSTEM, folder, opened, shown, sqlite, write } from './core/setup.ts'
 import { cleanUp, deadline } from './rig/cleanup.ts'
 
 afterEach(cleanUp)
@@ -102,7 +102,7 @@ test('a renamed file is deleted under its old name and discovered under the new 
   const sets = () => manager.sessionSets().then((all) => all.metadata_pool)
   while ((await sets()).length < 2) await manager.flush()
   const [, discovered] = await sets()
-  expect((await until('created', discovered!)).path).toBe(join(cwd, 'dir', 'b'))
+  expect((await until('created', discovered!)).path).toBe(shown(join(cwd, 'dir', 'b')))
   expect(events.filter((event) => event.id === id).map((event) => event.action)).toEqual(['deleted'])
 })
 
@@ -135,7 +135,7 @@ test('another client’s version is news', async () => {
   const { until } = listen(two)
   await one.indexFile('inside', 'second')
   await two.appendTurn({ role: 'user', content: 'next' })
-  expect(await until('updated', id)).toMatchObject({ path: join(cwd, 'inside') })
+  expect(await until('updated', id)).toMatchObject({ path: shown(join(cwd, 'inside')) })
 })
 
 test('a sandboxed agent hears its own paths', async () => {

@@ -48,12 +48,17 @@ export const modelCall: ModelCall = {
   rolls: true,
 }
 
+/** A path as stores and agents have it: with slashes, also on Windows. */
+export function shown(path: string): string {
+  return process.platform === 'win32' ? path.replaceAll('\\', '/') : path
+}
+
 /** Writes a file below a folder and gives its path. */
 export function write(cwd: string, name: string, content: string | Uint8Array): string {
   const path = join(cwd, name)
   mkdirSync(dirname(path), { recursive: true })
   writeFileSync(path, content)
-  return path
+  return shown(path)
 }
 
 /** `JSON.stringify` with sorted keys: RFC 8785 in JavaScript. */

@@ -60,7 +60,7 @@ export async function sessions(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: { ...STORE, project: { type: 'string' } } })
   const { options } = storeOf(values.store)
   const below = values.project === undefined ? undefined : asStored(resolve(values.project))
-  const all = (await native.listSessions(options)).filter(({ folder }) => isBelow(folder, below))
+  const all = (await native.listSessions(options)).filter(({ folder }) => isBelow(folder && asStored(folder), below))
   await paged(async (write, paint) => {
     if (values.json === true) return write(shown(JSON.stringify(all, null, 2)))
     for (const { id, turns, lastWritten, folder, firstPrompt } of all) {

@@ -7,8 +7,9 @@
  *
  * With `--binaries` they are taken from a folder instead of being built. Binaries for other machines run where
  * RUN_LINUX_ARM64_GNU, RUN_LINUX_X64_MUSL or RUN_WIN32_X64_GNU is a command that starts such a Node, for instance
- * `qemu-aarch64 -L /usr/aarch64-linux-gnu /opt/node-arm64/bin/node`. Under Wine 8, Node for Windows can't write to a pipe, and
-`bcryptprimitives.dll` is missing: that needs a script that writes to files, and a substitute beside the binary.
+ * `qemu-aarch64 -L /usr/aarch64-linux-gnu /opt/node-arm64/bin/node`. Under Wine, Node for Windows can't write to a pipe:
+ * that needs a script that gives it files. Wine 8 has no `bcryptprimitives.dll`, so it needs a substitute beside the binary;
+ * Wine 10 has one.
  */
 import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
 //! The bounded queue between the operating system's events and the sink: merges, and never blocks a producer.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -50,6 +50,7 @@ pub(crate) struct Inbox {
     filled: Condvar,
     capacity: usize,
     settle: Duration,
+    patience: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -58,18 +59,22 @@ struct State {
     settling: HashSet<Utf8PathBuf>,
     settle_at: Option<Instant>,
     poll_at: Option<Instant>,
-    /// Flushes whose marker is still on its way through the operating system's queue.
-    pending: HashMap<u64, Acknowledge>,
+    /// Flushes whose marker is still on its way through the operating system's queue, and since when.
+    pending: BTreeMap<u64, (Instant, Acknowledge)>,
     rescans: u64,
     closed: bool,
 }
+
+/// How long a marker may take. On Windows a full queue drops events, and notify does not say so.
+const PATIENCE: Option<Duration> = if cfg!(windows) { Some(Duration::from_secs(2)) } else { None };
 
 /// Renames are only hints, so a few are enough.
 const MOVES: usize = 1024;
 
 impl Inbox {
     pub fn new(capacity: usize, settle: Duration) -> Self {
-        Self { state: Mutex::default(), filled: Condvar::new(), capacity: capacity.max(1), settle }
+        let capacity = capacity.max(1);
+        Self { state: Mutex::default(), filled: Condvar::new(), capacity, settle, patience: PATIENCE }
     }
 
     /// A tracked path may have changed. True if it was not waiting before.
@@ -122,10 +127,7 @@ impl Inbox {
     /// The operating system dropped events. Markers of flushes may be among them; the rescan that follows
     /// covers those flushes.
     pub fn overflowed(&self) {
-        let mut state = self.lock();
-        state.due.lost = true;
-        state.drop_changes();
-        state.answer_all();
+        self.lock().lose();
         self.filled.notify_one();
     }
 
@@ -149,14 +151,17 @@ impl Inbox {
         if state.closed {
             flush.fail(WatchError::Closed);
         } else {
-            state.pending.insert(number, flush);
+            state.pending.insert(number, (Instant::now(), flush));
+            if self.patience.is_some() {
+                self.filled.notify_one();
+            }
         }
     }
 
     /// A marker came through the operating system's queue, and so did everything before it.
     pub fn marker(&self, number: u64) {
         let mut state = self.lock();
-        if let Some(flush) = state.pending.remove(&number) {
+        if let Some((_, flush)) = state.pending.remove(&number) {
             state.due.flushes.push(flush);
             self.filled.notify_one();
         }
@@ -165,7 +170,7 @@ impl Inbox {
     /// Answers a flush without its marker; `rescan` if changes may not have come through yet.
     pub fn answer(&self, number: u64, rescan: bool) {
         let mut state = self.lock();
-        if let Some(flush) = state.pending.remove(&number) {
+        if let Some((_, flush)) = state.pending.remove(&number) {
             state.due.flushes.push(flush);
             state.due.rescan |= rescan;
             self.filled.notify_one();
@@ -190,6 +195,9 @@ impl Inbox {
                 return None;
             }
             let now = Instant::now();
+            if state.late_at(self.patience).is_some_and(|at| at <= now) {
+                state.lose();
+            }
             if !state.due.flushes.is_empty() || state.settle_at.is_some_and(|at| at <= now) {
                 let settled = std::mem::take(&mut state.settling);
                 state.due.changed.extend(settled);
@@ -205,7 +213,8 @@ impl Inbox {
                 }
                 return Some(std::mem::take(&mut state.due));
             }
-            let wake_at = [state.settle_at, state.poll_at].into_iter().flatten().min();
+            let wake_at =
+                [state.settle_at, state.poll_at, state.late_at(self.patience)].into_iter().flatten().min();
             state = match wake_at {
                 None => self.filled.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(at) => {
@@ -219,7 +228,8 @@ impl Inbox {
     pub fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
-        let waiting: Vec<_> = state.pending.drain().map(|(_, flush)| flush).collect();
+        let waiting: Vec<_> =
+            std::mem::take(&mut state.pending).into_values().map(|(_, flush)| flush).collect();
         let answered = std::mem::take(&mut state.due.flushes);
         drop(state);
         for flush in waiting.into_iter().chain(answered) {
@@ -258,6 +268,19 @@ impl Inbox {
 }
 
 impl State {
+    /// Events are missing.
+    fn lose(&mut self) {
+        self.due.lost = true;
+        self.drop_changes();
+        self.answer_all();
+    }
+
+    /// When the oldest marker is given up.
+    fn late_at(&self, patience: Option<Duration>) -> Option<Instant> {
+        let (_, (since, _)) = self.pending.first_key_value()?;
+        Some(*since + patience?)
+    }
+
     fn drop_changes(&mut self) {
         self.due.changed = HashSet::new();
         self.settling = HashSet::new();
@@ -269,8 +292,7 @@ impl State {
     }
 
     fn answer_all(&mut self) {
-        let pending: Vec<_> = self.pending.drain().map(|(_, flush)| flush).collect();
-        self.due.flushes.extend(pending);
+        self.due.flushes.extend(std::mem::take(&mut self.pending).into_values().map(|(_, flush)| flush));
     }
 }
 
@@ -358,6 +380,16 @@ mod tests {
         assert!(batch.rescan && batch.lost);
         assert_eq!(batch.flushes.len(), 1);
         assert_eq!(flush.wait_timeout(Duration::ZERO), None);
+    }
+
+    #[test]
+    fn a_marker_that_does_not_come_counts_as_an_overflow_where_those_are_not_told() {
+        let inbox = Inbox { patience: Some(Duration::from_millis(1)), ..Inbox::new(3, LONG) };
+        let (_flush, ack) = Acknowledge::pair();
+        inbox.await_marker(1, ack);
+        let batch = inbox.take().unwrap();
+        assert!(batch.rescan && batch.lost);
+        assert_eq!((batch.flushes.len(), inbox.rescans()), (1, 1));
     }
 
     #[test]

@@ -1,5 +1,4 @@
 //! What happens to files and directories while they are tracked, on the real file system.
-#![cfg(unix)]
 #![allow(
     clippy::print_stderr,
     clippy::unwrap_used,
@@ -52,13 +51,16 @@ const TRACKED: [&str; 4] = ["a/f", "a/b/f", "a/b/g", "later/deep/er/f"];
 #[case::root_removed(&["rmtree .", "write a/b/f 2", "write a/b/f 3"])]
 #[case::directory_becomes_file(&["rmtree a/b; write a/b 2", "rm a/b; write a/b/f 2", "write a/b/f 3"])]
 #[case::file_becomes_directory(&["rm a/f; write a/f/inner 2", "rmtree a/f; write a/f 3"])]
+#[cfg(unix)]
 #[case::directory_becomes_link(&[
     "mv a/b real; symlink real a/b",
     "write real/f 2",
     "rm a/b; mv real a/b",
     "write a/b/f 3",
 ])]
+#[cfg(unix)]
 #[case::directory_becomes_cycle(&["rmtree a/b; symlink a/b a/b", "rm a/b; write a/b/f 2"])]
+#[cfg(unix)]
 #[case::links_around(&[
     "symlink a a/b/up; symlink /usr a/usr",
     "write a/b/up/f 2",
@@ -67,6 +69,7 @@ const TRACKED: [&str; 4] = ["a/f", "a/b/f", "a/b/g", "later/deep/er/f"];
 #[case::appears_with_its_directories(&["write later/deep/er/f 1", "write later/deep/er/f 2"])]
 #[case::appears_step_by_step(&["mkdir later", "mkdir later/deep", "write later/deep/er/f 1"])]
 #[case::appears_by_rename(&["write x/deep/er/f 1; mv x later", "write later/deep/er/f 2"])]
+#[cfg(unix)]
 #[case::fifo(&["rm a/f; fifo a/f", "rm a/f; write a/f 2"])]
 fn what_happens_is_seen(#[case] steps: &[&str], #[values(true, false)] flush: bool) {
     let scene = Scene::new();
@@ -248,6 +251,7 @@ fn what_is_untracked_is_let_go() {
     assert_eq!(scene.tracker.status(), before);
 }
 
+#[cfg(unix)]
 #[rstest]
 #[case::relative("a/f")]
 #[case::root("/")]

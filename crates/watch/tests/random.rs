@@ -1,5 +1,4 @@
 //! Any sequence of changes to a small tree: after a flush, what the events led to read equals the disk.
-#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 mod common;

@@ -212,6 +212,10 @@ impl Paths {
             let Some(prefix) = resolved.mount else { return (lexical, Disk::Escapes) };
             let root = real_path(&to_disk(&prefix));
             let inside = resolved.source.path[prefix.len()..].trim_start_matches('/').to_owned();
+            // For Windows such a name is no name: joined to the root it would lead anywhere.
+            if cfg!(windows) && inside.contains(['\\', ':']) {
+                return (lexical, Disk::Inside);
+            }
             match first_link(&root, &inside) {
                 Err(_unreadable) => return (lexical, Disk::Escapes),
                 Ok(None) => {

@@ -7,7 +7,9 @@ use context_model::index::Action;
 use context_model::mounts::MountMapping;
 use rstest::rstest;
 
-use crate::bench::{Backend, Bench, FILESYSTEM, not_run, refused};
+#[cfg(unix)]
+use crate::bench::not_run;
+use crate::bench::{Backend, Bench, FILESYSTEM, refused};
 
 fn mount(agent: &str, canonical: &str) -> MountMapping {
     MountMapping {
@@ -250,4 +252,20 @@ async fn filesystems_can_be_told_apart_by_device() {
     let id = mapped.index_file("/data/a", None).await.unwrap().id;
     assert_eq!(source_of(&bench, &id).await.0, FILESYSTEM);
     engine.close().await.unwrap();
+}
+
+#[cfg(windows)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_in_a_sandbox_that_is_a_path_to_windows_leads_nowhere() {
+    let bench = Bench::new(Backend::Memory);
+    bench.write("a", "inside");
+    let secret = bench.outside().join("secret");
+    std::fs::write(&secret, "of the host").unwrap();
+    let boxed = Engine::open(sandbox(&bench, "boxed")).await.unwrap();
+    let (verbatim, plain) = (secret.to_str().unwrap().to_owned(), bench.path("../secret"));
+    for path in [verbatim, plain, r"..\secret".to_owned(), r"sub\..\..\secret".to_owned()] {
+        let message = refused(&bench, &boxed, ErrorCode::Io, boxed.index_file(&path, None)).await;
+        assert!(message.contains("can't be reached"), "{path}: {message}");
+    }
+    assert_eq!(boxed.index_file("a", None).await.unwrap().action, Action::Created);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use notify::event::{AccessKind, AccessMode, ModifyKind, RenameMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
@@ -24,7 +24,7 @@ impl Watcher {
     /// Why there can't be one, as the operating system says it.
     pub fn open(listener: Arc<Listener>) -> Result<Self, String> {
         let (held, ended) = channel();
-        let handler = Handler { listener, _held: held };
+        let handler = Handler { listener, halves: Halves::default(), _held: held };
         // A link to a large tree must never be walked.
         let config = notify::Config::default().with_follow_symlinks(false);
         match RecommendedWatcher::new(handler, config) {
@@ -59,12 +59,41 @@ impl Drop for Watcher {
 /// Runs on `notify`'s thread, which also answers the calls that add and remove watches.
 struct Handler {
     listener: Arc<Listener>,
+    halves: Halves,
     _held: Sender<()>,
 }
 
 impl notify::EventHandler for Handler {
     fn handle_event(&mut self, event: notify::Result<notify::Event>) {
+        // Elsewhere a third event has both names.
+        let whole = if cfg!(windows) { self.halves.join(&event) } else { None };
         hear(&self.listener, event);
+        if let Some((from, to)) = whole {
+            self.listener.hear_rename(&from, &to);
+        }
+    }
+}
+
+/// Windows tells of a rename in two events, one right after the other, and never of both names at once.
+#[derive(Default)]
+struct Halves {
+    from: Option<Utf8PathBuf>,
+}
+
+impl Halves {
+    /// Both names, once the second one has come.
+    fn join(&mut self, event: &notify::Result<notify::Event>) -> Option<(Utf8PathBuf, Utf8PathBuf)> {
+        let from = self.from.take();
+        let event = event.as_ref().ok()?;
+        let path = Utf8Path::from_path(event.paths.first()?)?.to_owned();
+        match event.kind {
+            EventKind::Modify(ModifyKind::Name(RenameMode::From)) => {
+                self.from = Some(path);
+                None
+            }
+            EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Some((from?, path)),
+            _ => None,
+        }
     }
 }
 
@@ -175,6 +204,22 @@ mod tests {
         let batch = listener.inbox.take().unwrap();
         assert_eq!(batch.moves, vec![("/a/b/f".into(), "/a/b/g".into())]);
         assert!(batch.changed.contains(Utf8Path::new("/a/b/f")));
+    }
+
+    #[test]
+    fn the_halves_of_a_rename_belong_together_where_one_follows_the_other() {
+        let mut halves = Halves::default();
+        let mut join = |kind, path: &str| halves.join(&event(kind, &[path]));
+        let whole = |from: &str, to: &str| Some((from.into(), to.into()));
+        assert_eq!(join(FROM, "/a/f"), None);
+        assert_eq!(join(TO, "/a/g"), whole("/a/f", "/a/g"));
+        assert_eq!(join(TO, "/a/h"), None, "it was renamed from where nobody looks");
+        assert_eq!(join(FROM, "/a/h"), None);
+        assert_eq!(join(CREATED, "/a/i"), None);
+        assert_eq!(join(TO, "/a/j"), None, "another event came between");
+        assert_eq!(join(FROM, "/a/j"), None);
+        assert_eq!(join(FROM, "/a/k"), None);
+        assert_eq!(join(TO, "/a/l"), whole("/a/k", "/a/l"));
     }
 
     #[rstest]

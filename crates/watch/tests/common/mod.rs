@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
+#[cfg(unix)]
 use std::os::unix::fs::symlink;
+#[cfg(unix)]
 use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -128,6 +130,8 @@ impl Scene {
     }
 
     pub fn path(&self, relative: &str) -> Utf8PathBuf {
+        // A canonical path of Windows is a verbatim one, in which a slash is no separator.
+        let relative = relative.replace('/', std::path::MAIN_SEPARATOR_STR);
         match relative.strip_prefix("..") {
             Some(beside) => Utf8PathBuf::from(format!("{}{beside}", self.root.parent().unwrap())),
             None if relative == "." => self.root.clone(),
@@ -179,8 +183,10 @@ impl Scene {
                 ["rm", path] => fs::remove_file(self.path(path)).unwrap(),
                 ["rmtree", path] => fs::remove_dir_all(self.path(path)).unwrap(),
                 ["mkdir", path] => fs::create_dir(self.path(path)).unwrap(),
+                #[cfg(unix)]
                 ["symlink", target, path] => symlink(self.path(target), self.path(path)).unwrap(),
                 ["hardlink", target, path] => fs::hard_link(self.path(target), self.path(path)).unwrap(),
+                #[cfg(unix)]
                 ["fifo", path] => {
                     assert!(Command::new("mkfifo").arg(self.path(path)).status().unwrap().success());
                 }
