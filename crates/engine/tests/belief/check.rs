@@ -1,6 +1,7 @@
 //! What has to hold after a step.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use context_engine::Plan;
 use context_model::hash::Digest;
@@ -55,12 +56,14 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
             named => named.map_or(what, |(_, what)| what),
         };
         // Once the process that edited has ended, nobody can tell whether a change that was stored with the edit came
-        // before it or after it; then one word too many is better than none.
-        let is_doubtful = client.recovered && what == "changed" && believed.has_led_to(&version);
+        // before it or after it, nor which of several versions a part is of; then one word too many is better than none.
+        let alike = world.alike(file, &believed, client.recovered);
+        let is_another = |text: &Arc<str>| version.as_ref() != Some(text);
+        let is_doubtful = client.recovered && what == "changed" && believed.has_led_to(&version)
+            || !believed.announced && alike.iter().any(is_another);
         if !is_doubtful && !believed.is_news(&version, rebuilt) && !seen.is_news(&version, rebuilt) {
             return violation(Kind::Repeated, format!("to {}: {line}", client.session));
         }
-        let alike = world.alike(file, &believed, client.recovered);
         let texts: Vec<_> = believed.bases().chain(seen.bases()).chain(&alike).collect();
         if texts.is_empty() {
             return violation(Kind::FalseNotice, format!("the model has never seen it: {line}"));

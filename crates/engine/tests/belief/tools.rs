@@ -311,7 +311,13 @@ async fn edit(
             let diff = text.split_once("The change:\n").map_or("", |(_, rest)| rest);
             let diff = diff.split_once("\nCheck that your edit").map_or(diff, |(diff, _)| diff);
             let alike = world.alike(file, &believed, client.recovered);
-            let mut bases = seen.bases().chain(believed.bases()).chain(&alike);
+            let stored = world.stored(file).await;
+            // Of what could not be stored nobody knows more, once its message is read again, than what stored text it
+            // begins with.
+            let is_lost = |known: &Arc<str>| !stored.contains(known);
+            let lost = seen.known.iter().filter(|known| is_lost(known));
+            let begins = lost.flat_map(|known| stored.iter().filter(|text| known.starts_with(&***text)));
+            let mut bases = seen.bases().chain(believed.bases()).chain(&alike).chain(begins);
             if !bases.any(|known| applied(known, diff).as_deref() == Some(&*now) && *known != now) {
                 return violation(Kind::FalseRefusal, text);
             }

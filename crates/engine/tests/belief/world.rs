@@ -195,6 +195,12 @@ impl World {
         past.filter(|text| belief.fragments.iter().any(|part| part.is_as_in(Some(text)))).cloned().collect()
     }
 
+    /// The texts of all versions of a file.
+    pub async fn stored(&self, file: usize) -> Vec<Arc<str>> {
+        let versions = self.store.history(&self.files[file].id).await.unwrap();
+        versions.iter().filter_map(|version| version.document.content().map(Into::into)).collect()
+    }
+
     /// A file changes by itself. `false` where nothing changed.
     pub fn change(&mut self, file: usize, change: Change) -> bool {
         let now = self.now(file).map(|text| text.to_string());
