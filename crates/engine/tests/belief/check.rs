@@ -10,7 +10,7 @@ use context_model::session::Sets;
 use context_store::AsOf;
 use serde_json::Value;
 
-use crate::belief::{Belief, Note, What};
+use crate::belief::{Belief, Held, Note, What};
 use crate::client::{Client, Output, Pointer};
 use crate::run::{Kind, Outcome, violation};
 use crate::tools::in_sight;
@@ -64,7 +64,8 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
         if !is_doubtful && !believed.is_news(&version, rebuilt) && !seen.is_news(&version, rebuilt) {
             return violation(Kind::Repeated, format!("to {}: {line}", client.session));
         }
-        let texts: Vec<_> = believed.bases().chain(seen.bases()).chain(&alike).collect();
+        let taken_for = world.taken_for(file, &believed.known).await;
+        let texts: Vec<_> = believed.bases().chain(seen.bases()).chain(&alike).chain(&taken_for).collect();
         if texts.is_empty() {
             return violation(Kind::FalseNotice, format!("the model has never seen it: {line}"));
         }
@@ -145,7 +146,15 @@ pub async fn held(client: &mut Client) -> Outcome {
         let open = client.open.iter().any(|one| one.output == text);
         open || client.visible().any(|message| message.shows(text))
     };
-    match client.held.iter().find(|held| !shown(&held.text)) {
+    // An answer that points to a result is put right once that has left.
+    let is_put_right = |held: &Held| {
+        let own = client.visible().filter(|message| message.object.as_ref() == Some(&held.object));
+        held.text.lines().next().is_some_and(|line| line.ends_with(" above"))
+            && own
+                .into_iter()
+                .any(|message| message.text().contains(", which is no longer in this conversation: "))
+    };
+    match client.held.iter().find(|held| !shown(&held.text) && !is_put_right(held)) {
         Some(held) => {
             let how = if held.pinned { "pinned" } else { "activated" };
             let rest = client.visible().find(|message| message.object.as_ref() == Some(&held.object));
@@ -179,6 +188,11 @@ pub async fn beliefs(world: &World, client: &Client) -> Outcome {
         // Once the process that read a part has ended, nobody can tell which of two versions it was that have this part, and
         // of the rest who has only ever seen a part believes nothing.
         let is_of_no_concern = client.recovered && believed.told_of_a_part && same;
+        // What a process has read and could not store ends with it: only the harness's message has it, and nobody knows
+        // what that was a text of.
+        if client.recovered && world.was_lost(number, told).await {
+            continue;
+        }
         if *told != now && !is_of_no_concern && (believed.partly.is_none() || believed.partly != now) {
             let change = changes(told.as_deref(), now.as_deref());
             let what = format!("{} has not heard of this change of {}:\n{change}", client.session, file.name);

@@ -8,8 +8,9 @@ use context_engine::{Engine, EngineError};
 use context_model::id::{ObjectId, SessionId};
 use context_model::time::{Timestamp, TxId};
 
+use crate::belief::Held;
 use crate::check;
-use crate::client::{Client, Output, Point, Style};
+use crate::client::{Client, Message, Output, Point, Style};
 use crate::faults::Faulty;
 use crate::node::Way;
 use crate::steps::{Delivery, Fault, Schedule, Step, TurnEnd};
@@ -536,7 +537,13 @@ impl Client {
         self.sent = self.messages.len();
         self.recovered = true;
         let held = std::mem::take(&mut self.held);
-        self.held = held.into_iter().filter(|held| self.visible().any(|one| one.shows(&held.text))).collect();
+        // What was brought back stands in another result, which need not be the one that has the same text by chance.
+        let has = |held: &Held| {
+            let is_own = |one: &Message| one.object.as_ref() == Some(&held.object);
+            let is_unique = self.outputs.iter().filter(|output| output.text == held.text).count() < 2;
+            self.visible().any(|one| (is_unique || is_own(one)) && one.shows(&held.text))
+        };
+        self.held = held.into_iter().filter(has).collect();
         self.rebuilt = (0..files).collect();
     }
 

@@ -283,6 +283,7 @@ async fn edit(
     match refusal {
         // What comes with this very answer may count as seen, or not.
         None if !has_part
+            && !believed.bases().any(|base| *base == now)
             && seen.known_visibly.is_some()
             && !is_now(&seen.known)
             && !is_now(&believed.known)
@@ -311,13 +312,8 @@ async fn edit(
             let diff = text.split_once("The change:\n").map_or("", |(_, rest)| rest);
             let diff = diff.split_once("\nCheck that your edit").map_or(diff, |(diff, _)| diff);
             let alike = world.alike(file, &believed, client.recovered);
-            let stored = world.stored(file).await;
-            // Of what could not be stored nobody knows more, once its message is read again, than what stored text it
-            // begins with.
-            let is_lost = |known: &Arc<str>| !stored.contains(known);
-            let lost = seen.known.iter().filter(|known| is_lost(known));
-            let begins = lost.flat_map(|known| stored.iter().filter(|text| known.starts_with(&***text)));
-            let mut bases = seen.bases().chain(believed.bases()).chain(&alike).chain(begins);
+            let taken_for = world.taken_for(file, &seen.known).await;
+            let mut bases = seen.bases().chain(believed.bases()).chain(&alike).chain(&taken_for);
             if !bases.any(|known| applied(known, diff).as_deref() == Some(&*now) && *known != now) {
                 return violation(Kind::FalseRefusal, text);
             }

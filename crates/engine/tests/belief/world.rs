@@ -195,8 +195,26 @@ impl World {
         past.filter(|text| belief.fragments.iter().any(|part| part.is_as_in(Some(text)))).cloned().collect()
     }
 
+    /// Whether the model knows a text that was never stored.
+    pub async fn was_lost(&self, file: usize, known: &Content) -> bool {
+        let Some(known) = known else { return false };
+        !self.stored(file).await.contains(known)
+    }
+
+    /// The stored texts that one which was never stored is taken for once its message is read again: those that it begins
+    /// with, and those that begin with it.
+    pub async fn taken_for(&self, file: usize, known: &Content) -> Vec<Arc<str>> {
+        let Some(known) = known else { return Vec::new() };
+        let mut stored = self.stored(file).await;
+        if stored.contains(known) {
+            return Vec::new();
+        }
+        stored.retain(|text| known.starts_with(&**text) || text.starts_with(&**known));
+        stored
+    }
+
     /// The texts of all versions of a file.
-    pub async fn stored(&self, file: usize) -> Vec<Arc<str>> {
+    async fn stored(&self, file: usize) -> Vec<Arc<str>> {
         let versions = self.store.history(&self.files[file].id).await.unwrap();
         versions.iter().filter_map(|version| version.document.content().map(Into::into)).collect()
     }
