@@ -68,12 +68,6 @@ impl Mounts {
         &self.default_filesystem
     }
 
-    /// Whether there are no mappings: client and agent share one filesystem.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.mappings.is_empty()
-    }
-
     /// Forward translation: the longest agent prefix that covers the path at a segment border wins.
     ///
     /// `path` is absolute and normalised (see [`normalise`](crate::path::normalise)).

@@ -218,6 +218,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_put_is_there_whether_it_was_there_before_or_not() {
+        let mut patch = Patch::new();
+        patch.put(&["a"], json!(2));
+        patch.put(&["b", "c/d"], json!([]));
+        let mut value = json!({ "a": 1, "b": {} });
+        patch.change(&mut value).unwrap();
+        assert_eq!(value, json!({ "a": 2, "b": { "c/d": [] } }));
+    }
+
     #[rstest]
     #[case::appended(json!({"l": [1, 2]}), json!({"l": [1, 2, 3]}), json!([{"op": "add", "path": "/l/2", "value": 3}]))]
     #[case::taken_from_the_front(json!({"l": [1, 2, 3]}), json!({"l": [2, 3]}), json!([{"op": "remove", "path": "/l/0"}]))]

@@ -1,7 +1,7 @@
 //! Turns of a chat: written as patches, read back, and what a damaged document still tells.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use context_model::chat::{Chat, ChatPatch, Notice, RollEntry, Said, adopt};
+use context_model::chat::{Chat, ChatPatch, Notice, RollEntry, Said, adopt, is_said_id, said_id};
 use context_model::error::ErrorCode;
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
@@ -206,6 +206,25 @@ fn notices_are_read_back_and_are_no_rolls() {
 fn a_notice_is_read_as_far_as_it_goes(#[case] notice: Value, #[case] hash: Option<Option<Digest>>) {
     let payload = turn(json!({ "rolls": [{ "notices": [notice] }] }));
     assert_eq!(Chat::of_payload(&payload).notices().next().map(|notice| notice.hash), hash);
+}
+
+#[test]
+fn what_was_said_is_found_by_its_id() {
+    let blocks = json!([{ "type": "thinking", "thinking": "hm" }, { "type": "text", "text": "so" }]);
+    let mut patch = ChatPatch::new(0);
+    patch.message(&json!({ "role": "user", "content": "go" })).unwrap();
+    patch.message(&json!({ "role": "assistant", "content": blocks })).unwrap();
+    let document = patch::apply(empty(), [&patch.into_patch()]).unwrap();
+    for text in ["go", "hm", "so"] {
+        let id = said_id(text);
+        assert!(is_said_id(&id));
+        assert_eq!(Chat::of(&document).said(&id), Some(text));
+    }
+    assert_eq!(Chat::of(&document).said(&said_id("other")), None);
+    let id = said_id("go");
+    for name in [id.to_uppercase().as_str(), &id[1..], &format!("{id}0"), "", &"g".repeat(id.len())] {
+        assert!(!is_said_id(name) || name == id, "{name}");
+    }
 }
 
 #[test]

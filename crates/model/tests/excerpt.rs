@@ -219,6 +219,32 @@ fn a_pattern_that_is_too_large_is_refused(#[case] pattern: String) {
     assert!(error.to_string().starts_with("grep takes a regular expression"), "{error}");
 }
 
+/// Classes of Unicode take tens of kilobytes.
+#[rstest]
+#[case(r"^line \d+ of")]
+#[case(r"\w+ 7 \w+")]
+fn a_pattern_with_classes_is_none_too_large(#[case] pattern: &str) {
+    let passage = part(&numbered(20), &Part::Grep(pattern.to_owned()), 10_000).expect("valid");
+    assert!(passage.text.contains("line 7 of the output"), "{}", passage.text);
+}
+
+/// The line break counts.
+#[rstest]
+#[case(9, 1)]
+#[case(10, 2)]
+fn the_first_lines_take_no_more_than_they_may(#[case] head_chars: usize, #[case] shown: usize) {
+    let gate = Gate {
+        threshold_tokens: 10,
+        head_lines: 5,
+        head_chars,
+        tail_lines: 1,
+        tail_chars: 5,
+        ..Gate::default()
+    };
+    let excerpt = excerpt(&"abcd\n".repeat(200), &gate).expect("large");
+    assert_eq!(excerpt.text.lines().take_while(|line| *line == "abcd").count(), shown, "{}", excerpt.text);
+}
+
 #[test]
 fn a_large_part_says_where_it_ends() {
     let text = numbered(1_000);

@@ -1,6 +1,6 @@
 //! Collapsed arguments, and the guard against copies of them.
 
-use context_model::marker::{KEPT_CHARS, collapse_args, imitation, tag_in};
+use context_model::marker::{KEPT_CHARS, collapse_args, collapse_old_text, imitation, tag_in};
 use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::{Map, Value, json};
@@ -91,6 +91,23 @@ fn a_command_shows_how_it_begins() {
 fn nothing_to_gain(#[case] input: Value) {
     // The longest ID that a provider was seen to give.
     assert_eq!(collapse_args("write", &args(input), &"h".repeat(450), CWD), None);
+}
+
+/// The text that an edit replaced leaves in both shapes of an edit's arguments; a short one and a marker stay.
+#[test]
+fn the_old_text_of_an_edit() {
+    let (long, short) = ("x\n".repeat(KEPT_CHARS), "y".repeat(KEPT_CHARS));
+    let marker = format!("[collapsed #ab12: 900 chars, begins \"{}\"]", "z".repeat(KEPT_CHARS));
+    let edits = [&long, &short, &marker].map(|old| json!({ "oldText": old, "newText": long }));
+    let input = args(json!({ "path": "a", "oldText": long, "edits": edits }));
+    let collapsed = collapse_old_text("Edit", &input, "t").expect("long enough");
+    let gone = json!("[collapsed #t: 240 chars]");
+    assert_eq!(collapsed.args["oldText"], gone);
+    assert_eq!(collapsed.args["edits"][0], json!({ "oldText": gone, "newText": long }));
+    assert_eq!(collapsed.args["edits"][1]["oldText"], json!(short));
+    assert_eq!(collapsed.args["edits"][2]["oldText"], json!(marker));
+    assert_eq!(collapsed.strings, 2);
+    assert_eq!(collapse_old_text("write", &input, "t"), None);
 }
 
 #[rstest]

@@ -208,11 +208,8 @@ fn is_none(before: &str) -> bool {
 
 /// "failed: 0", "errors=0".
 fn none_follows(after: &str) -> bool {
-    let value = after.trim_start_matches([' ', ':', '=', '"']);
-    value.len() < after.len()
-        && value
-            .strip_prefix('0')
-            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.'))
+    let value = after.trim_start_matches([' ', ':', '=', '"']).strip_prefix('0');
+    value.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.'))
 }
 
 #[cfg(test)]

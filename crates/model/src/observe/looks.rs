@@ -127,4 +127,20 @@ mod tests {
     fn files(#[case] word: &str, #[case] expected: bool) {
         assert_eq!(looks_like_file(word), expected);
     }
+
+    #[rstest]
+    #[case::plain("a.ts", true)]
+    #[case::dot_file(".gitignore", true)]
+    #[case::dash_in_it("report.tar-gz", true)]
+    #[case::underscore_in_it("a.x86_64", true)]
+    #[case::another_sign_in_it("a.b@c", false)]
+    #[case::twelve("a.abcdefghijkl", true)]
+    #[case::thirteen("a.abcdefghijklm", false)]
+    #[case::only_digits("version.12", false)]
+    #[case::ellipsis("wait..a", false)]
+    #[case::one_letter_dot_file(".a", false)]
+    #[case::none("word", false)]
+    fn extensions(#[case] word: &str, #[case] expected: bool) {
+        assert_eq!(has_extension(word), expected);
+    }
 }

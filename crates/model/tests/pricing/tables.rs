@@ -290,6 +290,18 @@ fn a_resumed_ledger_whose_cache_lives_rolls_only_what_pays() {
     assert_eq!((charge.read_tokens, charge.written_tokens), (11_000, 500));
 }
 
+/// Until the first call it is only known what the system part was before.
+#[test]
+fn a_guessed_system_part_that_turns_out_to_be_another_is_no_change() {
+    let policy = Policy::new(EXACT);
+    let mut ledger = held(3..4, 0, &policy);
+    ledger.guess_system_tokens(500);
+    ledger.set_system_tokens(2_000);
+    assert_eq!(ledger.charge_call(&policy).read_tokens, 12_000);
+    ledger.set_system_tokens(2_001);
+    assert_eq!(ledger.charge_call(&policy).read_tokens, 0);
+}
+
 #[test]
 fn a_changed_system_part_leaves_nothing_cached() {
     let policy = Policy::new(EXACT);
