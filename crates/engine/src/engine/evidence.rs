@@ -154,7 +154,10 @@ impl Inner {
         };
         let shown = match handed {
             Some(lines) => Some((lines, true)),
-            None => self.passage_shown(&file, tx, state.known.spoken_of(&file), first, text).await?,
+            None => {
+                let likely = state.known.spoken_of(&file);
+                self.passage_shown(&file, tx, (likely, taking.again && taking.record), first, text).await?
+            }
         };
         // A read that may have come before anything was stored, and that goes to the end of another text than this.
         let is_cut = |(lines, _): &(Passage, bool)| !is_limited && !lines.whole && text.ends_with('\n');

@@ -44,7 +44,7 @@ impl Inner {
             let path = args.get("path").and_then(Value::as_str).filter(|_| tool == "read");
             let Some(file) = path.and_then(|path| self.file_at(path)) else { break };
             let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
-            let shown = self.passage_shown(&file, read.tx_id, None, first, output).await?;
+            let shown = self.passage_shown(&file, read.tx_id, (None, false), first, output).await?;
             return Ok(shown.map(|(lines, _)| (lines, file)));
         }
         Ok(None)
@@ -95,12 +95,13 @@ impl Inner {
 
     /// The lines that an output shows from line `first` on, taken from the versions that were newest when the call
     /// was recorded or shortly before: the file may have changed during the call. If several versions match, the
-    /// likely one is taken. Also returns whether nothing else is shown.
+    /// likely one is taken, else the newest; of a call that is recorded `late` the oldest, because what came after it must
+    /// not count as seen. Also returns whether nothing else is shown.
     pub async fn passage_shown(
         &self,
         file: &ObjectId,
         mut tx: TxId,
-        likely: Option<Digest>,
+        (likely, late): (Option<Digest>, bool),
         first: usize,
         output: &str,
     ) -> Result<Option<(Passage, bool)>> {
@@ -112,11 +113,12 @@ impl Inner {
             let is_likely = likely.is_some() && likely == lines.content.hash;
             let rank = |lines: &Passage, shows: Shows, is_likely| (shows, lines.last, is_likely);
             if best.as_ref().is_none_or(|(most, so_far, was_likely)| {
-                rank(&lines, shows, is_likely) > rank(most, *so_far, *was_likely)
+                let (one, other) = (rank(&lines, shows, is_likely), rank(most, *so_far, *was_likely));
+                one > other || (late && one == other)
             }) {
                 best = Some((lines, shows, is_likely));
             }
-            if shows == Shows::All && (is_likely || likely.is_none()) {
+            if shows == Shows::All && (is_likely || likely.is_none()) && !late {
                 break;
             }
         }

@@ -218,7 +218,7 @@ fn is_whole(text: &str, first: usize, last: usize) -> bool {
 
 /// Whether who knows the old text and is shown these lines of the new one knows all of it: put over the old one by their
 /// numbers they give it, or they go to its end, or the last of them is where the old one goes on.
-fn is_all_new_within(old: &str, new: &str, first: usize, last: usize) -> bool {
+pub fn is_all_new_within(old: &str, new: &str, first: usize, last: usize) -> bool {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());
     let shown = &new[first - 1..last];
     if old.get(..first - 1) != Some(&new[..first - 1]) {

@@ -10,7 +10,7 @@ use context_model::session::Sets;
 use context_store::AsOf;
 use serde_json::Value;
 
-use crate::belief::{Belief, Held, Note, What};
+use crate::belief::{Belief, Fragment, Held, Note, What, is_all_new_within};
 use crate::client::{Client, Output, Pointer};
 use crate::run::{Kind, Outcome, violation};
 use crate::tools::in_sight;
@@ -199,7 +199,19 @@ pub async fn beliefs(world: &World, client: &Client) -> Outcome {
             let kind = if same { Kind::MissedRest } else { Kind::Missed };
             return violation(kind, what);
         }
-        if let Some(part) = believed.outdated(&now).next() {
+        // The part may be of another version that has its lines; if a later part shows all that is new since that one,
+        // nothing is missing.
+        let is_completed = |part: &&Fragment| {
+            let alike = world.alike(
+                number,
+                &Belief { fragments: vec![(*part).clone()], ..Belief::default() },
+                client.recovered,
+            );
+            let Some(now) = &now else { return false };
+            let mut later = believed.fragments.iter().filter(|later| later.text == *now);
+            later.any(|later| alike.iter().any(|text| is_all_new_within(text, now, later.first, later.last)))
+        };
+        if let Some(part) = believed.outdated(&now).find(|part| !is_completed(part)) {
             let what = format!(
                 "{} was shown lines {}-{} of {}, which are others now",
                 client.session, part.first, part.last, file.name
