@@ -73,9 +73,11 @@ impl Eye {
         let (state, since) = self.look_now(&place, need);
         match state {
             state if state.is_file() => Some((Seen::of(place, state, since)?, entry)),
-            // A command may have removed it. That matters only for known files, and is decided there.
-            FileState::Gone if entry != Entry::Read => {
-                Some((Seen::of(place, FileState::Gone, since)?, Entry::Tracked))
+            // A command may have removed it. That matters only for known files, and is decided there. What was read may be
+            // gone by the time the call is recorded; the model has seen it all the same.
+            FileState::Gone => {
+                let entry = if entry == Entry::Read { Entry::Gone } else { Entry::Tracked };
+                Some((Seen::of(place, FileState::Gone, since)?, entry))
             }
             _ => None,
         }

@@ -111,6 +111,21 @@ fn turn(client: usize, end: TurnEnd) -> Step {
     Step::Crash { client: 0, keep: true },
     Step::Roll { client: 2 },
 ])]
+#[case::a_part_that_is_recorded_late_is_not_of_what_came_after_it(18418, 1, 1, vec![
+    late(2, Tool::Write { file: 0, lines: 30 }),
+    disk(1, Change::Whole(30)),
+    late(2, part(2, 14, 11)),
+    Step::Crash { client: 2, keep: true },
+    disk(2, Change::Line(5)),
+])]
+#[case::a_file_that_is_gone_when_its_read_is_recorded_is_announced(29117, 2, 1, vec![
+    turn(1, TurnEnd::Prompt),
+    Step::Fault { client: 1, fault: Fault::Full },
+    late(0, Tool::Write { file: 2, lines: 30 }),
+    act(1, read(2)),
+    Step::Crash { client: 1, keep: true },
+    disk(0, Change::Delete),
+])]
 #[case::a_failed_read_takes_nothing_from_the_next_one(9230, 1, 1, vec![
     act(0, Tool::Remove { file: 0 }),
     late(1, part(0, 4, 3)),

@@ -540,7 +540,7 @@ impl Client {
         // What was brought back stands in another result, which need not be the one that has the same text by chance.
         let has = |held: &Held| {
             let is_own = |one: &Message| one.object.as_ref() == Some(&held.object);
-            let is_unique = self.outputs.iter().filter(|output| output.text == held.text).count() < 2;
+            let is_unique = self.outputs.iter().filter(|output| output.text.contains(&held.text)).count() < 2;
             self.visible().any(|one| (is_unique || is_own(one)) && one.shows(&held.text))
         };
         self.held = held.into_iter().filter(has).collect();

@@ -299,13 +299,22 @@ async fn edit(
             Ok(("edit", args, said))
         }
         // As above, what came with this very answer may count: a difference to another version, for instance.
-        Some(text) if [&seen.known, &seen.known_visibly, &believed.known].into_iter().all(is_now) => {
+        // Nor which version it was that a part is of, once the process has ended: one refusal too many tells no lie.
+        Some(text)
+            if [&seen.known, &seen.known_visibly, &believed.known].into_iter().all(is_now)
+                && !world.alike(file, &believed, client.recovered).iter().any(|text| *text != now) =>
+        {
             violation(Kind::WronglyRefused, text)
         }
         // Lines that were brought back are all that it may have seen.
         Some(text) if believed.bases().next().is_none() => violation(Kind::WronglyRefused, text),
-        // What it saw was never stored: nobody can show the change.
-        Some(text) if text.ends_with(": read it again first.") && !is_now(&seen.known) => {
+        // What it saw was never stored: nobody can show the change. After the process has ended, that may be its own edit
+        // of a text in which something else had changed.
+        Some(text)
+            if text.ends_with(": read it again first.")
+                && (!is_now(&seen.known)
+                    || client.recovered && believed.has_led_to(&Some(Arc::clone(&now)))) =>
+        {
             Ok(("edit", args, Said { output: text, is_error: true, ..Said::default() }))
         }
         Some(text) => {
@@ -313,7 +322,11 @@ async fn edit(
             let diff = diff.split_once("\nCheck that your edit").map_or(diff, |(diff, _)| diff);
             let alike = world.alike(file, &believed, client.recovered);
             let taken_for = world.taken_for(file, &seen.known).await;
-            let mut bases = seen.bases().chain(believed.bases()).chain(&alike).chain(&taken_for);
+            // Nor can anybody tell then which of the changes that were stored with its edit it has seen.
+            let edited = client.recovered && !believed.led_to.is_empty();
+            let with_edit = if edited { world.stored(file).await } else { Vec::new() };
+            let bases = seen.bases().chain(believed.bases()).chain(&alike);
+            let mut bases = bases.chain(&taken_for).chain(&with_edit);
             if !bases.any(|known| applied(known, diff).as_deref() == Some(&*now) && *known != now) {
                 return violation(Kind::FalseRefusal, text);
             }

@@ -214,7 +214,7 @@ impl World {
     }
 
     /// The texts of all versions of a file.
-    async fn stored(&self, file: usize) -> Vec<Arc<str>> {
+    pub async fn stored(&self, file: usize) -> Vec<Arc<str>> {
         let versions = self.store.history(&self.files[file].id).await.unwrap();
         versions.iter().filter_map(|version| version.document.content().map(Into::into)).collect()
     }
