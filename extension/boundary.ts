@@ -52,6 +52,8 @@ export class Boundary {
   /** The next request will not hit the cache anyway, so a roll is free, even within a user's turn. */
   #cold = false
   #notices: string[] = []
+  /** Replacements that this version of Pi takes only at the end of a turn. */
+  readonly #owed = new Map<string, Replacement | null>()
   #prompt: string | undefined
   #queue: Promise<unknown> = Promise.resolve()
 
@@ -99,7 +101,7 @@ export class Boundary {
       // They are sent with the user's prompt.
       if (isUsers) this.returning.clear()
       // Asked even if the branch has nothing new: files may have changed, and other clients may have written.
-      const plan = await this.#take(ctx, () => false, true)
+      const plan = await this.#correct(ctx, true)
       if (plan !== undefined && this.#taught && this.rolls) this.#bringTools(plan, ctx)
       return this.#takeNotices()
     })
@@ -131,6 +133,8 @@ export class Boundary {
       if (event.outcome === 'completed') this.figures.saved += this.figures.gain
       const plan = await this.#take(ctx, () => true)
       const mine: SessionBoundaryDraft[] = []
+      for (const [targetId, replacement] of this.#owed) mine.push({ type: 'context_edit', targetId, replacement })
+      this.#owed.clear()
       if (plan !== undefined && plan.edits.length > 0) {
         for (const [targetId, replacement] of this.#replacements(plan, ctx, event.context.contextEntries)) {
           mine.push({ type: 'context_edit', targetId, replacement })
@@ -170,14 +174,14 @@ export class Boundary {
   refresh(ctx: ExtensionContext): Promise<void> {
     return this.#exclusive(async () => {
       // During a turn, the engine gets its messages at the end of the turn.
-      if (ctx.isIdle()) await this.#take(ctx, () => false, true)
+      if (ctx.isIdle()) await this.#correct(ctx, true)
     })
   }
 
   /** Rolls everything stale now. Returns the receipt, or undefined if nothing could be rolled. */
   rollNow(ctx: ExtensionContext): Promise<RollReceipt | undefined> {
     return this.#exclusive(async () => {
-      await this.#take(ctx, () => false)
+      await this.#correct(ctx)
       const plan = await this.manager.rollNow(this.#call(ctx, false, true))
       this.#note(plan)
       edit(ctx, this.#replacements(plan, ctx))
@@ -190,7 +194,7 @@ export class Boundary {
   /** Undoes the last roll of this process. Returns how many messages are shown as before it. */
   undoRoll(ctx: ExtensionContext): Promise<number> {
     return this.#exclusive(async () => {
-      await this.#take(ctx, () => false)
+      await this.#correct(ctx)
       const last = (await this.manager.receipts()).at(-1)
       const plan = await this.manager.undoRoll()
       this.#note(plan)
@@ -254,6 +258,16 @@ export class Boundary {
     const result = this.#queue.then(work)
     this.#queue = result.catch(() => {})
     return result
+  }
+
+  /** Hands over everything new outside of a turn. What a plan puts right then, without a roll, is put right. */
+  async #correct(ctx: ExtensionContext, always = false): Promise<Plan | undefined> {
+    const plan = await this.#take(ctx, () => false, always)
+    if (plan === undefined || plan.edits.length === 0) return plan
+    const edits = this.#replacements(plan, ctx)
+    if (canEdit(ctx)) edit(ctx, edits)
+    else for (const [key, replacement] of edits) this.#owed.set(key, replacement)
+    return plan
   }
 
   #take(ctx: ExtensionContext, rolls: (atUserTurn: boolean) => boolean, always = false): Promise<Plan | undefined> {

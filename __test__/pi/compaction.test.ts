@@ -3,8 +3,9 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { checkAllToolPairs, checkAppendOnly, checkToolPairs, checkUserMessages } from '../rig/checks.ts'
 import { cleanUp, readSession, startRpc } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
+import type { Reply } from '../rig/reply.ts'
 import { lastOf, resultsById } from '../rig/request.ts'
-import type { Api } from '../rig/request.ts'
+import type { Api, ModelRequest } from '../rig/request.ts'
 import { command, lines, notices, OUTPUTS_ONLY, put, setsOf, setUp, shortened, TOOLS_AT_ONCE } from './support.ts'
 
 afterEach(cleanUp)
@@ -194,4 +195,69 @@ describe('in the middle of a turn', () => {
       else expect(first).toBe(`id=${ids.get(`back_${n}`)}\n${text}`)
     }
   })
+})
+
+/** Answers a prompt with the calls for it, one answer after the other. */
+function byPrompt(rounds: Record<string, (request: ModelRequest) => Reply>): (request: ModelRequest, n: number) => Reply | string {
+  const done = new Set<string>()
+  return (request, n) => {
+    if (request.kind === 'summary') return 'so far'
+    const prompt = request.messages.findLast(({ role, text }) => role === 'user' && rounds[text.trim()] !== undefined)?.text.trim() ?? ''
+    if (done.has(prompt) || rounds[prompt] === undefined) return `answer ${n}`
+    done.add(prompt)
+    return rounds[prompt](request)
+  }
+}
+
+test('answers that point to a removed text are corrected in the next request', async () => {
+  const { server, home, load } = await setUp(
+    byPrompt({
+      go: () => calls(['read', { path: 'a.txt' }, 'first']),
+      again: () => calls(['activate', { id: 'first' }, 'activated'], ['read', { path: 'a.txt' }, 'answered']),
+      long: () => calls(['bash', { command: 'seq 1 400' }, 'long']),
+    }),
+    { context: TOOLS_AT_ONCE, settings: { compaction: { keepRecentTokens: 900 } } },
+  )
+  put(home, 'a.txt', lines('first', 60))
+  const rpc = await startRpc(load)
+  for (const prompt of ['go', 'again', 'long']) await rpc.prompt(prompt)
+  const before = resultsById(server.requests.at(-1)!)
+  expect(before.get('activated')).toMatch(/; its text is in the result id=\w+ above$/)
+  expect(before.get('answered')).toMatch(/^(id=\w+\n)?unchanged: lines 1-\d+ of \S+ are as in the result id=\w+ above$/)
+  await rpc.command({ type: 'compact' })
+  await rpc.prompt('more')
+  await rpc.prompt('and more')
+  expect(await rpc.close()).toEqual({ code: 0, signal: null })
+  server.check()
+  const after = resultsById(server.requests.at(-1)!)
+  expect(after.has('first')).toBe(false)
+  expect(after.get('activated')).toContain(', which is no longer in this conversation: activate it again')
+  expect(after.get('answered')).toContain(', which is no longer in this conversation: read them again')
+})
+
+test('a file that changes again is brought back in its newest version', async () => {
+  const stale = (request: ModelRequest): string => [...JSON.stringify(request.messages).matchAll(/stale id=(\w+)/g)].at(-1)?.[1] ?? 'none'
+  const { server, home, load } = await setUp(
+    byPrompt({
+      go: () => calls(['read', { path: 'a.txt' }, 'read']),
+      one: (request) => calls(['activate', { id: stale(request) }, 'second']),
+      two: (request) => calls(['activate', { id: stale(request) }, 'third']),
+      three: (request) => calls(['activate', { id: stale(request) }, 'fourth']),
+    }),
+    { context: TOOLS_AT_ONCE },
+  )
+  put(home, 'a.txt', lines('version 1', 40))
+  const rpc = await startRpc(load)
+  await rpc.prompt('go')
+  put(home, 'a.txt', lines('version 2', 40))
+  await rpc.prompt('one')
+  put(home, 'a.txt', lines('version 3', 40))
+  await rpc.prompt('two')
+  await rpc.prompt('three')
+  expect(await rpc.close()).toEqual({ code: 0, signal: null })
+  server.check()
+  const results = resultsById(server.requests.at(-1)!)
+  expect(results.get('second')).toContain(lines('version 2', 40))
+  expect(results.get('third')).toContain(lines('version 3', 40))
+  expect(results.get('fourth')).toMatch(/; its text is in the result id=\w+ above$/)
 })

@@ -165,7 +165,9 @@ export async function log(args: string[]): Promise<number> {
       }
       await write(`${paint.id(`${id}@${version.txId}`)}  ${when(version.validTime)}  ${sizeOf(version)}`)
       if (values['no-patch'] === true) continue
-      for (const line of changed(versions[index - 1], version)) {
+      // A version of which only the hash was recorded is not an empty file.
+      const before = versions.slice(0, index).findLast((one) => !isHashOnly(one))
+      for (const line of isHashOnly(version) ? [] : changed(before, version)) {
         const colour = line.startsWith('+') ? paint.added : line.startsWith('-') ? paint.removed : paint.dim
         await write(colour(line))
       }
@@ -173,6 +175,10 @@ export async function log(args: string[]): Promise<number> {
     }
   })
   return 0
+}
+
+function isHashOnly({ document, erased }: Version): boolean {
+  return document.type === 'file' && erased === undefined && typeof document.content !== 'string' && document['source_hash'] !== null
 }
 
 function sizeOf(version: Version): string {

@@ -18,8 +18,8 @@ export interface Paint {
 /** What pages where `$PAGER` is not set. Small systems have no `less`. */
 const DEFAULT = process.platform === 'win32' ? 'more' : 'if command -v less >/dev/null; then exec less; else exec cat; fi'
 
-/** A shell's exit code for a command that it can't find. */
-const NOT_FOUND = 127
+/** A shell's exit codes for a command that it can't run or find. */
+const NO_PAGER = new Set<number | null>([126, 127])
 
 /**
  * Runs the work with a place to write to: `$PAGER` (else `less`) if standard output is a terminal. Ends quietly if the
@@ -27,21 +27,26 @@ const NOT_FOUND = 127
  */
 export async function paged(work: (write: Write, paint: Paint) => Promise<void>): Promise<void> {
   const paint = paints(showsColours(process.stdout))
-  const pager = process.stdout.isTTY === true ? (process.env['PAGER'] ?? DEFAULT) : ''
+  const pager = process.stdout.isTTY === true ? (process.env['PAGER'] ?? DEFAULT).trim() : ''
   if (pager === '' || pager === 'cat') return work(writer(process.stdout), paint)
   // As git starts it: quit if it fits on a screen, show colours, leave the text on the screen.
   const env = { ...process.env, LESS: process.env['LESS'] ?? 'FRX' }
   const child = spawn(pager, { shell: true, stdio: ['pipe', 'inherit', 'inherit'], env })
-  const ended = new Promise<number | null>((resolve) => child.on('close', resolve).on('error', () => resolve(NOT_FOUND)))
+  const ended = new Promise<number | null>((resolve) => child.on('close', resolve).on('error', () => resolve(127)))
   let isRead = true
   const stops = (): void => void (isRead = false)
   child.stdin.on('error', stops)
   const write = writer(child.stdin)
+  // Ctrl-C is for the pager, which stops what it does and goes on.
+  const ignore = (): void => {}
+  process.on('SIGINT', ignore)
   await work(async (line) => {
     if (isRead) await Promise.race([write(line).catch(stops), ended])
   }, paint)
   child.stdin.end()
-  if ((await ended) === NOT_FOUND) await work(writer(process.stdout), paint)
+  const code = await ended
+  process.off('SIGINT', ignore)
+  if (NO_PAGER.has(code)) await work(writer(process.stdout), paint)
 }
 
 /** Writes a whole text: byte for byte into a pipe, safe for a terminal. */

@@ -81,7 +81,7 @@ impl Engine {
             Ok(id) => id,
             Err(refusal) => return Ok(refusal),
         };
-        if state.session.catalog.get(&id).is_some_and(|meta| meta.is_null) {
+        if state.session.catalog.get(&id).is_some_and(|meta| meta.is_null || meta.file().is_some()) {
             drop(state);
             let reason = self.inner.read_first(&id).await?;
             state = self.inner.lock().await?;
@@ -108,7 +108,9 @@ impl Engine {
             Ok(())
         };
         self.inner.commit(&mut state, activate).await?;
-        let within = state.sight.pieces.whole_in(&id).map(|result| state.session.handle(result));
+        let text = version.document.content().unwrap_or_default();
+        let within = state.sight.pieces.whole_in(&id, version.document.source_hash(), text);
+        let within = within.map(|result| state.session.handle(result));
         let arguments = version.document.field("args").and_then(Value::as_object);
         let arguments = arguments.filter(|_| state.sight.hides_arguments(&id)).cloned();
         let mut change = done(id, name, "is active", Some(shown));
@@ -248,7 +250,7 @@ impl Inner {
         Ok(Err(unknown(name)))
     }
 
-    /// Reads a file that has no text so far. Returns why it still has none, if that is the case.
+    /// Takes in what is on disk of a file. Returns why there is no text, if that is the case.
     async fn read_first(&self, id: &ObjectId) -> Result<String> {
         let source = {
             let state = self.lock().await?;

@@ -29,7 +29,7 @@ impl Inner {
         call: &ObjectId,
         carried: &Carried,
     ) -> Result<Option<ShownLines>> {
-        let Carried { object, whole: true } = carried else { return Ok(None) };
+        let Carried { object, whole: true, .. } = carried else { return Ok(None) };
         if state.session.is_toolcall(object) {
             let in_sight = state.sight.pieces.lines_of(object).map(|lines| lines.file.clone());
             let shown = in_sight.and_then(|file| Some((state.known.shown_by(&file, object)?, file)));

@@ -188,7 +188,7 @@ impl Inner {
                 // JavaScript's times arrive as floating-point numbers.
                 sight.last_call_ms = message.get("timestamp").and_then(Value::as_f64).map(|ms| ms as i64);
                 // The call that produced this answer was made with what was visible before it.
-                let model = model_of(message, &sight.model);
+                let model = if taking.again { model_of(message, &sight.model) } else { sight.model.clone() };
                 sight.accounting.learn(&model, sight.pieces.tokens(), message);
                 let charge = sight.pieces.charge(policy);
                 if taking.record {
@@ -207,12 +207,12 @@ impl Inner {
     }
 }
 
-/// The model that gave an answer, in the form of the next call's model: `provider/model` where the harness names models so
-/// and the answer has both, otherwise the next call's.
+/// The model that gave an answer before the process started. It is the next call's if the answer does not say, or names it
+/// with or without its provider; some models have a slash in their own name.
 fn model_of(message: &Value, next: &str) -> String {
     match (text_of(message, "provider"), text_of(message, "model")) {
         ("", _) | (_, "") => next.to_owned(),
-        (provider, model) if next.contains('/') => format!("{provider}/{model}"),
-        _ => next.to_owned(),
+        (_, model) if model == next || !next.contains('/') => next.to_owned(),
+        (provider, model) => format!("{provider}/{model}"),
     }
 }

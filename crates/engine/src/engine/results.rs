@@ -244,7 +244,8 @@ impl Inner {
         let Some(object) = named_object(&state.session, tool, args) else { return Ok(None) };
         let Some(text) = self.text_at(&object, None).await? else { return Ok(None) };
         let whole = brings_back(output, &text);
-        Ok(Some(Carried { object, whole }))
+        let version = state.session.hash_of(&object);
+        Ok(Some(Carried { object, whole, version }))
     }
 }
 

@@ -105,6 +105,8 @@ pub(crate) struct Stored {
     source: FilesystemSource,
     hash: Option<Digest>,
     is_null: bool,
+    /// Only the hash of the bytes is stored, and the text is needed.
+    lacks_text: bool,
     tx: TxId,
     need: Need,
     /// It has never been read.
@@ -116,7 +118,8 @@ impl Stored {
         let current = meta.current()?;
         let source = meta.file()?.clone();
         let (hash, is_null) = (current.source_hash, current.is_null);
-        Some(Self { source, hash, is_null, tx: meta.tx, need, only_discovered: false })
+        let lacks_text = need == Need::Text && meta.lacks_text();
+        Some(Self { source, hash, is_null, lacks_text, tx: meta.tx, need, only_discovered: false })
     }
 
     /// Whether it is only discovered, or deleted, or too large.
@@ -154,6 +157,7 @@ fn compare(
     if let (Some((hash, before)), Some(now)) = (stamps.get(&id), &stamp)
         && stored.hash == Some(*hash)
         && before == now
+        && !stored.lacks_text
     {
         return Outcome::Same;
     }
@@ -163,7 +167,7 @@ fn compare(
         return Outcome::Unreachable(place);
     }
     let same = match &state {
-        FileState::Text(text) => stored.hash == Some(text.hash()),
+        FileState::Text(text) => stored.hash == Some(text.hash()) && !stored.lacks_text,
         FileState::NoText { hash, .. } => stored.hash == Some(*hash),
         FileState::Gone | FileState::Oversized { .. } => stored.is_blank(),
         FileState::Unreachable | FileState::Unreadable { .. } => true,

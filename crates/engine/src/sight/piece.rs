@@ -140,6 +140,8 @@ pub(crate) struct Carried {
     pub object: ObjectId,
     /// All of its text, not a part.
     pub whole: bool,
+    /// Of a file: the bytes of the version whose text it is.
+    pub version: Option<Digest>,
 }
 
 /// The arguments of an answer's calls.

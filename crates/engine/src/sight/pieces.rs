@@ -138,7 +138,7 @@ impl Pieces {
         let place = self.push(key, PieceKind::Result(Box::new(output)), item);
         self.places.entry(object.clone()).or_default().push(place);
         self.answer_step(place, &object);
-        if let Some(Carried { object, whole }) = carries {
+        if let Some(Carried { object, whole, .. }) = carries {
             let earlier = self.carriers.entry(object).or_default();
             let covered = if whole { std::mem::take(earlier) } else { Vec::new() };
             earlier.push(place);
@@ -278,13 +278,16 @@ impl Pieces {
         self.pointed_at.contains(&place)
     }
 
-    /// The result in which an object's text is in the request in full: not rolled, and not as an excerpt.
-    pub fn whole_in(&self, object: &ObjectId) -> Option<&ObjectId> {
-        let mut own = self.born_at(self.places.get(object));
-        let mut carriers = self.born_at(self.carriers.get(object));
-        let own = own.find(|output| output.excerpts.born.is_none());
-        let carrier = || carriers.find(|output| output.carries.as_ref().is_some_and(|carried| carried.whole));
-        own.or_else(carrier).map(|output| &output.object)
+    /// The named result in which an object's text is in the request in full: not rolled, not as an excerpt, and not cut by
+    /// its tool. Of a file it is the text of the version with this hash.
+    pub fn whole_in(&self, object: &ObjectId, version: Option<Digest>, text: &str) -> Option<&ObjectId> {
+        let named = |places| self.born_at(places).filter(|output: &&Output| output.named);
+        let is_uncut = |output: &&Output| output.excerpts.born.is_none() && output.born_tokens >= size(text);
+        let is_whole = |output: &&Output| {
+            output.carries.as_ref().is_some_and(|carried| carried.whole && carried.version == version)
+        };
+        let own = named(self.places.get(object)).find(is_uncut);
+        own.or_else(|| named(self.carriers.get(object)).find(is_whole)).map(|output| &output.object)
     }
 
     /// Whether a call's result is in the request as it came.

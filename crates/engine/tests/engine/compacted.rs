@@ -164,3 +164,44 @@ async fn an_activation_whose_text_was_removed_says_so() {
     let change = chat.engine.activate("one", None).await.unwrap();
     assert!(!change.visible && change.content.as_deref() == Some(&lines(60)), "{}", change.message);
 }
+
+/// The text that stands above is another version of the file than the one that is activated.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_activation_points_only_to_the_version_that_there_is() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = Chat::new(bench.open("s").await);
+    let path = bench.write("a.txt", lines(60));
+    chat.user("look");
+    let file = chat.engine.index_file(&path, None).await.unwrap().id;
+    let args = json!({ "id": file.as_str() });
+    chat.run("one", "activate", args.clone(), &lines(60)).await;
+    chat.advance().await;
+    let change = chat.engine.activate(file.as_str(), None).await.unwrap();
+    assert!(change.visible, "{}", change.message);
+    // Nobody has looked since.
+    fs::write(&path, lines(61)).unwrap();
+    let change = chat.engine.activate(file.as_str(), None).await.unwrap();
+    assert_eq!((change.visible, change.content), (false, Some(lines(61))));
+    chat.run("two", "activate", args, &lines(61)).await;
+    chat.advance().await;
+    assert!(chat.engine.activate(file.as_str(), None).await.unwrap().visible);
+}
+
+/// What a tool has cut is not whole, and what has no name can't be pointed to.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_activation_does_not_point_to_a_part_or_to_a_result_without_a_name() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = Chat::new(bench.open("s").await);
+    chat.user("run");
+    chat.run("cut", "bash", json!({ "command": "x" }), &lines(300)).await;
+    let last = chat.messages.last_mut().unwrap();
+    let text = last.message["content"][0]["text"].as_str().unwrap().to_owned();
+    let (name, _) = text.split_once('\n').unwrap();
+    last.message["content"][0]["text"] = json!(format!("{name}\nline 300\n[Showing the last line]"));
+    chat.run("short", "bash", json!({ "command": "y" }), "ok").await;
+    chat.advance().await;
+    for (id, text) in [("cut", lines(300)), ("short", "ok".to_owned())] {
+        let change = chat.engine.activate(id, None).await.unwrap();
+        assert_eq!((change.visible, change.content), (false, Some(text)), "{id}");
+    }
+}

@@ -198,3 +198,30 @@ async fn an_erased_text_is_not_stored_by_the_next_read() {
     }
     assert_eq!(bench.versions(&id).await.len(), before);
 }
+
+/// Another session has stored only the hash of a version of a file that is active here: comparing with the disk brings its
+/// text, also after a restart.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_active_file_has_text_again_after_a_look(#[values(true, false)] restart: bool) {
+    let bench = Bench::new(Backend::Sqlite);
+    let path = bench.write("server.log", log(200, 0));
+    let mut engine = bench.open("s").await;
+    let id = engine.index_file(&path, None).await.unwrap().id;
+    engine.pin(id.as_str()).await.unwrap();
+    engine.reconcile().await.unwrap();
+    bench.write("server.log", log(300, 0));
+    let other =
+        Engine::open(Options { store: bench.second_store(), ..bench.options("other") }).await.unwrap();
+    tail(&other, &path).await;
+    is_latest(&bench, &id, &log(300, 0), false).await;
+    if restart {
+        engine.close().await.unwrap();
+        engine = bench.open("s").await;
+    } else {
+        engine.assemble().await.unwrap();
+        engine.reconcile().await.unwrap();
+    }
+    is_latest(&bench, &id, &log(300, 0), true).await;
+    assert!(engine.assemble().await.unwrap().text().contains("4799"));
+}
