@@ -86,7 +86,8 @@ test('with "redact" an output with a secret is still the output of its message',
   await projection.transform(messages)
   expect((await first.get('c1'))?.content).toMatch(/^x \[redacted: github-pat\]\n/)
   expect(await projection.permits('c1')).toBe(true)
-  expect(await recall(first, projection, { id: 'c1' })).toMatch(/^c1 is active; its text is in the result id=[0-9a-f]{8} above$/)
+  // It has no name in this conversation that the answer could point to.
+  expect(await recall(first, projection, { id: 'c1' })).toContain(`x ${key}\n`)
   await first.pin('c1')
   await first.pin('c2')
   await first.close()

@@ -234,30 +234,3 @@ test('answers that point to a removed text are corrected in the next request', a
   expect(after.get('activated')).toContain(', which is no longer in this conversation: activate it again')
   expect(after.get('answered')).toContain(', which is no longer in this conversation: read them again')
 })
-
-test('a file that changes again is brought back in its newest version', async () => {
-  const stale = (request: ModelRequest): string => [...JSON.stringify(request.messages).matchAll(/stale id=(\w+)/g)].at(-1)?.[1] ?? 'none'
-  const { server, home, load } = await setUp(
-    byPrompt({
-      go: () => calls(['read', { path: 'a.txt' }, 'read']),
-      one: (request) => calls(['activate', { id: stale(request) }, 'second']),
-      two: (request) => calls(['activate', { id: stale(request) }, 'third']),
-      three: (request) => calls(['activate', { id: stale(request) }, 'fourth']),
-    }),
-    { context: TOOLS_AT_ONCE },
-  )
-  put(home, 'a.txt', lines('version 1', 40))
-  const rpc = await startRpc(load)
-  await rpc.prompt('go')
-  put(home, 'a.txt', lines('version 2', 40))
-  await rpc.prompt('one')
-  put(home, 'a.txt', lines('version 3', 40))
-  await rpc.prompt('two')
-  await rpc.prompt('three')
-  expect(await rpc.close()).toEqual({ code: 0, signal: null })
-  server.check()
-  const results = resultsById(server.requests.at(-1)!)
-  expect(results.get('second')).toContain(lines('version 2', 40))
-  expect(results.get('third')).toContain(lines('version 3', 40))
-  expect(results.get('fourth')).toMatch(/; its text is in the result id=\w+ above$/)
-})
