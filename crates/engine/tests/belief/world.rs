@@ -246,10 +246,12 @@ impl World {
 impl Machine {
     async fn new(journal: &Path, node: &Arc<Node>) -> Self {
         let port = Port::open(Arc::clone(node)).await;
-        let xtdb = XtdbOptions { timeout_ms: 300, attempts: 2, ..XtdbOptions::new([port.url.clone()]) };
+        // No fault makes a port hang, so that only a busy machine could use up these times: then a session that is not in
+        // contact with the database hears nothing from it, as it should.
+        let xtdb = XtdbOptions { timeout_ms: 60_000, attempts: 2, ..XtdbOptions::new([port.url.clone()]) };
         let options = QueueOptions {
             durability: Durability::Process,
-            read_timeout_ms: 250,
+            read_timeout_ms: 60_000,
             close_timeout_ms: 1_000,
             ..QueueOptions::new(journal, xtdb)
         };
