@@ -80,7 +80,7 @@ impl Gate {
 impl Default for Gate {
     fn default() -> Self {
         Self {
-            threshold_tokens: 8_000,
+            threshold_tokens: 7_000,
             head_lines: 20,
             head_chars: 1_500,
             tail_lines: 40,
