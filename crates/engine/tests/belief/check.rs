@@ -11,9 +11,10 @@ use context_store::AsOf;
 use serde_json::Value;
 
 use crate::belief::{Belief, Fragment, Held, Note, What, is_all_new_within};
-use crate::client::{Client, Output, Pointer};
-use crate::run::{Kind, Outcome, violation};
+use crate::client::Client;
+use crate::conversation::{Output, Pointer};
 use crate::tools::in_sight;
+use crate::violation::{Kind, Outcome, violation};
 use crate::world::{Content, World};
 
 /// Shows what a plan says: between two rolls, what was sent before stays as it is.

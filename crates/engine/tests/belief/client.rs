@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use context_engine::{Call, CollapsedCall, Edit, Engine, Incoming, Plan, TextEdit};
+use context_engine::{Call, CollapsedCall, Edit, Engine, EngineError, Incoming, Plan, TextEdit};
 use context_model::id::{ObjectId, SessionId};
 use context_model::pricing::Prices;
 use context_model::time::{Timestamp, TxId};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::belief::{Heard, Held, Note, Rebuilt};
+use crate::conversation::{Compaction, Message, Open, Output, Point};
 use crate::faults::Faulty;
+use crate::violation::{Kind, Outcome, violation};
 use crate::wire::Wire;
 
 /// How a harness keeps what plans say.
@@ -56,78 +58,6 @@ pub struct Client {
     pub held: Vec<Held>,
     pub now: i64,
     made: usize,
-}
-
-/// A state to come back to.
-#[derive(Clone, Debug)]
-pub struct Point {
-    /// How many messages there were.
-    pub length: usize,
-    /// And how many compactions.
-    pub compactions: usize,
-    pub session: SessionId,
-    pub tx: TxId,
-    pub times: Option<[Timestamp; 2]>,
-}
-
-/// A summary in place of the messages before one.
-#[derive(Clone, Debug)]
-pub struct Compaction {
-    /// The first message that is still in the request.
-    pub first: usize,
-    key: String,
-    now: i64,
-}
-
-#[derive(Clone, Debug)]
-pub struct Message {
-    pub key: String,
-    /// As the harness has it.
-    pub raw: Value,
-    /// As the model is shown it.
-    pub shown: Value,
-    /// A line about files and no message of anybody.
-    pub is_notice: bool,
-    /// It is no longer in the request: a notice before a rebuild.
-    pub gone: bool,
-    pub notes: Vec<Note>,
-    /// The tool call behind a result, and its whole output.
-    pub object: Option<ObjectId>,
-    pub output: String,
-    /// Where the lines are that it says are in sight.
-    pub pointers: Vec<Pointer>,
-}
-
-/// A sentence that lines are in another result.
-#[derive(Clone, Debug)]
-pub struct Pointer {
-    pub object: ObjectId,
-    pub lines: String,
-}
-
-/// An output that the engine has, whole.
-#[derive(Clone, Debug)]
-pub struct Output {
-    pub object: ObjectId,
-    pub text: String,
-    /// The lines of files that it shows.
-    pub notes: Vec<Note>,
-}
-
-/// A call of a tool that has run.
-#[derive(Clone, Debug)]
-pub struct Open {
-    pub call_id: String,
-    pub tool: &'static str,
-    pub args: Map<String, Value>,
-    pub output: String,
-    pub is_error: bool,
-    pub notes: Vec<Note>,
-    pub pointers: Vec<Pointer>,
-    /// What the engine said when it was reported: its object, and the line before its output.
-    pub born: Option<(ObjectId, Option<String>)>,
-    /// It was offered to the engine.
-    pub reported: bool,
 }
 
 impl Client {
@@ -369,6 +299,37 @@ impl Client {
         }
         unknown
     }
+
+    /// All that is in the request was handed over again.
+    pub fn read_again(&mut self, files: usize) {
+        self.sent = self.messages.len();
+        self.recovered = true;
+        let held = std::mem::take(&mut self.held);
+        // What was brought back stands in another result, which need not be the one that has the same text by chance.
+        let has = |held: &Held| {
+            let is_own = |one: &Message| one.object.as_ref() == Some(&held.object);
+            let is_unique = self.outputs.iter().filter(|output| output.text.contains(&held.text)).count() < 2;
+            self.visible().any(|one| (is_unique || is_own(one)) && one.shows(&held.text))
+        };
+        self.held = held.into_iter().filter(has).collect();
+        self.rebuilt = (0..files).collect();
+    }
+
+    /// The harness notes where it is.
+    pub fn point(&mut self, session: SessionId, tx: TxId, times: [Timestamp; 2]) {
+        let (length, compactions) = (self.sent, self.compactions.len());
+        self.points.push(Point { length, compactions, session, tx, times: Some(times) });
+    }
+
+    /// An error is right where something was wrong with the store.
+    pub fn allow(&self, faulty: bool, call: &str, error: &EngineError) -> Outcome {
+        if faulty { Ok(()) } else { violation(Kind::Failed, format!("{call} of {}: {error}", self.session)) }
+    }
+
+    /// The object of this session.
+    pub fn document(&self, kind: &str) -> ObjectId {
+        ObjectId::new(format!("{kind}:{}", self.session))
+    }
 }
 
 fn collapse(message: &mut Value, calls: &[CollapsedCall], texts: &[TextEdit]) {
@@ -379,26 +340,5 @@ fn collapse(message: &mut Value, calls: &[CollapsedCall], texts: &[TextEdit]) {
         if let Some(call) = calls.iter().find(|call| call.position == position) {
             block["arguments"] = Value::Object(call.args.clone());
         }
-    }
-}
-
-impl Message {
-    pub fn role(&self) -> &str {
-        self.raw["role"].as_str().unwrap()
-    }
-
-    /// Whether the model is shown it as it was first.
-    pub fn is_whole(&self) -> bool {
-        self.shown == self.raw
-    }
-
-    /// The text that the model is shown of a result.
-    pub fn text(&self) -> &str {
-        self.shown["content"][0]["text"].as_str().unwrap_or_default()
-    }
-
-    /// Whether whole lines are in sight.
-    pub fn shows(&self, lines: &str) -> bool {
-        !self.gone && format!("\n{}\n", self.text()).contains(&format!("\n{lines}\n"))
     }
 }

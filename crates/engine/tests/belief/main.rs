@@ -14,6 +14,8 @@
 mod belief;
 mod check;
 mod client;
+mod control;
+mod conversation;
 mod faults;
 mod found;
 mod mutants;
@@ -24,6 +26,8 @@ mod run;
 mod shrink;
 mod steps;
 mod tools;
+mod turns;
+mod violation;
 mod wire;
 mod world;
 
@@ -33,10 +37,11 @@ use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use run::{Kind, Violation, run};
+use run::run;
 use steps::{Backend, Schedule};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+use violation::{Kind, Violation};
 
 /// A directory that costs no disk, where there is one, and threads to run schedules with.
 struct Bench {

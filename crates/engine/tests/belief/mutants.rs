@@ -9,8 +9,9 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::client::Client;
-use crate::run::{Run, all};
+use crate::run::Run;
 use crate::steps::{Backend, CallId, Change, Delivery, Fault, Schedule, Spelling, Step, Tool, TurnEnd};
+use crate::turns::all;
 
 /// Two sessions on one memory store, and two files of which the second has 40 lines.
 async fn two() -> (TempDir, Run) {

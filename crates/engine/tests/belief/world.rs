@@ -15,8 +15,8 @@ use context_store::{Store, StoreError};
 
 use crate::belief::Belief;
 use crate::node::{Node, Port};
-use crate::run::{Kind, Outcome, violation};
 use crate::steps::{Backend, Change, Schedule};
+use crate::violation::{Kind, Outcome, violation};
 use crate::wire::Wire;
 
 /// The namespace of the files.
