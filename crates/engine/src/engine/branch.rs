@@ -59,6 +59,8 @@ impl Engine {
         let restore = |session: &mut Session, work: &mut Work| {
             work.documents.push(chat.clone());
             work.turns = Some(Chat::of(&chat).len());
+            // The answer to the last write may have been lost: then the stored sets are not what is known of them.
+            work.expected.insert(inner.ground.session_object.clone(), session.session_tx);
             session.sets.restore(&sets, &mut work.change);
             for (id, path) in displays.into_iter().flatten() {
                 let id = ObjectId::new(id.as_str());

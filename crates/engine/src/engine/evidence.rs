@@ -8,7 +8,7 @@ use context_store::AsOf;
 use serde_json::{Map, Value};
 
 use super::job::ToolcallInput;
-use super::passages::{LOOKED_BACK, adorns, lost};
+use super::passages::{LOOKED_BACK, ReadAt, adorns, lost};
 use super::pointed::{pointed_lines, points_nowhere};
 use super::results::Taking;
 use super::truth::{is_end_of_difference, told_path};
@@ -155,8 +155,12 @@ impl Inner {
         let shown = match handed {
             Some(lines) => Some((lines, true)),
             None => {
-                let likely = state.known.spoken_of(&file);
-                self.passage_shown(&file, tx, (likely, taking.again && taking.record), first, text).await?
+                let read = ReadAt {
+                    likely: state.known.spoken_of(&file),
+                    late: taking.again && taking.record,
+                    before: state.known.get(&file).and_then(|known| known.content.tx),
+                };
+                self.passage_shown(&file, tx, read, first, text).await?
             }
         };
         // A read that may have come before anything was stored, and that goes to the end of another text than this.
@@ -179,8 +183,8 @@ impl Inner {
         if !is_all && !is_bare {
             // There is text that no version has.
             let unknown = Digest::of(text.as_bytes());
-            state.known.saw(&file, Content { hash: Some(unknown), ..lines.content });
             let unknown = Passage { content: Content::lost(unknown), ..lines };
+            state.known.saw(&file, unknown.content);
             state.known.says(&file, Some(call), Says::Lines(unknown));
             return Ok(shown_lines(file, &lines, tx));
         }
@@ -286,21 +290,26 @@ impl Inner {
                 bases.push(self.text_at(file, Some(tx)).await?.unwrap_or_default());
             }
         }
-        let mut versions: Vec<(Content, String)> = Vec::new();
+        // A file that is gone is like an empty one as what a difference starts from, but no difference leads there.
+        let mut versions: Vec<(Content, Option<String>)> = Vec::new();
         while versions.len() < 2 * LOOKED_BACK {
             let Some(version) = self.version_at(file, tx).await? else { break };
             tx = TxId(version.tx_id.0.saturating_sub(1));
             let content = Content::stored(version.document.source_hash(), version.tx_id);
-            let text = version.document.content().unwrap_or_default().to_owned();
-            if versions.len() < LOOKED_BACK && bases.iter().any(|base| leads_to(told, base, &text)) {
+            let text = version.document.content().map(str::to_owned);
+            if let Some(text) = text.as_ref().filter(|_| versions.len() < LOOKED_BACK)
+                && bases.iter().any(|base| leads_to(told, base, text))
+            {
                 return Ok(Some(content));
             }
             versions.push((content, text));
         }
         // A host may have removed from the conversation what the difference starts from.
         let found = versions.iter().take(LOOKED_BACK).enumerate().find(|(place, (_, text))| {
-            let earlier = versions.iter().skip(place + 1).take(LOOKED_BACK);
-            earlier.map(|(_, base)| base).any(|base| leads_to(told, base, text))
+            let mut earlier = versions.iter().skip(place + 1).take(LOOKED_BACK);
+            text.as_ref().is_some_and(|text| {
+                earlier.any(|(_, base)| leads_to(told, base.as_deref().unwrap_or_default(), text))
+            })
         });
         Ok(found.map(|(_, (content, _))| *content))
     }

@@ -88,7 +88,7 @@ pub(crate) struct State {
     /// Messages that a call took in before it failed.
     pub taken: Vec<crate::sight::plan::Incoming>,
     /// Lines for the model that no plan has carried yet.
-    pub unsaid: Vec<String>,
+    pub unsaid: Vec<truth::Unsaid>,
     /// What tools have written and what has not yet come as a result, oldest first. What the model knows about it is
     /// already noted.
     pub written: Written,

@@ -16,6 +16,17 @@ use crate::sight::answers::named_object;
 /// How many versions of a file are searched for the one that an output shows.
 pub(crate) const LOOKED_BACK: usize = 8;
 
+/// What is known of the time of a read.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ReadAt {
+    /// The version that the request mentioned last.
+    pub likely: Option<Digest>,
+    /// It is recorded after its process has ended.
+    pub late: bool,
+    /// The transaction of the version that the model knew before it.
+    pub before: Option<TxId>,
+}
+
 impl Inner {
     /// The lines of a file shown by a recorded call whose result is not in the request: a read, or a call that
     /// brought one back.
@@ -44,7 +55,7 @@ impl Inner {
             let path = args.get("path").and_then(Value::as_str).filter(|_| tool == "read");
             let Some(file) = path.and_then(|path| self.file_at(path)) else { break };
             let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
-            let shown = self.passage_shown(&file, read.tx_id, (None, false), first, output).await?;
+            let shown = self.passage_shown(&file, read.tx_id, ReadAt::default(), first, output).await?;
             return Ok(shown.map(|(lines, _)| (lines, file)));
         }
         Ok(None)
@@ -95,26 +106,29 @@ impl Inner {
 
     /// The lines that an output shows from line `first` on, taken from the versions that were newest when the call
     /// was recorded or shortly before: the file may have changed during the call. If several versions match, the
-    /// likely one is taken, else the newest; of a call that is recorded `late` the oldest, because what came after it must
-    /// not count as seen. Also returns whether nothing else is shown.
+    /// likely one is taken, else the newest. Of a call that is recorded late it is the oldest that is no older than what
+    /// the request said `before`: what came after the call must not count as seen. Also returns whether nothing else is
+    /// shown.
     pub async fn passage_shown(
         &self,
         file: &ObjectId,
         mut tx: TxId,
-        (likely, late): (Option<Digest>, bool),
+        read: ReadAt,
         first: usize,
         output: &str,
     ) -> Result<Option<(Passage, bool)>> {
+        let ReadAt { likely, late, before } = read;
         let mut best: Option<(Passage, Shows, bool)> = None;
         for _ in 0..LOOKED_BACK {
             let Some(version) = self.version_at(file, tx).await? else { break };
             tx = TxId(version.tx_id.0.saturating_sub(1));
             let Some((lines, shows)) = passage_in(&version, first, output) else { continue };
             let is_likely = likely.is_some() && likely == lines.content.hash;
+            let is_before = before.is_some_and(|before| version.tx_id < before);
             let rank = |lines: &Passage, shows: Shows, is_likely| (shows, lines.last, is_likely);
             if best.as_ref().is_none_or(|(most, so_far, was_likely)| {
                 let (one, other) = (rank(&lines, shows, is_likely), rank(most, *so_far, *was_likely));
-                one > other || (late && one == other)
+                one > other || (late && !is_before && one == other)
             }) {
                 best = Some((lines, shows, is_likely));
             }

@@ -90,6 +90,8 @@ impl Engine {
             sight.pieces.ripen(&policy, session);
             if let Some(roll) = state.sight.pieces.decide(&policy) {
                 self.inner.execute(&mut state, &roll, &mut plan).await?;
+                // While the roll was recorded, another client may have stored something.
+                self.inner.refresh(&mut state).await?;
             }
         }
         self.inner.notices(&mut state).await?;
@@ -101,7 +103,7 @@ impl Engine {
         // Nothing can fail from here on, and everything that tools have read has come as a result.
         state.taken.clear();
         self.inner.handed().clear();
-        plan.notices = std::mem::take(&mut state.unsaid);
+        plan.notices = state.say();
         Ok(plan)
     }
 

@@ -157,8 +157,14 @@ impl Engine {
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
         self.inner.notices(&mut state).await?;
-        Ok(std::mem::take(&mut state.unsaid))
+        Ok(state.say())
     }
+}
+
+/// A line for the model about a file, which is recorded and was not said yet.
+pub(crate) struct Unsaid {
+    notice: Notice,
+    line: String,
 }
 
 /// How the refusal of an edit continues after the path.
@@ -193,6 +199,16 @@ impl State {
         let sum = self.sum(file);
         let is_there = sum.contents.contains(&known.content.hash);
         Some(if is_there { known.content } else { sum.base.unwrap_or(known.content) })
+    }
+
+    /// The lines for the model that are due. One that a failure has delayed may be about a version that is no longer the
+    /// newest.
+    pub fn say(&mut self) -> Vec<String> {
+        let unsaid = std::mem::take(&mut self.unsaid).into_iter();
+        let is_true = |one: &Unsaid| self.session.hash_of(&one.notice.file) == one.notice.hash;
+        let mut lines: Vec<String> = unsaid.filter(is_true).map(|one| one.line).collect();
+        lines.sort();
+        lines
     }
 
     /// A turn has passed and what tools wrote has not come as their results: the model still knows it.
@@ -247,8 +263,10 @@ impl Inner {
             let (mut told, mut lines) = (Vec::new(), Vec::new());
             for file in &open {
                 if let Some(base) = self.untold(state, file).await? {
-                    lines.push(self.notice(&state.session, file, base).await?);
-                    told.push(Notice { file: file.clone(), hash: state.session.hash_of(file) });
+                    let notice = Notice { file: file.clone(), hash: state.session.hash_of(file) };
+                    let line = self.notice(&state.session, file, base).await?;
+                    lines.push(Unsaid { notice: notice.clone(), line });
+                    told.push(notice);
                 }
             }
             let note = |session: &mut Session, work: &mut Work| {
@@ -272,7 +290,7 @@ impl Inner {
                 state.known.note(&notice);
                 state.known.says(&notice.file, None, Says::Other(notice.hash));
             }
-            lines.sort();
+            state.unsaid.retain(|one| lines.iter().all(|new| new.notice.file != one.notice.file));
             state.unsaid.append(&mut lines);
             // While this was written, another client may have stored something else.
             self.refresh(state).await?;

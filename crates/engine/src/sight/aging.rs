@@ -121,7 +121,9 @@ impl Pieces {
                     return self.standing_of_lines(place);
                 }
                 let carried = output.carries.as_ref().map(|carried| &carried.object);
-                let carries = carried.is_some_and(|id| !piece.superseded && !session.is_inactive(id));
+                // A later read of the file covers these lines, and what is activated is this text all the same.
+                let is_carrier = |id: &ObjectId| !piece.superseded || self.carries(place, id, session);
+                let carries = carried.is_some_and(|id| is_carrier(id) && !session.is_inactive(id));
                 let held = session.keeps_whole(&output.object)
                     || carries
                     || output.is_rule

@@ -154,6 +154,12 @@ impl Pieces {
         place
     }
 
+    /// Whether the newest text of an output that was brought back is in this piece.
+    pub(super) fn carries(&self, place: usize, object: &ObjectId, session: &Session) -> bool {
+        session.is_toolcall(object)
+            && self.carriers.get(object).is_some_and(|carriers| carriers.contains(&place))
+    }
+
     /// Notes what a read shows; earlier reads whose lines it covers are superseded.
     fn hold(&mut self, place: usize, lines: ShownLines, session: &Session) {
         let ShownLines { file, hash, tx, first, last } = lines;

@@ -84,6 +84,8 @@ pub struct Fragment {
     /// Something after it spoke of another version than its own: an announcement, a difference, the model's own
     /// writing, or the same lines read again.
     pub superseded: bool,
+    /// What was announced after them.
+    pub announced: Vec<Content>,
 }
 
 impl Fragment {
@@ -162,9 +164,12 @@ impl Belief {
                 _ => told.as_ref() != Some(&fragment.text),
             };
         }
+        if let What::Announced { version } = what {
+            self.fragments.iter_mut().for_each(|fragment| fragment.announced.push(version.clone()));
+        }
         if let (What::Shown { text, first, last } | What::Again { text, first, last }, true) = (what, whole) {
             let (text, first, last) = (Arc::clone(text), *first, *last);
-            self.fragments.push(Fragment { text, first, last, superseded: false });
+            self.fragments.push(Fragment { text, first, last, superseded: false, announced: Vec::new() });
         }
     }
 

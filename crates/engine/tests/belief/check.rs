@@ -200,14 +200,18 @@ pub async fn beliefs(world: &World, client: &Client) -> Outcome {
             let kind = if same { Kind::MissedRest } else { Kind::Missed };
             return violation(kind, what);
         }
-        // The part may be of another version that has its lines; if a later part shows all that is new since that one,
-        // nothing is missing.
+        // The part may be of another version that has its lines. If a notice is about a version that came after that one, or
+        // a later part shows all that is new since, nothing is missing.
         let is_completed = |part: &&Fragment| {
             let alike = world.alike(
                 number,
                 &Belief { fragments: vec![(*part).clone()], ..Belief::default() },
                 client.recovered,
             );
+            let is_past = |version: &Content| alike.iter().any(|text| version.as_ref() != Some(text));
+            if part.announced.iter().any(is_past) {
+                return true;
+            }
             let Some(now) = &now else { return false };
             let mut later = believed.fragments.iter().filter(|later| later.text == *now);
             later.any(|later| alike.iter().any(|text| is_all_new_within(text, now, later.first, later.last)))

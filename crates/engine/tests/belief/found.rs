@@ -5,31 +5,31 @@ use rstest::rstest;
 use crate::Bench;
 use crate::steps::{Backend, CallId, Change, Delivery, Fault, Schedule, Spelling, Step, Tool, TurnEnd};
 
-fn act(client: usize, tool: Tool) -> Step {
+pub fn act(client: usize, tool: Tool) -> Step {
     called(client, tool, CallId::Fresh, false)
 }
 
-fn late(client: usize, tool: Tool) -> Step {
+pub fn late(client: usize, tool: Tool) -> Step {
     called(client, tool, CallId::Fresh, true)
 }
 
-fn called(client: usize, tool: Tool, call: CallId, late: bool) -> Step {
+pub fn called(client: usize, tool: Tool, call: CallId, late: bool) -> Step {
     Step::Act { client, tool, call, late }
 }
 
-fn read(file: usize) -> Tool {
+pub fn read(file: usize) -> Tool {
     Tool::Read { file, part: None, spelling: Spelling::Absolute }
 }
 
-fn part(file: usize, offset: usize, limit: usize) -> Tool {
+pub fn part(file: usize, offset: usize, limit: usize) -> Tool {
     Tool::Read { file, part: Some((offset, limit)), spelling: Spelling::Relative }
 }
 
-fn disk(file: usize, change: Change) -> Step {
+pub fn disk(file: usize, change: Change) -> Step {
     Step::Disk { file, change }
 }
 
-fn turn(client: usize, end: TurnEnd) -> Step {
+pub fn turn(client: usize, end: TurnEnd) -> Step {
     Step::Turn { client, end }
 }
 
@@ -369,6 +369,11 @@ fn it_is_right_now(
     #[case] files: usize,
     #[case] steps: Vec<Step>,
 ) {
+    assert_right(seed, clients, files, steps);
+}
+
+/// Nothing is wrong with these steps.
+pub fn assert_right(seed: u64, clients: usize, files: usize, steps: Vec<Step>) {
     let schedule = Schedule { seed, backend: Backend::Memory, clients, files, steps };
     let failure = Bench::new().failure(&schedule);
     assert!(failure.is_none(), "{}", failure.map_or_else(String::new, |(_, text)| text));

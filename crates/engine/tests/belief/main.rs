@@ -18,6 +18,7 @@ mod control;
 mod conversation;
 mod faults;
 mod found;
+mod found_later;
 mod mutants;
 mod node;
 mod patch;

@@ -154,7 +154,11 @@ impl Run {
             return Ok(());
         }
         if client.style == Style::Raw {
-            client.messages.iter_mut().for_each(|message| message.shown = message.raw.clone());
+            // Its own conversation has no notices.
+            for message in &mut client.messages {
+                message.shown = message.raw.clone();
+                message.gone |= message.is_notice;
+            }
         }
         let engine = client.engine.clone().unwrap();
         let recorded = client.recorded(recorded);
