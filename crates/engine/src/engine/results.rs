@@ -5,7 +5,7 @@ use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::tokens;
 use context_store::AsOf;
-use context_store::secrets::is_content;
+use context_store::secrets::{is_args, is_content};
 use serde_json::{Map, Value};
 
 use super::job::{ToolcallInput, fingerprint};
@@ -183,7 +183,11 @@ impl Inner {
         // A repeated call ID means another call, unless it is the very same call.
         let stored = self.store().get(&plain, AsOf::default()).await?;
         let is_same = stored.is_some_and(|stored| {
-            is_content(&stored.document, &input.content) && stored.document.text("tool") == Some(&input.tool)
+            let document = &stored.document;
+            is_content(document, &input.content)
+                && document.text("tool") == Some(&input.tool)
+                // What a hook recorded before the process ended may have other arguments than the message.
+                && (taking.again || is_args(document, &input.args))
         });
         Ok(is_same.then_some(plain))
     }

@@ -226,6 +226,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn only_the_version_that_a_result_has_told_rests_on_its_sight() {
+        let (mut known, file) = (Known::default(), ObjectId::new("f"));
+        let content = |name: &str| Content::stored(Some(Digest::of(name.as_bytes())), TxId(1));
+        known.wrote(&file, content("a"));
+        known.rests_on_sight(&file, content("b"));
+        assert!(!known.get(&file).unwrap().by_sight);
+        known.rests_on_sight(&file, content("a"));
+        assert!(known.get(&file).unwrap().by_sight);
+        known.rests_on_sight(&file, content("b"));
+        assert!(known.get(&file).unwrap().by_sight, "it still does");
+    }
+
     /// Which of the notices the host has kept doesn't matter: each names its version.
     #[test]
     fn a_notice_that_is_heard_again_is_of_the_version_that_it_names() {

@@ -178,3 +178,23 @@ fn too_large(limit: u64) -> String {
         kib => format!("is larger than {} MiB", kib / 1024),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_replaced_is_another_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(directory.path()).unwrap().join("f");
+        std::fs::write(&path, "a").unwrap();
+        let opened = Facts::at(path.as_std_path()).unwrap();
+        assert!(is_still(&path, &opened));
+        let other = path.with_file_name("g");
+        std::fs::write(&other, "a").unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert!(!is_still(&path, &opened));
+        std::fs::remove_file(&path).unwrap();
+        assert!(!is_still(&path, &opened));
+    }
+}

@@ -67,9 +67,6 @@ impl Session {
         self.session_tx = Some(tx);
         self.chat_tx = Some(tx);
         self.point = tx;
-        if tx.0 == self.seen.0 + 1 {
-            self.seen = tx;
-        }
     }
 
     /// Takes in an object's metadata. This is the only way into the catalog, so no new version of a file goes

@@ -165,3 +165,45 @@ impl Sight {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call() -> Call {
+        Call {
+            model: "m".into(),
+            prices: context_model::pricing::Prices::default(),
+            lookback_blocks: Some(20),
+            context_window: 200_000,
+            cache_ttl_ms: 300_000,
+            now_ms: 1_000_000,
+            system_tokens: 0,
+            only_at_user_turn: true,
+            at_user_turn: true,
+            rolls: true,
+            shortens: true,
+        }
+    }
+
+    #[test]
+    fn the_circumstances_of_a_call() {
+        let mut sight = Sight { last_call_ms: Some(700_000), ..Sight::default() };
+        let policy = sight.policy(&call());
+        assert_eq!(policy.context_window, 200_000);
+        assert_eq!(policy.lookback_blocks, Some(20));
+        assert!(policy.only_at_user_turn && policy.at_user_turn);
+        assert!(!policy.cache_dead);
+        sight.last_call_ms = Some(699_999);
+        assert!(sight.policy(&call()).cache_dead, "the lifetime is over");
+        sight = Sight { cached_model: "n".into(), ..Sight::default() };
+        assert!(sight.policy(&call()).cache_dead, "another model's cache");
+        sight.cached_model = "m".into();
+        assert!(!sight.policy(&call()).cache_dead);
+    }
+
+    #[test]
+    fn arguments_of_a_call_that_is_not_there_are_not_collapsed() {
+        assert!(!Sight::default().hides_arguments(&ObjectId::new("call")));
+    }
+}

@@ -69,6 +69,14 @@ use crate::steps::{CallId, Change, Fault, Step, Tool, TurnEnd};
     late(2, Tool::Edit { file: 0, line: 6 }),
     Step::Back { client: 0, to: 6 },
 ])]
+#[case::a_repeated_call_with_other_arguments_and_the_same_output_is_another_call(86411, 1, 1, vec![
+    disk(0, Change::Delete),
+    called(3, Tool::Edit { file: 2, line: 12 }, CallId::Repeated(0), false),
+    turn(0, TurnEnd::Prompt),
+    Step::Compact { client: 3, keep: 7 },
+    Step::Fault { client: 0, fault: Fault::Full },
+    called(3, Tool::Edit { file: 2, line: 3 }, CallId::Repeated(0), false),
+])]
 fn it_is_right_now(
     #[case] seed: u64,
     #[case] clients: usize,

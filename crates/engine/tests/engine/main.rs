@@ -18,6 +18,7 @@ mod known;
 mod leaving;
 #[cfg(unix)]
 mod links;
+mod lost;
 mod mounts;
 mod named;
 mod objects;

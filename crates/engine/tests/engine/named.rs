@@ -97,9 +97,9 @@ async fn a_large_file_that_was_only_named_has_text_once_somebody_reads_it(
 async fn a_log_that_was_only_named_has_text_while_it_is_small() {
     let bench = Bench::new(Backend::Sqlite);
     let engine = open(&bench, "s").await;
-    let path = bench.write("server.log", log(250, 0));
+    let path = bench.write("server.log", log(256, 0));
     let id = tail(&engine, &path).await;
-    is_latest(&bench, &id, &log(250, 0), true).await;
+    is_latest(&bench, &id, &log(256, 0), true).await;
     bench.write("server.log", log(300, 0));
     engine.flush().await.unwrap();
     is_latest(&bench, &id, &log(300, 0), false).await;

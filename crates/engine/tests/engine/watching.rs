@@ -388,38 +388,3 @@ async fn an_engine_that_is_dropped_ends_its_trackers() {
     assert_eq!(content(&bench, &id).await.as_deref(), Some("2"));
     resumed.close().await.unwrap();
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn lost_events_are_made_up_for() {
-    // A store without files has no place for markers, so each flush compares all tracked files with the disk.
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.watching("s").await;
-    let path = bench.write("dir/file", "1");
-    let id = engine.index_file(&path, None).await.unwrap().id;
-    let later = bench.path("dir/later");
-    let discovered = engine.discover(std::slice::from_ref(&later)).await.unwrap().remove(0).id;
-    let events = events(&engine);
-    let told = |id: &ObjectId| {
-        let mut kinds: Vec<FileEventKind> = Vec::new();
-        for event in events.lock().unwrap().drain(..).filter(|event| event.id.as_ref() == Some(id)) {
-            kinds.push(event.kind);
-        }
-        kinds
-    };
-    engine.flush().await.unwrap();
-    assert_eq!(told(&id), []);
-    fs::write(&path, "2").unwrap();
-    fs::write(&later, "here").unwrap();
-    engine.flush().await.unwrap();
-    assert_eq!(content(&bench, &id).await.as_deref(), Some("2"));
-    assert_eq!(content(&bench, &discovered).await.as_deref(), Some("here"), "it has appeared");
-    fs::remove_file(&path).unwrap();
-    engine.flush().await.unwrap();
-    assert_eq!(content(&bench, &id).await, None);
-    assert_eq!(told(&id).last(), Some(&FileEventKind::Indexed(Action::Deleted)));
-    fs::rename(bench.path("dir"), bench.path("away")).unwrap();
-    engine.flush().await.unwrap();
-    assert_eq!(told(&discovered).last(), Some(&FileEventKind::Orphaned));
-    assert_eq!(content(&bench, &discovered).await.as_deref(), Some("here"));
-    engine.close().await.unwrap();
-}

@@ -1,0 +1,110 @@
+//! Events that a tracker has lost: all tracked files are compared with the disk (SSOT 5.8).
+
+use std::fs;
+use std::sync::{Arc, Mutex};
+
+use camino::Utf8Path;
+use context_engine::{Engine, FileEvent, FileEventKind, Options};
+use context_model::id::ObjectId;
+use context_model::index::Action;
+use context_watch::{Acknowledge, Event, Flush, Sink, Status, Tracked, Tracker, WatchError};
+
+use crate::bench::{Backend, Bench};
+
+fn events(engine: &Engine) -> Arc<Mutex<Vec<FileEvent>>> {
+    let events: Arc<Mutex<Vec<FileEvent>>> = Arc::default();
+    let sink = Arc::clone(&events);
+    engine.subscribe(move |event| sink.lock().unwrap().push(event.clone()));
+    events
+}
+
+async fn content(bench: &Bench, id: &ObjectId) -> Option<String> {
+    bench.latest(id).await.unwrap().content().map(str::to_owned)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lost_events_are_made_up_for() {
+    // A store without files has no place for markers, so each flush compares all tracked files with the disk.
+    let bench = Bench::new(Backend::Memory);
+    let engine = bench.watching("s").await;
+    let path = bench.write("dir/file", "1");
+    let id = engine.index_file(&path, None).await.unwrap().id;
+    let later = bench.path("dir/later");
+    let discovered = engine.discover(std::slice::from_ref(&later)).await.unwrap().remove(0).id;
+    let events = events(&engine);
+    let told = |id: &ObjectId| {
+        let mut kinds: Vec<FileEventKind> = Vec::new();
+        for event in events.lock().unwrap().drain(..).filter(|event| event.id.as_ref() == Some(id)) {
+            kinds.push(event.kind);
+        }
+        kinds
+    };
+    engine.flush().await.unwrap();
+    assert_eq!(told(&id), []);
+    fs::write(&path, "2").unwrap();
+    fs::write(&later, "here").unwrap();
+    engine.flush().await.unwrap();
+    assert_eq!(content(&bench, &id).await.as_deref(), Some("2"));
+    assert_eq!(content(&bench, &discovered).await.as_deref(), Some("here"), "it has appeared");
+    fs::remove_file(&path).unwrap();
+    engine.flush().await.unwrap();
+    assert_eq!(content(&bench, &id).await, None);
+    assert_eq!(told(&id).last(), Some(&FileEventKind::Indexed(Action::Deleted)));
+    fs::rename(bench.path("dir"), bench.path("away")).unwrap();
+    engine.flush().await.unwrap();
+    assert_eq!(told(&discovered).last(), Some(&FileEventKind::Orphaned));
+    assert_eq!(content(&bench, &discovered).await.as_deref(), Some("here"));
+    engine.close().await.unwrap();
+}
+
+/// A tracker that loses every event, and says so whenever it is asked to flush.
+struct Lossy(Mutex<Option<Box<dyn Sink>>>);
+
+impl Tracker for Lossy {
+    fn track(&self, _: &Utf8Path) -> Result<Tracked, WatchError> {
+        Ok(Tracked::Watched)
+    }
+
+    fn untrack(&self, _: &Utf8Path) {}
+
+    fn flush(&self) -> Flush {
+        let sink = &self.0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| sink.lock().unwrap().iter_mut().for_each(|sink| sink.deliver(Event::Rescan)));
+        });
+        let (flush, done) = Acknowledge::pair();
+        done.done();
+        flush
+    }
+
+    fn status(&self) -> Status {
+        Status::default()
+    }
+
+    fn close(&self) {
+        *self.0.lock().unwrap() = None;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_which_only_the_path_was_seen_is_read_once_it_has_changed() {
+    let bench = Bench::new(Backend::Memory);
+    let options = Options {
+        watch: true,
+        pace: 0,
+        tracker: Some(Arc::new(|sink| Ok(Arc::new(Lossy(Mutex::new(Some(sink))))))),
+        ..bench.options("s")
+    };
+    let engine = Engine::open(options).await.unwrap();
+    let paths = [bench.write("same", "as it was"), bench.write("changed", "as it was")];
+    let found = engine.discover(&paths).await.unwrap();
+    engine.flush().await.unwrap();
+    for one in &found {
+        assert_eq!(content(&bench, &one.id).await, None, "nobody has read it");
+    }
+    fs::write(&paths[1], "as it is now").unwrap();
+    engine.flush().await.unwrap();
+    assert_eq!(content(&bench, &found[0].id).await, None);
+    assert_eq!(content(&bench, &found[1].id).await.as_deref(), Some("as it is now"));
+    engine.close().await.unwrap();
+}
