@@ -82,12 +82,7 @@ async fn what_was_seen_earlier_does_not_replace_what_was_seen_later(
 ) {
     let bench = Bench::new(backend);
     let path = bench.write("a", "first");
-    let id = bench.open("elsewhere").await.index_file(&bench.write("b", ""), None).await.unwrap().id;
-    let Some(Source::Filesystem(other)) = bench.latest(&id).await.unwrap().source().cloned() else {
-        panic!()
-    };
-    let source = FilesystemSource { path: other.path.replace("/b", "/a"), ..other };
-    let later = Document::file(source, Some("later".into()), Some(Digest::of(b"later")));
+    let later = version(&bench, "a", "later").await;
     let id = later.id().clone();
     let transaction = Transaction { writes: vec![Write::put(later)], expected: Vec::new() };
     let incident = Incident::Change(path.clone().into(), "later".into(), transaction);
@@ -108,6 +103,16 @@ async fn what_was_seen_earlier_does_not_replace_what_was_seen_later(
     assert_eq!(action, Action::Unchanged);
     let contents: Vec<_> = bench.contents(&id).await.into_iter().flatten().collect();
     assert_eq!(contents, if known { vec!["first", "later"] } else { vec!["later"] });
+}
+
+/// The version of a file that another client would store.
+async fn version(bench: &Bench, name: &str, text: &str) -> Document {
+    let known = bench.open("elsewhere").await.index_file(&bench.write("b", ""), None).await.unwrap().id;
+    let Some(Source::Filesystem(known)) = bench.latest(&known).await.unwrap().source().cloned() else {
+        panic!()
+    };
+    let source = FilesystemSource { path: known.path.replace("/b", &format!("/{name}")), ..known };
+    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
 }
 
 #[rstest]
@@ -188,15 +193,22 @@ async fn what_is_written_while_a_session_opens_is_seen_by_it() {
 async fn a_discovery_does_not_undo_what_another_client_has_just_read(
     #[values(Backend::Memory, Backend::Sqlite)] backend: Backend,
 ) {
-    let bench = Bench::new(backend);
-    let [one, two] = two(&bench, ["one", "two"], false).await;
-    for n in 0..20 {
-        let path = bench.write(&format!("f{n}"), "text");
-        let paths = [path.clone()];
-        let (read, found) = tokio::join!(one.index_file(&path, None), two.discover(&paths));
-        let (read, found) = (read.unwrap(), found.unwrap());
-        assert_eq!(read.id, found[0].id);
-        assert_eq!(bench.latest(&read.id).await.unwrap().content(), Some("text"));
+    for place in 0.. {
+        let bench = Bench::new(backend);
+        let read = version(&bench, "f", "text").await;
+        let id = read.id().clone();
+        let transaction = Transaction { writes: vec![Write::put(read)], expected: Vec::new() };
+        let store = Stepped::new(Arc::clone(&bench.store), Incident::Write(transaction));
+        let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
+        let engine = Engine::open(options).await.unwrap();
+        store.arm(place);
+        let found = engine.discover(&[bench.write("f", "text")]).await.unwrap();
+        assert_eq!(found[0].id, id);
+        if !store.disarm() {
+            assert!(place > 0, "nothing is in between");
+            break;
+        }
+        assert_eq!(bench.latest(&id).await.unwrap().content(), Some("text"), "at {place}");
     }
 }
 
