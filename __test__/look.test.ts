@@ -1,5 +1,5 @@
 /** Looking into a store with the program itself: sessions, search, show and log. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ContextManager } from '../lib/index.ts'
@@ -55,7 +55,7 @@ describe('looking into a store', () => {
       { id: 'call_1', type: 'toolcall', tool: 'bash', args: { command: 'ls  -l\n*.ts' }, line: 1, isLatest: true },
     ])
     expect(await cli(['search', '--store', store, 'flamingo'])).toEqual({ code: 1, stdout: '', stderr: '' })
-    for (const args of [[], ['--type', 'chat', 'x'], ['--session', 'nobody', 'x'], ['--limit', '0', 'x'], ['--none']]) {
+    for (const args of [[], ['--type', 'chat', 'x'], ['--session', 'nobody', 'x'], ['--limit', '0', 'x'], ['--limit', '1.5', 'x'], ['--none']]) {
       const { code, stdout, stderr } = await cli(['search', '--store', store, ...args])
       expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: '' })
       expect(stderr).toMatch(/^pi-context-manager: .+\n$/)
@@ -75,6 +75,29 @@ describe('looking into a store', () => {
       const { code, stdout, stderr } = await cli(['show', '--store', store, name])
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
       expect(stderr).toContain(words)
+    }
+  })
+
+  test('show finds a file whose own name ends as a version does', async () => {
+    const folder = temporaryFolder('look-')
+    const store = await storeIn(folder)
+    const manager = await ContextManager.open({ sessionId: 's', cwd: folder, store: { kind: 'sqlite', path: store }, watch: false })
+    writeFileSync(join(folder, 'logo@2'), 'twice as large')
+    await manager.indexFile('logo@2')
+    await manager.close()
+    const version = JSON.parse((await cli(['show', '--store', store, join(folder, 'logo@2'), '--json'])).stdout)
+    expect(version).toMatchObject({ document: { content: 'twice as large' } })
+    expect((await cli(['show', '--store', store, `${join(folder, 'logo@2')}@${version.txId}`])).stdout).toBe('twice as large')
+  })
+
+  test.skipIf(!existsSync('/dev/full'))('an output that can not be written is one sentence', async () => {
+    const store = await storeIn(temporaryFolder('look-'))
+    for (const command of [['show', 'call_1'], ['log', 'call_1'], ['sessions']]) {
+      const full = openSync('/dev/full', 'w')
+      const { code, stderr } = await cli([...command, '--store', store], {}, full)
+      closeSync(full)
+      expect({ command, code }).toEqual({ command, code: 2 })
+      expect(stderr).toMatch(/^pi-context-manager: the output can't be written: ENOSPC.*\n$/)
     }
   })
 

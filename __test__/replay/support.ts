@@ -24,14 +24,14 @@ export interface Outcome {
 }
 
 /** Runs the program itself. */
-export function cli(args: string[], env: Record<string, string> = {}): Promise<Outcome> {
+export function cli(args: string[], env: Record<string, string> = {}, output: 'pipe' | number = 'pipe'): Promise<Outcome> {
   return new Promise((resolve, reject) => {
     const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
-    const child = spawn(findNode(), [...flags, MAIN, ...args], { env: { ...process.env, ...env } })
+    const child = spawn(findNode(), [...flags, MAIN, ...args], { env: { ...process.env, ...env }, stdio: ['pipe', output, 'pipe'] })
     let stdout = ''
     let stderr = ''
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text))
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text))
     child.on('error', reject)
     child.on('close', (code) => resolve({ code, stdout, stderr }))
   })

@@ -8,7 +8,7 @@ import type { StoreOptions } from '../../index.js'
 import { native } from '../native.ts'
 import { LARGE_BYTES, size } from '../inspect/names.ts'
 import { STORE_HELP, storeOf, withFolder } from './store.ts'
-import { numberOf, out, plain } from './terminal.ts'
+import { countOf, out, plain } from './terminal.ts'
 
 export const DOCTOR_HELP = `pi-context-manager doctor [options]
 
@@ -49,7 +49,7 @@ export async function doctor(args: string[]): Promise<number> {
       json: { type: 'boolean' },
     },
   })
-  const top = numberOf('top', values.top, 10, 0, 100_000)
+  const top = countOf('top', values.top, 10, 0, 100_000)
   const { options, name } = storeOf(values.store)
   if (values.secrets === true) return secrets(options, name, values.json === true)
   const damages = await native.verifyStore(options)

@@ -11,7 +11,7 @@ import { native } from '../native.ts'
 import { piSessionFolder, sessionFiles } from '../replay/open.ts'
 import { writePrivately } from './private.ts'
 import { STORE_HELP, storeOf, withFolder } from './store.ts'
-import { numberOf, out, plain, tell, UsageError } from './terminal.ts'
+import { countOf, out, plain, tell, UsageError } from './terminal.ts'
 
 export const INSPECT_HELP = `pi-context-manager inspect [options]
 
@@ -42,7 +42,7 @@ export async function inspect(args: string[]): Promise<number> {
     },
   })
   if (values.call !== undefined)
-    return showCall(numberOf('call', values.call, 0), values.session, values['pi-session'])
+    return showCall(countOf('call', values.call, 0), values.session, values['pi-session'])
   const { options, name } = storeOf(values.store)
   const all = await native.listSessions(options)
   const sessions = all.filter(({ id }) => values.session === undefined || id === values.session)

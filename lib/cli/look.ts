@@ -7,7 +7,7 @@ import { native } from '../native.ts'
 import { subject, when } from '../inspect/names.ts'
 import { paged, shownWhole } from './pager.ts'
 import { asStored, STORE_HELP, storeOf } from './store.ts'
-import { NotFound, numberOf, plain, shown, UsageError } from './terminal.ts'
+import { NotFound, countOf, plain, shown, UsageError } from './terminal.ts'
 
 export const SESSIONS_HELP = `pi-context-manager sessions [options]
 
@@ -87,7 +87,7 @@ export async function search(args: string[]): Promise<number> {
   })
   if (positionals.length === 0) throw new UsageError('search needs words to look for')
   const { options } = storeOf(values.store)
-  const limit = numberOf('limit', values.limit, 20, 1, 100_000)
+  const limit = countOf('limit', values.limit, 20, 1, 100_000)
   const hits = await native.searchStore(options, positionals.join(' '), {
     limit,
     ...(values.session === undefined ? {} : { sessionId: values.session }),
@@ -115,10 +115,9 @@ function nameOf({ path, tool, args }: StoreHit): string {
 /** Runs `show`; resolves with the exit code. */
 export async function show(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({ args, options: STORE, allowPositionals: true })
-  const [, name = '', tx] = /^(.*?)(?:@(\d+))?$/s.exec(only(positionals, 'show')) ?? []
   const { options, name: store } = storeOf(values.store)
-  const id = await idOf(options, name, store)
-  const version = await native.readObject(options, id, tx === undefined ? undefined : Number(tx))
+  const { id, tx } = await versionOf(options, only(positionals, 'show'), store)
+  const version = await native.readObject(options, id, tx)
   if (version === null) throw new NotFound(`${id} has no version at transaction ${tx}; "log" lists its versions`)
   if (values.json === true) {
     await paged((write) => write(shown(JSON.stringify(version, null, 2))))
@@ -151,7 +150,7 @@ export async function log(args: string[]): Promise<number> {
     options: { ...STORE, limit: { type: 'string' }, 'no-patch': { type: 'boolean' } },
     allowPositionals: true,
   })
-  const limit = numberOf('limit', values.limit, Number.MAX_SAFE_INTEGER, 1)
+  const limit = countOf('limit', values.limit, Number.MAX_SAFE_INTEGER, 1)
   const { options, name: store } = storeOf(values.store)
   const id = await idOf(options, only(positionals, 'log'), store)
   const versions = await native.objectHistory(options, id)
@@ -204,12 +203,24 @@ function only(positionals: readonly string[], command: string): string {
   return name
 }
 
+/** The object and version that a name stands for. A file's own name may end as a version does. */
+async function versionOf(options: StoreOptions, name: string, store: string): Promise<{ id: string; tx?: number }> {
+  const [, object = '', tx] = /^(.+)@(\d+)$/s.exec(name) ?? []
+  if (tx === undefined || (await named(options, name)).length > 0) return { id: await idOf(options, name, store) }
+  return { id: await idOf(options, object, store), tx: Number(tx) }
+}
+
 /** The object that a name stands for. */
 async function idOf(options: StoreOptions, name: string, store: string): Promise<string> {
-  let found = await native.findObjects(options, name)
-  if (found.length === 0) found = await native.findObjects(options, resolve(name))
+  const found = await named(options, name)
   const [id] = found
   if (id === undefined) throw new NotFound(`${store} has no object ${name}; "search" shows IDs`)
   if (found.length > 1) throw new UsageError(`${name} may be ${found.slice(0, 5).join(', ')}${found.length > 5 ? ', …' : ''}`)
   return id
+}
+
+/** The objects whose ID, its beginning or path this is. */
+async function named(options: StoreOptions, name: string): Promise<string[]> {
+  const found = await native.findObjects(options, name)
+  return found.length > 0 ? found : native.findObjects(options, resolve(name))
 }

@@ -83,7 +83,8 @@ async function main([name, ...args]: string[]): Promise<number> {
 // The reader of the output may stop reading, as `head` does.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
-  throw error
+  tell(`pi-context-manager: the output can't be written: ${plain(error.message)}`)
+  process.exit(2)
 })
 
 try {

@@ -21,7 +21,7 @@ import { survey } from '../replay/survey.ts'
 import { COLOURS, PLAIN, rowOf, sessionsTable, sessionTable, summaryTable, verdictLines } from '../replay/table.ts'
 import type { Row } from '../replay/table.ts'
 import { PrivateFile } from './private.ts'
-import { numberOf, painted, plain, Progress, showsColours, tell, UsageError } from './terminal.ts'
+import { countOf, numberOf, painted, plain, Progress, showsColours, tell, UsageError } from './terminal.ts'
 
 export const REPLAY_HELP = `pi-context-manager replay [options] FILE|FOLDER...
 
@@ -284,10 +284,10 @@ function optionsOf(values: Values): ReplayOptions {
   return {
     policies: policiesOf(values.policies),
     cache: cacheOf(values),
-    window: numberOf('window', values.window, 200_000, 1000),
+    window: countOf('window', values.window, 200_000, 1000),
     manager: {
       perTurn: numberOf('per-turn', values['per-turn'], 5, 0, 1_000_000),
-      turnsBack: numberOf('turns-back', values['turns-back'], 3, 1, 1_000_000),
+      turnsBack: countOf('turns-back', values['turns-back'], 3, 1, 1_000_000),
       onlyAtUserTurn: values['only-at-user-turn'] === true,
       overheadTokens: OVERHEAD_TOKENS,
     },

@@ -103,3 +103,10 @@ export function numberOf(
   }
   return value
 }
+
+/** The same for an option that counts something. */
+export function countOf(name: string, text: string | undefined, fallback: number, min = 0, max = Number.MAX_SAFE_INTEGER): number {
+  const value = numberOf(name, text, fallback, min, max)
+  if (!Number.isInteger(value)) throw new UsageError(`--${name} needs a whole number, not "${text}"`)
+  return value
+}
