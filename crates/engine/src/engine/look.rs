@@ -164,7 +164,8 @@ impl Engine {
     /// engine and imports never do, its number means the newest one.
     ///
     /// # Errors
-    /// `UNKNOWN_OBJECT` if one of the versions does not exist; what the store reports.
+    /// `UNKNOWN_OBJECT` if one of the versions does not exist; `INVALID_ARGUMENT` if only the hash of one is stored;
+    /// what the store reports.
     pub async fn diff(&self, name: &str, from: TxId, to: TxId) -> Result<String> {
         let id = self.id_of(name)?;
         let mut texts = Vec::with_capacity(2);
@@ -172,7 +173,12 @@ impl Engine {
             let at = AsOf { known: Some(Known::Tx(tx)), valid_time: None };
             let version = self.inner.store().get(&id, at).await?;
             let version = version.ok_or_else(|| EngineError::Unknown(format!("{name}@{tx}")))?;
-            texts.push(version.document.content().unwrap_or_default().to_owned());
+            let document = version.document;
+            if document.content().is_none() && document.source_hash().is_some() {
+                let reason = format!("only the hash of {name}@{tx} is stored, so it can't be compared");
+                return Err(EngineError::Invalid(reason));
+            }
+            texts.push(document.content().unwrap_or_default().to_owned());
         }
         Ok(unified(&texts[0], &texts[1], &format!("{name}@{from}"), &format!("{name}@{to}")))
     }

@@ -210,3 +210,60 @@ pub(crate) fn named_object(session: &Session, tool: &str, args: &Map<String, Val
     };
     session.catalog.find(name).filter(|id| session.sets.index().contains(id))
 }
+
+#[cfg(test)]
+mod tests {
+    use context_model::object::Document;
+    use context_model::session::Change;
+    use context_model::source::FilesystemSource;
+    use context_model::time::TxId;
+    use serde_json::json;
+
+    use super::*;
+    use crate::session::catalog::Meta;
+
+    /// A session with one file, and the file's ID.
+    fn session() -> (Session, ObjectId) {
+        let mut session = Session::default();
+        let source = FilesystemSource { filesystem_id: "disk".into(), path: "/a.txt".into() };
+        let document = Document::file(source, Some("text".into()), None);
+        let id = document.id().clone();
+        session.meet(&id, Meta::of_document(&document, TxId(1)).unwrap());
+        session.sets.promote(&id, &mut Change::default());
+        (session, id)
+    }
+
+    #[test]
+    fn a_call_names_an_object_by_its_id_or_handle() {
+        let (session, id) = session();
+        let named = |tool: &str, args: Value| named_object(&session, tool, args.as_object().unwrap());
+        for name in [id.as_str(), &session.handle(&id)] {
+            assert_eq!(named("activate", json!({ "id": name })).as_ref(), Some(&id));
+            assert_eq!(named("read", json!({ "path": format!("id={name}") })).as_ref(), Some(&id));
+            assert_eq!(named("read", json!({ "path": format!("@id={name}") })).as_ref(), Some(&id));
+            assert_eq!(named("read", json!({ "path": name })), None, "a file of this name");
+            assert_eq!(named("read", json!({ "id": name })), None);
+            assert_eq!(named("bash", json!({ "id": name, "path": format!("id={name}") })), None);
+            assert_eq!(named("activate", json!({ "id": format!("{name}@1") })), None, "an old version");
+        }
+        let of_another_session =
+            named_object(&Session::default(), "activate", json!({ "id": id.as_str() }).as_object().unwrap());
+        assert_eq!(of_another_session, None);
+    }
+
+    /// Providers look for a cached prefix so many blocks back, and each piece counts as one.
+    #[test]
+    fn a_message_that_is_one_long_text_is_one_piece() {
+        let (session, _) = session();
+        let mut sight = Sight::default();
+        let long = "word ".repeat(5000);
+        sight.push_user("a", &json!({ "role": "user", "content": long }), true, &session);
+        assert_eq!(sight.pieces.pieces.len(), 1);
+        let blocks =
+            json!([{ "type": "text", "text": format!("other {long}") }, { "type": "text", "text": "short" }]);
+        sight.push_user("b", &json!({ "role": "user", "content": blocks }), true, &session);
+        assert_eq!(sight.pieces.pieces.len(), 3);
+        sight.push_user("c", &json!({ "role": "user", "content": "" }), true, &session);
+        assert_eq!(sight.pieces.pieces.len(), 4, "each message has one");
+    }
+}
