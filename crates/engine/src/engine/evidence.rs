@@ -14,7 +14,7 @@ use super::results::Taking;
 use super::truth::{is_end_of_difference, told_path};
 use super::{Inner, State, Written};
 use crate::files::difference::{common_lines, is_all_new_within, unified};
-use crate::files::known::KnownVersion;
+use crate::files::known::{KnownVersion, Read};
 use crate::files::said::{Content, Passage, Says};
 use crate::files::seen::file_id;
 use crate::files::written::{Fit, Leaves};
@@ -33,8 +33,7 @@ impl Inner {
         if state.session.is_toolcall(object) {
             let in_sight = state.sight.pieces.lines_of(object).map(|lines| lines.file.clone());
             let shown = in_sight.and_then(|file| Some((state.known.shown_by(&file, object)?, file)));
-            let shown =
-                if shown.is_some() { shown } else { self.lines_recorded(&state.session, object).await? };
+            let shown = if shown.is_some() { shown } else { self.lines_recorded(state, object).await? };
             let Some((lines, file)) = shown else { return Ok(None) };
             if state.known.get(&file).is_none() {
                 state.known.saw(&file, lines.content);
@@ -152,17 +151,19 @@ impl Inner {
             true => self.passage_handed(&file, tx, first, text).await?,
             false => None,
         };
-        let shown = match handed {
-            Some(lines) => Some((lines, true)),
-            None => {
-                let read = ReadAt {
-                    likely: state.known.spoken_of(&file),
-                    late: taking.again && taking.record,
-                    before: state.known.get(&file).and_then(|known| known.content.tx),
-                };
-                self.passage_shown(&file, tx, read, first, text).await?
-            }
-        };
+        let first_hand = state.known.read_by(call).filter(|read| !taking.record && read.file == file);
+        let shown =
+            match handed.map(|lines| (lines, true)).or(first_hand.map(|read| (read.lines, read.is_all))) {
+                Some(shown) => Some(shown),
+                None => {
+                    let read = ReadAt {
+                        likely: state.known.spoken_of(&file),
+                        late: taking.again && taking.record,
+                        before: state.known.get(&file).and_then(|known| known.content.tx),
+                    };
+                    self.passage_shown(&file, tx, read, first, text).await?
+                }
+            };
         // A read that may have come before anything was stored, and that goes to the end of another text than this.
         let is_cut = |(lines, _): &(Passage, bool)| !is_limited && !lines.whole && text.ends_with('\n');
         let is_other = taking.again && taking.record && shown.as_ref().is_some_and(is_cut);
@@ -178,6 +179,9 @@ impl Inner {
             state.known.says(&file, Some(call), Says::Lines(lines));
             return Ok(shown_lines(file, &lines, tx));
         };
+        if !taking.again {
+            state.known.reads(call, Read { file: file.clone(), lines, is_all });
+        }
         let Some(lines) = in_sight(lines) else { return Ok(None) };
         // A tool that adorns lines may have left out some of their characters.
         if !is_all && !is_bare {

@@ -6,11 +6,10 @@ use context_model::time::TxId;
 use context_store::{AsOf, Known as Bound, Version};
 use serde_json::Value;
 
-use super::{Handed, Inner};
+use super::{Handed, Inner, State};
 use crate::files::difference::common_lines;
 use crate::files::said::{Content, Passage};
 use crate::ground::error::Result;
-use crate::session::Session;
 use crate::sight::answers::named_object;
 
 /// How many versions of a file are searched for the one that an output shows.
@@ -32,11 +31,15 @@ impl Inner {
     /// brought one back.
     pub async fn lines_recorded(
         &self,
-        session: &Session,
+        state: &State,
         call: &ObjectId,
     ) -> Result<Option<(Passage, ObjectId)>> {
+        let session = &state.session;
         let mut call = call.clone();
         for _ in 0..LOOKED_BACK {
+            if let Some(read) = state.known.read_by(&call) {
+                return Ok(Some((read.lines, read.file.clone())));
+            }
             let Some(read) = self.ground.recorded(&call, AsOf::default()).await? else { break };
             let args = read.document.field("args").and_then(Value::as_object);
             let (Some(args), Some(output)) = (args, read.document.content()) else { break };

@@ -33,6 +33,18 @@ pub(crate) struct Known {
     pointed: HashSet<ObjectId>,
     /// By file, the hashes of the versions that the model was told about according to the chat.
     noted: HashMap<ObjectId, Vec<Digest>>,
+    /// What the reads of this process have shown. Versions can be alike in all lines of an output, so the record of a
+    /// read that came late does not tell which one it was.
+    reads: HashMap<ObjectId, Read>,
+}
+
+/// What a read has shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    pub file: ObjectId,
+    pub lines: Passage,
+    /// Its output showed nothing else.
+    pub is_all: bool,
 }
 
 impl Known {
@@ -85,6 +97,16 @@ impl Known {
             Says::Lines(lines) | Says::Again(lines) => Some(lines),
             Says::All(_) | Says::Pointed(_) | Says::Other(_) => None,
         })
+    }
+
+    /// A call of this process has read this.
+    pub fn reads(&mut self, call: &ObjectId, read: Read) {
+        self.reads.insert(call.clone(), read);
+    }
+
+    /// What a call has read, if that was in this process.
+    pub fn read_by(&self, call: &ObjectId) -> Option<&Read> {
+        self.reads.get(call)
     }
 
     /// The version that the request mentioned last; also `None` if that was of a file that is gone.
@@ -155,7 +177,7 @@ impl Known {
         }
     }
 
-    /// Clears what the model knows: its messages are about to be read again.
+    /// Clears what the model knows: its messages are about to be read again. What their reads have shown stays.
     pub fn forget(&mut self) {
         self.versions.clear();
         self.said.clear();

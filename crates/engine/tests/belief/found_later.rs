@@ -77,6 +77,13 @@ use crate::steps::{CallId, Change, Fault, Step, Tool, TurnEnd};
     Step::Fault { client: 0, fault: Fault::Full },
     called(3, Tool::Edit { file: 2, line: 3 }, CallId::Repeated(0), false),
 ])]
+#[case::a_part_stays_of_the_version_that_was_read_when_a_compaction_takes_its_notice(28284, 2, 1, vec![
+    late(2, part(2, 1, 2)),
+    act(1, Tool::Append { file: 2 }),
+    Step::Compact { client: 0, keep: 7 },
+    act(0, read(3)),
+    act(0, Tool::Activate { output: 1 }),
+])]
 fn it_is_right_now(
     #[case] seed: u64,
     #[case] clients: usize,
