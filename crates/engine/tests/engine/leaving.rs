@@ -8,13 +8,13 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::bench::{Backend, Bench, tool};
-use crate::chat::{Chat, arguments_of};
+use crate::chat::Chat;
 
-fn thought() -> String {
+pub fn thought() -> String {
     "I wonder what the second line of the third file says about this. ".repeat(60)
 }
 
-fn plan_text() -> String {
+pub fn plan_text() -> String {
     "First I read the file, then I change it, and at last I run the tests. ".repeat(8)
 }
 
@@ -22,12 +22,12 @@ async fn open(bench: &Bench, stays: Stays) -> Engine {
     Engine::open(Options { stays, ..bench.options("s") }).await.unwrap()
 }
 
-async fn chat(bench: &Bench, stays: Stays) -> Chat {
+pub async fn chat(bench: &Bench, stays: Stays) -> Chat {
     Chat { shortens: true, ..Chat::new(open(bench, stays).await) }
 }
 
 /// An answer of these blocks and more fields, whose one call is made and answered. Gives the answer's key.
-async fn answer(chat: &mut Chat, id: &str, blocks: Value, fields: Value, args: Value) -> String {
+pub async fn answer(chat: &mut Chat, id: &str, blocks: Value, fields: Value, args: Value) -> String {
     let mut blocks = blocks.as_array().unwrap().clone();
     blocks.push(json!({ "type": "toolCall", "id": id, "name": "edit", "arguments": args }));
     let mut message = json!({ "role": "assistant", "timestamp": chat.now_ms, "content": blocks });
@@ -68,7 +68,7 @@ async fn go_on_with(chat: &mut Chat, calls: usize, output: &str) -> Vec<Edit> {
 }
 
 /// The same, and a request that finds nothing in the provider's cache.
-async fn leave(chat: &mut Chat, calls: usize) -> Plan {
+pub async fn leave(chat: &mut Chat, calls: usize) -> Plan {
     let edits = go_on(chat, calls).await;
     after_a_pause(chat, edits).await
 }
@@ -289,6 +289,15 @@ async fn old_calls_become_lines_behind_the_first_of_them() {
     });
     let lines: Vec<String> = text.unwrap().lines().map(str::to_owned).collect();
     assert_eq!((lines.len(), lines[1].as_str()), (2, line));
+
+    // Once that roll is undone, all of them are there again.
+    let shortened = chat.engine.undo_roll().await.unwrap();
+    let text = shortened.edits.iter().find_map(|edit| match edit {
+        Edit::Result { key, text: Some(text), .. } if key == "m2" => Some(text.clone()),
+        _ => None,
+    });
+    let again = text.unwrap();
+    assert!(again.lines().count() > 10 && again.contains("\nbash make step_3 id="), "{again}");
 }
 
 /// Claude's API wants all reasoning of the turn under way; an answer that left with it would be a gap in it.
@@ -355,58 +364,4 @@ async fn calls_that_became_lines_come_back_with_their_roll() {
     go_on_at_length(&mut chat, 6).await;
     let plan = chat.advance_after_a_pause().await;
     assert!(plan.edits.iter().any(|edit| wanted.contains(&edit.key())), "{:?}", plan.edits);
-}
-
-#[rstest]
-#[case::kept(Stays { thinking: Stay::Keep, calls: Stay::Keep, prose: Stay::Keep, weight: Some(8.0) }, 60, false)]
-#[case::not_yet(Stays { thinking: Stay::Calls(30), calls: Stay::Keep, prose: Stay::Keep, weight: Some(8.0) }, 28, false)]
-#[case::after_a_number_of_calls(Stays { thinking: Stay::Calls(5), calls: Stay::Keep, prose: Stay::Keep, weight: Some(8.0) }, 6, true)]
-#[case::prose(Stays { thinking: Stay::Keep, calls: Stay::Keep, prose: Stay::Calls(3), weight: Some(8.0) }, 4, true)]
-#[case::calls(Stays { thinking: Stay::Calls(1), calls: Stay::Calls(2), prose: Stay::Calls(1), weight: Some(8.0) }, 6, true)]
-#[tokio::test(flavor = "multi_thread")]
-async fn settings_say_how_long(#[case] stays: Stays, #[case] calls: usize, #[case] leaves: bool) {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, stays).await;
-    chat.user("look");
-    chat.advance().await;
-    let said =
-        json!([{ "type": "thinking", "thinking": thought() }, { "type": "text", "text": plan_text() }]);
-    answer(&mut chat, "call_1", said, json!({}), json!({ "path": "a" })).await;
-    assert_eq!(!leave(&mut chat, calls).await.edits.is_empty(), leaves);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_but_outputs_and_arguments_leaves_where_the_harness_can_show_no_less() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, Stays::default()).await;
-    chat.shortens = false;
-    chat.user("look");
-    chat.advance().await;
-    let said =
-        json!([{ "type": "thinking", "thinking": thought() }, { "type": "text", "text": plan_text() }]);
-    answer(&mut chat, "call_1", said, json!({}), json!({ "path": "a" })).await;
-    assert_eq!(leave(&mut chat, 80).await.edits, []);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_edit_loses_its_old_text_first() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, Stays { calls: Stay::Keep, weight: Some(8.0), ..Stays::default() }).await;
-    chat.user("look");
-    chat.advance().await;
-    let (old, new) = ("the old line\n".repeat(200), "the new line\n".repeat(150));
-    let args = json!({ "path": "a", "edits": [{ "oldText": old, "newText": new }] });
-    answer(&mut chat, "call_1", json!([]), json!({}), args).await;
-    let plan = leave(&mut chat, 2).await;
-    let [call] = &arguments_of(&plan)[..] else { panic!("{:?}", plan.edits) };
-    let edit = &call.args["edits"][0];
-    assert!(edit["oldText"].as_str().unwrap().starts_with("[collapsed #"), "{edit}");
-    assert_eq!(edit["newText"], new.as_str());
-    // A resume shows the same, and the rest leaves later.
-    let count = chat.messages.len();
-    chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
-    assert_eq!(arguments_of(&chat.advance().await).as_slice(), std::slice::from_ref(call));
-    let plan = leave(&mut chat, 60).await;
-    let [call] = &arguments_of(&plan)[..] else { panic!("{:?}", plan.edits) };
-    assert!(call.args["edits"][0]["newText"].as_str().unwrap().starts_with("[collapsed #"));
 }

@@ -29,6 +29,7 @@ mod restore;
 mod resume;
 mod sets;
 mod stamps;
+mod staying;
 mod stepped;
 mod truth;
 mod views;
