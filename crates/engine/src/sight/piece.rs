@@ -201,10 +201,10 @@ pub(crate) struct StepCall {
 impl Step {
     /// The places of all its pieces; `None` while a result is missing, or if something else lies between them.
     pub fn range(&self) -> Option<RangeInclusive<usize>> {
-        let last = self.calls.last()?.result?;
-        let all = self.calls.iter().all(|call| call.result.is_some());
+        let results = self.calls.iter().map(|call| call.result).collect::<Option<Vec<usize>>>();
+        let last = results?.into_iter().max()?;
         let count = self.answer.len() + self.calls.len();
-        (all && last + 1 == self.first + count).then_some(self.first..=last)
+        (last + 1 == self.first + count).then_some(self.first..=last)
     }
 }
 

@@ -18,7 +18,7 @@ pub fn plan_text() -> String {
     "First I read the file, then I change it, and at last I run the tests. ".repeat(8)
 }
 
-async fn open(bench: &Bench, stays: Stays) -> Engine {
+pub async fn open(bench: &Bench, stays: Stays) -> Engine {
     Engine::open(Options { stays, ..bench.options("s") }).await.unwrap()
 }
 
@@ -47,7 +47,7 @@ async fn go_on(chat: &mut Chat, calls: usize) -> Vec<Edit> {
 }
 
 /// The same with outputs that are longer than a line.
-async fn go_on_at_length(chat: &mut Chat, calls: usize) -> Vec<Edit> {
+pub async fn go_on_at_length(chat: &mut Chat, calls: usize) -> Vec<Edit> {
     go_on_with(chat, calls, &"made it. ".repeat(40)).await
 }
 
@@ -74,7 +74,7 @@ pub async fn leave(chat: &mut Chat, calls: usize) -> Plan {
 }
 
 /// Adds to these edits those of a request that finds nothing in the provider's cache.
-async fn after_a_pause(chat: &mut Chat, mut edits: Vec<Edit>) -> Plan {
+pub async fn after_a_pause(chat: &mut Chat, mut edits: Vec<Edit>) -> Plan {
     let plan = chat.advance_after_a_pause().await;
     edits.extend(plan.edits);
     Plan { edits, ..plan }
@@ -87,7 +87,7 @@ fn texts_of<'a>(plan: &'a Plan, key: &str) -> Option<&'a [TextEdit]> {
     })
 }
 
-fn gone(plan: &Plan) -> Vec<&str> {
+pub fn gone(plan: &Plan) -> Vec<&str> {
     plan.edits
         .iter()
         .filter_map(|edit| if let Edit::Gone { key } = edit { Some(key.as_str()) } else { None })
