@@ -167,3 +167,26 @@ pub(crate) fn gist(args: &Map<String, Value>, cwd: &str) -> String {
     let line = named.or_else(any).unwrap_or_default().trim().lines().next().unwrap_or_default();
     render::text(beginning(line, KEPT).trim_end())
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case::below_the_folder(json!({ "path": "/work/src/a.rs" }), "src/a.rs")]
+    #[case::elsewhere(json!({ "file_path": "/etc/hosts" }), "/etc/hosts")]
+    #[case::a_folder_with_a_longer_name(json!({ "path": "/workshop/a" }), "/workshop/a")]
+    #[case::the_end_of_a_long_path(json!({ "path": format!("{}/a.rs", "é".repeat(100)) }), &format!("{}/a.rs", "é".repeat(KEPT - 5)))]
+    #[case::a_pattern_before_a_path(json!({ "path": "/work", "pattern": "fn main" }), "fn main")]
+    #[case::the_first_line_of_a_command(json!({ "command": "\n make all \nmake test" }), "make all")]
+    #[case::the_beginning_of_a_long_command(json!({ "command": "é".repeat(100) }), &"é".repeat(KEPT))]
+    #[case::no_half_pair(json!({ "command": format!("a{}", "\u{1f600}".repeat(100)) }), &format!("a{}", "\u{1f600}".repeat((KEPT - 1) / 2)))]
+    #[case::any_other_text(json!({ "count": 3, "topic": "birds" }), "birds")]
+    #[case::nothing(json!({ "count": 3 }), "")]
+    fn what_a_line_says_besides_the_tool(#[case] args: Value, #[case] expected: &str) {
+        assert_eq!(gist(args.as_object().unwrap(), "/work"), expected);
+    }
+}

@@ -277,6 +277,15 @@ async fn the_short_excerpts_of_older_sessions_are_shown_again_and_leave() {
     let excerpt = text_of(&plan, "call_1").flatten().expect("an excerpt");
     assert!(excerpt.contains("\nline 1 of") && excerpt.contains("line 200 of"), "{excerpt}");
     assert!(excerpt.contains("left out: lines 4-") && excerpt.len() < 700, "{excerpt}");
+    // A harness that has stored the excerpt is not told of it again.
+    let mut stored = chat.messages.clone();
+    let result = stored.iter_mut().find(|one| one.message["toolCallId"] == "call_1").unwrap();
+    result.message["content"] = json!([{ "type": "text", "text": excerpt }]);
+    let call = chat.call();
+    chat.engine.resync(stored, count, &call).await.unwrap();
+    assert_eq!(text_of(&chat.advance().await, "call_1"), None);
+    chat.resync(bench.open("s").await, count).await;
+    assert_eq!(text_of(&chat.advance().await, "call_1"), Some(Some(excerpt)));
     let mut left = false;
     for _ in 0..80 {
         chat.done();
