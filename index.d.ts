@@ -159,6 +159,9 @@ export declare class ContextManager {
   /**
    * The difference between the contents of two versions as a unified diff; empty if they are equal. `fromTx` and
    * `toTx` are `txId`s from `history`.
+   *
+   * Rejects with `UNKNOWN_OBJECT` if one of the versions does not exist, and `INVALID_ARGUMENT` if only the hash of one is
+   * stored.
    */
   diff(id: string, fromTx: number, toTx: number): Promise<string>
   /** The objects that match a filter, in the order in which they were first written. */

@@ -303,6 +303,9 @@ impl ContextManager {
 
     /// The difference between the contents of two versions as a unified diff; empty if they are equal. `fromTx` and
     /// `toTx` are `txId`s from `history`.
+    ///
+    /// Rejects with `UNKNOWN_OBJECT` if one of the versions does not exist, and `INVALID_ARGUMENT` if only the hash of one is
+    /// stored.
     #[napi]
     pub fn diff<'env>(
         &self,

@@ -3,6 +3,7 @@
 use std::fs;
 
 use context_engine::{Engine, Options};
+use context_model::error::ErrorCode;
 use context_model::hash::source_hash;
 use context_model::id::ObjectId;
 use context_model::index::Action;
@@ -11,7 +12,7 @@ use context_store::{Erase, OwnedStore as _};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::bench::{Backend, Bench, tool};
+use crate::bench::{Backend, Bench, refused, tool};
 use crate::chat::Chat;
 
 /// Lines of a log with about this many KiB; line `changed` is another one.
@@ -103,6 +104,10 @@ async fn a_log_that_was_only_named_has_text_while_it_is_small() {
     bench.write("server.log", log(300, 0));
     engine.flush().await.unwrap();
     is_latest(&bench, &id, &log(300, 0), false).await;
+    let [text, hash] = &engine.history(id.as_str()).await.unwrap()[..] else { panic!() };
+    let difference = engine.diff(id.as_str(), text.tx_id, hash.tx_id);
+    let error = refused(&bench, &engine, ErrorCode::InvalidArgument, difference).await;
+    assert!(error.contains("only the hash of"), "{error}");
     engine.close().await.unwrap();
     let before = bench.versions(&id).await.len();
     let engine = open(&bench, "s").await;
