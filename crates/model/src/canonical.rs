@@ -203,6 +203,17 @@ mod tests {
         }
     }
 
+    /// One less would be escaped byte by byte, which is correct and slow.
+    #[test]
+    fn all_bytes_before_the_first_that_needs_an_escape_are_plain() {
+        for (byte, place) in (0..=255_u8).flat_map(|byte| (0..8).map(move |place| (byte, place))) {
+            let mut eight = *b"aZ ~\x7f\xc3\xa9\xff";
+            eight[place] = byte;
+            let needs_escape = byte < 0x20 || byte == b'"' || byte == b'\\';
+            assert_eq!(plain_bytes(eight), if needs_escape { place } else { 8 }, "{byte:#x} at {place}");
+        }
+    }
+
     #[test]
     fn every_character_of_one_byte_at_every_place_of_eight() {
         for (byte, before) in (0..128_u8).flat_map(|byte| (0..9).map(move |before| (byte, before))) {
