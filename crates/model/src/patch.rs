@@ -219,6 +219,17 @@ mod tests {
     }
 
     #[test]
+    fn the_paths_of_a_patch_are_pointers_in_the_order_of_its_operations() {
+        let mut patch = Patch::new();
+        assert_eq!(patch.paths().next(), None);
+        patch.append(&["turns"], json!({}));
+        patch.put(&["b", "c/d"], json!(1));
+        patch.set(&["a~"], json!(2));
+        patch.remove(&["turns"], 3);
+        assert_eq!(patch.paths().collect::<Vec<_>>(), ["/turns/-", "/b/c~1d", "/a~0", "/turns/3"]);
+    }
+
+    #[test]
     fn what_is_put_is_there_whether_it_was_there_before_or_not() {
         let mut patch = Patch::new();
         patch.put(&["a"], json!(2));
