@@ -1,6 +1,6 @@
 //! Collapsed arguments, and the guard against copies of them.
 
-use context_model::marker::{KEPT_CHARS, collapse_args, collapse_old_text, imitation, tag_in};
+use context_model::marker::{KEPT_CHARS, collapse_args, collapse_old_text, imitation, tag_in, tags_in};
 use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::{Map, Value, json};
@@ -108,6 +108,8 @@ fn the_old_text_of_an_edit() {
     assert_eq!(collapsed.args["edits"][2]["oldText"], json!(marker));
     assert_eq!(collapsed.strings, 2);
     assert_eq!(collapse_old_text("write", &input, "t"), None);
+    let no_gain = args(json!({ "oldText": "x".repeat(KEPT_CHARS + 1) }));
+    assert_eq!(collapse_old_text("edit", &no_gain, &"t".repeat(KEPT_CHARS)), None);
 }
 
 #[rstest]
@@ -229,4 +231,20 @@ fn a_mark_is_shorter_than_its_text_in_any_count() {
     let input = args(json!({ "path": "a", "content": text }));
     assert!(collapse_args("write", &input, "t", CWD).is_some());
     assert_eq!(collapse_args("write", &input, &"t".repeat(KEPT_CHARS), CWD), None);
+}
+
+#[test]
+fn the_tags_of_all_markers_among_arguments() {
+    let mark = |tag: &str| format!("[collapsed #{tag}: 900 chars]");
+    let input = args(json!({
+        "path": "a", "count": 3, "content": mark("a1"),
+        "edits": [{ "oldText": mark("b2"), "newText": "[collapsed" }, { "oldText": format!(" {}\n", mark("c3")) }],
+    }));
+    let mut tags = tags_in(&input);
+    tags.sort();
+    assert_eq!(tags, ["a1", "b2", "c3"]);
+    assert!(
+        tags_in(&args(json!({ "path": "a", "all": true, "content": format!("as {}", mark("a1")) })))
+            .is_empty()
+    );
 }

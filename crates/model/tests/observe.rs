@@ -93,6 +93,7 @@ fn tools(
 #[case::here_string("cat <<< notes.txt", &[])]
 #[case::copy("cp a.rs b.rs; rm -f e.rs", &["W b.rs", "W b.rs/a.rs", "W e.rs", "D a.rs"])]
 #[case::move_into("cd x && mv s/a.rs b.rs lib/", &["W [x] s/a.rs", "W [x] b.rs", "W [x] lib/a.rs", "W [x] lib/b.rs"])]
+#[case::copy_of_a_device("cp /dev/null a.log", &["W a.log"])]
 #[case::copy_of_unknown("cp *.rs \"$D\" && cp a.rs $D", &["D a.rs"])]
 #[case::sed_in_place_bsd("sed -i '' 's/a/b/' x.txt", &["W x.txt"])]
 #[case::echo("echo a.txt b.txt > c.txt", &["W c.txt"])]

@@ -140,3 +140,22 @@ fn has_capital(pattern: &str) -> bool {
         !meant && c.is_uppercase()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::none("hello", false)]
+    #[case::one("heLlo", true)]
+    #[case::of_another_script("élan É", true)]
+    #[case::a_class(r"\Shello\W", false)]
+    #[case::after_a_class(r"\sHello", true)]
+    #[case::after_a_backslash(r"\\Hello", true)]
+    #[case::a_class_after_a_backslash(r"\\\Shello", false)]
+    fn capitals_that_stand_for_themselves(#[case] pattern: &str, #[case] expected: bool) {
+        assert_eq!(has_capital(pattern), expected);
+    }
+}
