@@ -182,6 +182,8 @@ impl Walk<'_> {
 
     fn change(&mut self, args: &[Word]) {
         self.dir = match operands(args, "").next() {
+            // An empty name, which is not an operand.
+            None if args.iter().any(|word| word.text.is_empty()) => None,
             None => Some("~".to_owned()),
             Some(word) => self.join(word),
         };
