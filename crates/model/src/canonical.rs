@@ -188,6 +188,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_too_deep_becomes_its_text() {
+        let value = json!({ "a": [1, [2, [3]]], "b": "x", "c": {} });
+        assert_eq!(flattened(&value, 4), value);
+        assert_eq!(flattened(&value, 3), json!({ "a": [1, [2, "[3]"]], "b": "x", "c": {} }));
+        assert_eq!(flattened(&value, 1), json!({ "a": "[1,[2,[3]]]", "b": "x", "c": "{}" }));
+        assert_eq!(flattened(&json!([1]), 0), json!("[1]"));
+        assert_eq!(flattened(&json!(1), 0), json!(1));
+    }
+
     proptest! {
         /// Also for strings longer than a piece, with escapes at every position.
         #[test]

@@ -83,6 +83,7 @@ fn tools(
 #[case::subshell("(cd a && cat b.rs); cat c.rs", &["R [a] b.rs", "R c.rs"])]
 #[case::unknown_dir("cd \"$DIR\" && cat a.rs /b.rs", &["R /b.rs"])]
 #[case::empty_dir("cd x && cd '' && cat a.rs /b.rs", &["R /b.rs"])]
+#[case::dir_of_a_stack("pushd x; cat b.rs; popd; cat a.rs /b.rs", &["R [x] b.rs", "R /b.rs"])]
 #[case::dir_before("cd x && cd - && cat a.rs /b.rs", &["R /b.rs"])]
 #[case::dir_of_two_lines("cd 'x\ny' && cat a.rs /b.rs", &["R /b.rs"])]
 #[case::root("cd / && cat a.rs", &["R [/] a.rs"])]
