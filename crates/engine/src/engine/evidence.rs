@@ -110,7 +110,7 @@ impl Inner {
                     !is_past(state, &file, &lines, taking) && self.is_all_new(state, &file, &lines).await?
                 };
                 if is_known {
-                    state.known.saw(&file, lines.content);
+                    state.known.saw_above(&file, lines.content);
                 }
                 let says = if whole { Says::All(lines.content) } else { Says::Pointed(lines) };
                 state.known.says(&file, Some(call), says);

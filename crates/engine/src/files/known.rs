@@ -63,6 +63,11 @@ impl Known {
         self.set(file, KnownVersion { content, by_sight: true });
     }
 
+    /// An answer to a read has pointed to this. A read right after it is served in full all the same.
+    pub fn saw_above(&mut self, file: &ObjectId, content: Content) {
+        self.versions.insert(file.clone(), KnownVersion { content, by_sight: true });
+    }
+
     fn set(&mut self, file: &ObjectId, version: KnownVersion) {
         self.versions.insert(file.clone(), version);
         self.pointed.remove(file);

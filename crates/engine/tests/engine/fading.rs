@@ -186,6 +186,24 @@ async fn an_output_shorter_than_a_reference_stays() {
     assert_eq!(chat.advance_after_a_pause().await.edits, []);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_could_leave_is_counted_until_it_leaves() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = first_turn(&bench).await;
+    assert_eq!(chat.advance().await.stale_tokens, 0);
+    chat.rolls = false;
+    go_on(&mut chat, 100).await;
+    let plan = chat.advance().await;
+    // The output and the arguments of the write.
+    let both = 2 * tokens::estimate(&output()) as u64;
+    assert_eq!(plan.edits, []);
+    assert!((both * 9 / 10..both * 11 / 10).contains(&plan.stale_tokens), "{} of {both}", plan.stale_tokens);
+    chat.rolls = true;
+    let plan = chat.advance_after_a_pause().await;
+    assert!(is_reference(&plan, "call_1"));
+    assert_eq!(plan.stale_tokens, 0);
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebuilt_request_has_the_same_forms(

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use context_engine::{Engine, Options};
 use context_model::id::SessionId;
 use context_store::Store;
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::bench::{Backend, Bench, answer};
@@ -242,4 +243,39 @@ async fn numbered_lines_that_no_version_has_are_no_other_version(#[case] text: &
     chat.engine.reconcile().await.unwrap();
     let notices = chat.turn("go on").await.notices;
     assert!(notices.is_empty(), "{notices:?}");
+}
+
+/// A model that asks again has not found the lines. A file that was then read once more in full stands twice in the
+/// conversation, and the newer result stays longer.
+#[rstest]
+#[case::whole(None, None)]
+#[case::a_part(Some((5, 9)), Some((5, 9)))]
+#[case::a_part_and_the_whole(Some((5, 9)), None)]
+#[case::another_part(Some((5, 9)), Some((7, 20)))]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_right_after_one_that_was_pointed_is_served_in_full(
+    #[case] pointed: Option<(usize, usize)>,
+    #[case] then: Option<(usize, usize)>,
+) {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = Chat::new(bench.open("s").await);
+    let text: String = (1..=60).map(|n| format!("line {n}\n")).collect();
+    let path = bench.write("a.txt", &text);
+    let shown = |part: Option<(usize, usize)>| {
+        let (first, count) = part.unwrap_or((1, usize::MAX));
+        text.split('\n').skip(first - 1).take(count).collect::<Vec<_>>().join("\n")
+    };
+    chat.user("read");
+    let header = |chat: &Chat, id: &str| {
+        let result = chat.messages.iter().find(|one| one.message["toolCallId"] == id).unwrap();
+        let text = result.message["content"][0]["text"].as_str().unwrap();
+        text.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(chat.read("one", &path, None).await, text);
+    let answer = chat.read("two", &path, pointed).await;
+    assert!(answer.ends_with(&format!(" are as in the result {} above", header(&chat, "one"))), "{answer}");
+    assert_eq!(chat.read("three", &path, then).await, shown(then));
+    let answer = chat.read("four", &path, then).await;
+    let newest = if then.is_none() { "three" } else { "one" };
+    assert!(answer.ends_with(&format!(" are as in the result {} above", header(&chat, newest))), "{answer}");
 }
