@@ -188,6 +188,12 @@ impl Pieces {
         }
     }
 
+    /// Whether the newest text of an output that was brought back is in this piece.
+    fn carries(&self, place: usize, object: &ObjectId, session: &Session) -> bool {
+        session.is_toolcall(object)
+            && self.carriers.get(object).is_some_and(|carriers| carriers.contains(&place))
+    }
+
     /// The user's first and newest messages stay, and so does the model's reasoning before the newest results.
     fn words_are_held(&self, place: usize, what: Said) -> bool {
         match what {

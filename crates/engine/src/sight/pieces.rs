@@ -22,7 +22,7 @@ pub(crate) struct Pieces {
     /// Where an object's result, and the arguments of its call, are.
     pub(super) places: HashMap<ObjectId, Vec<usize>>,
     /// The places where another call's result brought an object back.
-    carriers: HashMap<ObjectId, Vec<usize>>,
+    pub(super) carriers: HashMap<ObjectId, Vec<usize>>,
     /// The arguments that wait for a call's result, by call ID.
     awaiting: HashMap<String, usize>,
     /// The reads of each file, including those that a later read covers: they stay in sight until a roll removes
@@ -152,12 +152,6 @@ impl Pieces {
         }
         self.judge(place, session);
         place
-    }
-
-    /// Whether the newest text of an output that was brought back is in this piece.
-    pub(super) fn carries(&self, place: usize, object: &ObjectId, session: &Session) -> bool {
-        session.is_toolcall(object)
-            && self.carriers.get(object).is_some_and(|carriers| carriers.contains(&place))
     }
 
     /// Notes what a read shows; earlier reads whose lines it covers are superseded.
