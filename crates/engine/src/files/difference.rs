@@ -60,6 +60,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lines_of_texts_up_to_a_size_are_counted() {
+        let most = "x".repeat(MAX_COUNTED);
+        assert_eq!(counted(&most, "y"), "+1 -1");
+        assert_eq!(counted("y", &most), "+1 -1");
+        assert_eq!(counted(&format!("{most}x"), "y"), "changed");
+        assert_eq!(counted("y", &format!("{most}x")), "changed");
+    }
+
+    #[test]
     fn what_an_output_shows_is_found_by_comparing_lines() {
         let text = "a\nb\nc\nd\n";
         assert_eq!(common_lines(text, 1, "a\nb\nc\nd\n"), Some(5));

@@ -249,3 +249,28 @@ impl Catalog {
 pub(crate) fn is_handle_of(handle: &str, id: &ObjectId) -> bool {
     handle.len() >= HANDLE && Digest::of(id.as_str().as_bytes()).to_string().starts_with(handle)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_change_of_what_is_known_has_its_own_number() {
+        let source = FilesystemSource { filesystem_id: "disk".into(), path: "/a".into() };
+        let document = Document::file(source, Some("text".into()), None);
+        let (id, meta) = (document.id().clone(), Meta::of_document(&document, TxId(1)).unwrap());
+        let mut catalog = Catalog::default();
+        let mut numbers = vec![catalog.changes()];
+        catalog.put(&id, meta.clone());
+        numbers.push(catalog.changes());
+        catalog.put(&id, meta);
+        assert_eq!(Some(&catalog.changes()), numbers.last(), "it looks the same");
+        let handle = catalog.handle(&id).unwrap().to_owned();
+        assert_eq!(catalog.find(&handle), Some(id.clone()));
+        catalog.forget(&id);
+        numbers.push(catalog.changes());
+        assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+        assert_eq!((catalog.get(&id), catalog.find(id.as_str())), (None, None));
+        assert_eq!(catalog.handle_of(&id), handle, "it stays reserved");
+    }
+}

@@ -347,3 +347,7 @@ fn message_of(key: &str, pieces: &[Piece]) -> Edit {
     }
     Edit::Message { key, calls, texts }
 }
+
+#[cfg(test)]
+#[path = "forms_tests.rs"]
+mod tests;

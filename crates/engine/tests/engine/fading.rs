@@ -112,6 +112,11 @@ async fn what_the_model_lets_go_leaves_at_once() {
     chat.done();
     assert!(chat.engine.deactivate("call_1").await.unwrap().ok);
     assert!(is_reference(&chat.advance_after_a_pause().await, "call_1"));
+    // A reference would be longer than this.
+    chat.run("call_3", "bash", json!({ "command": "make" }), "made").await;
+    chat.advance().await;
+    assert!(chat.engine.deactivate("call_3").await.unwrap().ok);
+    assert_eq!(chat.advance_after_a_pause().await.edits, []);
 
     // Also what the window has let go before.
     let mut chat = Chat::new(bench.open("t").await);
@@ -184,6 +189,23 @@ async fn an_output_shorter_than_a_reference_stays() {
     chat.run("call_1", "read", json!({ "path": "a" }), "five words are no burden\n").await;
     go_on(&mut chat, 100).await;
     assert_eq!(chat.advance_after_a_pause().await.edits, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_activation_brings_back_the_arguments_of_a_call_once_they_have_left() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = first_turn(&bench).await;
+    chat.advance().await;
+    assert_eq!(chat.engine.activate("call_2", None).await.unwrap().arguments, None, "they are in sight");
+    assert!(chat.engine.deactivate("call_2").await.unwrap().ok);
+    chat.rolls = false;
+    go_on(&mut chat, 100).await;
+    chat.rolls = true;
+    assert_eq!(arguments_of(&chat.advance_after_a_pause().await).len(), 1);
+    let back = chat.engine.activate("call_2", None).await.unwrap();
+    let arguments = json!({ "path": "b.txt", "content": output() });
+    assert_eq!(back.arguments.as_ref(), arguments.as_object());
+    assert_eq!(chat.engine.activate("call_1", None).await.unwrap().arguments, None, "these never left");
 }
 
 #[tokio::test(flavor = "multi_thread")]
