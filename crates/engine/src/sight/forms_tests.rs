@@ -26,7 +26,7 @@ fn two_answers(session: &Session) -> Pieces {
             is_rule: false,
             lines: Vec::new(),
         };
-        sight.pieces.push_result(id, output, session);
+        sight.pieces.push_result(&format!("result of {id}"), output, session);
     }
     sight.pieces
 }
@@ -62,4 +62,46 @@ fn an_answer_leaves_as_a_whole(
     let left = shape.forms.iter().filter(|(_, form)| *form == Form::Gone);
     assert_eq!(left.map(|(place, _)| *place).collect::<Vec<_>>(), gone.clone().unwrap_or_default());
     assert_eq!(shape.pages.len(), usize::from(gone.is_some()));
+}
+
+#[test]
+fn a_message_has_one_edit_however_many_of_its_pieces_change() {
+    let session = Session::default();
+    let mut pieces = two_answers(&session);
+    for place in 0..6 {
+        pieces.pieces[place].form = Form::Gone;
+    }
+    let edits = pieces.edits_of([4, 0, 1, 3, 5]);
+    assert_eq!(edits.iter().map(Edit::key).collect::<Vec<_>>(), ["one", "two", "result of two"]);
+}
+
+#[test]
+fn arguments_that_have_no_shorter_form_are_not_shortened_again() {
+    let session = Session::default();
+    let mut pieces = two_answers(&session);
+    assert!(matches!(pieces.kind(1), PieceKind::Arguments(_)));
+    assert!(!pieces.repeat(1, Form::Reference, &session));
+    assert_eq!(pieces.pieces[1].form, Form::Born);
+}
+
+#[test]
+fn arguments_are_answered_once_all_their_calls_are() {
+    let session = Session::default();
+    let mut sight = Sight::default();
+    let content = "long ".repeat(500);
+    let calls = ["one", "two"].map(|id| {
+        json!({ "type": "toolCall", "id": id, "name": "write", "arguments": { "path": id, "content": content } })
+    });
+    sight.push_answer("m", &json!({ "role": "assistant", "content": calls }), "/", (true, &session));
+    let is_answered = |pieces: &Pieces| match pieces.kind(0) {
+        PieceKind::Arguments(arguments) => arguments.is_answered(),
+        _ => panic!("the arguments come first"),
+    };
+    assert!(!is_answered(&sight.pieces));
+    for (id, all) in [("one", false), ("two", true)] {
+        assert!(!sight.pieces.repeat(0, Form::Reference, &session));
+        sight.pieces.answer(id, &ObjectId::new(id), true, &session, "/");
+        assert_eq!(is_answered(&sight.pieces), all);
+    }
+    assert!(sight.pieces.repeat(0, Form::Reference, &session));
 }

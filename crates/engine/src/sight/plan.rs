@@ -138,3 +138,27 @@ pub(crate) fn is_as_sent(messages: &[Incoming]) -> bool {
     };
     at(&messages[last]).is_some_and(|sent| !messages[..last].iter().any(|one| at(one) > Some(sent)))
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case::in_order(&[("user", Some(1)), ("assistant", Some(2)), ("user", Some(3))], true)]
+    #[case::at_the_same_time(&[("user", Some(2)), ("assistant", Some(2))], true)]
+    #[case::a_summary_came_later(&[("user", Some(5)), ("assistant", Some(2)), ("assistant", Some(4))], false)]
+    #[case::what_follows_does_not_count(&[("user", Some(1)), ("assistant", Some(2)), ("toolResult", Some(9))], true)]
+    #[case::without_times(&[("user", None), ("assistant", None)], false)]
+    #[case::of_the_others_without_times(&[("user", None), ("assistant", Some(2))], true)]
+    #[case::no_answer(&[("user", Some(1))], false)]
+    fn messages_as_they_were_sent(#[case] messages: &[(&str, Option<u64>)], #[case] expected: bool) {
+        let incoming = |(role, at): &(&str, Option<u64>)| Incoming {
+            key: String::new(),
+            message: json!({ "role": role, "timestamp": at }),
+        };
+        assert_eq!(is_as_sent(&messages.iter().map(incoming).collect::<Vec<_>>()), expected);
+    }
+}

@@ -176,6 +176,18 @@ mod tests {
     use super::*;
 
     #[rstest]
+    #[case("AGENTS.md", true)]
+    #[case("/work/sub/agents.MD", true)]
+    #[case("C:\\work\\CLAUDE.md", true)]
+    #[case("skills/pdf/SKILL.md", true)]
+    #[case("AGENTS.md/notes", false)]
+    #[case("MY-AGENTS.md", false)]
+    #[case("README.md", false)]
+    fn files_with_rules(#[case] path: &str, #[case] expected: bool) {
+        assert_eq!(is_rules_file(path), expected);
+    }
+
+    #[rstest]
     #[case::below_the_folder(json!({ "path": "/work/src/a.rs" }), "src/a.rs")]
     #[case::elsewhere(json!({ "file_path": "/etc/hosts" }), "/etc/hosts")]
     #[case::a_folder_with_a_longer_name(json!({ "path": "/workshop/a" }), "/workshop/a")]

@@ -41,6 +41,9 @@ async fn nothing_but_outputs_and_arguments_leaves_where_the_harness_can_show_no_
         json!([{ "type": "thinking", "thinking": thought() }, { "type": "text", "text": plan_text() }]);
     answer(&mut chat, "call_1", said, json!({}), json!({ "path": "a" })).await;
     assert_eq!(leave(&mut chat, 80).await.edits, []);
+    let edits = go_on_at_length(&mut chat, 60).await;
+    let plan = after_a_pause(&mut chat, edits).await;
+    assert!(!plan.edits.is_empty() && gone(&plan).is_empty(), "outputs leave, and no call does");
 }
 
 #[tokio::test(flavor = "multi_thread")]
