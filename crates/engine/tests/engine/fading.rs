@@ -112,11 +112,17 @@ async fn what_the_model_lets_go_leaves_at_once() {
     chat.done();
     assert!(chat.engine.deactivate("call_1").await.unwrap().ok);
     assert!(is_reference(&chat.advance_after_a_pause().await, "call_1"));
-    // A reference would be longer than this.
+    // A reference would be longer than the first of these.
     chat.run("call_3", "bash", json!({ "command": "make" }), "made").await;
+    chat.run("call_4", "bash", json!({ "command": "make" }), &output()).await;
     chat.advance().await;
-    assert!(chat.engine.deactivate("call_3").await.unwrap().ok);
-    assert_eq!(chat.advance_after_a_pause().await.edits, []);
+    chat.done();
+    for id in ["call_3", "call_4"] {
+        assert!(chat.engine.deactivate(id).await.unwrap().ok);
+    }
+    let plan = chat.advance_after_a_pause().await;
+    assert!(is_reference(&plan, "call_4"));
+    assert_eq!(text_of(&plan, "call_3"), None);
 
     // Also what the window has let go before.
     let mut chat = Chat::new(bench.open("t").await);
