@@ -37,6 +37,7 @@ use crate::session::names::Names;
 use crate::session::news;
 use crate::session::queue::Queue;
 use crate::sight::Sight;
+use crate::sight::notices::Unsaid;
 use crate::sight::rolled::Rolled;
 use crate::view::assembled::Assembled;
 use crate::view::sections::View;
@@ -88,7 +89,7 @@ pub(crate) struct State {
     /// Messages that a call took in before it failed.
     pub taken: Vec<crate::sight::plan::Incoming>,
     /// Lines for the model that no plan has carried yet.
-    pub unsaid: Vec<truth::Unsaid>,
+    pub unsaid: Vec<Unsaid>,
     /// What tools have written and what has not yet come as a result, oldest first. What the model knows about it is
     /// already noted.
     pub written: Written,

@@ -18,7 +18,7 @@ use crate::files::seen::file_id;
 use crate::ground::error::Result;
 use crate::session::Session;
 use crate::session::commit::Work;
-use crate::sight::notices::{self, DELETED};
+use crate::sight::notices::{self, DELETED, Unsaid};
 use crate::sight::piece::ShownLines;
 
 /// A diff replaces the whole text if it is at most one part in this many of that text.
@@ -159,12 +159,6 @@ impl Engine {
         self.inner.notices(&mut state).await?;
         Ok(state.say())
     }
-}
-
-/// A line for the model about a file, which is recorded and was not said yet.
-pub(crate) struct Unsaid {
-    notice: Notice,
-    line: String,
 }
 
 /// How the refusal of an edit continues after the path.

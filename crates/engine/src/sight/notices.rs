@@ -3,6 +3,7 @@
 //! A line names the version that it tells of. Which of the lines a host has kept then doesn't matter: a compaction may
 //! have removed the older ones, and a process may have ended before the last one was stored.
 
+use context_model::chat::Notice;
 use context_model::hash::Digest;
 use context_model::render;
 
@@ -18,6 +19,12 @@ pub(crate) const DELETED: &str = "deleted";
 
 /// Hexadecimal digits of a version's hash that name it among those of one file.
 const DIGITS: usize = 8;
+
+/// A line for the model about a file, which is recorded and was not said yet.
+pub(crate) struct Unsaid {
+    pub notice: Notice,
+    pub line: String,
+}
 
 /// What a line tells of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
