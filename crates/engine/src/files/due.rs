@@ -194,4 +194,38 @@ mod tests {
         due.tidy(now + MS);
         assert!(due.files.is_empty());
     }
+
+    #[test]
+    fn a_file_that_was_looked_at_waits_for_nothing() {
+        let (mut due, now) = (Due::default(), Instant::now());
+        due.touch(PATH.into(), now);
+        let ready = due.ready(now, false);
+        due.looked(&ready[0], true, MS, now);
+        assert_eq!(due.ready(now + MS, true), []);
+        assert_eq!(due.next(), None);
+    }
+
+    #[test]
+    fn a_file_that_changes_while_it_is_looked_at_rests_twice_as_long_the_next_time() {
+        let (mut due, now) = (Due::default(), Instant::now());
+        due.touch(PATH.into(), now);
+        let first = due.ready(now, false).remove(0);
+        due.touch(PATH.into(), now);
+        due.looked(&first, true, MS, now);
+        let second = due.ready(now + MS, false).remove(0);
+        due.looked(&second, true, MS, now + MS);
+        due.touch(PATH.into(), now + MS * 3);
+        assert_eq!(due.next(), Some(now + MS * 3));
+    }
+
+    #[test]
+    fn a_look_that_made_no_version_takes_no_later_event() {
+        let (mut due, now) = (Due::default(), Instant::now());
+        due.touch(PATH.into(), now);
+        let first = due.ready(now, false).remove(0);
+        due.touch(PATH.into(), now);
+        due.looked(&first, false, MS, now);
+        due.tidy(now);
+        assert_eq!(due.ready(now, false), [Ticket { path: PATH.into(), touches: 1 }]);
+    }
 }

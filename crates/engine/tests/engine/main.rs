@@ -25,6 +25,7 @@ mod objects;
 mod observing;
 mod projection;
 mod reads;
+mod recorded;
 mod restore;
 mod resume;
 mod sets;
