@@ -222,3 +222,80 @@ fn note_display(ground: &Ground, session: &Session, id: &ObjectId, place: &Place
         work.show_as(session, id, &place.agent_path);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use context_model::id::SessionId;
+    use context_model::object::Document;
+    use context_model::source::FilesystemSource;
+    use context_store::memory::MemoryStore;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::ground::options::Options;
+
+    async fn eye() -> Eye {
+        let session = SessionId::new("s").unwrap();
+        let options = Options {
+            filesystem_id: Some("disk".into()),
+            max_text_bytes: 20,
+            named_text_bytes: 10,
+            ..Options::new(session, "/", MemoryStore::new())
+        };
+        let ground = Arc::new(Ground::new(options).await.unwrap());
+        Eye { ground, tracking: Arc::new(Tracking::new(false, 0)) }
+    }
+
+    fn seen(state: FileState, since: Option<TxId>) -> Seen {
+        let source = FilesystemSource { filesystem_id: "disk".into(), path: "/a".into() };
+        let place = Place { agent_path: "/a".into(), source, disk: Disk::At("/a".into()) };
+        Seen::of(place, state, since).unwrap()
+    }
+
+    /// A file without text, with this many bytes.
+    #[rstest]
+    #[case::kept_in_any_case(9, false)]
+    #[case::the_longest_that_is_kept(10, false)]
+    #[case::the_shortest_that_waits(11, true)]
+    #[case::the_longest_that_waits(20, true)]
+    #[case::kept_in_no_case(21, false)]
+    #[tokio::test]
+    async fn a_text_is_waived_that_is_kept_of_a_file_that_was_read(
+        #[case] size: usize,
+        #[case] waived: bool,
+    ) {
+        let eye = eye().await;
+        let bytes = || FileState::of_bytes(vec![0; size], 20);
+        assert_eq!(eye.has_waived(&seen(bytes(), Some(TxId(1)))), waived);
+        assert!(!eye.has_waived(&seen(bytes(), None)), "this client has not looked");
+        let text = FileState::of_bytes(vec![b'x'; size], 20);
+        assert_eq!(eye.has_waived(&seen(text, Some(TxId(1)))), false, "a text of {size} bytes");
+    }
+
+    /// Whether a look makes a version of a file that is stored with its text, or by its hash alone.
+    #[rstest]
+    #[case::the_same_text(true, "text", true, Action::Unchanged)]
+    #[case::the_same_bytes_and_no_text(true, "text", false, Action::Unchanged)]
+    #[case::still_no_text(false, "text", false, Action::Unchanged)]
+    #[case::its_text_at_last(false, "text", true, Action::Updated)]
+    #[case::another_text(true, "other", true, Action::Updated)]
+    #[tokio::test]
+    async fn what_is_as_it_was_makes_no_version(
+        #[case] has_text: bool,
+        #[case] now: &str,
+        #[case] brings_text: bool,
+        #[case] action: Action,
+    ) {
+        let eye = eye().await;
+        let state = |text: &str, limit| FileState::of_bytes(text.as_bytes().to_vec(), limit);
+        let stored = seen(state("text", if has_text { 20 } else { 0 }), Some(TxId(1)));
+        let document: Document = stored.version();
+        let (mut session, mut work) = (Session::default(), Work::default());
+        session.meet(&stored.id, Meta::of_document(&document, TxId(1)).unwrap());
+        let one = seen(state(now, if brings_text { 20 } else { 0 }), Some(TxId(2)));
+        let result = prepare(&eye.ground, &mut session, &one, Entry::Read, &mut work);
+        assert_eq!(result.action, action);
+        assert_eq!(work.documents.has(&one.id), action == Action::Updated);
+        assert!(session.sets.active().contains(&one.id));
+    }
+}

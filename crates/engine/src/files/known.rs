@@ -287,4 +287,49 @@ mod tests {
             !["a", "b", "now"].into_iter().any(|name| spoken_of == Some(hash(name))) && spoken_of.is_some()
         );
     }
+
+    fn content(name: &str) -> Content {
+        Content::stored(Some(Digest::of(name.as_bytes())), TxId(1))
+    }
+
+    #[test]
+    fn after_an_answer_that_pointed_to_it_a_version_is_known_and_the_next_read_is_served_in_full() {
+        let (mut known, file) = (Known::default(), ObjectId::new("f"));
+        known.saw(&file, content("a"));
+        known.points(&file);
+        known.saw_above(&file, content("b"));
+        assert_eq!(known.get(&file), Some(&KnownVersion { content: content("b"), by_sight: true }));
+        assert!(known.has_pointed(&file) && !known.has_pointed(&file));
+    }
+
+    #[test]
+    fn the_lines_that_a_call_has_shown_are_its_last_ones() {
+        let (mut known, file) = (Known::default(), ObjectId::new("f"));
+        let lines = |first| Passage { content: content("a"), first, last: 9, whole: false };
+        let [one, two, three] = ["one", "two", "three"].map(ObjectId::new);
+        known.says(&file, Some(&one), Says::Lines(lines(1)));
+        known.says(&file, Some(&one), Says::Again(lines(2)));
+        known.says(&file, Some(&two), Says::Lines(lines(3)));
+        known.says(&file, Some(&one), Says::Other(None));
+        known.says(&file, Some(&three), Says::Pointed(lines(4)));
+        known.says(&file, None, Says::Lines(lines(5)));
+        assert_eq!(known.shown_by(&file, &one), Some(lines(2)));
+        assert_eq!(known.shown_by(&file, &two), Some(lines(3)));
+        assert_eq!(known.shown_by(&file, &three), None);
+        assert_eq!(known.shown_by(&one, &one), None);
+    }
+
+    #[test]
+    fn a_file_is_open_until_it_is_settled_and_again_when_its_results_come_or_go() {
+        let [file, other, call] = ["f", "g", "call"].map(ObjectId::new);
+        let mut known = Known::default();
+        known.says(&file, Some(&call), Says::All(content("a")));
+        known.says(&other, None, Says::All(content("a")));
+        assert_eq!(known.open(), [file.clone(), other.clone()]);
+        known.settle(std::slice::from_ref(&file));
+        assert_eq!(known.open(), [other.clone()]);
+        known.settle(std::slice::from_ref(&other));
+        known.looks_different([&ObjectId::new("another"), &call]);
+        assert_eq!(known.open(), [file]);
+    }
 }

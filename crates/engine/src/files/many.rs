@@ -129,3 +129,71 @@ impl Reader {
         Ok(Looked::Now(Box::new(if is_known { seen } else { seen.made() })))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use context_model::id::SessionId;
+    use context_store::memory::MemoryStore;
+
+    use super::*;
+    use crate::files::tracking::Tracking;
+    use crate::ground::Ground;
+    use crate::ground::options::Options;
+
+    async fn reader(directory: &str, paths: Vec<String>, known: HashMap<ObjectId, Digest>) -> Reader {
+        let session = SessionId::new("s").unwrap();
+        let options = Options {
+            filesystem_id: Some("disk".into()),
+            ..Options::new(session, directory, MemoryStore::new())
+        };
+        let ground = Arc::new(Ground::new(options).await.unwrap());
+        let eye = Eye { ground, tracking: Arc::new(Tracking::new(false, 0)) };
+        Reader { eye, paths: paths.into(), next: AtomicUsize::new(0), known, taken: Mutex::default() }
+    }
+
+    /// What one thread passes on: how many files, names of them and refusals each portion has.
+    async fn portions(reader: Reader) -> Vec<[usize; 3]> {
+        let (sender, mut portions) = mpsc::channel(100);
+        tokio::task::spawn_blocking(move || reader.work(&sender)).await.unwrap();
+        let mut sizes = Vec::new();
+        while let Some(portion) = portions.recv().await {
+            sizes.push([portion.seen.len(), portion.again.len(), portion.refused.len()]);
+        }
+        sizes
+    }
+
+    #[tokio::test]
+    async fn what_was_read_is_passed_on_before_it_is_too_many_or_too_much() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().to_str().unwrap().to_owned();
+        let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+        for name in ["a", "b", "c"] {
+            std::fs::write(path(name), "x".repeat(BYTES / 2)).unwrap();
+        }
+        let all = ["a", "b", "c"].map(path).to_vec();
+        assert_eq!(portions(reader(&root, all, HashMap::new()).await).await, [[2, 0, 0], [1, 0, 0]]);
+        // One that is there, again and again, and others that are not.
+        let mut many = vec![path("a"); FILES];
+        many.extend((0..FILES - 1).map(|n| path(&format!("missing {n}"))));
+        let sizes = portions(reader(&root, many, HashMap::new()).await).await;
+        assert_eq!(sizes, [[1, FILES - 1, 0], [0, 0, FILES - 1]]);
+    }
+
+    #[tokio::test]
+    async fn only_what_may_have_changed_is_made_a_version_on_the_readers_thread() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().to_str().unwrap().to_owned();
+        let path = format!("{root}/a");
+        std::fs::write(&path, "text").unwrap();
+        let look = |reader: Reader| match reader.look(&path).unwrap() {
+            Looked::Now(seen) => *seen,
+            Looked::Before(id) => panic!("{id} was looked at before"),
+        };
+        let id = look(reader(&root, Vec::new(), HashMap::new()).await).id;
+        for (known, is_made) in [("text", false), ("other", true)] {
+            let known = HashMap::from([(id.clone(), Digest::of(known.as_bytes()))]);
+            assert_eq!(look(reader(&root, Vec::new(), known).await).is_made(), is_made);
+        }
+        assert!(look(reader(&root, Vec::new(), HashMap::new()).await).is_made());
+    }
+}

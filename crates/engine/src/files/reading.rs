@@ -76,6 +76,16 @@ impl FileState {
         }
     }
 
+    /// The hash of a regular file's bytes; `None` if they were not read.
+    #[must_use]
+    pub fn hash(&self) -> Option<Digest> {
+        match self {
+            Self::Text(text) => Some(text.hash()),
+            Self::NoText { hash, .. } => Some(*hash),
+            _ => None,
+        }
+    }
+
     /// How many bytes a regular file has; 0 if they were not counted.
     #[must_use]
     pub fn size(&self) -> u64 {
@@ -112,15 +122,19 @@ impl FileState {
 /// pipe, socket or device is never opened for reading in a way that could wait.
 #[must_use]
 pub fn read(path: &Utf8Path, max_text_bytes: u64) -> FileState {
-    for attempt in 1..=ATTEMPTS {
-        match read_once(path, max_text_bytes) {
+    settled(path, || read_once(path, max_text_bytes))
+}
+
+/// What several attempts at reading come to, each `None` if the file changed meanwhile.
+fn settled(path: &Utf8Path, mut attempt: impl FnMut() -> io::Result<Option<FileState>>) -> FileState {
+    for _ in 0..ATTEMPTS {
+        match attempt() {
             Ok(Some(state)) => return state,
-            Ok(None) if attempt < ATTEMPTS => {}
-            Ok(None) => return FileState::Unreadable { reason: "changes faster than it can be read".into() },
+            Ok(None) => {}
             Err(error) => return of_error(path, &error),
         }
     }
-    unreachable!("the last attempt returns")
+    FileState::Unreadable { reason: "changes faster than it can be read".into() }
 }
 
 /// `None` if the file changed while it was read.
@@ -136,16 +150,21 @@ fn read_once(path: &Utf8Path, max_text_bytes: u64) -> io::Result<Option<FileStat
     }
     let state = if before.size > max_text_bytes {
         let mut hasher = Hasher::default();
-        io::copy(&mut (&mut file).take(MAX_HASHED_BYTES + 1), &mut hasher)?;
+        io::copy(&mut (&mut file).take(before.size), &mut hasher)?;
         FileState::NoText { hash: hasher.finish(), size: before.size, reason: too_large(max_text_bytes) }
     } else {
         let mut bytes = Vec::with_capacity(usize::try_from(before.size).unwrap_or(0).saturating_add(1));
+        // Of some files the system does not tell the size, such as those in /proc.
         (&mut file).take(max_text_bytes + 1).read_to_end(&mut bytes)?;
         FileState::of_bytes(bytes, max_text_bytes)
     };
-    let after = Facts::of(&file)?;
-    let settled = (before.size, before.modified) == (after.size, after.modified) && is_still(path, &before);
-    Ok(settled.then_some(state))
+    // A file that has grown meanwhile has another size.
+    let is_same = is_unchanged(&before, &Facts::of(&file)?) && is_still(path, &before);
+    Ok(is_same.then_some(state))
+}
+
+fn is_unchanged(before: &Facts, after: &Facts) -> bool {
+    (before.size, before.modified) == (after.size, after.modified)
 }
 
 fn is_still(path: &Utf8Path, opened: &Facts) -> bool {
@@ -181,6 +200,8 @@ fn too_large(limit: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     #[test]
@@ -196,5 +217,71 @@ mod tests {
         assert!(!is_still(&path, &opened));
         std::fs::remove_file(&path).unwrap();
         assert!(!is_still(&path, &opened));
+    }
+
+    #[test]
+    fn a_file_that_was_written_in_place_is_the_same_one_with_other_bytes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(directory.path()).unwrap().join("f");
+        std::fs::write(&path, "a").unwrap();
+        let facts = || Facts::at(path.as_std_path()).unwrap();
+        let before = facts();
+        assert!(is_unchanged(&before, &facts()));
+        std::fs::File::options().append(true).open(&path).unwrap().write_all(b"b").unwrap();
+        assert!(is_still(&path, &before));
+        assert!(!is_unchanged(&before, &facts()), "it has grown");
+        let now = facts();
+        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
+        assert!(!is_unchanged(&now, &facts()), "it was written");
+    }
+
+    #[test]
+    fn a_file_is_read_again_until_it_holds_still() {
+        let path = Utf8Path::new("/f");
+        for (changes, is_read) in [(0, true), (ATTEMPTS - 1, true), (ATTEMPTS, false)] {
+            let mut attempts = 0;
+            let state = settled(path, || {
+                attempts += 1;
+                Ok((attempts > changes).then_some(FileState::Gone))
+            });
+            assert_eq!(state == FileState::Gone, is_read, "{changes} changes");
+            assert_eq!(attempts, (changes + 1).min(ATTEMPTS));
+            assert!(is_read || state.reason() == Some("changes faster than it can be read"));
+        }
+        let failed = settled(path, || Err(io::Error::other("a bad sector")));
+        assert_eq!(failed.reason(), Some("can't be read (a bad sector)"));
+    }
+
+    #[test]
+    fn why_a_file_can_not_be_read() {
+        let path = Utf8Path::new("/f");
+        let denied = of_error(path, &io::ErrorKind::PermissionDenied.into());
+        assert_eq!(denied.reason(), Some("can't be read (permission denied)"));
+        let directory = tempfile::tempdir().unwrap();
+        let there = Utf8Path::from_path(directory.path()).unwrap();
+        assert_eq!(of_error(&there.join("f"), &io::ErrorKind::NotFound.into()), FileState::Gone);
+        assert_eq!(of_error(&there.join("d/f"), &io::ErrorKind::NotFound.into()), FileState::Unreachable);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_whose_size_the_system_does_not_tell_is_text_up_to_the_limit() {
+        let path = Utf8Path::new("/proc/version");
+        let text = std::fs::read_to_string(path).unwrap();
+        let limit = text.len() as u64;
+        assert_eq!(read(path, limit), FileState::Text(HashedText::new(text)));
+        assert!(matches!(read(path, limit - 1), FileState::NoText { size, .. } if size == limit));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let there = Utf8Path::from_path(directory.path()).unwrap();
+        std::fs::write(there.join("f"), "a").unwrap();
+        std::os::unix::fs::symlink(there.join("f"), there.join("link")).unwrap();
+        let state = read(&there.join("link"), 10);
+        assert_eq!(state.reason(), Some("is behind a symbolic link that can't be followed"));
     }
 }

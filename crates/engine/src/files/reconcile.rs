@@ -166,20 +166,88 @@ fn compare(
         let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
         return Outcome::Unreachable(place);
     }
+    let read = state.hash();
     let same = match &state {
-        FileState::Text(text) => stored.hash == Some(text.hash()) && !stored.lacks_text,
-        FileState::NoText { hash, .. } => stored.hash == Some(*hash),
+        FileState::Text(_) => stored.hash == read && !stored.lacks_text,
+        FileState::NoText { .. } => stored.hash == read,
         FileState::Gone | FileState::Oversized { .. } => stored.is_blank(),
         FileState::Unreachable | FileState::Unreadable { .. } => true,
     };
     if same {
         let settled =
             stamp.filter(|stamp| stamp.is_settled(SystemTime::now()) && Stamp::of(path) == Some(*stamp));
-        return match (stored.hash, settled) {
-            (Some(hash), Some(stamp)) if state.is_file() => Outcome::Read(id, hash, stamp),
+        return match (read, settled) {
+            (Some(hash), Some(stamp)) => Outcome::Read(id, hash, stamp),
             _ => Outcome::Same,
         };
     }
     let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
     Seen::of(place, state, Some(since)).map_or(Outcome::Same, |seen| Outcome::Changed(Box::new(seen.made())))
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::{Utf8Path, Utf8PathBuf};
+    use context_model::id::SessionId;
+    use context_store::memory::MemoryStore;
+
+    use super::*;
+    use crate::ground::options::Options;
+
+    async fn ground() -> Ground {
+        let session = SessionId::new("s").unwrap();
+        Ground::new(Options {
+            filesystem_id: Some("disk".into()),
+            ..Options::new(session, "/", MemoryStore::new())
+        })
+        .await
+        .unwrap()
+    }
+
+    fn stored(path: &Utf8Path, text: &str) -> Stored {
+        Stored {
+            source: FilesystemSource { filesystem_id: "disk".into(), path: path.to_string() },
+            hash: Some(Digest::of(text.as_bytes())),
+            is_null: false,
+            lacks_text: false,
+            tx: TxId(1),
+            need: Need::Text,
+            only_discovered: false,
+        }
+    }
+
+    async fn outcome(path: &Utf8Path, stored: Stored) -> Outcome {
+        let ground = ground().await;
+        let disk = Disk::At(path.to_owned());
+        compare(&ground.paths, disk, stored, (&Stamps::new(), TxId(1)), 1 << 20)
+    }
+
+    /// What was read once need not be read again, unless it may be written again within the same tick of the clock.
+    #[tokio::test]
+    async fn a_file_that_had_to_be_read_is_stamped_if_it_is_settled() {
+        // A file that was there before the test was compiled.
+        let old = Utf8PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let text = std::fs::read_to_string(&old).unwrap();
+        let Outcome::Read(id, hash, stamp) = outcome(&old, stored(&old, &text)).await else {
+            panic!("it is as it was, and no stamp was known")
+        };
+        assert_eq!(id, file_id(&stored(&old, &text).source));
+        assert_eq!((hash, Some(stamp)), (Digest::of(text.as_bytes()), Stamp::of(&old)));
+
+        let directory = tempfile::tempdir().unwrap();
+        let new = Utf8Path::from_path(directory.path()).unwrap().join("new");
+        std::fs::write(&new, "text").unwrap();
+        let later = SystemTime::now() + std::time::Duration::from_secs(3_600);
+        std::fs::File::options().write(true).open(&new).unwrap().set_modified(later).unwrap();
+        assert!(matches!(outcome(&new, stored(&new, "text")).await, Outcome::Same));
+        assert!(matches!(outcome(&new, stored(&new, "other")).await, Outcome::Changed(_)));
+        let by_hash = Stored { lacks_text: true, ..stored(&new, "text") };
+        assert!(matches!(outcome(&new, by_hash).await, Outcome::Changed(_)));
+        let gone = new.with_file_name("gone");
+        assert!(matches!(outcome(&gone, stored(&gone, "text")).await, Outcome::Changed(_)));
+        let blank = Stored { hash: None, is_null: true, ..stored(&gone, "") };
+        assert!(matches!(outcome(&gone, blank).await, Outcome::Same));
+        let far = new.with_file_name("no").join("where");
+        assert!(matches!(outcome(&far, stored(&far, "text")).await, Outcome::Unreachable(_)));
+    }
 }

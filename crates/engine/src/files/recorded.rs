@@ -74,3 +74,66 @@ impl Ground {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use context_model::id::SessionId;
+    use context_store::{Transaction, Write};
+
+    use super::*;
+    use crate::ground::options::Options;
+
+    /// A client that redacts what it records.
+    async fn ground(directory: &str, store: &std::sync::Arc<dyn context_store::Store>) -> Ground {
+        let session = SessionId::new("s").unwrap();
+        let store = std::sync::Arc::clone(store);
+        let options = Options {
+            filesystem_id: Some("disk".into()),
+            redact: true,
+            ..Options::new(session, directory, store)
+        };
+        Ground::new(options).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_text_with_secrets_is_known_while_a_process_or_the_disk_has_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap().to_str().unwrap().to_owned();
+        let store: std::sync::Arc<dyn context_store::Store> = context_store::memory::MemoryStore::new();
+        // In parts, so that this file has no key.
+        let secret = format!("key = {}_kQ8vT3mZ5xR1wB7nC4yL9dF2gH6jP0sUaEo1\n", "ghp");
+        let path = format!("{root}/a");
+        std::fs::write(&path, &secret).unwrap();
+        let first = ground(&root, &store).await;
+        let source = first.paths.resolve(&path).unwrap().source;
+        let text = context_model::hash::HashedText::new(secret.clone());
+        let document = Document::text_file(source, text);
+        let id = document.id().clone();
+        let plain = Document::text_file(
+            first.paths.resolve(&format!("{root}/b")).unwrap().source,
+            context_model::hash::HashedText::new("plain".into()),
+        );
+        let writes = vec![Write::put(document.clone()), Write::put(plain.clone())];
+        first.write(Transaction { writes, expected: Vec::new() }, false).await.unwrap();
+        let stored = store.get(&id, AsOf::default()).await.unwrap().unwrap().document;
+        assert!(stored.content().unwrap().contains("[redacted: "), "{stored:?}");
+
+        let read = async |ground: &Ground| {
+            let one = ground.recorded(&id, AsOf::default()).await.unwrap().unwrap().document;
+            let ids = [plain.id().clone(), id.clone(), ObjectId::new("missing")];
+            let many = ground.recorded_many(&ids, AsOf::default()).await.unwrap();
+            let many: Vec<_> =
+                many.into_iter().map(|version| version.map(|version| version.document)).collect();
+            assert_eq!(many, [Some(plain.clone()), Some(one.clone()), None]);
+            one
+        };
+        assert_eq!(read(&first).await, document);
+        let another = ground(&root, &store).await;
+        assert_eq!(read(&another).await, document, "the disk still has it");
+        std::fs::write(&path, "another text").unwrap();
+        assert_eq!(read(&another).await, stored);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(read(&another).await, stored);
+        assert_eq!(read(&first).await, document, "its own memory has it");
+    }
+}

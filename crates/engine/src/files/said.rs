@@ -192,6 +192,8 @@ mod tests {
     #[case::a_part_pointed_to(&[lines("a", 1, 9), lines("b", 2, 3), pointed("b", 2, 2)], &["a", "b"], Some("b"), &[("a", 1, 9), ("b", 2, 3)])]
     #[case::a_part_pointed_to_after_a_notice(&[lines("a", 2, 3), other("b"), pointed("a", 2, 3)], &["a", "b"], Some("a"), &[])]
     #[case::a_part_and_a_notice(&[lines("a", 1, 9), lines("b", 2, 3), other("b")], &["b"], Some("b"), &[("b", 2, 3)])]
+    #[case::all_of_a_shorter_version(&[lines("a", 5, 12), lines("b", 1, 9)], &["b"], Some("b"), &[("b", 1, 9)])]
+    #[case::one_part_of_two_brought_back(&[lines("a", 2, 3), lines("a", 5, 6), again("a", 2, 3)], &["a"], Some("a"), &[("a", 5, 6), ("a", 2, 3)])]
     fn what_statements_come_to(
         #[case] said: &[Says],
         #[case] told: &[&str],

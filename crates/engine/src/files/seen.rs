@@ -127,3 +127,63 @@ fn version(source: &FilesystemSource, text: Option<HashedText>, observation: Obs
 pub(crate) fn file_id(source: &FilesystemSource) -> ObjectId {
     ObjectId::sourced(identity_hash(ObjectType::File, Some(&Source::Filesystem(source.clone()))))
 }
+
+#[cfg(test)]
+impl Seen {
+    /// Whether its version is made already.
+    pub fn is_made(&self) -> bool {
+        matches!(self.text, Text::Made(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use context_model::hash::Digest;
+
+    use super::*;
+
+    fn place(disk: Disk) -> Place {
+        let source = FilesystemSource { filesystem_id: "disk".into(), path: "/a".into() };
+        Place { agent_path: "/a".into(), source, disk }
+    }
+
+    fn seen(disk: Disk, since: Option<TxId>) -> Seen {
+        let state = FileState::Text(HashedText::new("text".into()));
+        Seen::of(place(disk), state, since).unwrap()
+    }
+
+    /// Only what this client has read from the disk can be outdated by what others have stored since.
+    #[test]
+    fn a_look_is_older_than_a_version_that_came_after_it() {
+        let latest = |tx| Meta::of_document(&seen(Disk::Inside, None).version(), TxId(tx)).unwrap();
+        let look = seen(Disk::At("/a".into()), Some(TxId(5)));
+        assert!(look.is_look());
+        assert_eq!([4, 5, 6].map(|tx| look.is_older_than(&latest(tx))), [false, false, true]);
+        for told in [seen(Disk::At("/a".into()), None), seen(Disk::Inside, Some(TxId(5)))] {
+            assert!(!told.is_look());
+            assert!(!told.is_older_than(&latest(6)));
+        }
+    }
+
+    #[test]
+    fn the_length_of_what_is_held_in_memory() {
+        assert_eq!(seen(Disk::Inside, None).bytes(), 4);
+        let made = seen(Disk::Inside, None).made();
+        assert!(made.is_made());
+        assert_eq!((made.bytes(), made.size(), made.has_text()), (4, 4, true));
+        let path_alone = Seen::discovered(place(Disk::Inside));
+        assert_eq!((path_alone.bytes(), path_alone.size(), path_alone.has_text()), (0, 0, false));
+    }
+
+    #[test]
+    fn what_is_there_the_next_time_is_of_the_same_place() {
+        let first = seen(Disk::At("/a".into()), Some(TxId(5)));
+        let bytes = FileState::of_bytes(b"\0".to_vec(), 10);
+        let again = first.again(bytes, Some(TxId(7)));
+        assert_eq!(again.id, first.id);
+        assert_eq!(again.observation, Observation::Read(Digest::of(b"\0")));
+        assert_eq!((again.size(), again.has_text()), (1, false));
+        assert!(again.reason.is_some() && first.reason.is_none());
+        assert_eq!(first.again(FileState::Unreachable, None).observation, Observation::Unreadable);
+    }
+}

@@ -128,3 +128,44 @@ impl StampNote {
 fn name(ground: &Ground) -> String {
     format!("stamps:{}", ground.session_object)
 }
+
+#[cfg(test)]
+mod tests {
+    use context_model::id::SessionId;
+    use context_store::sqlite::{Durability, SqliteStore};
+
+    use super::*;
+    use crate::ground::options::Options;
+
+    const STAMP: Stamp = Stamp { device: 1, inode: 2, size: 3, modified: (100, 5), changed: (90, 6) };
+
+    #[test]
+    fn a_file_is_settled_after_more_than_two_seconds_without_a_change() {
+        let at = |seconds| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        assert_eq!([101, 102, 103].map(|now| STAMP.is_settled(at(now))), [false, false, true]);
+        let renamed = Stamp { modified: (50, 0), changed: (100, 0), ..STAMP };
+        assert_eq!([102, 103].map(|now| renamed.is_settled(at(now))), [false, true]);
+    }
+
+    #[tokio::test]
+    async fn stamps_are_kept_in_memory_and_in_the_store() {
+        let session = SessionId::new("s").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(directory.path().join("context.db"), Durability::Process).unwrap();
+        let options = Options { filesystem_id: Some("disk".into()), ..Options::new(session, "/", store) };
+        let ground = Ground::new(options).await.unwrap();
+        let entry = |name: &str| (ObjectId::new(name), (Digest::of(name.as_bytes()), STAMP));
+        let note = StampNote::default();
+        assert!(note.read(&ground).await.unwrap().is_empty());
+        note.add(&ground, &Stamps::default(), vec![entry("a")]).await.unwrap();
+        let known = note.read(&ground).await.unwrap();
+        note.add(&ground, &known, vec![entry("b")]).await.unwrap();
+        let both = Stamps::from([entry("a"), entry("b")]);
+        assert_eq!(*note.read(&ground).await.unwrap(), both);
+        assert_eq!(*StampNote::default().read(&ground).await.unwrap(), both, "as a later process reads it");
+        note.add(&ground, &Stamps::default(), Vec::new()).await.unwrap();
+        assert_eq!(*note.read(&ground).await.unwrap(), both, "nothing was added");
+        ground.store().set_note(&name(&ground), "").await.unwrap();
+        assert_eq!(*note.read(&ground).await.unwrap(), both, "the store is asked once");
+    }
+}

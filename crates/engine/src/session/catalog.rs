@@ -273,4 +273,60 @@ mod tests {
         assert_eq!((catalog.get(&id), catalog.find(id.as_str())), (None, None));
         assert_eq!(catalog.handle_of(&id), handle, "it stays reserved");
     }
+
+    fn file(path: &str, content: Option<&str>) -> Document {
+        let source = FilesystemSource { filesystem_id: "disk".into(), path: path.into() };
+        Document::file(source, content.map(str::to_owned), None)
+    }
+
+    /// An erased version keeps the length that its text had.
+    #[test]
+    fn a_version_without_text_has_no_units() {
+        let meta = Meta::of_document(&file("/a", Some("text")), TxId(1)).unwrap();
+        assert_eq!(meta.text_units(), 4);
+        assert_eq!(Meta { is_null: true, ..meta }.text_units(), 0);
+    }
+
+    #[test]
+    fn an_object_that_was_forgotten_is_found_again_once_it_is_there() {
+        let document = file("/a", None);
+        let (id, meta) = (document.id().clone(), Meta::of_document(&document, TxId(1)).unwrap());
+        let mut catalog = Catalog::default();
+        catalog.put(&id, meta.clone());
+        catalog.forget(&id);
+        assert_eq!(catalog.find(id.as_str()), None);
+        catalog.put(&id, meta);
+        assert_eq!(catalog.find(id.as_str()), Some(id));
+    }
+
+    #[test]
+    fn the_paths_of_another_state_are_forgotten() {
+        let document = file("/a", None);
+        let mut catalog = Catalog::default();
+        catalog.put(document.id(), Meta::of_document(&document, TxId(1)).unwrap());
+        catalog.set_display(document.id(), "./a");
+        assert_eq!(catalog.display(document.id()), Some("./a"));
+        let before = catalog.changes();
+        catalog.forget_displays();
+        assert_eq!(catalog.display(document.id()), None);
+        assert!(catalog.changes() > before, "it looks different");
+    }
+
+    /// The hashes of these two IDs begin with the same eight digits.
+    #[test]
+    fn a_handle_is_longer_where_a_shorter_one_is_taken() {
+        let [one, two] = ["call_52986", "call_92571"].map(ObjectId::new);
+        let meta = Meta {
+            kind: Kind::Toolcall { tool: "bash".into(), status: Status::Ok },
+            is_null: false,
+            tx: TxId(1),
+        };
+        let mut catalog = Catalog::default();
+        catalog.put(&one, meta.clone());
+        assert_eq!(catalog.handle_of(&two), "bb74105dfe");
+        catalog.put(&two, meta);
+        assert_eq!([&one, &two].map(|id| catalog.handle(id)), [Some("bb74105d"), Some("bb74105dfe")]);
+        assert_eq!(catalog.find("bb74105d"), Some(one));
+        assert_eq!(catalog.find("bb74105dfe"), Some(two));
+    }
 }

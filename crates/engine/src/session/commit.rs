@@ -295,3 +295,75 @@ impl Work {
         self.displays.insert(id.clone(), path.to_owned());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use context_model::id::SessionId;
+    use context_model::time::Timestamp;
+    use context_store::memory::MemoryStore;
+
+    use super::*;
+    use crate::ground::options::Options;
+
+    async fn ground() -> Ground {
+        let session = SessionId::new("s").unwrap();
+        Ground::new(Options {
+            filesystem_id: Some("disk".into()),
+            ..Options::new(session, "/", MemoryStore::new())
+        })
+        .await
+        .unwrap()
+    }
+
+    /// Only what a transaction has made a version of is noted as written by it.
+    #[tokio::test]
+    async fn what_is_noted_of_ones_own_transaction() {
+        let ground = ground().await;
+        let ids = [ground.session_object.clone(), ground.chat_id.clone(), ObjectId::new("call")];
+        for (written, session_tx, chat_tx) in [
+            ([true, true, true], Some(TxId(8)), Some(TxId(8))),
+            ([true, false, false], Some(TxId(8)), Some(TxId(3))),
+            ([false, true, false], Some(TxId(2)), Some(TxId(8))),
+            ([false, false, true], Some(TxId(2)), Some(TxId(3))),
+        ] {
+            for (seen, then) in [(7, 8), (6, 6), (8, 8)] {
+                let mut session = Session {
+                    session_tx: Some(TxId(2)),
+                    chat_tx: Some(TxId(3)),
+                    seen: TxId(seen),
+                    ..Session::default()
+                };
+                let receipt =
+                    Receipt { tx_id: TxId(8), tx_time: Timestamp::from_millis(0), written: written.to_vec() };
+                note_written(&ground, &mut session, &receipt, &ids);
+                assert_eq!((session.session_tx, session.chat_tx), (session_tx, chat_tx), "{written:?}");
+                assert_eq!(
+                    (session.seen, session.point),
+                    (TxId(then), TxId(8)),
+                    "others have written until {seen}"
+                );
+            }
+        }
+        let mut session = Session { seen: TxId(7), ..Session::default() };
+        let receipt = Receipt { tx_id: TxId(8), tx_time: Timestamp::from_millis(0), written: vec![false; 3] };
+        note_written(&ground, &mut session, &receipt, &ids);
+        assert_eq!((session.seen, session.point), (TxId(7), TxId(0)), "it is another client's transaction");
+    }
+
+    #[test]
+    fn the_first_path_brings_the_field_that_has_them() {
+        let id = ObjectId::new("f");
+        for (has_displays, is_first) in [(false, true), (true, false)] {
+            let session = Session { has_displays, ..Session::default() };
+            let (mut work, mut expected) = (Work::default(), Patch::new());
+            if is_first {
+                expected.put(&["display_paths"], json!({}));
+            }
+            for path in ["./f", "../f"] {
+                work.show_as(&session, &id, path);
+                expected.put(&["display_paths", "f"], json!(path));
+            }
+            assert_eq!(work.session, expected);
+        }
+    }
+}

@@ -143,3 +143,74 @@ impl Session {
         self.dropped.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use context_model::id::SessionId;
+    use context_model::object::Document;
+    use context_model::source::FilesystemSource;
+    use context_model::time::TxId;
+    use context_store::memory::MemoryStore;
+    use context_store::{Transaction, Write};
+
+    use super::*;
+    use crate::ground::options::Options;
+
+    async fn ground() -> Ground {
+        let session = SessionId::new("s").unwrap();
+        Ground::new(Options {
+            filesystem_id: Some("disk".into()),
+            ..Options::new(session, "/", MemoryStore::new())
+        })
+        .await
+        .unwrap()
+    }
+
+    fn file(path: &str, content: &str) -> Document {
+        let source = FilesystemSource { filesystem_id: "disk".into(), path: path.into() };
+        Document::file(
+            source,
+            Some(content.into()),
+            Some(context_model::hash::Digest::of(content.as_bytes())),
+        )
+    }
+
+    async fn written(ground: &Ground, document: Document) -> TxId {
+        let transaction = Transaction { writes: vec![Write::put(document)], expected: Vec::new() };
+        ground.write(transaction, false).await.unwrap().tx_id
+    }
+
+    /// The session has not heard of its own write if another client's came before it.
+    #[tokio::test]
+    async fn what_the_session_has_written_itself_is_no_news_of_others() {
+        let (ground, mut session) = (ground().await, Session::default());
+        let (own, foreign, unknown) = (file("/own", "a"), file("/foreign", "a"), file("/unknown", "a"));
+        for document in [&own, &foreign] {
+            let tx = written(&ground, document.clone()).await;
+            session.meet(document.id(), Meta::of_document(document, tx).unwrap());
+        }
+        session.news.clear();
+        let newer = file("/foreign", "b");
+        let tx = written(&ground, newer).await;
+        let newest = written(&ground, unknown.clone()).await;
+        refresh(&ground, &mut session).await.unwrap();
+        assert_eq!(session.seen, newest);
+        let is_news = |news: &News, id: &ObjectId| matches!(news, News::Version(of) if of == id);
+        assert!(is_news(&session.news[0], foreign.id()), "its new version is in the catalog");
+        let News::Foreign(changes) = &session.news[1] else { panic!("what others have written") };
+        assert_eq!(changes.iter().collect::<Vec<_>>(), [(foreign.id(), &tx)]);
+        assert_eq!(session.news.len(), 2);
+        assert!(session.catalog.get(unknown.id()).is_none());
+    }
+
+    #[tokio::test]
+    async fn an_object_that_another_client_wrote_first_is_known_after_the_conflict() {
+        let (ground, mut session) = (ground().await, Session::default());
+        let document = file("/new", "a");
+        let tx = written(&ground, document.clone()).await;
+        after_conflict(&ground, &mut session, document.id()).await.unwrap();
+        assert_eq!(session.catalog.get(document.id()).map(|meta| meta.tx), Some(tx));
+        let gone = after_conflict(&ground, &mut session, &ground.session_object).await.unwrap_err();
+        assert!(gone.to_string().contains("is gone"), "{gone}");
+    }
+}

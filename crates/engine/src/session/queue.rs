@@ -82,3 +82,42 @@ pub(crate) fn answered<D>(answer: &mut oneshot::Receiver<Result<D>>) -> Option<R
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Text(usize);
+
+    impl Job for Text {
+        fn bytes(&self) -> usize {
+            self.0
+        }
+    }
+
+    fn taken(queue: &Queue<Text, ()>) -> Vec<usize> {
+        queue.take().into_iter().map(|waiting| waiting.job.0).collect()
+    }
+
+    #[test]
+    fn a_write_has_as_many_jobs_as_a_transaction_may_hold() {
+        let queue: Queue<Text, ()> = Queue::default();
+        let push = |all: &[usize]| all.iter().for_each(|bytes| drop(queue.push(Text(*bytes), false)));
+        push(&[BYTES - 1, 1, 1]);
+        assert_eq!([taken(&queue), taken(&queue), taken(&queue)], [vec![BYTES - 1, 1], vec![1], vec![]]);
+        push(&[BYTES + 1, 2]);
+        assert_eq!([taken(&queue), taken(&queue)], [vec![BYTES + 1], vec![2]], "at least one");
+        push(&[0; GROUP + 1]);
+        assert_eq!([taken(&queue).len(), taken(&queue).len()], [GROUP, 1]);
+    }
+
+    #[test]
+    fn the_callers_of_jobs_that_were_abandoned_learn_of_it() {
+        let queue: Queue<Text, ()> = Queue::default();
+        let mut answer = queue.push(Text(1), false);
+        assert!(answered(&mut answer).is_none());
+        queue.clear();
+        assert!(matches!(answered(&mut answer), Some(Err(_))));
+        assert!(taken(&queue).is_empty());
+    }
+}

@@ -60,3 +60,56 @@ impl Session {
         work.renewed.push(id.clone());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use context_model::chat::ChatPatch;
+    use context_model::object::Status;
+    use context_model::time::TxId;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::session::catalog::Meta;
+
+    /// An activation is noted in the chat if it is the first one, or if it renews the stay of a tool call.
+    #[rstest]
+    #[case::a_call_of_this_turn("call", Some(2), false, true, Some(2))]
+    #[case::again("call", Some(2), true, false, Some(2))]
+    #[case::a_call_of_an_earlier_turn("call", Some(0), false, true, Some(2))]
+    #[case::again_in_a_later_turn("call", Some(0), true, true, Some(2))]
+    #[case::a_call_without_a_stay("call", None, true, true, Some(2))]
+    #[case::a_file("file", None, false, true, None)]
+    #[case::a_file_again("file", None, true, false, None)]
+    fn what_an_activation_notes(
+        #[case] id: &str,
+        #[case] stay: Option<usize>,
+        #[case] was_activated: bool,
+        #[case] is_noted: bool,
+        #[case] stays: Option<usize>,
+    ) {
+        let id = ObjectId::new(id);
+        let mut session = Session { turns: 3, ..Session::default() };
+        let kind = Kind::Toolcall { tool: "bash".into(), status: Status::Ok };
+        session.catalog.put(&ObjectId::new("call"), Meta { kind, is_null: false, tx: TxId(1) });
+        session.stays.extend(stay.map(|turn| (id.clone(), turn)));
+        session.activated.extend(was_activated.then(|| id.clone()));
+        let mut work = Work { chat: ChatPatch::new(3), ..Work::default() };
+        session.activate(&id, &mut work);
+        assert!(session.sets.active().contains(&id) && session.activated.contains(&id));
+        assert_eq!(!work.chat.is_empty(), is_noted);
+        assert_eq!(session.stays.get(&id).copied(), stays);
+        assert!(work.renewed.contains(&id));
+        assert_eq!(work.activated.is_empty(), was_activated);
+    }
+
+    /// Without a turn there is no place for a note, and so no stay.
+    #[test]
+    fn before_the_first_turn_nothing_is_noted() {
+        let (mut session, mut work, id) = (Session::default(), Work::default(), ObjectId::new("call"));
+        let kind = Kind::Toolcall { tool: "bash".into(), status: Status::Ok };
+        session.catalog.put(&id, Meta { kind, is_null: false, tx: TxId(1) });
+        session.activate(&id, &mut work);
+        assert!(work.chat.is_empty() && session.stays.is_empty());
+        assert!(session.is_toolcall(&id) && !session.is_toolcall(&ObjectId::new("file")));
+    }
+}

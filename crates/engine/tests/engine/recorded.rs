@@ -75,8 +75,9 @@ impl Recorder {
     fn answer(&mut self, content: Vec<Value>) {
         self.call.now_ms += 5_000;
         let made = self.made;
-        let (api, provider) = [("anthropic-messages", "anthropic"), ("openai-completions", "openai"), ("google", "g")]
-            [made / 7 % 3];
+        let (api, provider) =
+            [("anthropic-messages", "anthropic"), ("openai-completions", "openai"), ("google", "g")]
+                [made / 7 % 3];
         self.say(json!({
             "role": "assistant", "content": content, "api": api, "provider": provider, "model": "m",
             "timestamp": self.call.now_ms,
@@ -94,7 +95,9 @@ impl Recorder {
             content.push(json!({ "type": "thinking", "thinking": text }));
         }
         if prose > 0 {
-            content.push(json!({ "type": "text", "text": format!("Step {made}.\n{}", lines_of("prose", prose)) }));
+            content.push(
+                json!({ "type": "text", "text": format!("Step {made}.\n{}", lines_of("prose", prose)) }),
+            );
         }
         let id = |place: usize| format!("call_{made}_{place}");
         content.extend(calls.iter().enumerate().map(|(place, (name, args, _))| {
@@ -123,7 +126,9 @@ impl Recorder {
         self.made += 1;
         let id = format!("call_{}_0", self.made);
         let args = json!({ "id": name });
-        self.answer(vec![json!({ "type": "toolCall", "id": id, "name": "context_activate", "arguments": args })]);
+        self.answer(vec![
+            json!({ "type": "toolCall", "id": id, "name": "context_activate", "arguments": args }),
+        ]);
         let change = self.engine.activate(name, None).await.unwrap();
         let text = change.content.filter(|_| !change.visible).unwrap_or_else(|| "It is above.".to_owned());
         self.engine.receive(tool(&id, "context_activate", args, &text)).await.unwrap();
@@ -237,7 +242,9 @@ async fn converse(recorder: &mut Recorder) {
     recorder.work(30, 3, &[("read", read(1), 300), ("read", read(2), 40)]).await;
     recorder.work(5, 0, &[("grep", json!({ "pattern": "lorem", "path": "/nowhere" }), 900)]).await;
     recorder.work(0, 8, &[("edit", edit_of(40), 1)]).await;
-    recorder.work(12, 2, &[("write", write_of(120), 1), ("bash", bash("make test"), 60), ("edit", edit_of(4), 1)]).await;
+    recorder
+        .work(12, 2, &[("write", write_of(120), 1), ("bash", bash("make test"), 60), ("edit", edit_of(4), 1)])
+        .await;
     recorder.busy(6).await;
     recorder.done(30).await;
     recorder.user(2);
