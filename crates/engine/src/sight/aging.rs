@@ -207,7 +207,7 @@ impl Pieces {
 
     /// Whether no user has spoken since.
     pub(super) fn is_in_newest_turn(&self, place: usize) -> bool {
-        self.users.is_none_or(|(_, newest)| newest < place)
+        self.users.is_none_or(|(_, newest)| newest <= place)
     }
 
     /// Lines of calls that only looked at something leave once all such lines are old.
@@ -257,3 +257,7 @@ impl Pieces {
         self.ledger.retarget(place, size_in(&self.pieces[place], next));
     }
 }
+
+#[cfg(test)]
+#[path = "aging_tests.rs"]
+mod tests;

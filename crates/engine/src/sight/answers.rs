@@ -266,4 +266,91 @@ mod tests {
         sight.push_user("c", &json!({ "role": "user", "content": "" }), true, &session);
         assert_eq!(sight.pieces.pieces.len(), 4, "each message has one");
     }
+
+    /// Whether an answer can become lines, and how many of its calls have arguments that can be shortened.
+    #[test]
+    fn an_answer_whose_calls_are_signed_or_have_no_id_stays() {
+        let (session, _) = session();
+        let long = "word ".repeat(200);
+        let call = |id: &str, signature: Value| {
+            let arguments = json!({ "path": "/a", "content": long });
+            json!({ "type": "toolCall", "id": id, "name": "write", "arguments": arguments, "thoughtSignature": signature })
+        };
+        let text = json!({ "type": "text", "text": "x" });
+        for (content, steps, shorter) in [
+            (json!([text, call("a", Value::Null)]), 1, 1),
+            (json!([call("a", Value::Null), call("b", Value::Null)]), 1, 2),
+            (json!([call("a", json!("s"))]), 0, 0),
+            (json!([call("a", Value::Null), call("b", json!("s"))]), 0, 1),
+            (json!([call("", Value::Null)]), 0, 1),
+            (json!([text]), 0, 0),
+        ] {
+            let mut sight = Sight::default();
+            sight.push_answer("m", &json!({ "content": content }), "/", (true, &session));
+            assert_eq!(sight.pieces.steps.len(), steps, "{content}");
+            let calls = sight.pieces.pieces.iter().find_map(|piece| match &piece.kind {
+                super::super::piece::PieceKind::Arguments(all) => Some(all.calls.len()),
+                _ => None,
+            });
+            assert_eq!(calls.unwrap_or(0), shorter, "{content}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_counts_too() {
+        let (session, _) = session();
+        let mut sight = Sight::default();
+        let image = json!({ "type": "image" });
+        sight.push_answer("m", &json!({ "content": [image, image] }), "/", (true, &session));
+        assert_eq!((sight.pieces.pieces.len(), sight.pieces.tokens()), (1, 2_400));
+        sight.push_answer(
+            "n",
+            &json!({ "content": [{ "type": "text", "text": "abcd" }] }),
+            "/",
+            (true, &session),
+        );
+        assert_eq!((sight.pieces.pieces.len(), sight.pieces.tokens()), (2, 2_401), "nothing is left over");
+    }
+
+    #[test]
+    fn of_equal_texts_the_first_is_shortened() {
+        let (session, _) = session();
+        let mut sight = Sight::default();
+        let long = "word ".repeat(5000);
+        for key in ["a", "b"] {
+            sight.push_user(key, &json!({ "role": "user", "content": long }), true, &session);
+        }
+        let is_whole = sight.pieces.pieces.iter().map(|piece| match &piece.kind {
+            super::super::piece::PieceKind::Words(words) => words.short == Short::Whole,
+            _ => panic!("a long text"),
+        });
+        assert_eq!(is_whole.collect::<Vec<_>>(), [false, true]);
+    }
+
+    #[test]
+    fn a_result_names_an_object_of_its_call_alone() {
+        let (mut session, file) = session();
+        let (call, failed) = (ObjectId::new("call_1"), ObjectId::new("call_2"));
+        for (id, status) in [(&call, Status::Ok), (&failed, Status::Fail)] {
+            let kind = Kind::Toolcall { tool: "bash".into(), status };
+            session.meet(id, Meta { kind, is_null: false, tx: TxId(1) });
+        }
+        assert_eq!([&call, &failed, &file].map(|id| session.has_failed(id)), [false, true, false]);
+        let handle = session.handle(&call);
+        let (header, reference) = (session.header(&call), session.reference(&call));
+        assert_eq!(header, format!("id={handle}"));
+        for first in [&header, &reference] {
+            for text in [first.clone(), format!("{first}\nand more")] {
+                assert_eq!(session.object_in("call_1", &text).as_ref(), Some(&call), "{text}");
+                assert_eq!(session.object_in("call_2", &text), None, "of another call: {text}");
+            }
+            assert_eq!(session.object_in("call_1", &format!("{first} ")), None);
+            assert_eq!(session.object_in("call_1", &format!("\n{first}")), None, "not in the first line");
+        }
+        assert_eq!(
+            session.object_in("call_1", &format!("toolcall_ref id={handle} tool=other status=ok")),
+            None
+        );
+        assert_eq!(session.object_in("call_1", "id=00000000"), None);
+    }
 }

@@ -142,7 +142,7 @@ impl Pieces {
         let piece = &self.pieces[place];
         let saves = size_in(piece, Form::Reference) < size_in(piece, piece.form);
         let ages = matches!(self.standing(place, session), Standing::Ages(_));
-        (saves && ages && piece.form < Form::Reference).then_some((place, Form::Reference))
+        (saves && ages).then_some((place, Form::Reference))
     }
 
     /// Executes a roll. Returns what is needed to undo it.

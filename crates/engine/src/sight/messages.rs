@@ -63,3 +63,68 @@ pub(crate) fn notices_in(message: &Value) -> Vec<Told<'_>> {
     let texts = blocks.map(|block| text_of(block, "text")).chain([text_of(message, "content")]);
     texts.flat_map(str::lines).filter_map(Told::of).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_result() {
+        let text = |content: Value| result_text(&json!({ "content": content }));
+        assert_eq!(text(json!("all of it")), "all of it");
+        let image = json!({ "type": "image", "text": "no text" });
+        let block = |text: &str| json!({ "type": "text", "text": text });
+        assert_eq!(text(json!([block("a"), image, block("b")])), "a\nb");
+        assert_eq!(text(json!({ "type": "text", "text": "a" })), "");
+        assert_eq!(result_text(&json!({})), "");
+    }
+
+    #[test]
+    fn whether_there_is_an_image() {
+        let has = |types: &[&str]| {
+            let blocks: Vec<Value> = types.iter().map(|name| json!({ "type": name })).collect();
+            has_image(&json!({ "content": blocks }))
+        };
+        assert!(has(&["image"]) && has(&["text", "image"]));
+        assert!(!has(&[]) && !has(&["text", "toolCall"]) && !has_image(&json!({ "content": "image" })));
+    }
+
+    #[test]
+    fn how_much_a_message_counts_for() {
+        let blocks = [
+            (json!({ "type": "text", "text": "a\u{1f600}" }), 3),
+            (json!({ "type": "thinking", "thinking": "abcd" }), 4),
+            (json!({ "type": "image" }), 4_800),
+            (json!({ "type": "toolCall", "name": "bash", "arguments": { "a": 1 } }), 4 + 7),
+            (json!({ "type": "toolCall", "name": "bash" }), 4),
+            (json!({ "type": "other", "text": "abc" }), 0),
+        ];
+        for (block, units) in &blocks {
+            assert_eq!(block_units(block), *units, "{block}");
+        }
+        let all: Vec<&Value> = blocks.iter().map(|(block, _)| block).collect();
+        let message = json!({ "content": all });
+        assert_eq!(message_units(&message), 4_822);
+        assert_eq!(message_tokens(&message), 1_206);
+        assert_eq!(message_units(&json!({ "content": "abc" })), 3);
+        assert_eq!(
+            message_units(&json!({ "summary": "ab", "command": "c", "output": "def", "other": "x" })),
+            6
+        );
+    }
+
+    #[test]
+    fn only_the_harness_issues_notices() {
+        let text = "first\nstale id=abc path=a version=none +1 -0";
+        for role in ["user", "assistant", "toolResult"] {
+            assert!(notices_in(&json!({ "role": role, "content": text })).is_empty());
+        }
+        let blocks = json!([{ "type": "text", "text": text }]);
+        for content in [json!(text), blocks] {
+            let message = json!({ "role": "custom", "content": content });
+            assert_eq!(notices_in(&message).iter().map(|told| told.handle).collect::<Vec<_>>(), ["abc"]);
+        }
+    }
+}

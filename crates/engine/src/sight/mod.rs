@@ -206,4 +206,74 @@ mod tests {
     fn arguments_of_a_call_that_is_not_there_are_not_collapsed() {
         assert!(!Sight::default().hides_arguments(&ObjectId::new("call")));
     }
+
+    /// A model whose tokens are half as long as the estimate has it.
+    fn learned() -> Sight {
+        let mut sight = Sight::default();
+        sight.accounting.learn("m", 100, &serde_json::json!({ "usage": { "input": 200 } }));
+        sight
+    }
+
+    #[test]
+    fn the_window_and_the_figures_are_in_the_models_own_tokens() {
+        let mut sight = learned();
+        assert_eq!(sight.policy(&call()).context_window, 100_000);
+        sight.pieces.push_fixed("a", 300);
+        sight.pieces.ledger.push(context_model::pricing::Item::new(80, 10));
+        sight.pieces.ledger.set_stale(1, true);
+        let mut plan = Plan::default();
+        sight.finish(&mut plan);
+        assert_eq!((plan.context_tokens, plan.stale_tokens), (760, 140));
+    }
+
+    #[test]
+    fn while_nothing_may_collapse_only_what_is_no_longer_true_is_put_right() {
+        let mut sight = Sight::default();
+        ["a", "b", "c"].into_iter().for_each(|key| sight.pieces.push_fixed(key, 1));
+        sight.pending.extend([0, 1]);
+        sight.untrue.insert(1);
+        let keys = |edits: Vec<Edit>| edits.iter().map(|edit| edit.key().to_owned()).collect::<Vec<_>>();
+        assert_eq!(keys(sight.lacking(false)), ["b"]);
+        assert_eq!(keys(sight.lacking(false)), [""; 0]);
+        assert_eq!(keys(sight.lacking(true)), ["a"]);
+        assert!(sight.pending.is_empty() && sight.untrue.is_empty());
+    }
+
+    #[test]
+    fn results_with_one_call_id_come_in_the_order_in_which_they_were_recorded() {
+        let mut sight = Sight::default();
+        let [one, two] = ["one", "two"].map(ObjectId::new);
+        sight.expect("call", &one);
+        sight.expect("call", &two);
+        assert_eq!([sight.expected("call"), sight.expected("other")], [Some(one), None]);
+        assert_eq!([sight.expected("call"), sight.expected("call")], [Some(two), None]);
+        assert!(sight.received.is_empty());
+    }
+
+    #[test]
+    fn arguments_that_an_earlier_process_collapsed_are_hidden_too() {
+        let mut sight = Sight::default();
+        let id = ObjectId::new("call");
+        let entry = context_model::chat::RollEntry { arguments: vec![id.clone()], ..Default::default() };
+        sight.rolled.note(entry, 0);
+        assert!(sight.hides_arguments(&id) && !sight.hides_arguments(&ObjectId::new("other")));
+    }
+
+    #[test]
+    fn the_markers_of_an_edit_are_issued() {
+        let mut sight = Sight::default();
+        let text = "long ".repeat(100);
+        let args = serde_json::json!({ "path": "/a", "content": text });
+        let collapsed = marker::collapse_args("write", args.as_object().unwrap(), "0a1b2c3d", "/").unwrap();
+        let call = piece::CollapsedCall {
+            call_id: "c".into(),
+            position: 0,
+            object: None,
+            args: collapsed.args.clone(),
+        };
+        sight.issue(&[Edit::Message { key: "m".into(), calls: vec![call], texts: Vec::new() }]);
+        let tags = marker::tags_in(&collapsed.args);
+        assert_eq!(tags.len(), 1);
+        assert!(sight.issued.contains(&tags[0]));
+    }
 }

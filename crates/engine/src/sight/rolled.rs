@@ -121,3 +121,59 @@ impl Rolled {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(names: &[&str]) -> Vec<ObjectId> {
+        names.iter().map(|name| ObjectId::new(*name)).collect()
+    }
+
+    fn entry() -> RollEntry {
+        RollEntry {
+            results: ids(&["result"]),
+            excerpts: ids(&["excerpt", "result"]),
+            arguments: ids(&["arguments"]),
+            old_texts: ids(&["old", "arguments"]),
+            words: vec!["word".into()],
+            pages: vec![ids(&["first", "second"])],
+            ..RollEntry::default()
+        }
+    }
+
+    #[test]
+    fn what_a_roll_has_made_of_each_thing() {
+        let mut rolled = Rolled::default();
+        rolled.note(entry(), 0);
+        let of = |form: &dyn Fn(&ObjectId) -> Form, names: &[&str]| {
+            ids(names).iter().map(form).collect::<Vec<_>>()
+        };
+        let names = ["result", "excerpt", "other"];
+        assert_eq!(of(&|id| rolled.form_of(id), &names), [Form::Reference, Form::Faded, Form::Born]);
+        assert_eq!(ids(&names).iter().map(|id| rolled.fades(id)).collect::<Vec<_>>(), [false, true, false]);
+        let names = ["arguments", "old", "second", "other"];
+        assert_eq!(
+            of(&|id| rolled.arguments_of(id), &names),
+            [Form::Reference, Form::Faded, Form::Born, Form::Born]
+        );
+        let hides: Vec<bool> = ids(&names).iter().map(|id| rolled.hides_arguments(id)).collect();
+        assert_eq!(hides, [true, true, true, false]);
+        assert!(rolled.hides_words("word") && !rolled.hides_words("other"));
+        assert_eq!(rolled.entries(), [entry()]);
+        // And nothing of it once it is undone.
+        rolled.note(RollEntry { undone: true, ..entry() }, 1);
+        assert_eq!(of(&|id| rolled.form_of(id), &["result", "excerpt"]), [Form::Born; 2]);
+        assert!(!rolled.hides_words("word") && rolled.entries().is_empty());
+    }
+
+    #[test]
+    fn what_a_person_brought_back_stays_for_some_turns() {
+        let mut rolled = Rolled::default();
+        rolled.note(entry(), 3);
+        rolled.note(RollEntry { undone: true, ..entry() }, 4);
+        let left = |turn, turns| rolled.brought_back(turn, turns).map(|(_, left)| left).collect::<Vec<_>>();
+        assert_eq!([left(4, 3), left(5, 3), left(6, 3), left(7, 3)], [vec![3], vec![2], vec![1], vec![]]);
+        assert_eq!([left(4, 0), left(5, 0)], [vec![1], vec![]], "for this turn at least");
+    }
+}

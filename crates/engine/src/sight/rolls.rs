@@ -136,3 +136,61 @@ impl Pieces {
         page.iter().filter_map(|number| self.steps[*number].calls.first()?.object.clone()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use context_model::pricing::Prices;
+
+    use super::*;
+    use crate::sight::piece::{Excerpts, Line, Output};
+
+    /// A result whose reference has these lines after it.
+    fn result(name: &str, lines: &[bool]) -> Output {
+        Output {
+            object: ObjectId::new(name),
+            named: true,
+            shown: None,
+            carries: None,
+            excerpts: Excerpts::default(),
+            reference: format!("toolcall_ref id={name}"),
+            born_tokens: 900,
+            is_rule: false,
+            lines: lines
+                .iter()
+                .map(|stays| Line { text: format!("stays: {stays}"), stays: *stays })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn lines_that_had_left_leave_again_where_there_are_any() {
+        let session = Session::default();
+        let mut sight = Sight::default();
+        for (name, lines) in [("a", &[true, false][..]), ("b", &[]), ("c", &[false])] {
+            let place = sight.pieces.push_result(name, result(name, lines), &session);
+            sight.pieces.take_form(place, Form::Reference);
+        }
+        let lines = ["a", "b"].map(ObjectId::new).to_vec();
+        sight.rolled.note(RollEntry { lines, ..RollEntry::default() }, 0);
+        sight.repeat_pages(&session);
+        assert_eq!(sight.pending.iter().copied().collect::<Vec<_>>(), [0]);
+        let text = |place| sight.pieces.text_at(place).unwrap();
+        assert_eq!(text(0), "toolcall_ref id=a\nstays: true");
+        assert_eq!(text(2), "toolcall_ref id=c\nstays: false");
+    }
+
+    #[test]
+    fn what_a_person_brought_back_is_held_in_a_later_process_too() {
+        let session = Session { turns: 1, ..Session::default() };
+        let mut sight = Sight::default();
+        sight.pieces.need = Some(context_model::pricing::Need { prices: Prices::default(), lambda: 1.0 });
+        for name in ["a", "b"] {
+            sight.pieces.push_result(name, result(name, &[]), &session);
+        }
+        let entry = RollEntry { results: vec![ObjectId::new("b")], ..RollEntry::default() };
+        sight.rolled.note(entry.clone(), 0);
+        sight.rolled.note(RollEntry { undone: true, ..entry }, 0);
+        sight.keep_what_was_brought_back(3, &session);
+        assert_eq!([0, 1].map(|place| sight.pieces.is_brought_back(place)), [false, true]);
+    }
+}

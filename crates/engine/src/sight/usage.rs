@@ -22,10 +22,8 @@ pub(crate) struct Accounting {
 impl Accounting {
     /// Learns from an answer how many tokens its request had.
     pub fn learn(&mut self, model: &str, estimated: u64, answer: &Value) {
-        let Some(reported) = input_tokens(answer).filter(|n| *n > 0) else { return };
-        if estimated == 0 {
-            return;
-        }
+        let Some(reported) = input_tokens(answer) else { return };
+        // No plausible number if one of them is 0.
         let seen = reported as f64 / estimated as f64;
         if !PLAUSIBLE.contains(&seen) {
             return;
@@ -66,5 +64,16 @@ mod tests {
         accounting.learn("m", 1000, &json!({}));
         assert!((accounting.factor("m") - 1.43).abs() < 1e-9);
         assert_eq!(accounting.factor("other"), 1.0);
+    }
+
+    #[test]
+    fn a_request_is_what_was_fresh_what_was_cached_and_what_was_written_to_the_cache() {
+        let usage = json!({ "usage": { "input": 1, "output": 1_000, "cacheRead": 20, "cacheWrite": 300 } });
+        assert_eq!(input_tokens(&usage), Some(321));
+        assert_eq!(input_tokens(&json!({})), None);
+        let mut accounting = Accounting::default();
+        accounting.learn("m", 0, &json!({ "usage": {} }));
+        accounting.learn("m", 100, &json!({ "usage": {} }));
+        assert_eq!(accounting.factor("m"), 1.0, "neither says anything");
     }
 }

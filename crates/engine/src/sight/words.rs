@@ -201,4 +201,58 @@ mod tests {
     fn what_a_line_says_besides_the_tool(#[case] args: Value, #[case] expected: &str) {
         assert_eq!(gist(args.as_object().unwrap(), "/work"), expected);
     }
+
+    /// What a roll may leave of an answer's reasoning.
+    #[rstest]
+    #[case::claudes(json!({ "api": "anthropic-messages", "provider": "anthropic" }), "s", true, Short::NothingAfterUser)]
+    #[case::by_its_name(json!({ "api": "anthropic-messages", "provider": "p", "model": "claude" }), "s", true, Short::NothingAfterUser)]
+    #[case::of_nobody(json!({ "api": "anthropic-messages" }), "s", true, Short::NothingAfterUser)]
+    #[case::a_copy(json!({ "api": "anthropic-messages", "provider": "deepseek" }), "s", true, Short::Whole)]
+    #[case::a_copys_model(json!({ "api": "anthropic-messages", "model": "kimi" }), "s", true, Short::Whole)]
+    #[case::a_copy_without_calls(json!({ "api": "anthropic-messages", "provider": "deepseek" }), "s", false, Short::NothingAfterUser)]
+    #[case::completions(json!({ "api": "openai-completions" }), "reasoning", true, Short::Whole)]
+    #[case::completions_without_calls(json!({ "api": "openai-completions" }), "reasoning", false, Short::NothingAfterUser)]
+    #[case::encrypted(json!({ "api": "openai-completions" }), "s", false, Short::Whole)]
+    #[case::responses(json!({ "api": "openai-responses" }), "", true, Short::NothingAfterUser)]
+    #[case::signed_responses(json!({ "api": "openai-responses" }), "s", true, Short::Whole)]
+    #[case::another_api(json!({ "api": "google" }), "", true, Short::Nothing)]
+    #[case::signed_by_another(json!({ "api": "google" }), "s", true, Short::Whole)]
+    fn what_may_leave_of_reasoning(
+        #[case] mut message: Value,
+        #[case] signature: &str,
+        #[case] calls: bool,
+        #[case] short: Short,
+    ) {
+        let block = json!({ "type": "thinking", "thinking": "hm", "thinkingSignature": signature });
+        let other =
+            if calls { json!({ "type": "toolCall" }) } else { json!({ "type": "text", "text": "x" }) };
+        message["content"] = json!([block, other]);
+        assert_eq!(thinking(0, &message, &block).unwrap().short, short);
+        message["content"] = json!([block, { "type": "text", "text": " " }]);
+        assert_eq!(thinking(0, &message, &block).unwrap().short, Short::Whole, "nothing else would be left");
+    }
+
+    #[test]
+    fn prose_is_shortened_if_it_is_longer_than_what_would_stay_of_it() {
+        for (has_calls, kept) in [(true, KEPT), (false, KEPT_OF_LAST)] {
+            let call = json!({ "type": "toolCall" });
+            let blocks: Vec<&Value> = if has_calls { vec![&call] } else { Vec::new() };
+            let short = |chars: usize| prose(0, &"x".repeat(chars), &blocks).unwrap().short;
+            assert_eq!(short(kept + MARK), Short::Whole);
+            let Short::Text(text) = short(kept + MARK + 1) else { panic!("it is too long") };
+            assert!(text.starts_with(&format!("{}\n[... {} more chars: id=", "x".repeat(kept), MARK + 1)));
+        }
+    }
+
+    #[test]
+    fn a_line_for_prose_names_it_unless_it_has_all_of_it() {
+        let call = json!({ "type": "toolCall" });
+        let line = |text: &str| prose(0, text, &[&call]).unwrap().line.unwrap();
+        assert_eq!(line("I look."), "said: I look.");
+        let id = |text: &str| said_id(text);
+        for (text, begin) in [("a\nb", "a b"), (" a", "a"), (&"x".repeat(KEPT + 1), &"x".repeat(KEPT))] {
+            assert_eq!(line(text), format!("said: {begin}... id={}", id(text)));
+        }
+        assert_eq!(prose(0, "I look.", &[]).unwrap().line, None, "without calls it never becomes a line");
+    }
 }

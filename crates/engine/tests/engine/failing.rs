@@ -237,3 +237,21 @@ async fn a_panic_is_an_error_of_the_call_that_had_it() {
     assert_eq!(caught(call(false), || "broken").await, Err("refused"));
     assert_eq!(caught(async { Ok::<_, &str>(7) }, || "broken").await, Ok(7));
 }
+
+/// Each conflict means that another client has made progress. A store that reports one without end does not stop us.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_in_which_every_write_conflicts_is_given_up() {
+    let bench = Bench::new(Backend::Memory);
+    let conflict = Incident::Conflicts(ObjectId::new("session:s"));
+    let store = Stepped::new(Arc::clone(&bench.store), conflict);
+    let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("s") };
+    let engine = Engine::open(options).await.unwrap();
+    let before = engine.session_sets().await.unwrap();
+    store.arm(0);
+    let error = engine.record_toolcall(call("call_1", "output")).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Conflict, "{error}");
+    assert_eq!(store.conflicts(), 101, "one attempt, and a hundred more");
+    assert_eq!(engine.session_sets().await.unwrap(), before);
+    store.disarm();
+    engine.record_toolcall(call("call_1", "output")).await.unwrap();
+}

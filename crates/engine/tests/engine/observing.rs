@@ -172,3 +172,24 @@ async fn in_a_sandbox_mounted_files_are_read_and_others_are_only_known() {
     assert!(!view.metadata_pool().contains("passwd"), "a guess of a shell's words is not enough");
     assert!(!view.text().contains("root:"));
 }
+
+/// What was read has been seen, also if it is gone by the time the call is recorded. A file that a command removed concerns
+/// only the sessions that know it.
+#[rstest]
+#[case::read("read", json!({ "path": "a.ts" }), true)]
+#[case::removed("bash", json!({ "command": "rm a.ts" }), false)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_gone_when_its_call_is_recorded(
+    #[case] name: &str,
+    #[case] args: Value,
+    #[case] is_encountered: bool,
+) {
+    let bench = Bench::new(Backend::Memory);
+    tree(&bench);
+    let path = bench.path("a.ts");
+    let id = bench.open("another").await.index_file(&path, None).await.unwrap().id;
+    std::fs::remove_file(path).unwrap();
+    let effect = record(&bench, &bench.open("s").await, name, args, "content of a.ts\n").await;
+    assert_eq!(effect.sets.session_index.contains(&id), is_encountered);
+    assert!(effect.pool.is_empty() && effect.active.is_empty());
+}

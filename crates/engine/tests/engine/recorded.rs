@@ -116,7 +116,8 @@ impl Recorder {
     /// Short calls, each with an answer of its own.
     async fn busy(&mut self, count: usize) {
         for n in 0..count {
-            self.work(n % 3, 0, &[("bash", json!({ "command": format!("make step-{n}") }), 2)]).await;
+            self.work(n % 3, (n + 1) % 2, &[("bash", json!({ "command": format!("make step-{n}") }), 2)])
+                .await;
         }
     }
 
@@ -182,8 +183,12 @@ impl Recorder {
                  back after {pays_back_after_calls:?}"
             ));
         }
-        for edit in &plan.edits {
-            self.note(&format!("  {}", line_of(edit)));
+        for edits in plan.edits.chunk_by(|a, b| matches!((a, b), (Edit::Gone { .. }, Edit::Gone { .. }))) {
+            let keys: Vec<&str> = edits.iter().map(Edit::key).collect();
+            match &edits[0] {
+                Edit::Gone { .. } => self.note(&format!("  gone: {}", keys.join(" "))),
+                edit => self.note(&format!("  {}", line_of(edit))),
+            }
         }
         for notice in &plan.notices {
             self.note(&format!("  notice: {notice}"));
@@ -197,7 +202,7 @@ fn lines_of(name: &str, count: usize) -> String {
 
 fn line_of(edit: &Edit) -> String {
     match edit {
-        Edit::Gone { key } => format!("{key} gone"),
+        Edit::Gone { .. } => unreachable!("named with its neighbours"),
         Edit::Result { key, object, text } => {
             format!("{key} {object}: {}", text.as_deref().map_or("as it came".to_owned(), short))
         }
@@ -295,7 +300,7 @@ async fn converse(recorder: &mut Recorder) {
     recorder.busy(50).await;
     recorder.done(0).await;
     recorder.user(0);
-    recorder.advance().await;
+    recorder.reopen().await;
     assert!(recorder.bench.latest_tx().await > 100);
 }
 
@@ -305,8 +310,8 @@ async fn converse(recorder: &mut Recorder) {
 #[case::as_a_person_set_it(
     Stays { thinking: Stay::Calls(4), calls: Stay::Calls(9), prose: Stay::Calls(15), weight: None }, true
 )]
-#[case::words_kept(
-    Stays { thinking: Stay::Keep, calls: Stay::Needed, prose: Stay::Keep, weight: Some(2.0) }, true
+#[case::reasoning_kept(
+    Stays { thinking: Stay::Keep, calls: Stay::Needed, prose: Stay::Needed, weight: Some(2.0) }, true
 )]
 #[tokio::test]
 async fn a_long_conversation_is_shown_as_before(#[case] stays: Stays, #[case] shortens: bool) {

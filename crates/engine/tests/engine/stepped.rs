@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use context_model::id::ObjectId;
@@ -19,6 +19,8 @@ pub struct Stepped {
     /// Calls until it happens; negative: it does not.
     left: AtomicI64,
     incident: Incident,
+    /// How many writes have conflicted.
+    conflicts: AtomicUsize,
 }
 
 /// What happens at that call.
@@ -29,13 +31,15 @@ pub enum Incident {
     Write(Transaction),
     /// A file gets this text before it, and another client stores that.
     Change(PathBuf, String, Transaction),
+    /// Each write from then on conflicts with one to this object.
+    Conflicts(ObjectId),
     /// A write begins, and goes on when it is told to.
     Held { begun: Arc<Notify>, go: Arc<Notify> },
 }
 
 impl Stepped {
     pub fn new(inner: Arc<dyn Store>, incident: Incident) -> Arc<Self> {
-        Arc::new(Self { inner, left: AtomicI64::new(-1), incident })
+        Arc::new(Self { inner, left: AtomicI64::new(-1), incident, conflicts: AtomicUsize::new(0) })
     }
 
     pub fn arm(&self, calls: i64) {
@@ -47,15 +51,30 @@ impl Stepped {
         self.left.swap(-1, Ordering::SeqCst) < 0
     }
 
+    pub fn conflicts(&self) -> usize {
+        self.conflicts.load(Ordering::SeqCst)
+    }
+
     async fn step(&self) -> context_store::Result<()> {
-        if matches!(self.incident, Incident::Held { .. }) { Ok(()) } else { self.happen().await }
+        if matches!(self.incident, Incident::Held { .. } | Incident::Conflicts(_)) {
+            Ok(())
+        } else {
+            self.happen().await
+        }
     }
 
     async fn happen(&self) -> context_store::Result<()> {
+        if let Incident::Conflicts(id) = &self.incident
+            && self.left.load(Ordering::SeqCst) >= 0
+        {
+            self.conflicts.fetch_add(1, Ordering::SeqCst);
+            return Err(StoreError::Conflict(id.clone()));
+        }
         if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| (n >= 0).then(|| n - 1)) != Ok(0) {
             return Ok(());
         }
         match &self.incident {
+            Incident::Conflicts(_) => Ok(()),
             Incident::Held { begun, go } => {
                 begun.notify_one();
                 go.notified().await;

@@ -388,3 +388,13 @@ async fn an_engine_that_is_dropped_ends_its_trackers() {
     assert_eq!(content(&bench, &id).await.as_deref(), Some("2"));
     resumed.close().await.unwrap();
 }
+
+/// A flush is confirmed by an event in a directory beside the store.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flush_has_a_directory_of_its_own() {
+    let (bench, engine, path, _) = tracked("0").await;
+    fs::write(&path, "1").unwrap();
+    engine.flush().await.unwrap();
+    assert!(bench.outside().join("store/watch").is_dir());
+    engine.close().await.unwrap();
+}

@@ -1,0 +1,244 @@
+use context_model::hash::Digest;
+use context_model::object::Status;
+use context_model::pricing::Prices;
+use context_model::session::Change;
+use context_model::time::TxId;
+use serde_json::json;
+
+use super::*;
+use crate::session::catalog::{Kind, Meta};
+use crate::sight::Sight;
+use crate::sight::piece::{Carried, Excerpts, Line, Output, ShownLines};
+
+fn id(name: &str) -> ObjectId {
+    ObjectId::new(name)
+}
+
+fn output(name: &str, tokens: u64) -> Output {
+    Output {
+        object: id(name),
+        named: true,
+        shown: None,
+        carries: None,
+        excerpts: Excerpts::default(),
+        reference: format!("toolcall_ref id={name}"),
+        born_tokens: tokens,
+        is_rule: false,
+        lines: Vec::new(),
+    }
+}
+
+fn lines(first: usize, last: usize) -> ShownLines {
+    ShownLines { file: id("file"), hash: Digest::of(b"a"), tx: TxId(1), first, last }
+}
+
+/// Pieces that were judged, in a harness that can shorten texts.
+fn judged() -> Pieces {
+    let mut pieces = Pieces::default();
+    pieces.set_shortens(true);
+    pieces.need = Some(Need { prices: Prices::default(), lambda: 1.0 });
+    pieces
+}
+
+/// A session with these tool calls.
+fn session(calls: &[&str]) -> Session {
+    let mut session = Session::default();
+    for call in calls {
+        let kind = Kind::Toolcall { tool: "bash".into(), status: Status::Ok };
+        session.meet(&id(call), Meta { kind, is_null: false, tx: TxId(1) });
+        session.sets.promote(&id(call), &mut Change::default());
+    }
+    session
+}
+
+fn name(standing: &Standing) -> &'static str {
+    match standing {
+        Standing::Held => "held",
+        Standing::Last => "last",
+        Standing::Ages(_) => "ages",
+    }
+}
+
+fn standing(pieces: &Pieces, place: usize, session: &Session) -> &'static str {
+    name(&pieces.standing(place, session))
+}
+
+#[test]
+fn an_output_that_no_reference_is_shorter_than_has_no_form_of_its_own() {
+    let mut session = session(&["a", "b"]);
+    let mut pieces = judged();
+    let reference = output("a", 0).reference.len().div_ceil(4) as u64;
+    pieces.push_result("a", output("a", reference), &session);
+    pieces.push_result("b", output("b", reference + 1), &session);
+    assert_eq!([0, 1].map(|place| standing(&pieces, place, &session)), ["last", "ages"]);
+    session.dropped.extend([id("a"), id("b")]);
+    assert_eq!([0, 1].map(|place| standing(&pieces, place, &session)), ["last", "ages"]);
+    let Standing::Ages(forms) = pieces.standing(1, &session) else { panic!("it was released") };
+    assert_eq!(forms, [(Form::Reference, Due { warm: 0, dead: 0 })]);
+}
+
+/// An object that was brought back stays where its newest text is, also if a later read of the file covers that.
+#[test]
+fn what_carries_an_active_object_is_held() {
+    let mut session = session(&["a", "read", "later"]);
+    let carries = |object: &str| Some(Carried { object: id(object), whole: true, version: None });
+    let mut pieces = judged();
+    pieces.push_result(
+        "m",
+        Output { carries: carries("a"), shown: Some(lines(1, 5)), ..output("read", 900) },
+        &session,
+    );
+    assert_eq!(standing(&pieces, 0, &session), "ages", "the object is not active");
+    session.sets.activate(&id("a"), &mut Change::default());
+    assert_eq!(standing(&pieces, 0, &session), "held");
+    pieces.push_result("n", Output { shown: Some(lines(1, 9)), ..output("later", 900) }, &session);
+    assert!(pieces.pieces[0].superseded);
+    assert_eq!(standing(&pieces, 0, &session), "held", "a tool call's text is not in the file");
+    pieces.carriers.clear();
+    assert_eq!(standing(&pieces, 0, &session), "ages", "another result carries it");
+
+    // A file's text is in its later read.
+    let mut pieces = judged();
+    session.sets.activate(&id("file"), &mut Change::default());
+    pieces.push_result("m", Output { carries: carries("file"), ..output("read", 900) }, &session);
+    assert_eq!(standing(&pieces, 0, &session), "held");
+    pieces.pieces[0].superseded = true;
+    assert_eq!(standing(&pieces, 0, &session), "ages");
+}
+
+#[test]
+fn a_read_is_covered_by_a_later_one_of_all_its_lines() {
+    let session = session(&[]);
+    let mut pieces = judged();
+    for (n, (first, last)) in [(3, 6), (1, 5), (4, 9), (3, 7)].into_iter().enumerate() {
+        pieces.push_result(
+            "m",
+            Output { shown: Some(lines(first, last)), ..output(&format!("read {n}"), 900) },
+            &session,
+        );
+    }
+    let covered: Vec<bool> = pieces.pieces.iter().map(|piece| piece.superseded).collect();
+    assert_eq!(covered, [true, false, false, false]);
+    assert_eq!(pieces.lines_of(&id("read 1")), Some(&lines(1, 5)));
+    assert_eq!(pieces.lines_of(&id("read 9")), None);
+}
+
+#[test]
+fn arguments_without_a_shorter_form_have_none_however_old() {
+    let session = session(&["one", "two"]);
+    let mut sight = Sight { pieces: judged(), ..Sight::default() };
+    let long = "word ".repeat(500);
+    for (name, args) in
+        [("one", json!({ "command": "ls" })), ("two", json!({ "path": "/a", "content": long }))]
+    {
+        let tool = if name == "one" { "bash" } else { "write" };
+        let call = json!({ "type": "toolCall", "id": name, "name": tool, "arguments": args });
+        sight.push_answer(name, &json!({ "content": [call] }), "/", (true, &session));
+        assert_eq!(
+            standing(&sight.pieces, sight.pieces.pieces.len() - 1, &session),
+            if name == "one" { "last" } else { "held" }
+        );
+        sight.pieces.answer(name, &id(name), true, &session, "/");
+    }
+    let pieces = &mut sight.pieces;
+    assert_eq!([0, 1].map(|place| standing(pieces, place, &session)), ["last", "ages"]);
+    pieces.take_form(1, Form::Reference);
+    assert_eq!(standing(pieces, 1, &session), "last");
+}
+
+#[test]
+fn words_without_a_shorter_form_have_none_and_neither_have_shortened_ones() {
+    let session = session(&[]);
+    let mut sight = Sight { pieces: judged(), ..Sight::default() };
+    let long = "word ".repeat(500);
+    for text in [long.as_str(), "short"] {
+        sight.push_answer(
+            text,
+            &json!({ "content": [{ "type": "text", "text": text }] }),
+            "/",
+            (true, &session),
+        );
+    }
+    assert_eq!([0, 1].map(|place| standing(&sight.pieces, place, &session)), ["ages", "last"]);
+    sight.pieces.take_form(0, Form::Reference);
+    assert_eq!(standing(&sight.pieces, 0, &session), "last");
+}
+
+#[test]
+fn lines_leave_while_some_of_them_are_of_calls_that_only_looked() {
+    let session = session(&["a"]);
+    let mut pieces = judged();
+    pieces.push_result("a", output("a", 900), &session);
+    let set = |pieces: &mut Pieces, all: &[bool]| {
+        if let PieceKind::Result(output) = &mut pieces.pieces[0].kind {
+            output.lines = all.iter().map(|stays| Line { text: "line".into(), stays: *stays }).collect();
+        }
+    };
+    pieces.take_form(0, Form::Reference);
+    for (all, expected) in
+        [(&[][..], "last"), (&[true], "last"), (&[true, false], "ages"), (&[false], "ages")]
+    {
+        set(&mut pieces, all);
+        assert_eq!(standing(&pieces, 0, &session), expected, "{all:?}");
+    }
+    pieces.take_form(0, Form::Gone);
+    assert_eq!(standing(&pieces, 0, &session), "last", "its lines are gone with it");
+}
+
+#[test]
+fn what_came_before_the_newest_answer_is_past_and_before_the_newest_question_of_an_earlier_turn() {
+    let session = session(&[]);
+    let mut pieces = Pieces::default();
+    pieces.push_fixed("a", 1);
+    assert!(pieces.is_in_newest_turn(0), "no user has spoken");
+    pieces.begin_user(&session);
+    pieces.push_fixed("b", 1);
+    pieces.begin_answer(false, &session);
+    pieces.push_fixed("c", 1);
+    assert_eq!([0, 1, 2].map(|place| pieces.is_past(place)), [true, true, false]);
+    assert_eq!([0, 1, 2].map(|place| pieces.is_in_newest_turn(place)), [false, true, true]);
+}
+
+#[test]
+fn what_an_answer_points_to_is_needed_until_the_users_next_turn() {
+    let session = session(&["a"]);
+    let mut pieces = judged();
+    pieces.push_result("a", output("a", 900), &session);
+    pieces.calls = 7;
+    assert!(pieces.knows(&id("a")) && !pieces.knows(&id("b")));
+    assert!(pieces.shows(&id("a")) && !pieces.shows(&id("b")));
+    pieces.renew(&id("b"), &session);
+    assert_eq!(pieces.pieces[0].since, 0);
+    pieces.renew(&id("a"), &session);
+    assert_eq!((pieces.pieces[0].since, pieces.is_pointed_at(0)), (7, false));
+    pieces.calls = 9;
+    pieces.point_to(&id("a"), &session);
+    assert_eq!((pieces.pieces[0].since, standing(&pieces, 0, &session)), (9, "held"));
+    pieces.start_turn(&session);
+    assert_eq!((pieces.is_pointed_at(0), standing(&pieces, 0, &session)), (false, "ages"));
+    pieces.take_form(0, Form::Reference);
+    assert!(pieces.knows(&id("a")) && !pieces.shows(&id("a")));
+}
+
+#[test]
+fn a_call_is_named_by_its_own_result() {
+    let session = session(&["one", "two"]);
+    let mut sight = Sight { pieces: judged(), ..Sight::default() };
+    let long = "word ".repeat(500);
+    let calls = ["one", "two"].map(|name| {
+        json!({ "type": "toolCall", "id": name, "name": "write", "arguments": { "path": name, "content": long } })
+    });
+    sight.push_answer("m", &json!({ "content": calls }), "/", (true, &session));
+    let objects = |pieces: &Pieces| match &pieces.pieces[0].kind {
+        PieceKind::Arguments(all) => all.calls.iter().map(|call| call.object.clone()).collect::<Vec<_>>(),
+        _ => panic!("arguments alone"),
+    };
+    let pieces = &mut sight.pieces;
+    pieces.answer("two", &id("two"), true, &session, "/");
+    assert_eq!(objects(pieces), [None, Some(id("two"))]);
+    pieces.answer("one", &id("one"), true, &session, "/");
+    assert_eq!(objects(pieces), [Some(id("one")), Some(id("two"))]);
+    assert!(!pieces.hides_arguments(&id("one")));
+    pieces.take_form(0, Form::Reference);
+    assert!(pieces.hides_arguments(&id("one")) && !pieces.hides_arguments(&id("three")));
+}
