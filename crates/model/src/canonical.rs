@@ -231,4 +231,35 @@ mod tests {
             assert_eq!(to_string(&text.as_str().into()), serde_json::to_string(&text).unwrap());
         }
     }
+
+    /// Hashing takes each piece at once.
+    #[test]
+    fn a_long_text_is_written_in_large_pieces() {
+        struct Pieces(Vec<usize>);
+        impl Write for Pieces {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0.push(bytes.len());
+                Ok(bytes.len())
+            }
+
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let sizes = |text: &str| {
+            let mut pieces = Pieces(Vec::new());
+            write_text(text, &mut pieces).unwrap();
+            pieces.0
+        };
+        // Eight at a time, after the quotation mark; the last piece has the other one.
+        let full = 505;
+        assert_eq!(sizes(&"x".repeat(full - 1 + 504 + 7)), [full, 504, 7 + 1]);
+        assert_eq!(sizes("x"), [3]);
+        // Escapes of six characters.
+        let escapes = sizes(&"\u{1}".repeat(1_000));
+        assert!(
+            escapes[..escapes.len() - 1].iter().all(|size| (PIECE - 13..=PIECE).contains(size)),
+            "{escapes:?}"
+        );
+    }
 }

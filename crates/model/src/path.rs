@@ -25,7 +25,7 @@ pub fn absolute(path: &str) -> Option<String> {
 /// write them.
 #[must_use]
 pub fn normalise(base: &str, path: &str) -> String {
-    let Some((base_root, below_base)) = root_of(base).filter(|_| !is_posix(base)) else {
+    let Some((base_root, below_base)) = root_of(base) else {
         let base = if path.starts_with('/') { "" } else { base };
         return from_segments("/", &[base], path);
     };
@@ -71,10 +71,6 @@ pub fn share(path: &str) -> Option<&str> {
     let (server, share) = (names.next()?, names.next()?);
     let is_name = |name: &str| !matches!(name, "" | "." | "..");
     (is_name(server) && is_name(share)).then(|| &path[..3 + server.len() + share.len()])
-}
-
-fn is_posix(path: &str) -> bool {
-    path.starts_with('/') && !path.starts_with("//")
 }
 
 /// The root of a Windows path with slashes, ending with one, and what comes after it.

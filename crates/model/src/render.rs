@@ -59,8 +59,7 @@ pub fn word(raw: &str) -> String {
 pub fn line(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     for c in raw.chars() {
-        if c == '\t' || c == ' ' || !(c.is_control() || c == '\u{2028}' || c == '\u{2029}' || is_invisible(c))
-        {
+        if c == '\t' || !(c.is_control() || is_invisible(c)) {
             out.push(c);
         } else {
             // Writing to a String can't fail.

@@ -248,3 +248,15 @@ fn the_tags_of_all_markers_among_arguments() {
             .is_empty()
     );
 }
+
+#[test]
+fn what_collapsing_saves_is_counted_in_tokens_too() {
+    let long = "old ".repeat(200);
+    let input = json!({ "path": "/w/a", "oldText": long, "newText": "n" });
+    let input = input.as_object().unwrap();
+    for collapsed in [collapse_old_text("edit", input, "t"), collapse_args("edit", input, "t", "/")] {
+        let collapsed = collapsed.expect("long enough");
+        assert!((700..800).contains(&collapsed.saved_chars), "{}", collapsed.saved_chars);
+        assert_eq!(collapsed.saved_tokens, collapsed.saved_chars / 4);
+    }
+}

@@ -203,3 +203,30 @@ proptest! {
         prop_assert_eq!(show(&observation), vec![format!("R [{dir}] ./{path}")]);
     }
 }
+
+/// What shells and their tools do with the words of a command.
+#[rstest]
+#[case::a_listing_and_more("ls src && echo done", "a.ts\n", &["D src", "D a.ts"])]
+#[case::a_program_in_a_file("jq -f prog.jq data.json", "", &["R data.json"])]
+#[case::several_into_a_folder("cp a.ts b.ts out", "", &["W out/a.ts", "W out/b.ts", "D a.ts", "D b.ts"])]
+#[case::one_to_another("cp a.ts b.ts", "", &["W b.ts", "W b.ts/a.ts", "D a.ts"])]
+#[case::a_subcommand_with_a_dot("git do.it a.ts", "", &["D a.ts"])]
+#[case::a_shells_own_options("bash --norc run.sh", "", &["D run.sh"])]
+#[case::a_traced_script("bash -x run.sh", "", &["D run.sh"])]
+#[case::a_shell_in_a_shell("sh -c \"sh -c 'cat a.ts'\"", "", &["R a.ts"])]
+#[case::too_deep("sh -c \"sh -c 'sh -c \\\"cat a.ts\\\"'\"", "", &[])]
+#[case::words_in_quotes("deploy 'word' './my file' 'my file'", "", &["D ./my file"])]
+fn words_of_commands(#[case] command: &str, #[case] output: &str, #[case] expected: &[&str]) {
+    let observed = observe("bash", &args(json!({ "command": command })), output, true);
+    assert_eq!(show(&observed), expected);
+}
+
+#[rstest]
+fn a_tool_that_failed_has_touched_nothing(
+    #[values("read", "write", "edit", "ls", "find", "glob", "grep")] tool: &str,
+) {
+    let input = args(json!({ "path": "src/a.rs" }));
+    for (ok, is_empty) in [(true, false), (false, true)] {
+        assert_eq!(observe(tool, &input, "b.rs:1: x", ok).is_empty(), is_empty, "{tool}");
+    }
+}

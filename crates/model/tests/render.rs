@@ -162,3 +162,13 @@ fn what_was_not_escaped_by_us_is_not_unescaped(#[case] shown: &str) {
 fn usual_paths_stay_readable(#[case] path: &str, #[case] shown: &str) {
     assert_eq!(text(path), shown);
 }
+
+/// Only what ends a line, controls a terminal or is invisible is escaped in a line that is quoted.
+#[rstest]
+#[case("\tlet a = \"é 𝄞\"; \\n", "\tlet a = \"é 𝄞\"; \\n")]
+#[case("a\nb\rc", "a\\u{a}b\\u{d}c")]
+#[case("\u{1b}[31m", "\\u{1b}[31m")]
+#[case("a\u{2028}b\u{2029}c\u{200b}d\u{85}e", "a\\u{2028}b\\u{2029}c\\u{200b}d\\u{85}e")]
+fn a_quoted_line(#[case] raw: &str, #[case] expected: &str) {
+    assert_eq!(context_model::render::line(raw), expected);
+}

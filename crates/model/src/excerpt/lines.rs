@@ -331,4 +331,10 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn where_a_line_says_that_it_failed() {
+        assert_eq!(failure_at("not ok 1"), Some(0));
+        assert_eq!(failure_at("   ✗ it works"), Some(3));
+    }
 }

@@ -309,3 +309,49 @@ fn is_script_option(option: &str) -> bool {
             && option.len() <= 5
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("A=b", true)]
+    #[case("_a1=", true)]
+    #[case("=b", false)]
+    #[case("1a=b", false)]
+    #[case("a-b=c", false)]
+    #[case("a.ts", false)]
+    fn assignments(#[case] word: &str, #[case] expected: bool) {
+        assert_eq!(is_assignment(word), expected);
+    }
+
+    #[rstest]
+    #[case("-i", true)]
+    #[case("-i.bak", true)]
+    #[case("-ni", true)]
+    #[case("--in-place", true)]
+    #[case("--in-place=.bak", true)]
+    #[case("-n", false)]
+    #[case("-n.i", false)]
+    #[case("--quiet", false)]
+    #[case("s/i/x/", false)]
+    fn options_to_edit_in_place(#[case] word: &str, #[case] expected: bool) {
+        assert_eq!(is_in_place(word), expected);
+    }
+
+    #[rstest]
+    #[case("-e", true)]
+    #[case("-nf", true)]
+    #[case("--expression=x", true)]
+    #[case("--file=x", true)]
+    #[case("--quiet", false)]
+    #[case("-n", false)]
+    #[case("-rlne", true)]
+    #[case("-longe", false)]
+    #[case("file", false)]
+    fn options_that_give_the_program(#[case] word: &str, #[case] expected: bool) {
+        assert_eq!(is_script_option(word), expected);
+    }
+}

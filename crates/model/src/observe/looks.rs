@@ -143,4 +143,16 @@ mod tests {
     fn extensions(#[case] word: &str, #[case] expected: bool) {
         assert_eq!(has_extension(word), expected);
     }
+
+    #[rstest]
+    #[case("id=05f49740", true)]
+    #[case("id=05f49740ab@7", true)]
+    #[case("id=05f4974", false)]
+    #[case("id=05f4974x", false)]
+    #[case("id=05f49740@", false)]
+    #[case("id=05f49740@x", false)]
+    #[case("05f49740", false)]
+    fn names_of_objects(#[case] word: &str, #[case] expected: bool) {
+        assert_eq!(is_object(word), expected);
+    }
 }

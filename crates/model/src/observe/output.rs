@@ -156,4 +156,32 @@ mod tests {
     fn long_listings(#[case] line: &str, #[case] name: Option<&str>) {
         assert_eq!(long_listing(line), name);
     }
+
+    #[rstest]
+    #[case("src/a.ts:12: x", Some("src/a.ts"))]
+    #[case("src/a.ts:12", None)]
+    #[case("src/a.ts:12 x", None)]
+    #[case("a::b:3:x", Some("a::b"))]
+    #[case("a::b", None)]
+    fn lines_of_a_search(#[case] line: &str, #[case] path: Option<&str>) {
+        assert_eq!(listing::match_path(line), path);
+    }
+
+    #[rstest]
+    #[case(" M src/a.rs", Some("src/a.rs"))]
+    #[case("   src/a.rs", None)]
+    #[case("xx src/a.rs", None)]
+    #[case("MM:src/a.rs", None)]
+    #[case("MM word", None)]
+    fn lines_of_a_short_status(#[case] line: &str, #[case] path: Option<&str>) {
+        assert_eq!(short_status(line), path);
+    }
+
+    #[rstest]
+    #[case("-abcdefghi 1 user group 1 Jan 1 12:00 name", None)]
+    #[case("wrw-r--r-- 1 user group 1 Jan 1 12:00 name", None)]
+    #[case("brw-r--r-- 1 user group 1 Jan 1 12:00 name", Some(""))]
+    fn what_begins_like_a_long_listing(#[case] line: &str, #[case] name: Option<&str>) {
+        assert_eq!(long_listing(line), name);
+    }
 }

@@ -302,4 +302,29 @@ mod tests {
             prop_assert_eq!(back, words);
         }
     }
+
+    #[rstest]
+    #[case::a_number_in_quotes_is_a_word("echo '2'>out", "[echo] [2] > [out]")]
+    #[case::a_dollar_before_nothing_special("echo a$/b $", "[echo] [a$/b] [$]")]
+    #[case::quotes_after_a_dollar("cat $'a b' $\"c d\"", "[cat] [a b] [c d]")]
+    fn words_with_quotes_and_dollars(#[case] command: &str, #[case] expected: &str) {
+        assert_eq!(show(command), expected);
+    }
+
+    #[rstest]
+    #[case("(a) b", " b")]
+    #[case("(a (b) c) d", " d")]
+    #[case("(\\) a) b", " b")]
+    #[case("(\"\\\") a\" ) b", " b")]
+    #[case("(')' ) b", " b")]
+    #[case("(a", "")]
+    fn the_rest_after_a_parenthesis(#[case] text: &str, #[case] rest: &str) {
+        assert_eq!(after_parenthesis(text), rest);
+    }
+
+    #[test]
+    fn so_many_tokens_at_most() {
+        assert_eq!(tokens("a b c d", 2).len(), 2);
+        assert_eq!(tokens("a b", 2).len(), 2);
+    }
 }

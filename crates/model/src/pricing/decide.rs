@@ -55,12 +55,9 @@ impl Ledger {
     fn relieve(&self, policy: &Policy, total: u64) -> Option<Roll> {
         let target = (policy.soft * policy.context_window as f64) as u64;
         let need = total.saturating_sub(target);
-        let enough = self
-            .best(policy, |cut| if cut.removed >= need { cut.rent - cut.cost } else { f64::NEG_INFINITY });
-        let cut = match enough {
-            Some(cut) if cut.removed >= need => cut,
-            _ => self.best(policy, |cut| cut.removed as f64)?,
-        };
+        // If no cut is enough, all are worth the same, and the earliest removes most.
+        let cut = self
+            .best(policy, |cut| if cut.removed >= need { cut.rent - cut.cost } else { f64::NEG_INFINITY })?;
         let room = policy.context_window.saturating_sub(total);
         if cut.removed < room / RELIEF {
             return None;

@@ -52,12 +52,6 @@ impl Policy {
             return 1.0;
         }
         let fill = total_tokens as f64 / self.context_window as f64;
-        if fill >= self.hard {
-            0.0
-        } else if fill > self.soft {
-            (self.hard - fill) / (self.hard - self.soft)
-        } else {
-            1.0
-        }
+        if fill >= self.hard { 0.0 } else { ((self.hard - fill) / (self.hard - self.soft)).min(1.0) }
     }
 }

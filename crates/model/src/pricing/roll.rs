@@ -99,7 +99,7 @@ pub(super) fn calls_to_pay_back(cost: f64, gain: f64) -> Option<u32> {
     }
     let calls = (cost / gain).ceil();
     // Casting NaN or too large a number would give a wrong result.
-    if calls.is_finite() && calls <= f64::from(u32::MAX) { Some(calls as u32) } else { None }
+    if calls <= f64::from(u32::MAX) { Some(calls as u32) } else { None }
 }
 
 #[cfg(test)]
@@ -147,5 +147,14 @@ mod tests {
             reason: RollReason::Pays,
         };
         assert_eq!(roll.receipt().to_string(), sentence);
+    }
+
+    #[test]
+    fn after_how_many_calls_a_cost_is_back() {
+        let cases = [(0.0, 0.0, Some(0)), (10.0, 4.0, Some(3)), (1.0, 0.0, None), (1e20, 1.0, None)];
+        for (cost, gain, expected) in cases {
+            assert_eq!(calls_to_pay_back(cost, gain), expected, "{cost} / {gain}");
+        }
+        assert_eq!(calls_to_pay_back(f64::NAN, 1.0), None);
     }
 }

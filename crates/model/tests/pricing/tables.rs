@@ -312,3 +312,29 @@ fn a_changed_system_part_leaves_nothing_cached() {
     assert_eq!(ledger.decide(&policy).map(|r| r.reason), Some(RollReason::Free));
     assert_eq!(ledger.charge_call(&policy).read_tokens, 0);
 }
+
+/// With one token too few the roll is not worth its cost in requests that can't be cached.
+#[test]
+fn a_roll_at_the_hard_threshold_frees_an_eighth_of_what_is_left() {
+    for (removed, is_rolled) in [(12, false), (13, true), (14, true)] {
+        let mut ledger = Ledger::new(0);
+        ledger.push(Item::new(896, 896 - removed));
+        let policy = Policy { context_window: 1_000, cache_dead: false, ..Policy::new(EXACT) };
+        ledger.charge_call(&policy);
+        ledger.set_stale(0, true);
+        assert_eq!(ledger.decide(&policy).is_some(), is_rolled, "{removed}");
+    }
+}
+
+/// A roll that was decided about a longer request, as after a branch, rolls nothing that the model has not seen.
+#[test]
+fn what_the_model_has_not_seen_is_not_rolled() {
+    let policy = Policy::new(EXACT);
+    let mut ledger = held(9..10, 0, &policy);
+    let mut roll = ledger.decide(&policy).unwrap();
+    let place = ledger.push(Item::new(1_000, 0));
+    assert!(!ledger.is_empty() && ledger.len() == 11);
+    roll.items.push(place);
+    assert_eq!(ledger.apply(&roll), 1_000);
+    assert!(Ledger::new(1).is_empty());
+}
