@@ -298,4 +298,22 @@ mod tests {
         assert_eq!(work.documents.has(&one.id), action == Action::Updated);
         assert!(session.sets.active().contains(&one.id));
     }
+
+    /// Whoever supplied a content has seen it, and nobody can have seen a later one by a mere look at its name.
+    #[tokio::test]
+    async fn what_was_seen_of_the_disk_must_not_replace_what_came_meanwhile() {
+        let eye = eye().await;
+        let state = || FileState::of_bytes(b"text".to_vec(), 20);
+        let place = seen(state(), None).place;
+        for (one, is_checked) in [
+            (seen(state(), None), false),
+            (seen(state(), Some(TxId(1))), true),
+            (Seen::discovered(place), true),
+        ] {
+            let (mut session, mut work) = (Session::default(), Work::default());
+            let result = prepare(&eye.ground, &mut session, &one, Entry::Read, &mut work);
+            assert_eq!(result.action, Action::Created);
+            assert_eq!(work.expected.contains_key(&one.id), is_checked);
+        }
+    }
 }

@@ -159,16 +159,14 @@ fn read_once(path: &Utf8Path, max_text_bytes: u64) -> io::Result<Option<FileStat
         FileState::of_bytes(bytes, max_text_bytes)
     };
     // A file that has grown meanwhile has another size.
-    let is_same = is_unchanged(&before, &Facts::of(&file)?) && is_still(path, &before);
+    let is_same = is_still(path, &before, &Facts::of(&file)?);
     Ok(is_same.then_some(state))
 }
 
-fn is_unchanged(before: &Facts, after: &Facts) -> bool {
-    (before.size, before.modified) == (after.size, after.modified)
-}
-
-fn is_still(path: &Utf8Path, opened: &Facts) -> bool {
-    Facts::at(path.as_std_path()).is_ok_and(|now| now.identity() == opened.identity())
+/// Whether a file that was opened is as it was, and still the one at its path.
+fn is_still(path: &Utf8Path, opened: &Facts, now: &Facts) -> bool {
+    let there = || Facts::at(path.as_std_path()).is_ok_and(|there| there.identity() == opened.identity());
+    (opened.size, opened.modified) == (now.size, now.modified) && there()
 }
 
 fn of_error(path: &Utf8Path, error: &io::Error) -> FileState {
@@ -210,13 +208,13 @@ mod tests {
         let path = Utf8Path::from_path(directory.path()).unwrap().join("f");
         std::fs::write(&path, "a").unwrap();
         let opened = Facts::at(path.as_std_path()).unwrap();
-        assert!(is_still(&path, &opened));
+        assert!(is_still(&path, &opened, &opened));
         let other = path.with_file_name("g");
         std::fs::write(&other, "a").unwrap();
         std::fs::rename(&other, &path).unwrap();
-        assert!(!is_still(&path, &opened));
+        assert!(!is_still(&path, &opened, &opened));
         std::fs::remove_file(&path).unwrap();
-        assert!(!is_still(&path, &opened));
+        assert!(!is_still(&path, &opened, &opened));
     }
 
     #[test]
@@ -226,14 +224,13 @@ mod tests {
         std::fs::write(&path, "a").unwrap();
         let facts = || Facts::at(path.as_std_path()).unwrap();
         let before = facts();
-        assert!(is_unchanged(&before, &facts()));
+        assert!(is_still(&path, &before, &facts()));
         std::fs::File::options().append(true).open(&path).unwrap().write_all(b"b").unwrap();
-        assert!(is_still(&path, &before));
-        assert!(!is_unchanged(&before, &facts()), "it has grown");
+        assert!(!is_still(&path, &before, &facts()), "it has grown");
         let now = facts();
         let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
         std::fs::File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
-        assert!(!is_unchanged(&now, &facts()), "it was written");
+        assert!(!is_still(&path, &now, &facts()), "it was written");
     }
 
     #[test]
@@ -256,7 +253,7 @@ mod tests {
     #[test]
     fn why_a_file_can_not_be_read() {
         let path = Utf8Path::new("/f");
-        let denied = of_error(path, &io::ErrorKind::PermissionDenied.into());
+        let denied = of_error(path, &io::Error::new(io::ErrorKind::PermissionDenied, "no"));
         assert_eq!(denied.reason(), Some("can't be read (permission denied)"));
         let directory = tempfile::tempdir().unwrap();
         let there = Utf8Path::from_path(directory.path()).unwrap();
@@ -283,5 +280,14 @@ mod tests {
         std::os::unix::fs::symlink(there.join("f"), there.join("link")).unwrap();
         let state = read(&there.join("link"), 10);
         assert_eq!(state.reason(), Some("is behind a symbolic link that can't be followed"));
+    }
+
+    #[test]
+    fn what_was_read_has_a_hash() {
+        let bytes = |text: &str, limit| FileState::of_bytes(text.as_bytes().to_vec(), limit);
+        let hash = Some(Digest::of(b"text"));
+        assert_eq!([bytes("text", 4).hash(), bytes("text", 3).hash()], [hash, hash]);
+        assert_eq!(bytes("\0", 9).hash(), Some(Digest::of(b"\0")));
+        assert_eq!([FileState::Gone.hash(), FileState::Unreachable.hash()], [None, None]);
     }
 }

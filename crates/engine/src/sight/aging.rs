@@ -142,9 +142,6 @@ impl Pieces {
                 if objects().any(|id| id.is_none_or(pinned)) {
                     return Standing::Held;
                 }
-                if arguments.calls.is_empty() || piece.form >= Form::Reference {
-                    return Standing::Last;
-                }
                 if objects().flatten().all(is_dropped) {
                     return self.at_once(place);
                 }

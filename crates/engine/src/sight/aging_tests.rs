@@ -162,6 +162,8 @@ fn words_without_a_shorter_form_have_none_and_neither_have_shortened_ones() {
     assert_eq!([0, 1].map(|place| standing(&sight.pieces, place, &session)), ["ages", "last"]);
     sight.pieces.take_form(0, Form::Reference);
     assert_eq!(standing(&sight.pieces, 0, &session), "last");
+    sight.pieces.stays.prose = Stay::Calls(3);
+    assert_eq!([0, 1].map(|place| standing(&sight.pieces, place, &session)), ["last", "last"]);
 }
 
 #[test]
@@ -241,4 +243,44 @@ fn a_call_is_named_by_its_own_result() {
     assert!(!pieces.hides_arguments(&id("one")));
     pieces.take_form(0, Form::Reference);
     assert!(pieces.hides_arguments(&id("one")) && !pieces.hides_arguments(&id("three")));
+}
+
+/// An answer with these calls and an output of 60 tokens for each.
+fn answered(names: &[&str], session: &Session) -> Pieces {
+    let mut sight = Sight { pieces: judged(), ..Sight::default() };
+    let call = |name: &&str| json!({ "type": "toolCall", "id": name, "name": "bash", "arguments": { "command": "ls" } });
+    let calls: Vec<_> = names.iter().map(call).collect();
+    sight.push_answer("m", &json!({ "content": calls }), "/", (true, session));
+    for name in names {
+        sight.pieces.answer(name, &id(name), true, session, "/");
+        sight.pieces.push_result(name, output(name, 60), session);
+    }
+    sight.pieces
+}
+
+/// What an answer with calls leaves behind is a line for each of them.
+#[test]
+fn an_answer_becomes_lines_once_they_cost_less_than_its_expected_need() {
+    let names = ["a", "b", "c", "d"];
+    let session = session(&names);
+    let pieces = answered(&names, &session);
+    let need = pieces.need.unwrap();
+    let shown: u64 = (0..5).map(|place| pieces.ledger.item(place).unwrap().tokens_full).sum();
+    let wanted: f64 = (1..5).map(|place| need.wanted(Curve::TOOL, pieces.chars_at(place))).sum();
+    let age = |lines| need.age_at(wanted, shown - lines, false);
+    assert_ne!(age(15 * 4), age(15 / 4));
+    assert_eq!(pieces.ready(0, &session).unwrap().warm, age(15 * 4));
+}
+
+#[test]
+fn an_answer_that_may_become_lines_waits_for_no_call() {
+    let session = session(&["a"]);
+    let mut pieces = answered(&["a"], &session);
+    pieces.stays.calls = Stay::Calls(3);
+    for (calls, waits) in [(2, true), (3, false), (4, false)] {
+        pieces.calls = calls;
+        pieces.judge_step(0, &session);
+        assert_eq!(pieces.ripening.due(u64::MAX), if waits { vec![0] } else { Vec::new() });
+        assert_eq!(pieces.steps[0].is_ripe, !waits);
+    }
 }

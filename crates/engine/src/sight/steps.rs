@@ -101,7 +101,7 @@ impl Pieces {
 
     /// The calls from which an answer with calls may become lines: it is old enough, and everything that leaves with
     /// it costs more than its expected need.
-    fn ready(&self, number: usize, session: &Session) -> Option<Due> {
+    pub(super) fn ready(&self, number: usize, session: &Session) -> Option<Due> {
         let step = &self.steps[number];
         let need = self.need?;
         if !self.shortens || step.page.is_some() {
