@@ -215,6 +215,7 @@ proptest! {
 #[case::a_traced_script("bash -x run.sh", "", &["D run.sh"])]
 #[case::a_shell_in_a_shell("sh -c \"sh -c 'cat a.ts'\"", "", &["R a.ts"])]
 #[case::too_deep("sh -c \"sh -c 'sh -c \\\"cat a.ts\\\"'\"", "", &[])]
+#[case::a_word_with_a_comma_in_quotes("deploy './a,b'", "", &[])]
 #[case::words_in_quotes("deploy 'word' './my file' 'my file'", "", &["D ./my file"])]
 fn words_of_commands(#[case] command: &str, #[case] output: &str, #[case] expected: &[&str]) {
     let observed = observe("bash", &args(json!({ "command": command })), output, true);
