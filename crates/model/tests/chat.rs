@@ -380,6 +380,8 @@ proptest! {
         prop_assert_eq!(document.field("toolcall_refs"), Some(&json!(calls)));
         let rolls: Vec<RollEntry> = expected.iter().flat_map(|turn| turn.rolls.clone()).collect();
         prop_assert_eq!(chat.rolls().collect::<Vec<_>>(), rolls);
+        let activated: Vec<ObjectId> = expected.iter().flat_map(|turn| turn.activated.clone()).collect();
+        prop_assert_eq!(chat.activated().collect::<Vec<_>>(), activated);
         let stays = expected.iter().enumerate();
         let stays = stays.flat_map(|(n, turn)| turn.calls.iter().chain(&turn.activated).map(move |id| (n, id.clone())));
         prop_assert_eq!(chat.stays().collect::<Vec<_>>(), stays.collect::<Vec<_>>());

@@ -332,4 +332,15 @@ mod tests {
         known.looks_different([&ObjectId::new("another"), &call]);
         assert_eq!(known.open(), [file]);
     }
+
+    #[test]
+    fn the_contents_that_were_mentioned_newest_first() {
+        let (mut known, file) = (Known::default(), ObjectId::new("f"));
+        let lines = |name| Passage { content: content(name), first: 1, last: 9, whole: false };
+        for says in [Says::Lines(lines("a")), Says::Other(content("b").hash), Says::All(content("c"))] {
+            known.says(&file, None, says);
+        }
+        assert_eq!(known.contents(&file).collect::<Vec<_>>(), [content("c"), content("a")]);
+        assert_eq!(known.contents(&ObjectId::new("g")).count(), 0);
+    }
 }

@@ -207,6 +207,8 @@ fn what_an_answer_points_to_is_needed_until_the_users_next_turn() {
     let mut pieces = judged();
     pieces.push_result("a", output("a", 900), &session);
     pieces.calls = 7;
+    pieces.push_fixed("b", 1);
+    assert_eq!(pieces.calls_at(0..3).collect::<Vec<_>>(), [&id("a")]);
     assert!(pieces.knows(&id("a")) && !pieces.knows(&id("b")));
     assert!(pieces.shows(&id("a")) && !pieces.shows(&id("b")));
     pieces.renew(&id("b"), &session);
