@@ -456,6 +456,8 @@ fn a_part_begins_with_its_first_line_however_long() {
     let part = part(&text, &Part::Lines(1, 3), 20).expect("there are lines");
     assert!(part.text.starts_with("xxxx"), "{}", part.text);
     assert!(part.text.contains("more lines, from line 2 on"), "{}", part.text);
+    let fits = context_model::excerpt::part("123456789\n123456789\nx", &Part::Lines(1, 2), 20);
+    assert_eq!(fits.expect("there are lines").text, "123456789\n123456789");
     let exact = context_model::excerpt::part(&format!("{}\nb", "x".repeat(20)), &Part::Lines(1, 2), 20);
     assert_eq!(
         exact.expect("there are lines").text,
