@@ -185,5 +185,7 @@ mod tests {
         assert_eq!((again.size(), again.has_text()), (1, false));
         assert!(again.reason.is_some() && first.reason.is_none());
         assert_eq!(first.again(FileState::Unreachable, None).observation, Observation::Unreadable);
+        let gone = Seen::deleted(place(Disk::At("/a".into())));
+        assert_eq!((gone.observation, gone.reason.as_deref()), (Observation::Deleted, Some("was deleted")));
     }
 }
