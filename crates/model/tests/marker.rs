@@ -260,3 +260,29 @@ fn what_collapsing_saves_is_counted_in_tokens_too() {
         assert_eq!(collapsed.saved_tokens, collapsed.saved_chars / 4);
     }
 }
+
+/// In JSON a line break counts as two characters, and so does each quotation mark around the beginning of a command.
+#[rstest]
+#[case::as_long("write", "content", "x", 0, false)]
+#[case::one_longer("write", "content", "x", 1, true)]
+#[case::as_long_with_line_breaks("write", "content", "x\n", 0, false)]
+#[case::one_longer_with_line_breaks("write", "content", "x\n", 1, true)]
+#[case::a_command_that_would_save_nothing("bash", "command", "x", 2, false)]
+#[case::a_command_that_would_save_one("bash", "command", "x", 3, true)]
+fn a_text_stays_unless_its_marker_is_shorter(
+    #[case] tool: &str,
+    #[case] field: &str,
+    #[case] part: &str,
+    #[case] longer: usize,
+    #[case] collapses: bool,
+) {
+    let text = part.repeat((KEPT_CHARS + 40) / part.len());
+    let input = json!({ field: text });
+    let marked = |tag: &str| {
+        let collapsed = collapse_args(tool, input.as_object().unwrap(), tag, "/")?;
+        Some(collapsed.args[field].as_str().unwrap().len())
+    };
+    let shortest = marked("t").expect("it is shorter");
+    let tag = "t".repeat(text.len() - shortest + 1 - longer);
+    assert_eq!(marked(&tag), collapses.then(|| text.len() - longer));
+}
