@@ -225,24 +225,16 @@ fn note_display(ground: &Ground, session: &Session, id: &ObjectId, place: &Place
 
 #[cfg(test)]
 mod tests {
-    use context_model::id::SessionId;
     use context_model::object::Document;
     use context_model::source::FilesystemSource;
-    use context_store::memory::MemoryStore;
     use rstest::rstest;
 
     use super::*;
     use crate::ground::options::Options;
 
     async fn eye() -> Eye {
-        let session = SessionId::new("s").unwrap();
-        let options = Options {
-            filesystem_id: Some("disk".into()),
-            max_text_bytes: 20,
-            named_text_bytes: 10,
-            ..Options::new(session, "/", MemoryStore::new())
-        };
-        let ground = Arc::new(Ground::new(options).await.unwrap());
+        let limits = |options| Options { max_text_bytes: 20, named_text_bytes: 10, ..options };
+        let ground = Arc::new(Ground::of_test(limits).await);
         Eye { ground, tracking: Arc::new(Tracking::new(false, 0)) }
     }
 

@@ -132,8 +132,6 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
-    use context_model::id::SessionId;
-    use context_store::memory::MemoryStore;
 
     use super::*;
     use crate::files::tracking::Tracking;
@@ -141,12 +139,8 @@ mod tests {
     use crate::ground::options::Options;
 
     async fn reader(directory: &str, paths: Vec<String>, known: HashMap<ObjectId, Digest>) -> Reader {
-        let session = SessionId::new("s").unwrap();
-        let options = Options {
-            filesystem_id: Some("disk".into()),
-            ..Options::new(session, directory, MemoryStore::new())
-        };
-        let ground = Arc::new(Ground::new(options).await.unwrap());
+        let below = |options| Options { cwd: directory.into(), ..options };
+        let ground = Arc::new(Ground::of_test(below).await);
         let eye = Eye { ground, tracking: Arc::new(Tracking::new(false, 0)) };
         Reader { eye, paths: paths.into(), next: AtomicUsize::new(0), known, taken: Mutex::default() }
     }

@@ -188,21 +188,8 @@ fn compare(
 #[cfg(test)]
 mod tests {
     use camino::{Utf8Path, Utf8PathBuf};
-    use context_model::id::SessionId;
-    use context_store::memory::MemoryStore;
 
     use super::*;
-    use crate::ground::options::Options;
-
-    async fn ground() -> Ground {
-        let session = SessionId::new("s").unwrap();
-        Ground::new(Options {
-            filesystem_id: Some("disk".into()),
-            ..Options::new(session, "/", MemoryStore::new())
-        })
-        .await
-        .unwrap()
-    }
 
     fn stored(path: &Utf8Path, text: &str) -> Stored {
         Stored {
@@ -217,7 +204,7 @@ mod tests {
     }
 
     async fn outcome(path: &Utf8Path, stored: Stored) -> Outcome {
-        let ground = ground().await;
+        let ground = Ground::of_test(|options| options).await;
         let disk = Disk::At(path.to_owned());
         compare(&ground.paths, disk, stored, (&Stamps::new(), TxId(1)), 1 << 20)
     }

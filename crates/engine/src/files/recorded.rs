@@ -77,7 +77,6 @@ impl Ground {
 
 #[cfg(test)]
 mod tests {
-    use context_model::id::SessionId;
     use context_store::{Transaction, Write};
 
     use super::*;
@@ -85,14 +84,8 @@ mod tests {
 
     /// A client that redacts what it records.
     async fn ground(directory: &str, store: &std::sync::Arc<dyn context_store::Store>) -> Ground {
-        let session = SessionId::new("s").unwrap();
         let store = std::sync::Arc::clone(store);
-        let options = Options {
-            filesystem_id: Some("disk".into()),
-            redact: true,
-            ..Options::new(session, directory, store)
-        };
-        Ground::new(options).await.unwrap()
+        Ground::of_test(|options| Options { cwd: directory.into(), store, redact: true, ..options }).await
     }
 
     #[tokio::test]

@@ -131,7 +131,6 @@ fn name(ground: &Ground) -> String {
 
 #[cfg(test)]
 mod tests {
-    use context_model::id::SessionId;
     use context_store::sqlite::{Durability, SqliteStore};
 
     use super::*;
@@ -149,11 +148,9 @@ mod tests {
 
     #[tokio::test]
     async fn stamps_are_kept_in_memory_and_in_the_store() {
-        let session = SessionId::new("s").unwrap();
         let directory = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(directory.path().join("context.db"), Durability::Process).unwrap();
-        let options = Options { filesystem_id: Some("disk".into()), ..Options::new(session, "/", store) };
-        let ground = Ground::new(options).await.unwrap();
+        let ground = Ground::of_test(|options| Options { store, ..options }).await;
         let entry = |name: &str| (ObjectId::new(name), (Digest::of(name.as_bytes()), STAMP));
         let note = StampNote::default();
         assert!(note.read(&ground).await.unwrap().is_empty());

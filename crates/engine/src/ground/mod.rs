@@ -127,3 +127,14 @@ fn random_id() -> Result<String> {
         .map_err(|e| EngineError::Io { path: "the system's random source".into(), reason: e.to_string() })?;
     Ok(Digest::of(&bytes).to_string())
 }
+
+#[cfg(test)]
+impl Ground {
+    /// A client of its own memory store, in the folder `/`, with these options changed.
+    pub async fn of_test(change: impl FnOnce(Options) -> Options) -> Self {
+        let session = SessionId::new("s").unwrap_or_else(|error| panic!("{error}"));
+        let options = Options::new(session, "/", context_store::memory::MemoryStore::new());
+        let options = change(Options { filesystem_id: Some("disk".into()), ..options });
+        Self::new(options).await.unwrap_or_else(|error| panic!("{error}"))
+    }
+}

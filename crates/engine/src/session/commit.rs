@@ -298,27 +298,14 @@ impl Work {
 
 #[cfg(test)]
 mod tests {
-    use context_model::id::SessionId;
     use context_model::time::Timestamp;
-    use context_store::memory::MemoryStore;
 
     use super::*;
-    use crate::ground::options::Options;
-
-    async fn ground() -> Ground {
-        let session = SessionId::new("s").unwrap();
-        Ground::new(Options {
-            filesystem_id: Some("disk".into()),
-            ..Options::new(session, "/", MemoryStore::new())
-        })
-        .await
-        .unwrap()
-    }
 
     /// Only what a transaction has made a version of is noted as written by it.
     #[tokio::test]
     async fn what_is_noted_of_ones_own_transaction() {
-        let ground = ground().await;
+        let ground = Ground::of_test(|options| options).await;
         let ids = [ground.session_object.clone(), ground.chat_id.clone(), ObjectId::new("call")];
         for (written, session_tx, chat_tx) in [
             ([true, true, true], Some(TxId(8)), Some(TxId(8))),

@@ -146,25 +146,12 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
-    use context_model::id::SessionId;
     use context_model::object::Document;
     use context_model::source::FilesystemSource;
     use context_model::time::TxId;
-    use context_store::memory::MemoryStore;
     use context_store::{Transaction, Write};
 
     use super::*;
-    use crate::ground::options::Options;
-
-    async fn ground() -> Ground {
-        let session = SessionId::new("s").unwrap();
-        Ground::new(Options {
-            filesystem_id: Some("disk".into()),
-            ..Options::new(session, "/", MemoryStore::new())
-        })
-        .await
-        .unwrap()
-    }
 
     fn file(path: &str, content: &str) -> Document {
         let source = FilesystemSource { filesystem_id: "disk".into(), path: path.into() };
@@ -183,7 +170,7 @@ mod tests {
     /// The session has not heard of its own write if another client's came before it.
     #[tokio::test]
     async fn what_the_session_has_written_itself_is_no_news_of_others() {
-        let (ground, mut session) = (ground().await, Session::default());
+        let (ground, mut session) = (Ground::of_test(|options| options).await, Session::default());
         let (own, foreign, unknown) = (file("/own", "a"), file("/foreign", "a"), file("/unknown", "a"));
         for document in [&own, &foreign] {
             let tx = written(&ground, document.clone()).await;
@@ -205,7 +192,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_object_that_another_client_wrote_first_is_known_after_the_conflict() {
-        let (ground, mut session) = (ground().await, Session::default());
+        let (ground, mut session) = (Ground::of_test(|options| options).await, Session::default());
         let document = file("/new", "a");
         let tx = written(&ground, document.clone()).await;
         after_conflict(&ground, &mut session, document.id()).await.unwrap();

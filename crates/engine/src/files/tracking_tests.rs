@@ -1,0 +1,126 @@
+use context_watch::{Acknowledge, Event, Flush, Status, Tracked};
+
+use super::*;
+use crate::ground::options::Options;
+
+/// A tracker that sees nothing.
+struct Blind;
+
+impl Tracker for Blind {
+    fn track(&self, _: &Utf8Path) -> Result<Tracked, WatchError> {
+        Ok(Tracked::Watched)
+    }
+
+    fn untrack(&self, _: &Utf8Path) {}
+
+    fn flush(&self) -> Flush {
+        let (flush, acknowledge) = Acknowledge::pair();
+        acknowledge.done();
+        flush
+    }
+
+    fn status(&self) -> Status {
+        Status::default()
+    }
+
+    fn close(&self) {}
+}
+
+impl Sink for Blind {
+    fn deliver(&mut self, _: Event) {}
+}
+
+async fn ground() -> Ground {
+    Ground::of_test(|options| Options { tracker: Some(Arc::new(|_| Ok(Arc::new(Blind)))), ..options }).await
+}
+
+async fn tracking() -> Tracking {
+    let tracking = Tracking::new(true, 1_024);
+    tracking.start(&ground().await, Box::new(Blind));
+    tracking
+}
+
+fn source(path: &str) -> FilesystemSource {
+    FilesystemSource { filesystem_id: "disk".into(), path: path.into() }
+}
+
+fn heard() -> (Arc<Mutex<Vec<String>>>, Listener) {
+    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = Arc::clone(&heard);
+    (heard, Arc::new(move |event: &FileEvent| locked(&kept).push(event.path.clone())))
+}
+
+#[test]
+fn a_file_rests_as_long_as_its_bytes_take_at_the_pace() {
+    assert_eq!(Tracking::new(false, 1_024).rest(2_048), Duration::from_secs(2));
+    assert_eq!(Tracking::new(false, 4).rest(2), Duration::from_millis(500));
+    assert_eq!(Tracking::new(false, 0).rest(2_048), Duration::ZERO);
+}
+
+#[test]
+fn one_waking_is_scheduled_for_the_earliest_file() {
+    let tracking = Tracking::new(false, 1);
+    assert_eq!(tracking.wake_at(), None);
+    let now = Instant::now();
+    let at = |seconds| now + Duration::from_secs(seconds);
+    tracking.due().touch("/later".into(), at(20));
+    assert_eq!(tracking.wake_at(), Some(at(20)));
+    assert_eq!(tracking.wake_at(), None, "it is scheduled");
+    tracking.due().touch("/sooner".into(), at(10));
+    assert_eq!(tracking.wake_at(), Some(at(10)));
+    tracking.woke(at(20));
+    assert_eq!(tracking.wake_at(), None, "another one is scheduled");
+    tracking.woke(at(10));
+    assert_eq!(tracking.wake_at(), Some(at(10)), "the file still waits");
+}
+
+#[tokio::test]
+async fn a_file_that_was_looked_at_is_not_only_seen() {
+    let tracking = tracking().await;
+    let directory = tempfile::tempdir().unwrap();
+    let path = Utf8Path::from_path(directory.path()).unwrap().join("f");
+    std::fs::write(&path, "a").unwrap();
+    let source = source(path.as_str());
+    tracking.track_unread(&path, &source);
+    assert!(tracking.is_unread(&path));
+    tracking.track(&path, &source);
+    assert!(!tracking.is_unread(&path));
+    tracking.track_unread(&path, &source);
+    assert!(!tracking.is_unread(&path), "it is tracked already");
+    let idle = Tracking::new(false, 1);
+    idle.track_unread(&path, &source);
+    assert!(!idle.is_unread(&path), "nothing is tracked");
+}
+
+#[tokio::test]
+async fn listeners_hear_of_touched_files_until_they_unsubscribe_or_the_session_ends() {
+    let tracking = tracking().await;
+    tracking.track("/a".into(), &source("/a"));
+    let (before, after) = (heard(), heard());
+    let touch = tracking.touch(ground().await.paths);
+    let first = tracking.touch_listeners().add(before.1);
+    tracking.touch_listeners().add(after.1);
+    touch("/a".into());
+    touch("/not/tracked".into());
+    tracking.touch_listeners().remove(first);
+    touch("/a".into());
+    assert_eq!((locked(&before.0).len(), locked(&after.0).len()), (1, 2));
+    tracking.close().await;
+    touch("/a".into());
+    assert_eq!(locked(&after.0).len(), 2, "the session has ended");
+}
+
+#[tokio::test]
+async fn a_warning_waits_for_the_first_listener() {
+    let tracking = tracking().await;
+    tracking.warn("early".into());
+    let (first, second) = (heard(), heard());
+    tracking.listen(first.1);
+    tracking.listen(second.1);
+    tracking.warn("late".into());
+    assert_eq!(*locked(&first.0), ["early", "late"]);
+    assert_eq!(*locked(&second.0), ["late"]);
+    tracking.close().await;
+    tracking.listeners.tell(&FileEvent { id: None, path: "x".into(), kind: FileEventKind::Warning });
+    assert_eq!(locked(&first.0).len(), 2, "the session has ended");
+}
