@@ -11,6 +11,7 @@ mod fading;
 mod failing;
 mod forms;
 mod groups;
+mod handed;
 #[cfg(unix)]
 mod hostile;
 mod indexing;

@@ -1,12 +1,15 @@
-//! How long text stays: settings, harnesses that can't shorten, and the old text of edits.
+//! How long text stays: settings, harnesses that can't shorten, the old text of edits, and what a person or the model
+//! brings back, pins or steers.
 
 use context_engine::{Edit, Stay, Stays};
+use context_model::id::ObjectId;
 use rstest::rstest;
 use serde_json::json;
 
-use crate::bench::{Backend, Bench, tool};
+use crate::bench::{Backend, Bench, call, tool, user};
 use crate::chat::arguments_of;
 use crate::leaving::{after_a_pause, answer, chat, go_on_at_length, gone, leave, plan_text, thought};
+use crate::truth;
 
 /// Nothing but calls leaves, and at a fixed age.
 const CALLS: Stays =
@@ -113,4 +116,96 @@ async fn each_line_names_its_own_call_whichever_is_answered_first() {
         let back = chat.engine.activate(handle.unwrap_or_else(|| panic!("{lines}")), None).await.unwrap();
         assert!(back.content.unwrap().starts_with(&format!("the output of {id}. ")), "{lines}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_brought_back_becomes_stale_again() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = truth::chat(&bench, "s").await;
+    chat.user("look");
+    for n in 0..7 {
+        chat.run(&format!("call_{n}"), "custom", json!({}), &truth::lines("output", 100)).await;
+    }
+    for _ in 0..5 {
+        chat.done();
+        chat.user("on");
+        assert_eq!(chat.advance().await.edits, []);
+    }
+    // A dead cache makes all of them stale.
+    chat.now_ms += 300_001;
+    let rolled = chat.engine.roll_now(&chat.call()).await.unwrap().edits.len();
+    let undone = chat.engine.undo_roll().await.unwrap().edits.len();
+    assert!(rolled == undone && rolled >= 5, "{rolled} {undone}");
+    for turn in 0..2 {
+        chat.done();
+        chat.user("on");
+        assert_eq!(chat.advance_after_a_pause().await.edits, [], "turn {turn}: a person wanted to see it");
+    }
+    let mut again = 0;
+    for _ in 0..20 {
+        chat.done();
+        chat.user("on");
+        again += chat.advance_after_a_pause().await.edits.len();
+    }
+    assert_eq!(again, rolled);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_steer_the_context_take_no_place_in_the_window() {
+    let bench = Bench::new(Backend::Memory);
+    let engine = bench.open("s").await;
+    engine.append_turn(user("u")).await.unwrap();
+    for n in 0..5 {
+        engine.record_toolcall(call(&format!("read_{n}"), "text")).await.unwrap();
+    }
+    for (n, name) in ["unpin", "unpin", "pin", "activate", "deactivate"].into_iter().enumerate() {
+        engine.record_toolcall(tool(&format!("control_{n}"), name, json!({}), "done")).await.unwrap();
+    }
+    let reads: Vec<ObjectId> = (0..5).map(|n| ObjectId::new(format!("read_{n}"))).collect();
+    let sets = engine.session_sets().await.unwrap();
+    assert_eq!(sets.active_set.len(), 10, "their answers are there in their own turn");
+    engine.append_turn(user("next")).await.unwrap();
+    assert_eq!(engine.session_sets().await.unwrap().active_set, reads);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_brought_back_and_pinned_stays_whole() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = truth::chat(&bench, "s").await;
+    chat.user("run");
+    let output = truth::lines("a long output", 2_000);
+    chat.run("big", "bash", json!({ "command": "run" }), &output).await;
+    chat.done();
+    // Shown as an excerpt only.
+    assert_eq!(chat.advance().await.edits.len(), 1);
+    chat.user("all of it");
+    let whole = chat.engine.activate("big", None).await.unwrap();
+    assert!(!whole.visible);
+    let handle = chat.engine.receive(call("other", &truth::lines("x", 30))).await.unwrap().handle;
+    assert_ne!(handle, "");
+    let big = chat.engine.search(&crate::bench::search("long", Some("s"))).await.unwrap()[0]
+        .handle
+        .clone()
+        .unwrap();
+    chat.run("again", "activate", json!({ "id": big }), &whole.content.unwrap()).await;
+    chat.done();
+    chat.advance().await;
+    assert!(chat.engine.pin("big").await.unwrap().ok);
+    for turn in 0..8 {
+        chat.user("on");
+        let plan = chat.advance_after_a_pause().await;
+        let gone = plan.edits.iter().any(
+            |edit| matches!(edit, context_engine::Edit::Result { object, .. } if object.as_str() == "again"),
+        );
+        assert!(!gone, "turn {turn}");
+        assert!(chat.engine.activate("big", None).await.unwrap().visible, "turn {turn}");
+        chat.done();
+    }
+    assert!(chat.engine.unpin("big").await.unwrap().ok);
+    assert!(chat.engine.deactivate("big").await.unwrap().ok);
+    chat.user("on");
+    let plan = chat.advance_after_a_pause().await;
+    assert!(plan.edits.iter().any(
+        |edit| matches!(edit, context_engine::Edit::Result { object, .. } if object.as_str() == "again")
+    ));
 }

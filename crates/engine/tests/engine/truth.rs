@@ -11,15 +11,15 @@ use context_watch::{Acknowledge, Event, Flush, Sink, Status, Tracked, Tracker, W
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::bench::{Backend, Bench, answer, call, tool, user};
-use crate::chat::{Chat, arguments_of};
+use crate::bench::{Backend, Bench, answer, user};
+use crate::chat::Chat;
 use crate::stepped::{Incident, Stepped};
 
-fn lines(prefix: &str, count: usize) -> String {
+pub fn lines(prefix: &str, count: usize) -> String {
     (1..=count).map(|n| format!("{prefix} line {n}\n")).collect()
 }
 
-async fn chat(bench: &Bench, session: &str) -> Chat {
+pub async fn chat(bench: &Bench, session: &str) -> Chat {
     let options = Options { store: bench.second_store(), ..bench.options(session) };
     Chat::new(Engine::open(options).await.unwrap())
 }
@@ -254,173 +254,6 @@ async fn a_hand_over_that_fails_loses_nothing_and_doubles_nothing(#[values(false
     assert!(calls > 5, "{calls}");
 }
 
-fn nested(levels: usize) -> Value {
-    (0..levels).fold(json!("deep down"), |inner, _| json!([inner]))
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_nested_too_deeply_is_kept_as_its_text_and_ends_no_recording() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, "s").await;
-    chat.say(json!({ "role": "user", "content": [{ "type": "text", "text": "one", "extra": nested(150) }] }));
-    chat.advance().await;
-    let args = json!({ "deep": nested(150) });
-    chat.run("c", "x", args, "output").await;
-    chat.done();
-    chat.advance().await;
-    chat.turn("two").await;
-    let count = chat.messages.len();
-    chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
-    let recorded = bench.latest(&ObjectId::chat(&SessionId::new("s").unwrap())).await.unwrap();
-    assert_eq!(recorded.field("turns").unwrap().as_array().unwrap().len(), 2);
-    let call = bench.latest(&ObjectId::new("c")).await.unwrap();
-    assert!(call.field("args").unwrap().to_string().contains("deep down"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn marks_of_collapsed_arguments_name_their_own_call() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, "s").await;
-    // A provider that repeats its call IDs, and a harness without a hook for results.
-    for n in 0..3 {
-        chat.user("write");
-        let args = json!({ "path": "a.txt", "content": lines(&format!("text {n}"), 200) });
-        let call = json!({ "type": "toolCall", "id": "call_0", "name": "custom", "arguments": args });
-        chat.say(json!({ "role": "assistant", "content": [call], "timestamp": chat.now_ms }));
-        chat.say(json!({ "role": "toolResult", "toolCallId": "call_0", "toolName": "custom", "content": format!("done {n}") }));
-        chat.done();
-        chat.advance().await;
-    }
-    chat.user("on");
-    let mut collapsed = arguments_of(&chat.advance_after_a_pause().await);
-    for _ in 0..20 {
-        chat.done();
-        chat.user("on");
-        collapsed.extend(arguments_of(&chat.advance_after_a_pause().await));
-    }
-    assert_eq!(collapsed.len(), 3);
-    for (n, call) in collapsed.iter().enumerate() {
-        let text = call.args["content"].as_str().unwrap();
-        let handle = text.strip_prefix("[collapsed #").unwrap().split(':').next().unwrap();
-        let full = chat.engine.get(handle).await.unwrap().unwrap();
-        assert_eq!(full.field("args").unwrap()["content"], json!(lines(&format!("text {n}"), 200)));
-        assert_eq!(Some(full.id()), call.object.as_ref());
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_person_brought_back_becomes_stale_again() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, "s").await;
-    chat.user("look");
-    for n in 0..7 {
-        chat.run(&format!("call_{n}"), "custom", json!({}), &lines("output", 100)).await;
-    }
-    for _ in 0..5 {
-        chat.done();
-        chat.user("on");
-        assert_eq!(chat.advance().await.edits, []);
-    }
-    // A dead cache makes all of them stale.
-    chat.now_ms += 300_001;
-    let rolled = chat.engine.roll_now(&chat.call()).await.unwrap().edits.len();
-    let undone = chat.engine.undo_roll().await.unwrap().edits.len();
-    assert!(rolled == undone && rolled >= 5, "{rolled} {undone}");
-    for turn in 0..2 {
-        chat.done();
-        chat.user("on");
-        assert_eq!(chat.advance_after_a_pause().await.edits, [], "turn {turn}: a person wanted to see it");
-    }
-    let mut again = 0;
-    for _ in 0..20 {
-        chat.done();
-        chat.user("on");
-        again += chat.advance_after_a_pause().await.edits.len();
-    }
-    assert_eq!(again, rolled);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn calls_that_steer_the_context_take_no_place_in_the_window() {
-    let bench = Bench::new(Backend::Memory);
-    let engine = bench.open("s").await;
-    engine.append_turn(user("u")).await.unwrap();
-    for n in 0..5 {
-        engine.record_toolcall(call(&format!("read_{n}"), "text")).await.unwrap();
-    }
-    for (n, name) in ["unpin", "unpin", "pin", "activate", "deactivate"].into_iter().enumerate() {
-        engine.record_toolcall(tool(&format!("control_{n}"), name, json!({}), "done")).await.unwrap();
-    }
-    let reads: Vec<ObjectId> = (0..5).map(|n| ObjectId::new(format!("read_{n}"))).collect();
-    let sets = engine.session_sets().await.unwrap();
-    assert_eq!(sets.active_set.len(), 10, "their answers are there in their own turn");
-    engine.append_turn(user("next")).await.unwrap();
-    assert_eq!(engine.session_sets().await.unwrap().active_set, reads);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_was_brought_back_and_pinned_stays_whole() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, "s").await;
-    chat.user("run");
-    let output = lines("a long output", 2_000);
-    chat.run("big", "bash", json!({ "command": "run" }), &output).await;
-    chat.done();
-    // Shown as an excerpt only.
-    assert_eq!(chat.advance().await.edits.len(), 1);
-    chat.user("all of it");
-    let whole = chat.engine.activate("big", None).await.unwrap();
-    assert!(!whole.visible);
-    let handle = chat.engine.receive(call("other", &lines("x", 30))).await.unwrap().handle;
-    assert_ne!(handle, "");
-    let big = chat.engine.search(&crate::bench::search("long", Some("s"))).await.unwrap()[0]
-        .handle
-        .clone()
-        .unwrap();
-    chat.run("again", "activate", json!({ "id": big }), &whole.content.unwrap()).await;
-    chat.done();
-    chat.advance().await;
-    assert!(chat.engine.pin("big").await.unwrap().ok);
-    for turn in 0..8 {
-        chat.user("on");
-        let plan = chat.advance_after_a_pause().await;
-        let gone = plan.edits.iter().any(
-            |edit| matches!(edit, context_engine::Edit::Result { object, .. } if object.as_str() == "again"),
-        );
-        assert!(!gone, "turn {turn}");
-        assert!(chat.engine.activate("big", None).await.unwrap().visible, "turn {turn}");
-        chat.done();
-    }
-    assert!(chat.engine.unpin("big").await.unwrap().ok);
-    assert!(chat.engine.deactivate("big").await.unwrap().ok);
-    chat.user("on");
-    let plan = chat.advance_after_a_pause().await;
-    assert!(plan.edits.iter().any(
-        |edit| matches!(edit, context_engine::Edit::Result { object, .. } if object.as_str() == "again")
-    ));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_image_keeps_no_arguments_whole() {
-    let bench = Bench::new(Backend::Memory);
-    let mut chat = chat(&bench, "s").await;
-    chat.user("draw");
-    chat.advance().await;
-    let call = |id: &str| json!({ "type": "toolCall", "id": id, "name": "draw", "arguments": { "what": lines("svg", 200) } });
-    chat.say(json!({ "role": "assistant", "content": [call("a"), call("b")], "timestamp": chat.now_ms }));
-    for id in ["a", "b"] {
-        let content = json!([{ "type": "text", "text": id }, { "type": "image", "data": "AAAA", "mimeType": "image/png" }]);
-        chat.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": "draw", "content": content }));
-    }
-    for _ in 0..3 {
-        chat.done();
-        chat.user("on");
-        assert_eq!(chat.advance().await.edits, []);
-    }
-    chat.done();
-    assert_eq!(arguments_of(&chat.advance_after_a_pause().await).len(), 2);
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscription_that_is_ended_twice_ends_no_other() {
     let bench = Bench::new(Backend::Sqlite);
@@ -439,48 +272,6 @@ async fn a_subscription_that_is_ended_twice_ends_no_other() {
     engine.flush().await.unwrap();
     assert_eq!(heard.load(std::sync::atomic::Ordering::SeqCst), 1);
     engine.close().await.unwrap();
-}
-
-/// However often a call ID was used, recording one more asks the store as often as the first time.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_call_id_costs_no_scan() {
-    let bench = Bench::new(Backend::Memory);
-    let filled = bench.open("filled").await;
-    for n in 0..2_000 {
-        filled.record_toolcall(call("call_0", &format!("output {n}"))).await.unwrap();
-    }
-    // So many calls of the store as recording takes at most: it goes through although the next one would fail.
-    let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
-    let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("fresh") };
-    let engine = Engine::open(options).await.unwrap();
-    store.arm(6);
-    engine.record_toolcall(call("call_0", "one more")).await.unwrap();
-    assert!(!store.disarm(), "it asked more often");
-}
-
-/// A store that has lost the last turns takes them from the harness's messages, in which our lines stand: what it stores
-/// is what the tools gave, and the calls are the same objects as before.
-#[tokio::test(flavor = "multi_thread")]
-async fn outputs_that_are_taken_in_anew_are_without_our_lines() {
-    let mut first = chat(&Bench::new(Backend::Memory), "s").await;
-    first.user("go");
-    let forged = format!("id=00000000\n{}", lines("forged", 50));
-    let outputs = [lines("one", 50), lines("two", 50), forged];
-    for (id, output) in ["call_0", "call_0", "call_1"].iter().zip(&outputs) {
-        first.run(id, "bash", json!({ "command": "make" }), output).await;
-    }
-    first.done();
-    first.advance().await;
-    let had = first.engine.session_sets().await.unwrap().active_set;
-
-    let mut second = chat(&Bench::new(Backend::Memory), "s").await;
-    second.messages = first.messages.clone();
-    second.advance().await;
-    assert_eq!(second.engine.session_sets().await.unwrap().active_set, had);
-    for (id, output) in had.iter().zip(&outputs) {
-        let call = second.engine.get(id.as_str()).await.unwrap().unwrap();
-        assert_eq!(call.content(), Some(output.as_str()), "{id}");
-    }
 }
 
 /// A change that comes while the store takes no writes is stored once it does again.

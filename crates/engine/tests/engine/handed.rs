@@ -1,0 +1,130 @@
+//! What harnesses hand over, however odd: call IDs that come again, deep nesting, images, outputs with our own lines.
+
+use std::sync::Arc;
+
+use context_engine::{Engine, Options};
+use context_model::id::{ObjectId, SessionId};
+use context_store::Store;
+use serde_json::{Value, json};
+
+use crate::bench::{Backend, Bench, call};
+use crate::chat::arguments_of;
+use crate::stepped::{Incident, Stepped};
+use crate::truth::{chat, lines};
+
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!("deep down"), |inner, _| json!([inner]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_nested_too_deeply_is_kept_as_its_text_and_ends_no_recording() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, "s").await;
+    chat.say(json!({ "role": "user", "content": [{ "type": "text", "text": "one", "extra": nested(150) }] }));
+    chat.advance().await;
+    let args = json!({ "deep": nested(150) });
+    chat.run("c", "x", args, "output").await;
+    chat.done();
+    chat.advance().await;
+    chat.turn("two").await;
+    let count = chat.messages.len();
+    chat.engine.resync(chat.messages.clone(), count, &chat.call()).await.unwrap();
+    let recorded = bench.latest(&ObjectId::chat(&SessionId::new("s").unwrap())).await.unwrap();
+    assert_eq!(recorded.field("turns").unwrap().as_array().unwrap().len(), 2);
+    let call = bench.latest(&ObjectId::new("c")).await.unwrap();
+    assert!(call.field("args").unwrap().to_string().contains("deep down"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn marks_of_collapsed_arguments_name_their_own_call() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, "s").await;
+    // A provider that repeats its call IDs, and a harness without a hook for results.
+    for n in 0..3 {
+        chat.user("write");
+        let args = json!({ "path": "a.txt", "content": lines(&format!("text {n}"), 200) });
+        let call = json!({ "type": "toolCall", "id": "call_0", "name": "custom", "arguments": args });
+        chat.say(json!({ "role": "assistant", "content": [call], "timestamp": chat.now_ms }));
+        chat.say(json!({ "role": "toolResult", "toolCallId": "call_0", "toolName": "custom", "content": format!("done {n}") }));
+        chat.done();
+        chat.advance().await;
+    }
+    chat.user("on");
+    let mut collapsed = arguments_of(&chat.advance_after_a_pause().await);
+    for _ in 0..20 {
+        chat.done();
+        chat.user("on");
+        collapsed.extend(arguments_of(&chat.advance_after_a_pause().await));
+    }
+    assert_eq!(collapsed.len(), 3);
+    for (n, call) in collapsed.iter().enumerate() {
+        let text = call.args["content"].as_str().unwrap();
+        let handle = text.strip_prefix("[collapsed #").unwrap().split(':').next().unwrap();
+        let full = chat.engine.get(handle).await.unwrap().unwrap();
+        assert_eq!(full.field("args").unwrap()["content"], json!(lines(&format!("text {n}"), 200)));
+        assert_eq!(Some(full.id()), call.object.as_ref());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_keeps_no_arguments_whole() {
+    let bench = Bench::new(Backend::Memory);
+    let mut chat = chat(&bench, "s").await;
+    chat.user("draw");
+    chat.advance().await;
+    let call = |id: &str| json!({ "type": "toolCall", "id": id, "name": "draw", "arguments": { "what": lines("svg", 200) } });
+    chat.say(json!({ "role": "assistant", "content": [call("a"), call("b")], "timestamp": chat.now_ms }));
+    for id in ["a", "b"] {
+        let content = json!([{ "type": "text", "text": id }, { "type": "image", "data": "AAAA", "mimeType": "image/png" }]);
+        chat.say(json!({ "role": "toolResult", "toolCallId": id, "toolName": "draw", "content": content }));
+    }
+    for _ in 0..3 {
+        chat.done();
+        chat.user("on");
+        assert_eq!(chat.advance().await.edits, []);
+    }
+    chat.done();
+    assert_eq!(arguments_of(&chat.advance_after_a_pause().await).len(), 2);
+}
+
+/// However often a call ID was used, recording one more asks the store as often as the first time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_call_id_costs_no_scan() {
+    let bench = Bench::new(Backend::Memory);
+    let filled = bench.open("filled").await;
+    for n in 0..2_000 {
+        filled.record_toolcall(call("call_0", &format!("output {n}"))).await.unwrap();
+    }
+    // So many calls of the store as recording takes at most: it goes through although the next one would fail.
+    let store = Stepped::new(Arc::clone(&bench.store), Incident::Full);
+    let options = Options { store: Arc::clone(&store) as Arc<dyn Store>, ..bench.options("fresh") };
+    let engine = Engine::open(options).await.unwrap();
+    store.arm(6);
+    engine.record_toolcall(call("call_0", "one more")).await.unwrap();
+    assert!(!store.disarm(), "it asked more often");
+}
+
+/// A store that has lost the last turns takes them from the harness's messages, in which our lines stand: what it stores
+/// is what the tools gave, and the calls are the same objects as before.
+#[tokio::test(flavor = "multi_thread")]
+async fn outputs_that_are_taken_in_anew_are_without_our_lines() {
+    let mut first = chat(&Bench::new(Backend::Memory), "s").await;
+    first.user("go");
+    let forged = format!("id=00000000\n{}", lines("forged", 50));
+    let outputs = [lines("one", 50), lines("two", 50), forged];
+    for (id, output) in ["call_0", "call_0", "call_1"].iter().zip(&outputs) {
+        first.run(id, "bash", json!({ "command": "make" }), output).await;
+    }
+    first.done();
+    first.advance().await;
+    let had = first.engine.session_sets().await.unwrap().active_set;
+
+    let mut second = chat(&Bench::new(Backend::Memory), "s").await;
+    second.messages = first.messages.clone();
+    second.advance().await;
+    assert_eq!(second.engine.session_sets().await.unwrap().active_set, had);
+    for (id, output) in had.iter().zip(&outputs) {
+        let call = second.engine.get(id.as_str()).await.unwrap().unwrap();
+        assert_eq!(call.content(), Some(output.as_str()), "{id}");
+    }
+}
