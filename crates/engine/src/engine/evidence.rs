@@ -172,6 +172,10 @@ impl Inner {
             if is_bare || (!is_handed && !is_other && !self.is_plain(&file, tx, first, text).await?) {
                 return Ok(None);
             }
+            // What a tool makes of bytes that are no text says nothing of the file's text.
+            if self.is_no_text(&file, tx).await? {
+                return Ok(None);
+            }
             // The tool gives files as they are, and this is none of the versions that anybody has seen.
             let lines = lost(Digest::of(text.as_bytes()), first, text);
             let Some(lines) = in_sight(lines) else { return Ok(None) };

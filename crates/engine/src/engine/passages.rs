@@ -159,6 +159,12 @@ impl Inner {
         Ok(is_text)
     }
 
+    /// Whether a file had bytes after a transaction, and no text.
+    pub async fn is_no_text(&self, file: &ObjectId, tx: TxId) -> Result<bool> {
+        let version = self.version_at(file, tx).await?;
+        Ok(version.is_some_and(|it| it.document.source_hash().is_some() && it.document.content().is_none()))
+    }
+
     /// The version of a file that was newest after a transaction.
     pub async fn version_at(&self, file: &ObjectId, tx: TxId) -> Result<Option<Version>> {
         let at = AsOf { known: Some(Bound::Tx(tx)), valid_time: None };

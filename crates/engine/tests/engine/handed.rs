@@ -5,6 +5,7 @@ use std::sync::Arc;
 use context_engine::{Engine, Options};
 use context_model::id::{ObjectId, SessionId};
 use context_store::Store;
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::bench::{Backend, Bench, call};
@@ -127,4 +128,40 @@ async fn outputs_that_are_taken_in_anew_are_without_our_lines() {
         let call = second.engine.get(id.as_str()).await.unwrap().unwrap();
         assert_eq!(call.content(), Some(output.as_str()), "{id}");
     }
+}
+
+/// What a tool makes of bytes that are no text (a note, or the characters that it could decode) says nothing of a version,
+/// so nothing is told once more.
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_of_what_is_no_text_is_followed_by_no_notice(
+    #[values("[binary]", "\u{fffd} caf\u{fffd}\n")] output: &str,
+    #[values(false, true)] is_indexed: bool,
+) {
+    let bench = Bench::new(Backend::Memory);
+    let path = bench.write("a.txt", lines("old", 60));
+    let mut chat = chat(&bench, "s").await;
+    chat.user("read");
+    chat.read("one", &path, None).await;
+    chat.turn("go on").await;
+    let bytes = b"\xe9 caf\xe9\n";
+    for (version, told) in [(&bytes[..], 1), (b"\xe8 again\n", 2)] {
+        std::fs::write(&path, version).unwrap();
+        chat.engine.reconcile().await.unwrap();
+        chat.turn("go on").await;
+        assert_eq!(chat.notices.len(), told, "{:?}", chat.notices);
+        for n in 0..3 {
+            if is_indexed {
+                chat.engine.index_file(&path, Some(version.to_vec())).await.unwrap();
+            }
+            chat.run(&format!("{told} {n}"), "read", json!({ "path": path }), output).await;
+            chat.turn("go on").await;
+            assert_eq!(chat.notices.len(), told, "{:?}", chat.notices);
+        }
+    }
+    // Text again: what the model has seen of the old one is outdated.
+    std::fs::write(&path, lines("new", 60)).unwrap();
+    chat.engine.reconcile().await.unwrap();
+    chat.turn("go on").await;
+    assert_eq!(chat.notices.len(), 3, "{:?}", chat.notices);
 }
