@@ -1,6 +1,7 @@
 /**
  * A model provider on loopback whose answers are scripted. It records every request as it arrived and streams its
- * answers in OpenAI's chat completions or responses format, or Anthropic's messages format, told apart by the path.
+ * answers in OpenAI's chat completions or responses format, or Anthropic's messages format, told apart by the path. A
+ * strict one binds its reasoning to the conversation and checks it (strict.ts).
  */
 import { createServer } from 'node:http'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
@@ -11,16 +12,21 @@ import { Gate, partsOf } from './reply.ts'
 import type { Reply, Script, Usage } from './reply.ts'
 import { apiOf, readRequest } from './request.ts'
 import type { Api, ModelRequest } from './request.ts'
+import { Strict } from './strict.ts'
+import type { StrictOptions } from './strict.ts'
 import { encoder, errorBody } from './wire.ts'
 import type { WirePart } from './wire.ts'
 
-/** Starts a server on a free port of 127.0.0.1; `cleanUp` closes it. */
-export async function startModelServer(script: Script): Promise<ModelServer> {
-  const server = new ModelServer(script)
+/** Starts a server on a free port of 127.0.0.1; `cleanUp` closes it. `strict`: it binds its reasoning. */
+export async function startModelServer(script: Script, strict?: StrictOptions): Promise<ModelServer> {
+  const server = new ModelServer(script, strict === undefined ? undefined : new Strict(strict))
   await server.listen()
   onCleanUp(() => server.close())
   return server
 }
+
+/** Signs a part of an answer, if it is reasoning. */
+type Sign = (part: WirePart) => WirePart
 
 /** A running scripted provider. Make one with {@link startModelServer}. */
 export class ModelServer {
@@ -33,6 +39,9 @@ export class ModelServer {
   /** What answers the next request; may be replaced at any time. A list is then counted from its own start. */
   #script: Script
   #scriptStart = 0
+  readonly #strict: Strict | undefined
+  /** Requests refused for their reasoning, which the script has not seen. */
+  #refused = 0
   readonly #cache = new PrefixCache()
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
@@ -40,8 +49,9 @@ export class ModelServer {
   readonly #waiting = new Set<{ test: (request: ModelRequest) => boolean; found: (request: ModelRequest) => void }>()
   #port = 0
 
-  constructor(script: Script) {
+  constructor(script: Script, strict?: Strict) {
     this.#script = script
+    this.#strict = strict
     this.#server = createServer((incoming, response) => {
       this.#serve(incoming, response).catch((error: unknown) => {
         this.problems.push(`request to ${incoming.url}: ${String(error)}`)
@@ -72,7 +82,7 @@ export class ModelServer {
   /** Replaces the script from the next request on. */
   script(next: Script): void {
     this.#script = next
-    this.#scriptStart = this.requests.length
+    this.#scriptStart = this.requests.length - this.#refused
   }
 
   /**
@@ -129,8 +139,12 @@ export class ModelServer {
       return
     }
     const request = this.#record(api, path, incoming, raw, response)
-    const reply = await this.#answer(request)
-    await this.#send(request, reply, response)
+    const checked = this.#strict?.check(request)
+    if (checked !== undefined) request.verdict = checked.verdict
+    const refusal = checked?.verdict.refusal
+    if (refusal !== undefined) this.#refused += 1
+    const reply = refusal === undefined ? await this.#answer(request) : { status: 400, error: refusal }
+    await this.#send(request, reply, response, checked?.sign)
   }
 
   #record(
@@ -166,7 +180,7 @@ export class ModelServer {
   async #answer(request: ModelRequest): Promise<Reply> {
     const script = this.#script
     try {
-      const position = request.n - this.#scriptStart
+      const position = request.n - this.#refused - this.#scriptStart
       const answer = typeof script === 'function' ? await script(request, request.n) : script[position]
       if (answer === undefined) throw new Error(`the script has no answer number ${position}`)
       return typeof answer === 'string' ? { text: answer } : answer
@@ -177,7 +191,7 @@ export class ModelServer {
     }
   }
 
-  async #send(request: ModelRequest, reply: Reply, response: ServerResponse): Promise<void> {
+  async #send(request: ModelRequest, reply: Reply, response: ServerResponse, sign: Sign = (part) => part): Promise<void> {
     // A client that hangs up makes writes fail; `aborted` tells it, the error event itself says nothing more.
     response.on('error', () => {})
     const metered = this.#cache.add(request.prompt)
@@ -189,7 +203,7 @@ export class ModelServer {
       response.end(errorBody(request.api, request.status, sentence))
       return
     }
-    const parts = partsOf(reply, request.n)
+    const parts = partsOf(reply, request.n).map((part) => (part instanceof Gate || typeof part === 'string' ? part : sign(part)))
     const called = parts.some((part) => !(part instanceof Gate) && typeof part !== 'string' && 'call' in part)
     const usage: Usage = {
       input: metered.prompt - metered.cached,
@@ -199,7 +213,7 @@ export class ModelServer {
       ...reply.usage,
     }
     request.usage = usage
-    const wire = encoder(request.api, String(request.body.model ?? 'scripted'), `answer_${request.n}`)
+    const wire = encoder(request.api, String(request.body.model ?? 'scripted'), `answer_${request.n}`, request.verdict?.transformations)
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', ...reply.headers })
     this.said.push(parts.filter((part): part is WirePart => !(part instanceof Gate) && typeof part !== 'string'))
     response.write(wire.begin(usage))

@@ -1,5 +1,6 @@
 /** A recorded model request, read into one shape for the three provider formats. */
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Verdict } from './strict.ts'
 
 /** The provider format of a request, in Pi's names. */
 export type Api = 'openai-completions' | 'anthropic-messages' | 'openai-responses'
@@ -47,6 +48,8 @@ export interface ModelRequest {
   usage?: { input: number; output: number; cacheRead: number; cacheWrite: number }
   /** The HTTP status that was answered; set when the answer is sent. */
   status?: number
+  /** What a provider that binds its reasoning made of it; only of a strict server. */
+  verdict?: Verdict
   /** Resolves with true when the client hung up before the answer was complete, false when it was sent. */
   aborted: Promise<boolean>
 }

@@ -24,6 +24,8 @@ interface Memory {
   thoughtOf: Map<string, string[] | undefined>
   /** All reasoning. */
   thoughts: Set<string>
+  /** Whether the model gave this signature to this reasoning. */
+  isSigned(thought: string, signature: unknown): boolean
   /** All reasoning from the answer on that made a call. */
   since(id: string | undefined): string[]
 }
@@ -34,11 +36,14 @@ function memoryOf(said: readonly (readonly WirePart[])[]): Memory {
     const start = said.findIndex((parts) => parts.some((part) => 'call' in part && part.call.id === id))
     return start < 0 ? [] : said.slice(start).flatMap(thoughtsIn)
   }
-  const memory: Memory = { thoughtOf: new Map(), thoughts: new Set(), since }
+  const signatures = new Set<string>()
+  const isSigned = (thought: string, signature: unknown): boolean => signatures.has(`${String(signature)} ${thought}`)
+  const memory: Memory = { thoughtOf: new Map(), thoughts: new Set(), isSigned, since }
   for (const parts of said) {
     const thoughts = thoughtsIn(parts)
     for (const thought of thoughts) memory.thoughts.add(thought)
     for (const part of parts) {
+      if ('thinking' in part) signatures.add(`${part.signature ?? signatureOf(part.thinking)} ${part.thinking}`)
       if (!('call' in part)) continue
       const id = part.call.id ?? ''
       memory.thoughtOf.set(id, memory.thoughtOf.has(id) ? undefined : thoughts)
@@ -94,7 +99,7 @@ function anthropic(body: any, memory: Memory): string[] {
     }
     const thoughts = blocks.filter((block) => block.type === 'thinking')
     for (const { thinking, signature } of thoughts) {
-      if (signature !== signatureOf(thinking) || !memory.thoughts.has(thinking)) found.push(`${where}: invalid signature in thinking block`)
+      if (!memory.isSigned(thinking, signature)) found.push(`${where}: invalid signature in thinking block`)
     }
     if (index > lastSaid) inTurn.push(...thoughts.map(({ thinking }) => thinking))
     const wanted = uses.map(({ id }) => memory.thoughtOf.get(id)).find((one) => one !== undefined) ?? []
@@ -178,7 +183,7 @@ function responses(body: any, memory: Memory): string[] {
       if (isBlank(item.output)) found.push(`${where}: output is empty`)
     } else if (item.type === 'reasoning') {
       const thought = thoughtIn(item)
-      if (item.encrypted_content !== signatureOf(thought) || !memory.thoughts.has(thought)) {
+      if (!memory.isSigned(thought, item.encrypted_content)) {
         found.push(`${where}: the encrypted content could not be verified`)
       }
       const next = items.slice(index + 1).find(({ type }) => type !== 'reasoning')

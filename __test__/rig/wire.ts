@@ -1,9 +1,10 @@
 /** Server-sent events of the three provider formats, written as a provider writes them. */
 import type { ScriptedCall, Usage } from './reply.ts'
 import type { Api } from './request.ts'
+import type { Transformation } from './strict.ts'
 
 /** A content part without gates, calls with their ids. */
-export type WirePart = { text: string } | { thinking: string } | { call: ScriptedCall }
+export type WirePart = { text: string } | { thinking: string; signature?: string } | { call: ScriptedCall }
 
 /** Writes one answer. The calls come in this order: begin, part any number of times, end. */
 export interface Encoder {
@@ -12,11 +13,15 @@ export interface Encoder {
   end(finish: 'stop' | 'length' | 'toolUse', usage: Usage): string
 }
 
-/** An encoder for one answer. `model` is echoed, as providers do; `id` names the answer. */
-export function encoder(api: Api, model: string, id: string): Encoder {
+/**
+ * An encoder for one answer. `model` is echoed, as providers do; `id` names the answer. `transformations`: what a provider
+ * that binds its reasoning reports about the request.
+ */
+export function encoder(api: Api, model: string, id: string, transformations: readonly Transformation[] = []): Encoder {
+  const report = transformations.length === 0 ? {} : { input_transformations: transformations }
   if (api === 'openai-completions') return completions(model, id)
-  if (api === 'anthropic-messages') return anthropic(model, id)
-  return responses(model, id)
+  if (api === 'anthropic-messages') return anthropic(model, id, report)
+  return responses(model, id, report)
 }
 
 /** The body of an error answer in the format of `api`. */
@@ -26,7 +31,7 @@ export function errorBody(api: Api, status: number, sentence: string): string {
   return JSON.stringify({ error: { message: sentence, type, code: status } })
 }
 
-/** The signature that the scripted model gives to its reasoning. */
+/** The signature that the scripted model gives to its reasoning, unless it binds it. */
 export function signatureOf(thinking: string): string {
   return Buffer.from(thinking).toString('base64')
 }
@@ -76,7 +81,7 @@ function completions(model: string, id: string): Encoder {
   }
 }
 
-function anthropic(model: string, id: string): Encoder {
+function anthropic(model: string, id: string, report: object): Encoder {
   let index = -1
   const event = (type: string, fields: object): string =>
     `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`
@@ -106,6 +111,7 @@ function anthropic(model: string, id: string): Encoder {
           stop_reason: null,
           stop_sequence: null,
           usage: { ...counts(usage), output_tokens: 1 },
+          ...report,
         },
       }),
     part: (part) => {
@@ -113,7 +119,7 @@ function anthropic(model: string, id: string): Encoder {
       if ('thinking' in part) {
         return block({ type: 'thinking', thinking: '', signature: '' }, [
           { type: 'thinking_delta', thinking: part.thinking },
-          { type: 'signature_delta', signature: signatureOf(part.thinking) },
+          { type: 'signature_delta', signature: part.signature ?? signatureOf(part.thinking) },
         ])
       }
       return block({ type: 'tool_use', id: part.call.id, name: part.call.name, input: {} }, [
@@ -130,7 +136,7 @@ function anthropic(model: string, id: string): Encoder {
   }
 }
 
-function responses(model: string, id: string): Encoder {
+function responses(model: string, id: string, report: object): Encoder {
   const output: object[] = []
   let sequence = 0
   const event = (type: string, fields: object): string => {
@@ -174,7 +180,7 @@ function responses(model: string, id: string): Encoder {
           {
             ...base,
             summary: [{ type: 'summary_text', text: part.thinking }],
-            encrypted_content: signatureOf(part.thinking),
+            encrypted_content: part.signature ?? signatureOf(part.thinking),
           },
         )
       }
@@ -197,6 +203,7 @@ function responses(model: string, id: string): Encoder {
         incomplete_details: finish === 'length' ? { reason: 'max_output_tokens' } : null,
         model,
         output,
+        ...report,
         usage: {
           input_tokens: prompt,
           input_tokens_details: { cached_tokens: usage.cacheRead, cache_write_tokens: usage.cacheWrite },
