@@ -51,6 +51,43 @@ export function fitName(name: string, width: number): string {
   return cut(`${folders[0]}${range}`, width)
 }
 
+/**
+ * Shortens names as {@link fitName} does. Names that would look the same keep the folder in which they differ, as in
+ * `…/server/…/index.ts`.
+ */
+export function fitNames(names: readonly string[], width: number): string[] {
+  const fitted = names.map((name) => fitName(name, width))
+  const groups = new Map<string, Set<string>>()
+  for (const [index, name] of names.entries()) {
+    const short = fitted[index] as string
+    groups.set(short, (groups.get(short) ?? new Set()).add(name))
+  }
+  return names.map((name, index) => {
+    const short = fitted[index] as string
+    const others = groups.get(short) as ReadonlySet<string>
+    return others.size < 2 ? short : (withDifference(name, others, width) ?? short)
+  })
+}
+
+/** A path as the folder that its namesakes don't have in that place, and its last part; undefined if that does not fit. */
+function withDifference(name: string, namesakes: ReadonlySet<string>, width: number): string | undefined {
+  const folders = name.split('/')
+  const others = [...namesakes].filter((one) => one !== name).map((one) => one.split('/'))
+  // From the end, where the reader looks first.
+  for (let place = 2; place <= folders.length; place += 1) {
+    const folder = folders.at(-place)
+    if (others.some((one) => one.at(-place) === folder)) continue
+    const text = [
+      ...(place < folders.length ? ['…'] : []),
+      folder,
+      ...(place > 2 ? ['…'] : []),
+      folders.at(-1),
+    ].join('/')
+    if (visibleWidth(text) <= width) return text
+  }
+  return undefined
+}
+
 /** Shortens text. Removes the terminal codes around the ellipsis, because they would end the row's colour. */
 function cut(text: string, width: number): string {
   return stripTerminalSequences(truncateToWidth(text, width, '…'))

@@ -4,13 +4,15 @@ import { decodeKittyPrintable, matchesKey } from '@earendil-works/pi-tui'
 import type { Component, TUI } from '@earendil-works/pi-tui'
 import { rollNow, switchRolls, undoRoll } from './actions.ts'
 import { NOTICE } from './boundary.ts'
+import { contentsOf } from './contents.ts'
 import { sentence } from './guard.ts'
 import type { Host } from './host.ts'
 import { keep } from './keep.ts'
 import { makeReport } from './report.ts'
 import type { Output, Report } from './report.ts'
-import { drawScreen } from './screen.ts'
+import { drawHelp, drawScreen } from './screen.ts'
 import { showStatus } from './ui.ts'
+import { moveOf, Viewer } from './viewer.ts'
 
 /** Rows of Pi's own footer: two lines, and one for the status of extensions. */
 const PI_ROWS = 3
@@ -35,6 +37,8 @@ class Panel implements Component {
   #isTyping = false
   #message = ''
   #busy = false
+  /** What covers the list. */
+  #over: Viewer | 'help' | undefined
 
   constructor(
     host: Host,
@@ -60,31 +64,41 @@ class Panel implements Component {
 
   render(width: number): string[] {
     const filter = this.#isTyping || this.#filter !== '' ? this.#filterLine() : undefined
+    const height = this.#tui.terminal.rows - PI_ROWS
+    if (this.#over === 'help') return drawHelp(width, height, this.#theme)
+    if (this.#over !== undefined) return this.#over.draw(width, height, this.#theme)
     const view = { rows: this.#rows(), selected: this.#selected, filter, message: this.#message }
-    const { lines, page } = drawScreen(this.#report, view, width, this.#tui.terminal.rows - PI_ROWS, this.#theme)
+    const { lines, page } = drawScreen(this.#report, view, width, height, this.#theme)
     this.#page = page
     return lines
   }
 
   handleInput(data: string): void {
-    const keys = this.#keys
     this.#message = ''
-    if (keys.matches(data, 'tui.select.up')) this.#move(-1, true)
-    else if (keys.matches(data, 'tui.select.down')) this.#move(1, true)
-    else if (keys.matches(data, 'tui.select.pageUp')) this.#move(-this.#page)
-    else if (keys.matches(data, 'tui.select.pageDown')) this.#move(this.#page)
-    else if (keys.matches(data, 'tui.select.cancel')) {
+    if (this.#over === 'help') this.#over = undefined
+    else if (this.#over !== undefined) {
+      if (!this.#over.key(data, this.#keys)) this.#over = undefined
+    } else if (this.#keys.matches(data, 'tui.select.cancel')) {
       if (!this.#isTyping && this.#filter === '') return this.#done()
       this.#isTyping = false
       this.#setFilter('')
     } else if (this.#isTyping) this.#typed(data)
     else if (data === 'q') return this.#done()
+    else this.#pressed(data)
+    this.#tui.requestRender()
+  }
+
+  /** A key on the list. */
+  #pressed(data: string): void {
+    const move = moveOf(data, this.#keys, this.#page)
+    if (move !== undefined) this.#move(move, Math.abs(move) === 1)
     else if (data === '/') this.#isTyping = true
+    else if (data === '?') this.#over = 'help'
+    else if (this.#keys.matches(data, 'tui.select.confirm')) void this.#open()
     else {
       const action = ACTIONS[data]
       if (action !== undefined) void this.#act(action)
     }
-    this.#tui.requestRender()
   }
 
   #typed(data: string): void {
@@ -109,7 +123,7 @@ class Panel implements Component {
   #rows(): Output[] {
     const words = this.#filter.toLowerCase().split(/\s+/)
     return this.#report.outputs.filter((one) => {
-      const text = `${one.name} ${one.tool} ${one.form} ${one.id} ${one.inactive ? 'inactive' : ''} ${one.pinned ? 'pinned' : ''}`
+      const text = `${one.name} ${one.tool} ${one.form} ${one.id} ${one.inactive ? 'inactive' : ''} ${one.pinned ? 'pinned' : ''} ${one.failed ? 'failed' : ''}`
       return words.every((word) => text.toLowerCase().includes(word))
     })
   }
@@ -122,11 +136,9 @@ class Panel implements Component {
   }
 
   async #act(action: Action): Promise<void> {
-    if (this.#busy) return
-    this.#busy = true
-    try {
-      const row = this.#rows()[this.#selected]
-      if (action.onRow === true && row === undefined) return
+    const row = this.#rows()[this.#selected]
+    if (action.onRow === true && row === undefined) return
+    await this.#work(async () => {
       if (action.waits === true && !this.#ctx.isIdle()) this.#say('Waiting for the model to finish...')
       const message = await action.run(this.#host, this.#ctx, row as Output)
       if (action.onRow === true && this.#host.boundary !== undefined) await keep(this.#host, this.#host.boundary)
@@ -134,6 +146,23 @@ class Panel implements Component {
       this.#follow(row)
       this.#message = message
       await showStatus(this.#host, this.#ctx)
+    })
+  }
+
+  async #open(): Promise<void> {
+    const row = this.#rows()[this.#selected]
+    if (row === undefined) return
+    await this.#work(async () => {
+      this.#over = new Viewer(await contentsOf(this.#host, this.#ctx, row, this.#report))
+    })
+  }
+
+  /** One thing at a time; a failure becomes the message. */
+  async #work(work: () => Promise<void>): Promise<void> {
+    if (this.#busy) return
+    this.#busy = true
+    try {
+      await work()
     } catch (error) {
       this.#message = this.#theme.fg('error', sentence(error))
     } finally {

@@ -1,8 +1,13 @@
 /** The two lines of the engine that the extension recognizes in a transcript, for the user's report. */
 
-/** Whether a result's text is the reference to its output, with or without lines of later calls. */
+/** True for a result's text that is the reference to its output, with or without lines of later calls. */
 export function isReference(text: string): boolean {
-  return /^toolcall_ref id=\S+ tool=\S+ status=(?:ok|fail)(?:\n|$)/.test(text)
+  return referenceId(text) !== undefined
+}
+
+/** The id in the reference to an output; undefined for any other text. */
+export function referenceId(text: string): string | undefined {
+  return /^toolcall_ref id=(\S+) tool=\S+ status=(?:ok|fail)(?:\n|$)/.exec(text)?.[1]
 }
 
 /** The id in a result's header line and the length of the line; undefined for a result without a header. */

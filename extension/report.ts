@@ -30,6 +30,12 @@ export interface Output {
   /** Neither active nor pinned, and larger than its reference: a roll by hand collapses it, whatever its age. */
   inactive: boolean
   pinned: boolean
+  /** The tool reported a failure. */
+  failed: boolean
+  /** The user's turn in which it came, from 1; 0 before the first one, and if it is not known (in the layout in sections). */
+  turn: number
+  /** Model calls since the one that asked for it; undefined if that is not known. */
+  callsAgo: number | undefined
 }
 
 /** The report. */
@@ -52,6 +58,8 @@ export interface Report {
   cost: number
   /** Every figure in `cost` was reported by a provider as charged. */
   isBilled: boolean
+  /** Dollars for a fresh input token of the next call, written to the cache if the provider charges for that; 0 if unknown. */
+  tokenPrice: number
   /** What was saved against plain Pi, in dollars; undefined if the model has no prices. */
   saved: number | undefined
   /** The same in fresh input tokens. */
@@ -88,7 +96,8 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
   const scale = sum > 0 ? contextTokens / sum : 1
   const { figures } = boundary
   const { perCatalogueDollar, cachedShare, cost, isBilled } = billOf(ctx.sessionManager.getBranch())
-  const price = (physicalModel(ctx, lastAnswer(ctx.sessionManager))?.cost.input ?? 0) * perCatalogueDollar
+  const prices = physicalModel(ctx, lastAnswer(ctx.sessionManager))?.cost
+  const price = (prices?.input ?? 0) * perCatalogueDollar
   return {
     shares: look.shares
       .map(({ name, tokens }) => ({ name, tokens: tokens * scale }))
@@ -105,6 +114,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
     cachedShare,
     cost,
     isBilled,
+    tokenPrice: (Math.max(prices?.input ?? 0, prices?.cacheWrite ?? 0) * perCatalogueDollar) / 1e6,
     saved: price > 0 ? (figures.saved * price) / 1e6 : undefined,
     savedTokens: figures.saved,
     receipts,
@@ -138,14 +148,23 @@ async function inPlace(host: Host, ctx: ExtensionContext, system: number, sets: 
   const names = new Map<string, string>()
   /** Call ids that have occurred. A provider may repeat them, and then only the header identifies the object. */
   const seen = new Set<string>()
-  const outputs: Output[] = []
+  /** In which turn, and after how many calls, each tool call was made. */
+  const made = new Map<string, { turn: number; call: number }>()
+  let [turn, call] = [0, 0]
+  const outputs: (Output & { call: number })[] = []
   for (const { messages, sourceEntry: source } of ctx.sessionManager.buildSessionProjection().entries) {
     const stored = source.type === 'message' ? source.message : undefined
     for (const message of messages) {
+      if (message.role === 'user') turn += 1
       if (message.role === 'assistant') {
+        call += 1
         // The arguments as the model wrote them, because collapsed ones say little.
         const written = stored?.role === 'assistant' ? stored : message
-        for (const block of written.content) if (block.type === 'toolCall') calls.set(block.id, block.arguments)
+        for (const block of written.content) {
+          if (block.type !== 'toolCall') continue
+          calls.set(block.id, block.arguments)
+          made.set(block.id, { turn, call })
+        }
         for (const block of message.content) {
           if (block.type === 'text') add('messages', block.text.length)
           else if (block.type === 'thinking') add('messages', block.thinking.length)
@@ -167,11 +186,15 @@ async function inPlace(host: Host, ctx: ExtensionContext, system: number, sets: 
         const isPinned = sets.pinned.has(full)
         const gains = size > `toolcall_ref id=${id} tool=${message.toolName} status=fail`.length
         const inactive = form !== 'reference' && !active.has(full) && !isPinned && gains
-        outputs.unshift({ id, tool: message.toolName, name, form, tokens: size / 4, inactive, pinned: isPinned })
+        const { toolName: tool, isError: failed } = message
+        const at = made.get(message.toolCallId) ?? { turn, call }
+        outputs.unshift({ id, tool, name, form, tokens: size / 4, inactive, pinned: isPinned, failed, callsAgo: 0, ...at })
       } else if (message.role !== 'system') add('messages', sizeOf(message))
     }
   }
-  return { shares: [...sums].map(([name, size]) => ({ name, tokens: size / 4 })), outputs }
+  const last = call
+  const aged = outputs.map(({ call, ...one }): Output => ({ ...one, callsAgo: last - call }))
+  return { shares: [...sums].map(([name, size]) => ({ name, tokens: size / 4 })), outputs: aged }
 }
 
 /** The layout in sections: active contents have their own section. */
@@ -187,7 +210,9 @@ function inSections(view: Assembled, system: number, pinned: ReadonlySet<string>
     const line = lines.get(id) ?? ''
     const tool = / type=toolcall tool=(\S+)/.exec(line)?.[1] ?? 'file'
     const name = / path=(.*) file_type=/.exec(line)?.[1] ?? tool
-    return { id, tool, name, form: 'full', tokens: content.length / 4, inactive: false, pinned: pinned.has(id) }
+    const tokens = content.length / 4
+    const failed = line.includes(' status=fail')
+    return { id, tool, name, form: 'full', tokens, inactive: false, pinned: pinned.has(id), failed, turn: 0, callsAgo: undefined }
   })
   return { shares: parts.map(([name, size]) => ({ name, tokens: size / 4 })), outputs: outputs.reverse() }
 }

@@ -5,7 +5,7 @@
 import { homedir } from 'node:os'
 import type { Theme } from '@earendil-works/pi-coding-agent'
 import { stripTerminalSequences, truncateToWidth, visibleWidth, wrapTextWithAnsi } from '@earendil-works/pi-tui'
-import { fitName } from './names.ts'
+import { fitNames } from './names.ts'
 import type { Output, Report } from './report.ts'
 import { apportion, percentParts, short, shortParts } from './shares.ts'
 import { costLine, receiptLine, savedLine } from './ui.ts'
@@ -36,9 +36,10 @@ const ENOUGH_ROWS = 8
 const RECEIPTS = 3
 const ROLL = 'Last roll:'
 
-/** The widths from which a row shows the tool (and the legend shows tokens), and from which it shows the id. */
-const WIDTH_FOR_TOOL = 80
-const WIDTH_FOR_ID = 110
+/** The widths from which a row shows the age (and the legend shows tokens), the tool, and the turn and the id. */
+const WIDTH_FOR_AGE = 78
+const WIDTH_FOR_TOOL = 96
+const WIDTH_FOR_ID = 118
 
 type Color = Parameters<Theme['fg']>[0]
 
@@ -113,6 +114,33 @@ export function drawScreen(report: Report, view: View, width: number, height: nu
   }
 }
 
+/** Draws the page of keys, in at most `height` lines. */
+export function drawHelp(width: number, height: number, theme: Theme): string[] {
+  const border = theme.fg('border', '─'.repeat(Math.max(1, width)))
+  const column = Math.max(...KEYS.map(([key]) => visibleWidth(key)))
+  const keys = KEYS.map(([key, does]) => ` ${theme.fg('accent', pad(key, column))}  ${theme.fg('text', does)}`)
+  return [border, ...keys.slice(0, height - 3), theme.fg('dim', ' any key goes back'), border].map((line) =>
+    truncateToWidth(line, width, '…'),
+  )
+}
+
+/** The keys of the list and of an opened output. */
+const KEYS: readonly [key: string, does: string][] = [
+  ['↑ ↓ k j', 'up, down'],
+  ['pgup pgdn', 'a screen up, down'],
+  ['home g', 'to the first one'],
+  ['end G', 'to the last one'],
+  ['enter', 'open the output: its text, what the model sees of it, changes of its file (tab)'],
+  ['/', 'filter by name, tool, id, full, excerpt, reference, inactive, pinned or failed'],
+  ['p', 'pin: it never collapses; its text comes back if it has collapsed'],
+  ['d', 'drop: the next roll may collapse it'],
+  ['b', 'bring back: its text goes to the model with your next message'],
+  ['r', 'roll: collapse everything stale or inactive now'],
+  ['u', 'undo the last roll'],
+  ['o', 'collapsing off or on'],
+  ['esc q', 'close'],
+]
+
 function titleLines(report: Report, width: number, theme: Theme): string[] {
   const { contextTokens, contextWindow, off } = report
   const of = contextWindow > 0 ? ` of ${short(contextWindow)} tokens (${windowPercent(report)} %)` : ' tokens'
@@ -141,7 +169,7 @@ function legendLines(report: Report, width: number, theme: Theme): string[] {
   const tokens = shares.map((share) => share.tokens)
   const sizes = shortParts(tokens, contextTokens)
   const percents = percentParts(tokens, contextWindow > 0 ? windowPercent(report) : 100)
-  const figures = (size: string, percent: string): string => (width < WIDTH_FOR_TOOL ? percent : `${size} ${percent}`)
+  const figures = (size: string, percent: string): string => (width < WIDTH_FOR_AGE ? percent : `${size} ${percent}`)
   const items = shares.map(({ name }, index) => {
     const [cell, color] = lookOf(name)
     return `${theme.fg(color, cell)} ${name} ${theme.fg('muted', figures(sizes[index] ?? '', percents[index] ?? ''))}`
@@ -170,9 +198,11 @@ function listLines(view: View, width: number, shown: number, theme: Theme): stri
   const columns = columnsOf(rows, width)
   // As in Pi's own lists, the selected row stays in the middle.
   const first = Math.max(0, Math.min(selected - Math.floor(shown / 2), rows.length - shown))
-  const lines = rows.slice(first, first + shown).map((row, index) => {
+  const visible = rows.slice(first, first + shown)
+  const names = fitNames(visible.map((row) => row.name), columns.name)
+  const lines = visible.map((row, index) => {
     const chosen = first + index === selected
-    const text = (chosen ? '→ ' : '  ') + rowText(row, columns, width - 2)
+    const text = (chosen ? '→ ' : '  ') + rowText(row, names[index] as string, columns, width - 2)
     if (chosen) return theme.fg('accent', text)
     return row.form === 'reference' ? theme.fg('muted', text) : text
   })
@@ -188,6 +218,8 @@ function countOf({ rows, selected }: View): string {
 /** Which columns fit besides the names, and how wide they are. */
 interface Columns {
   name: number
+  age: number
+  turn: number
   tool: number
   id: number
   marks: number
@@ -196,20 +228,24 @@ interface Columns {
 function columnsOf(rows: readonly Output[], width: number): Columns {
   const widest = (texts: string[]): number => Math.max(0, ...texts.map(visibleWidth))
   const marks = widest(rows.map(marksOf))
+  const age = width >= WIDTH_FOR_AGE ? widest(rows.map(ageOf)) : 0
+  const turn = width >= WIDTH_FOR_ID ? widest(rows.map(turnOf)) : 0
   const tool = width >= WIDTH_FOR_TOOL ? widest(rows.map((row) => row.tool)) : 0
   const id = width >= WIDTH_FOR_ID ? widest(rows.map((row) => row.id)) : 0
-  const others = [FORM_WIDTH, SIZE_WIDTH, tool, id, marks].filter((one) => one > 0)
+  const others = [FORM_WIDTH, SIZE_WIDTH, age, turn, tool, id, marks].filter((one) => one > 0)
   const room = width - 2 - others.reduce((sum, one) => sum + one + 2, 0)
-  return { name: Math.max(8, Math.min(room, widest(rows.map((row) => row.name)))), tool, id, marks }
+  return { name: Math.max(8, Math.min(room, widest(rows.map((row) => row.name)))), age, turn, tool, id, marks }
 }
 
 /** The widths of the columns for the form and the size. */
 const FORM_WIDTH = 9
 const SIZE_WIDTH = 5
 
-function rowText(row: Output, columns: Columns, width: number): string {
+function rowText(row: Output, name: string, columns: Columns, width: number): string {
   const size = row.form === 'reference' ? '-' : short(row.tokens)
-  const cells = [pad(fitName(row.name, columns.name), columns.name), pad(row.form, FORM_WIDTH), size.padStart(SIZE_WIDTH)]
+  const cells = [pad(name, columns.name), pad(row.form, FORM_WIDTH), size.padStart(SIZE_WIDTH)]
+  if (columns.age > 0) cells.push(ageOf(row).padStart(columns.age))
+  if (columns.turn > 0) cells.push(pad(turnOf(row), columns.turn))
   // Don't show the tool's name twice.
   if (columns.tool > 0) cells.push(pad(row.tool === row.name ? '' : row.tool, columns.tool))
   if (columns.id > 0) cells.push(pad(row.id, columns.id))
@@ -217,8 +253,17 @@ function rowText(row: Output, columns: Columns, width: number): string {
   return stripTerminalSequences(truncateToWidth(cells.join('  ').trimEnd(), width, '…'))
 }
 
-function marksOf(row: Output): string {
-  return row.pinned ? 'pinned' : row.inactive ? 'inactive' : ''
+function marksOf({ failed, pinned, inactive }: Output): string {
+  return [failed ? 'failed' : '', pinned ? 'pinned' : inactive ? 'inactive' : ''].filter((mark) => mark !== '').join(', ')
+}
+
+function ageOf({ callsAgo }: Output): string {
+  if (callsAgo === undefined) return ''
+  return callsAgo === 0 ? 'just now' : `${callsAgo} ${callsAgo === 1 ? 'call' : 'calls'} ago`
+}
+
+function turnOf({ turn }: Output): string {
+  return turn === 0 ? '' : `turn ${turn}`
 }
 
 /** Details of the selected output that don't fit into its row. */
@@ -232,13 +277,14 @@ function detailOf({ rows, selected }: View, theme: Theme): string | undefined {
       : row.inactive
         ? 'no longer active: r collapses it'
         : 'active: it collapses once it is old'
-  return theme.fg('muted', `  ${row.tool} id=${row.id}, ${fate}`)
+  const facts = [`${row.tool} id=${row.id}`, turnOf(row), ageOf(row), row.failed ? 'failed' : ''].filter((fact) => fact !== '')
+  return theme.fg('muted', `  ${facts.join(', ')}; ${fate}`)
 }
 
 /** The keys, which are always the same. */
 function hintsOf({ staleTokens, off }: Report): [key: string, does: string][] {
   return [
-    ['↑↓/pgup/pgdn', ''],
+    ['enter', 'open'],
     ['/', 'filter'],
     ['p', 'pin'],
     ['d', 'drop'],
@@ -246,6 +292,7 @@ function hintsOf({ staleTokens, off }: Report): [key: string, does: string][] {
     ['r', staleTokens > 0 ? `roll ${short(staleTokens)}` : 'roll'],
     ['u', 'undo'],
     ['o', off ? 'on' : 'off'],
+    ['?', 'keys'],
     ['esc', 'close'],
   ]
 }

@@ -1,4 +1,4 @@
-/** Divides a total so that the displayed parts add up (largest remainder method): tokens, percentages and cells. */
+/** Figures as people read them: tokens and money, and parts that add up to their total (largest remainder method). */
 
 /**
  * `total` units, divided in proportion to `weights` into whole numbers that add up to it. Every part with a weight gets at
@@ -54,6 +54,11 @@ export function percentParts(parts: readonly number[], total: number): string[] 
   return apportion(parts, Math.round(total)).map((count, index) =>
     count === 0 && (parts[index] ?? 0) > 0 ? '<1 %' : `${count} %`,
   )
+}
+
+/** Dollars, to the cent: `$0.84`. */
+export function money(dollars: number): string {
+  return `${dollars < 0 ? '-' : ''}$${Math.abs(dollars).toFixed(2)}`
 }
 
 function unitOf(count: number): number {

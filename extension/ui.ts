@@ -5,7 +5,7 @@ import type { Host } from './host.ts'
 import { longWait } from './place.ts'
 import { lastAnswer, physicalModel } from './provider.ts'
 import type { Report } from './report.ts'
-import { percentParts, short, shortParts } from './shares.ts'
+import { money, percentParts, short, shortParts } from './shares.ts'
 
 /** How many outputs the report lists at most. */
 const LARGEST = 8
@@ -106,10 +106,6 @@ function savings(ctx: ExtensionContext, savedTokens: number): string | undefined
 function moneyAndShare(saved: number, cost: number): string {
   const share = saved + cost > 0 ? saved / (saved + cost) : undefined
   return share === undefined ? money(saved) : `${money(saved)}, ${percent(share)}`
-}
-
-function money(dollars: number): string {
-  return `${dollars < 0 ? '-' : ''}$${Math.abs(dollars).toFixed(2)}`
 }
 
 function percent(share: number): string {

@@ -532,7 +532,7 @@ describe('texts for the person', () => {
     expect(receiptLine(never)).toContain('never pays back')
   })
 
-  const output = { id: 'ab', tool: 'read', name: 'a.ts', form: 'full' as const, tokens: 2400, inactive: false, pinned: true }
+  const output = { id: 'ab', tool: 'read', name: 'a.ts', form: 'full' as const, tokens: 2400, inactive: false, pinned: true, failed: false, turn: 1, callsAgo: 4 }
   const report: Report = {
     shares: [
       { name: 'tool outputs', tokens: 30_960 },
@@ -552,6 +552,7 @@ describe('texts for the person', () => {
     cachedShare: 0.943,
     cost: 1.16,
     isBilled: false,
+    tokenPrice: 0,
     saved: 0.84,
     savedTokens: 280_000,
     receipts: [receipt],

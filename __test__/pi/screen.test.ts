@@ -3,9 +3,9 @@ import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import type { Theme } from '@earendil-works/pi-coding-agent'
 import { visibleWidth } from '@earendil-works/pi-tui'
-import { fitName, nameOf } from '../../extension/names.ts'
+import { fitName, fitNames, nameOf } from '../../extension/names.ts'
 import type { Output, Report } from '../../extension/report.ts'
-import { drawScreen } from '../../extension/screen.ts'
+import { drawHelp, drawScreen } from '../../extension/screen.ts'
 import type { View } from '../../extension/screen.ts'
 import { apportion, percentParts, short, shortParts } from '../../extension/shares.ts'
 import { random as randomFrom } from '../rig/random.ts'
@@ -23,6 +23,9 @@ const output = (index: number, more: Partial<Output> = {}): Output => ({
   tokens: 5000 - 10 * index,
   inactive: index % 4 === 0,
   pinned: index === 3,
+  failed: index === 5,
+  turn: 1 + Math.floor(index / 10),
+  callsAgo: index,
   ...more,
 })
 
@@ -43,6 +46,7 @@ const report: Report = {
   cachedShare: 0.94,
   cost: 0.46,
   isBilled: false,
+  tokenPrice: 3.75e-6,
   saved: 0.59,
   savedTokens: 196_000,
   receipts: [1, 2, 3, 4].map((items) => ({
@@ -80,7 +84,7 @@ describe('the screen at every size', () => {
     expect(lines[1]).toContain('Context 41k of 200k tokens (21 %)')
     expect(lines[2]).toMatch(/^ █+▓+▒+░+▪+·+$/)
     expect(text).toContain('Saved $0.59, 56 % against plain Pi')
-    for (const hint of ['/ filter', 'p pin', 'd drop', 'b bring back', 'r roll 12k', 'u undo', 'o off', 'esc close']) {
+    for (const hint of ['enter open', '? keys', '/ filter', 'p pin', 'd drop', 'b bring back', 'r roll 12k', 'u undo', 'o off', 'esc close']) {
       expect(text).toContain(hint)
     }
     expect(text).toContain('(1/60)')
@@ -118,6 +122,33 @@ describe('the screen at every size', () => {
     expect(fate({ inactive: false, form: 'full' })).toContain('active: it collapses once it is old')
     expect(fate({ inactive: true, form: 'full' })).toContain('no longer active: r collapses it')
     expect(fate({ pinned: true })).toContain('pinned: it never collapses')
+  })
+
+  test('age, turn and failure are in the row, as far as it has room', () => {
+    const row = (width: number, more: Partial<Output> = {}): string =>
+      draw(width, 40, { rows: [output(5, { id: '0123abcd', form: 'full', pinned: false, inactive: false, ...more })] }).find((line) => line.includes('→'))!
+    expect(row(80)).toMatch(/file-5\.ts +full +[\d.]+k +5 calls ago +failed$/)
+    expect(row(120)).toMatch(/full +[\d.]+k +5 calls ago +turn 1 +read +0123abcd +failed$/)
+    expect(row(80, { pinned: true })).toContain('failed, pinned')
+    expect(row(80, { callsAgo: 1, failed: false })).toMatch(/1 call ago$/)
+    expect(row(80, { callsAgo: 0, failed: false })).toMatch(/just now$/)
+    expect(row(60)).toMatch(/full +[\d.]+k +failed$/)
+  })
+
+  test('two files of one name are told apart at 80 columns', () => {
+    const name = (folder: string): string => `packages/a-server-with-a-long-name/${folder}/some/more/folders/src/index.ts`
+    const lines = draw(80, 40, { rows: ['client', 'routes'].map((folder, n) => output(n, { name: name(folder) })) })
+    expect(lines.filter((line) => line.includes('index.ts')).map((line) => line.trim().split(/ +/).find((part) => part.includes('index')))).toEqual([
+      '…/client/…/index.ts',
+      '…/routes/…/index.ts',
+    ])
+  })
+
+  test.each(SIZES)('%d columns, %d rows: the page of keys fits', (width, height) => {
+    const lines = drawHelp(width, height, theme).map(stripVTControlCharacters)
+    expect(lines.length).toBeLessThanOrEqual(height)
+    for (const line of lines) expect(visibleWidth(line)).toBeLessThanOrEqual(width)
+    expect(lines.join('\n')).toContain('any key goes back')
   })
 
   test('a high terminal shows more rows, a short list no more lines than it needs', () => {
@@ -182,6 +213,18 @@ describe('names', () => {
     const found = stripVTControlCharacters(fitName(name, width))
     expect(found).toBe(fitted)
     expect(visibleWidth(found)).toBeLessThanOrEqual(width)
+  })
+})
+
+describe('names that would look the same', () => {
+  test.each<[string[], number, string[]]>([
+    [['a/x/index.ts', 'a/y/index.ts'], 12, ['a/x/index.ts', 'a/y/index.ts']],
+    [['aaaa/bbbb/folder/index.ts', 'aaaa/cccc/folder/index.ts'], 17, ['…/bbbb/…/index.ts', '…/cccc/…/index.ts']],
+    [['aaaa/x/cccccc/index.ts', 'bbbb/x/cccccc/index.ts'], 16, ['aaaa/…/index.ts', 'bbbb/…/index.ts']],
+    [['same/folder/index.ts', 'same/folder/index.ts'], 10, ['…/index.ts', '…/index.ts']],
+    [['npm run build && npm test', 'npm run build && npm pack'], 10, ['npm run b…', 'npm run b…']],
+  ])('%j in %d columns are %j', (names, width, fitted) => {
+    expect(fitNames(names, width).map(stripVTControlCharacters)).toEqual(fitted)
   })
 })
 
