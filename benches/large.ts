@@ -96,7 +96,7 @@ const parts: Record<string, () => Promise<void>> = {
       const file = join(root, `${messages}.jsonl`)
       writeFileSync(file, recording(messages))
       await point('replay of short messages', messages, async () => {
-        const run = spawnSync(process.execPath, [resolve('dist/cli/start.js'), 'replay', '--quiet', '--policies', 'pi,anchored', file])
+        const run = spawnSync(process.execPath, [resolve('dist/cli/start.js'), 'replay', '--quiet', '--policies', 'pi,pi-context-manager', file])
         if (run.status !== 0) throw new Error(String(run.stderr))
       })
     }

@@ -15,7 +15,7 @@ const PRICES = [
   [0.05, 1.25],
 ]
 const CACHES = ['plain', 'anthropic']
-const POLICIES = ['append', 'pi', 'mask', 'clear', 'sections', 'anchored', 'bound']
+const POLICIES = ['append', 'pi', 'mask', 'clear', 'sections', 'pi-context-manager', 'bound']
 
 const program = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
 const page = fileURLToPath(new URL('../docs/economics.md', import.meta.url))
@@ -61,7 +61,7 @@ function summary() {
   const { sessions: count, calls, policies } = own.summary
   const rows = POLICIES.map((name) => {
     const one = policies[name]
-    const marked = name === 'anchored' ? `**${name}**` : name
+    const marked = name === 'pi-context-manager' ? `**${name}**` : name
     return [
       marked,
       ratio(one.costVsPi),
@@ -94,7 +94,7 @@ function costs() {
     ...CACHES.flatMap((cache) => PRICES.map(([r, w]) => `${cache} r ${r.toFixed(2)} w ${w.toFixed(2)}`)),
   ]
   const rows = POLICIES.map((name) => [
-    name === 'anchored' ? `**${name}**` : name,
+    name === 'pi-context-manager' ? `**${name}**` : name,
     ...CACHES.flatMap((cache) =>
       PRICES.map(([r, w]) => ratio(runs.get(`${cache} ${r} ${w}`).summary.policies[name].costVsPi)),
     ),
@@ -105,16 +105,16 @@ function costs() {
 function sessions() {
   const other = new Map(runs.get('anthropic 0.1 1.25').sessions.map((one) => [one.file, one]))
   const rows = own.sessions.map((one) => {
-    const { anchored, bound, pi: host } = one.policies
-    const marked = other.get(one.file).policies.anchored
+    const { 'pi-context-manager': own, bound, pi: host } = one.policies
+    const marked = other.get(one.file).policies['pi-context-manager']
     return [
       basename(one.file),
       one.calls,
       one.charsPerToken.toFixed(2),
       tokens(one.systemTokens),
-      ratio(anchored.costVsPi),
-      anchored.cacheHit.toFixed(3),
-      `${tokens(anchored.peakTokens)} / ${tokens(host.peakTokens)}`,
+      ratio(own.costVsPi),
+      own.cacheHit.toFixed(3),
+      `${tokens(own.peakTokens)} / ${tokens(host.peakTokens)}`,
       ratio(bound.costVsPi),
       ratio(marked.costVsPi),
     ]
@@ -130,7 +130,7 @@ function sessions() {
     'bound',
     'cost / Pi, anthropic',
   ]
-  return `### Each session (\`anchored\`)\n\n${table(heads, rows)}`
+  return `### Each session (\`pi-context-manager\`)\n\n${table(heads, rows)}`
 }
 
 function smallSystem() {
@@ -138,7 +138,7 @@ function smallSystem() {
   const { policies } = replay(
     folder,
     '--policies',
-    'pi,anchored,bound',
+    'pi,pi-context-manager,bound',
     '--read',
     0.1,
     '--write',
@@ -146,7 +146,7 @@ function smallSystem() {
     '--system-tokens',
     3000,
   ).summary
-  return `Claude Code's system part is about ten times that of Pi, and no policy can make it smaller. With Pi's 3,000 tokens for all sessions \`anchored\` costs **${ratio(policies.anchored.costVsPi)}** of Pi, and the bound is ${ratio(policies.bound.costVsPi)}.`
+  return `Claude Code's system part is about ten times that of Pi, and no policy can make it smaller. With Pi's 3,000 tokens for all sessions \`pi-context-manager\` costs **${ratio(policies['pi-context-manager'].costVsPi)}** of Pi, and the bound is ${ratio(policies.bound.costVsPi)}.`
 }
 
 /** Figures of the simulation that this design began with, for the one session that it was made with. */
@@ -159,7 +159,7 @@ function simulation() {
     mask: [1.38, 0.932, 158],
     clear: [0.98, 0.984, 158],
     sections: [8.68, 0.17, 167],
-    anchored: [0.49, 0.945, 63],
+    'pi-context-manager': [0.49, 0.945, 63],
     bound: [0.31, undefined, undefined],
   }
   const same = replay(

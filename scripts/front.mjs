@@ -50,7 +50,7 @@ console.log(`${sessions.length} sessions, ${calls} model calls; missed uses per 
 
 const rows = []
 for (const policy of PEERS) rows.push(await measure(policy, policy, {}))
-for (const { name, open } of settings) rows.push(await measure(name, 'anchored', open))
+for (const { name, open } of settings) rows.push(await measure(name, 'pi-context-manager', open))
 console.log(`\n${table(rows)}`)
 if (values.svg !== undefined) writeFileSync(values.svg, drawFront(rows))
 if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify({ calls, rows }, null, 1)}\n`)
@@ -130,7 +130,7 @@ async function measure(name, policy, open) {
     if (way.name === 'small') row.fetched = (cost + fetch) / pi
   }
   console.error(`${name}: ${((Date.now() - started) / 1000).toFixed(0)} s`)
-  if (values.sessions && policy === 'anchored') {
+  if (values.sessions && policy === 'pi-context-manager') {
     for (const one of row.bySession) {
       console.log(`  ${name}  ${one.file.padEnd(34)} ${String(one.calls).padStart(4)} calls  cost ${one.cost.toFixed(2)}  peak ${Math.round(one.peak / 1000)}k  missed ${one.missed.toFixed(1)} (${one.missedStrong.toFixed(1)})`)
     }

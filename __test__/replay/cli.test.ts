@@ -56,24 +56,24 @@ describe('replay', () => {
     expect(report.sessions).toHaveLength(1)
     const [session] = report.sessions
     expect(session).toMatchObject({ file: fixture('pi-version-3.jsonl'), format: 'pi', calls: 42 })
-    expect(Object.keys(session.policies)).toEqual(['append', 'pi', 'mask', 'clear', 'sections', 'anchored', 'bound'])
+    expect(Object.keys(session.policies)).toEqual(['append', 'pi', 'mask', 'clear', 'sections', 'pi-context-manager', 'bound'])
     for (const figures of Object.values(session.policies)) {
       for (const field of ['cost', 'costVsPi', 'cacheHit', 'tokensSent', 'peakTokens', 'compactions', 'rolls']) {
         expect((figures as Record<string, unknown>)[field], field).toEqual(expect.any(Number))
       }
     }
-    const { pi, anchored, bound } = session.policies
+    const { pi, 'pi-context-manager': own, bound } = session.policies
     expect(pi).toMatchObject({ missed: 0, missedStrong: 0, fetchCost: 0, costVsPiFetched: 1 })
-    const { toolText, byAge, byKind } = anchored.missedUses
-    expect(anchored.missed).toBeCloseTo((100 * toolText.all) / 42, 9)
-    expect(anchored.missedStrong).toBeCloseTo((100 * toolText.strong) / 42, 9)
-    expect(anchored.costVsPiFetched).toBeCloseTo(anchored.costVsPi * (1 + anchored.fetchCost / anchored.cost), 9)
+    const { toolText, byAge, byKind } = own.missedUses
+    expect(own.missed).toBeCloseTo((100 * toolText.all) / 42, 9)
+    expect(own.missedStrong).toBeCloseTo((100 * toolText.strong) / 42, 9)
+    expect(own.costVsPiFetched).toBeCloseTo(own.costVsPi * (1 + own.fetchCost / own.cost), 9)
     for (const sum of [byAge, byKind]) {
       const all = Object.values(sum as Record<string, { all: number }>).reduce((n, one) => n + one.all, 0)
       expect(all).toBe(toolText.all)
     }
     expect(bound).toMatchObject({ missed: null, missedStrong: null, costVsPiFetched: null })
-    expect(report.summary.policies.anchored.missedUses).toEqual(anchored.missedUses)
+    expect(report.summary.policies['pi-context-manager'].missedUses).toEqual(own.missedUses)
   })
 
   test('good and bad files of a folder: a line for each, the good ones replayed, the exit code tells', async () => {
@@ -89,7 +89,7 @@ describe('replay', () => {
       folder,
       join(folder, 'missing.jsonl'),
       '--policies',
-      'pi,anchored',
+      'pi,pi-context-manager',
       '--html',
       page,
     ])
@@ -125,7 +125,7 @@ describe('replay', () => {
     const folder = temporaryFolder()
     const baseline = join(folder, 'baseline.json')
     const run = (...args: string[]) =>
-      cli(['replay', fixture('pi-version-2.jsonl'), '--policies', 'pi,anchored', '--quiet', ...args])
+      cli(['replay', fixture('pi-version-2.jsonl'), '--policies', 'pi,pi-context-manager', '--quiet', ...args])
     expect(await run('--save-baseline', baseline)).toEqual({ code: 0, stdout: '', stderr: '' })
     expect((await run('--check', baseline)).code).toBe(0)
     const stored = JSON.parse(readFileSync(baseline, 'utf8'))
@@ -156,7 +156,7 @@ describe('replay', () => {
 
   test('--store keeps the store, and is never written over', async () => {
     const store = join(temporaryFolder(), 'kept.db')
-    const args = ['replay', fixture('pi-version-1.jsonl'), '--policies', 'anchored', '--quiet', '--store', store]
+    const args = ['replay', fixture('pi-version-1.jsonl'), '--policies', 'pi-context-manager', '--quiet', '--store', store]
     expect((await cli(args)).code).toBe(0)
     expect(existsSync(store)).toBe(true)
     const again = await cli(args)

@@ -190,7 +190,7 @@ function missed(steps: Iterable<Step>, hides: Hides, phrases?: OwnPhrases): Miss
       calls.add(message)
       if (isCall(message)) {
         const blocks = shown.flatMap((one) => one.blocks.filter((block) => !hides(one.entry.key, block, call)))
-        meter.answer(message, [{ name: 'anchored', blocks, prices: ratioPrices(0.1, 1.25) }])
+        meter.answer(message, [{ name: 'pi-context-manager', blocks, prices: ratioPrices(0.1, 1.25) }])
         call += 1
       }
       const blocks = isSent(message) ? blocksOf(entry, calls) : []
@@ -198,7 +198,7 @@ function missed(steps: Iterable<Step>, hides: Hides, phrases?: OwnPhrases): Miss
       shown.push({ entry, blocks })
     }
   }
-  return meter.missed('anchored').uses
+  return meter.missed('pi-context-manager').uses
 }
 
 const read = (output: string): Line => ({ calls: ['read', { path: 'a' }, output] })

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { Block } from '../../lib/replay/blocks.ts'
 import { noUses } from '../../lib/replay/missed/uses.ts'
 import { openRecording } from '../../lib/replay/open.ts'
-import { Anchored } from '../../lib/replay/policies/anchored.ts'
+import { Managed } from '../../lib/replay/policies/managed.ts'
 import { BlockCache } from '../../lib/replay/policies/block-cache.ts'
 import { Append, Clear, Mask, Pi } from '../../lib/replay/policies/conversation.ts'
 import type { Moment, Setting } from '../../lib/replay/policies/policy.ts'
@@ -131,9 +131,9 @@ test('a branch takes back what came after it', () => {
   expect(append.request(MOMENT).blocks.map((block) => block.key)).toEqual([undefined, 'u0', 'a0', 'r0'])
 })
 
-describe('anchored', () => {
+describe('pi-context-manager', () => {
   test('between rolls each request is the last one and something after it', async () => {
-    const policy = await Anchored.open(setting({ unitsPerToken: 3 }), new BlockCache())
+    const policy = await Managed.open(setting({ unitsPerToken: 3 }), new BlockCache())
     let last: string[] = []
     let rolls = 0
     try {
@@ -154,7 +154,7 @@ describe('anchored', () => {
   })
 
   test('the tools count from a roll on, once they cost little beside the rest', async () => {
-    const policy = await Anchored.open(setting({ unitsPerToken: 3 }), new BlockCache())
+    const policy = await Managed.open(setting({ unitsPerToken: 3 }), new BlockCache())
     const systems: number[] = []
     let firstRoll: number | undefined
     try {
@@ -180,7 +180,7 @@ describe('anchored', () => {
   })
 
   test('a compaction holds after a step back behind it', async () => {
-    const policy = await Anchored.open(setting({ unitsPerToken: 1, window: 40_000 }), new BlockCache())
+    const policy = await Managed.open(setting({ unitsPerToken: 1, window: 40_000 }), new BlockCache())
     const all = turns(24, 1500).map((entry) =>
       entry.message.role === 'user' ? { ...entry, message: { role: 'user', content: 'y'.repeat(3000) } } : entry,
     )
@@ -204,7 +204,7 @@ describe('anchored', () => {
   })
 
   test('each result is shown whole under its header, or as its reference', async () => {
-    const policy = await Anchored.open(setting({ unitsPerToken: 3 }), new BlockCache())
+    const policy = await Managed.open(setting({ unitsPerToken: 3 }), new BlockCache())
     const entries = turns(60, 3000)
     const texts = new Map(entries.map(({ key, message }) => [key, textOf(message)]))
     let references = 0
@@ -241,12 +241,12 @@ describe('side by side', () => {
         done.push(calls),
       )
       expect(done.at(-1)).toBe(report.calls)
-      const { append, pi, sections, anchored, bound } = report.policies
+      const { append, pi, sections, 'pi-context-manager': own, bound } = report.policies
       expect(pi).toEqual(append)
       expect(pi?.missedUses).toEqual(noUses())
-      expect(anchored?.costVsPi).toBeLessThan(0.95)
+      expect(own?.costVsPi).toBeLessThan(0.95)
       expect(sections?.costVsPi).toBeGreaterThan(2)
-      expect(bound?.cost).toBeLessThan(anchored?.cost as number)
+      expect(bound?.cost).toBeLessThan(own?.cost as number)
       for (const { missedUses, ...figures } of Object.values(report.policies)) {
         if (missedUses === undefined) expect(figures).toEqual(bound)
         else expect(Object.values(figures).every(Number.isFinite), JSON.stringify(figures)).toBe(true)
@@ -265,7 +265,7 @@ describe('side by side', () => {
   test('the same recording gives the same figures', async () => {
     const run = async () => {
       const recording = await openRecording(fixture('pi-version-3.jsonl'))
-      return replaySession(recording, await survey(recording, () => {}), options({ policies: ['pi', 'anchored'] }))
+      return replaySession(recording, await survey(recording, () => {}), options({ policies: ['pi', 'pi-context-manager'] }))
     }
     expect(await run()).toEqual(await run())
   })

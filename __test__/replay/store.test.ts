@@ -18,7 +18,7 @@ afterEach(cleanUp)
 /** A store with the session of a recording in it. */
 async function storeOf(name: string): Promise<string> {
   const store = join(temporaryFolder(), 'context.db')
-  const { code, stderr } = await cli(['replay', fixture(name), '--policies', 'anchored', '--quiet', '--store', store])
+  const { code, stderr } = await cli(['replay', fixture(name), '--policies', 'pi-context-manager', '--quiet', '--store', store])
   expect([code, stderr]).toEqual([0, ''])
   return store
 }

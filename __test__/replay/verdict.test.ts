@@ -24,7 +24,7 @@ function figures(cost: number, piCost: number, changes: Partial<Figures> = {}): 
 }
 
 function summary(pi: number, own: number, changes: Partial<Summary> = {}, more: Partial<Figures> = {}): Summary {
-  const policies = { pi: figures(pi, pi), anchored: figures(own, pi, more) }
+  const policies = { pi: figures(pi, pi), 'pi-context-manager': figures(own, pi, more) }
   return { sessions: 2, calls: 100, unit: 'USD', policies, worst: {}, ...changes }
 }
 
@@ -61,7 +61,7 @@ describe('the verdict', () => {
   })
 
   test('is left out where there is nothing to compare with', () => {
-    expect(verdictOf({ ...summary(2, 1), policies: { anchored: figures(1, 2) } })).toBeUndefined()
+    expect(verdictOf({ ...summary(2, 1), policies: { 'pi-context-manager': figures(1, 2) } })).toBeUndefined()
     expect(verdictOf(summary(0, 0))).toBeUndefined()
   })
 
@@ -145,8 +145,8 @@ describe('a run', () => {
     const html = readFileSync(page, 'utf8')
     expect(html).toMatch(/<section class="all"><h1>You would have paid &#36;|<section class="all"><h1>You would have paid \$/)
     const orders = [...html.matchAll(/<details class="session" style="order:(-?\d+)">/g)].map(([, order]) => Number(order))
-    const saved = (JSON.parse(many.stdout).sessions as { policies: Record<'pi' | 'anchored', { cost: number }> }[]).map(
-      ({ policies }) => policies.pi.cost - policies.anchored.cost,
+    const saved = (JSON.parse(many.stdout).sessions as { policies: Record<'pi' | 'pi-context-manager', { cost: number }> }[]).map(
+      ({ policies }) => policies.pi.cost - policies['pi-context-manager'].cost,
     )
     expect(orders).toEqual(saved.map((dollars) => -Math.round(dollars * 10_000)))
     await cli(['replay', fixture('pi-version-1.jsonl'), '--quiet', '--html', page])

@@ -35,9 +35,9 @@ What to read
   --all                 Pi's own session folder
 
 What to compare
-  --policies NAMES      of append,pi,mask,clear,sections,anchored,bound, or all (default: pi,anchored).
-                        "anchored" is this context manager, "pi" is plain Pi, "bound" is the lowest cost
-                        any policy can reach. "sections" is slow on long sessions.
+  --policies NAMES      of append,pi,mask,clear,sections,pi-context-manager,bound, or all
+                        (default: pi,pi-context-manager). "pi" is plain Pi, "bound" is the lowest cost any
+                        policy can reach. "sections" is slow on long sessions.
 
 What to show
   --json                the report as JSON on standard output, instead of tables
@@ -65,7 +65,7 @@ The context manager's own settings
   --only-at-user-turn   collapse only at the start of a user's turn
 
 As a check
-  --save-baseline FILE  save the figures of "anchored"
+  --save-baseline FILE  save the figures of "pi-context-manager"
   --check FILE          fail if a figure is worse than in FILE
 
 Exit code: 0; 1 if a file could not be read completely or a check failed; 2 for wrong usage.`
@@ -300,7 +300,7 @@ function optionsOf(values: Values): ReplayOptions {
 const OVERHEAD_TOKENS = 600
 
 function policiesOf(text: string | undefined): PolicyName[] {
-  if (text === undefined) return ['pi', 'anchored']
+  if (text === undefined) return ['pi', 'pi-context-manager']
   if (text === 'all') return [...POLICY_NAMES]
   const names = text.split(',').map((name) => name.trim())
   const wrong = names.filter((name) => !(POLICY_NAMES as readonly string[]).includes(name))

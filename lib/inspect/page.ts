@@ -22,7 +22,7 @@ export function begin(store: string, sessions: readonly SessionSummary[]): strin
         `<tr><td><a href="#${escape(id)}">${escape(id)}</a></td><td>${escape(folder)}</td><td style="white-space:normal">${escape(short(firstPrompt))}</td><td class="n">${turns}</td><td class="n">${objects}</td><td>${escape(lastWritten)}</td></tr>`,
     )
     .join('')
-  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>Context store</title><style>${STYLE}a{color:var(--anchored)}</style></head><body><main>
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>Context store</title><style>${STYLE}a{color:var(--pi-context-manager)}</style></head><body><main>
 <h1>Context store</h1><p class="dim">${escape(store)}</p>
 <div class="scroll"><table><thead><tr><th>session</th><th>folder</th><th>first prompt</th><th class="n">turns</th><th class="n">objects</th><th>last written</th></tr></thead><tbody>${rows}</tbody></table></div>
 `

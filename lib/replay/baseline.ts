@@ -4,7 +4,7 @@ import { basename } from 'node:path'
 import type { SessionReport } from './run.ts'
 import type { Figures } from './tally.ts'
 
-/** Stored figures of the policy `anchored`, by the session file's name. */
+/** Stored figures of the policy `pi-context-manager`, by the session file's name. */
 export interface Baseline {
   version: 1
   /** What the figures were measured with; a run with other options is not comparable. */
@@ -37,7 +37,7 @@ export function readBaseline(file: string): Baseline {
 export function baselineOf(reports: readonly Pick<SessionReport, 'file' | 'policies'>[], options: string): Baseline {
   const sessions: Baseline['sessions'] = {}
   for (const { file, policies } of reports) {
-    const own = policies.anchored
+    const own = policies['pi-context-manager']
     if (own === undefined) continue
     const { peakTokens, compactions } = own
     sessions[basename(file)] = {
@@ -71,7 +71,7 @@ export function compare(
   for (const { file, policies } of reports) {
     const name = basename(file)
     const before = baseline.sessions[name]
-    const now = policies.anchored
+    const now = policies['pi-context-manager']
     if (before === undefined || now === undefined) {
       unknown.push(name)
       continue

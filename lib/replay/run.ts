@@ -10,8 +10,8 @@ import type { FileEvent } from './files.ts'
 import { Meter } from './missed/meter.ts'
 import type { Missed, Sent } from './missed/meter.ts'
 import type { OwnPhrases } from './missed/phrases.ts'
-import { Anchored } from './policies/anchored.ts'
-import type { Lifetime } from './policies/anchored.ts'
+import { Managed } from './policies/managed.ts'
+import type { Lifetime } from './policies/managed.ts'
 import { BlockCache } from './policies/block-cache.ts'
 import { Append, Clear, Mask, Pi } from './policies/conversation.ts'
 import type { ManagerOptions, Moment, Policy, PolicyName, Setting } from './policies/policy.ts'
@@ -126,7 +126,7 @@ class Run {
   readonly #bound: Bound
   readonly #files = new Files()
   readonly #entries = new Map<string, Entry>()
-  readonly #anchored: Anchored | undefined
+  readonly #managed: Managed | undefined
   readonly #meter: Meter | undefined
   #at = 0
   #from = 0
@@ -176,7 +176,7 @@ class Run {
     this.#lanes = policies.map((policy) => ({ policy, tally: new Tally(policy.name, setting) }))
     this.#plain = new Append(setting, cache)
     this.#bound = new Bound(setting.systemTokens)
-    this.#anchored = policies.find((policy) => policy instanceof Anchored)
+    this.#managed = policies.find((policy) => policy instanceof Managed)
     this.#meter = meter
   }
 
@@ -218,7 +218,7 @@ class Run {
     const piCost = this.#lanes.find(({ policy }) => policy.name === 'pi')?.tally.figures().cost
     const versus = (cost: number): number => (piCost === undefined || piCost === 0 ? Number.NaN : cost / piCost)
     for (const { policy, tally } of this.#lanes) {
-      const own = tally.figures(policy === this.#anchored ? this.#anchored.answeredReads : 0)
+      const own = tally.figures(policy === this.#managed ? this.#managed.answeredReads : 0)
       figures[policy.name] = this.#complete(own, this.#meter?.missed(policy.name), versus)
       series[policy.name] = tally.series
       byLabel[policy.name] = tally.byLabel
@@ -244,8 +244,8 @@ class Run {
       details: {
         series,
         byLabel,
-        rolls: this.#lanes.find(({ policy }) => policy === this.#anchored)?.tally.rolls ?? [],
-        lifetimes: [...(this.#anchored?.lifetimes.values() ?? [])],
+        rolls: this.#lanes.find(({ policy }) => policy === this.#managed)?.tally.rolls ?? [],
+        lifetimes: [...(this.#managed?.lifetimes.values() ?? [])],
       },
     }
   }
@@ -352,8 +352,8 @@ async function openPolicy(name: PolicyName, setting: Setting, cache: BlockCache)
       return new Clear(setting, cache)
     case 'sections':
       return Sections.open(setting)
-    case 'anchored':
-      return Anchored.open(setting, cache)
+    case 'pi-context-manager':
+      return Managed.open(setting, cache)
     case 'bound':
       return undefined
   }

@@ -41,16 +41,16 @@ export interface Row {
 
 /** A session as a row; undefined if Pi or the context manager was left out. */
 export function rowOf(report: SessionReport): Row | undefined {
-  const { pi, anchored } = report.policies
-  if (pi === undefined || anchored === undefined) return undefined
+  const { pi, 'pi-context-manager': own } = report.policies
+  if (pi === undefined || own === undefined) return undefined
   return {
     day: report.from === undefined ? '-' : dayOf(report.from),
     project: basename(report.cwd) || report.cwd,
     name: basename(report.file).replace(/\.jsonl?(\.gz)?$/, ''),
     calls: report.calls,
     pi: pi.cost,
-    own: anchored.cost,
-    missedStrong: anchored.missedStrong,
+    own: own.cost,
+    missedStrong: own.missedStrong,
     unit: report.unit,
   }
 }
@@ -72,7 +72,7 @@ export function sessionsTable(rows: readonly Row[], paint: Paint): string {
     row.pi === 0 ? '-' : difference(row.own / row.pi),
     row.missedStrong.toFixed(1),
   ])
-  const heads = ['date', 'project', 'session', 'answers', 'Pi', 'anchored', 'saved', '', 'strong misses']
+  const heads = ['date', 'project', 'session', 'answers', 'Pi', 'pi-context-manager', 'saved', '', 'strong misses']
   return `Sessions, by what they save\n${aligned(heads, cells, 3, paint)}`
 }
 
@@ -158,7 +158,7 @@ function table({ policies, unit, calls }: Pick<SessionReport, 'policies' | 'unit
   const rows = names.map((name) => row(name, policies[name] as Figures, unit, calls))
   const meanings = legend(HEADINGS, policies).map(([heading, meaning]) => `${heading}: ${meaning}.`)
   const notes = wrapped(meanings.join(' ')).map((line) => paint.dim(`  ${line}`))
-  return [aligned(HEADINGS, rows, 1, paint, names.indexOf('anchored')), ...notes].join('\n')
+  return [aligned(HEADINGS, rows, 1, paint, names.indexOf('pi-context-manager')), ...notes].join('\n')
 }
 
 /** Columns of equal width; the first `left` ones begin at the left. */

@@ -16,15 +16,15 @@ export interface Verdict {
 
 /** The verdict on a run; undefined if Pi or the context manager was left out, or nothing was replayed. */
 export function verdictOf(summary: Summary): Verdict | undefined {
-  const { pi, anchored } = summary.policies
-  if (pi === undefined || anchored === undefined || pi.cost === 0) return undefined
+  const { pi, 'pi-context-manager': own } = summary.policies
+  if (pi === undefined || own === undefined || pi.cost === 0) return undefined
   const { unit } = summary
   const what = unit === 'USD' ? '' : ' fresh input tokens'
-  const paid = `You would have paid ${money(anchored.cost, unit)}${what} instead of ${money(pi.cost, unit)}`
+  const paid = `You would have paid ${money(own.cost, unit)}${what} instead of ${money(pi.cost, unit)}`
   return {
-    cost: `${paid} (${difference(anchored.costVsPi)}) for the prompts of ${extent(summary)}.`,
-    fetch: fetched(anchored, summary.calls),
-    saves: anchored.cost < pi.cost,
+    cost: `${paid} (${difference(own.costVsPi)}) for the prompts of ${extent(summary)}.`,
+    fetch: fetched(own, summary.calls),
+    saves: own.cost < pi.cost,
   }
 }
 

@@ -7,9 +7,9 @@ import { escape } from './chart.ts'
 /** Kinds that are shown; the most frequent. */
 const MAX_KINDS = 8
 
-/** Collapsible tables of what `anchored` hid; empty if nothing was measured. */
+/** Collapsible tables of what `pi-context-manager` hid; empty if nothing was measured. */
 export function missedUses(policies: Partial<Record<PolicyName, Figures>>, calls: number): string {
-  const uses = policies.anchored?.missedUses
+  const uses = policies['pi-context-manager']?.missedUses
   if (uses === undefined || uses.toolText.all + uses.ownWords.all === 0) return ''
   const kinds = Object.entries(uses.byKind).sort((left, right) => right[1].all - left[1].all)
   const places = Object.entries(uses.byUse).sort((left, right) => right[1].all - left[1].all)

@@ -15,7 +15,7 @@ import { missedUses } from './missed.ts'
 import { STYLE } from './style.ts'
 
 /** `sections` and `append` would dwarf the others in a chart, so they are only in the table. */
-const DRAWN: readonly PolicyName[] = ['append', 'pi', 'mask', 'clear', 'sections', 'anchored', 'bound']
+const DRAWN: readonly PolicyName[] = ['append', 'pi', 'mask', 'clear', 'sections', 'pi-context-manager', 'bound']
 
 /** Rows of a timeline; the largest items are shown. */
 const MAX_SPANS = 120
@@ -27,7 +27,7 @@ const MEANING: Readonly<Record<PolicyName, string>> = {
   mask: 'only the last ten tool results are shown',
   clear: 'above 100k tokens, only the last three tool results are kept',
   sections: 'the canonical view, rendered again for each call',
-  anchored: 'this context manager',
+  'pi-context-manager': 'this context manager',
   bound: 'the lowest cost any policy can reach: each token written once, only prose read again',
 }
 
@@ -76,7 +76,7 @@ export function problemLine({ file, line, message }: Problem): string {
 
 function overview(summary: Summary, single: boolean): string {
   const { unit, policies } = summary
-  const { anchored: own, pi } = policies
+  const { 'pi-context-manager': own, pi } = policies
   const verdict = verdictOf(summary)
   const head =
     verdict === undefined
@@ -96,7 +96,7 @@ function overview(summary: Summary, single: boolean): string {
   const meanings = POLICY_NAMES.filter((name) => policies[name] !== undefined)
     .map(
       (name) =>
-        `<tr${name === 'anchored' ? ' class="own"' : ''}><td>${name}</td><td style="white-space:normal">${MEANING[name]}</td></tr>`,
+        `<tr${name === 'pi-context-manager' ? ' class="own"' : ''}><td>${name}</td><td style="white-space:normal">${MEANING[name]}</td></tr>`,
     )
     .join('')
   const explained = `<details><summary>What the policies are</summary><table>${meanings}</table></details>`
@@ -107,7 +107,7 @@ function overview(summary: Summary, single: boolean): string {
 
 /** A session's position on the page: those that save most come first. */
 function orderOf({ policies }: SessionReport): number {
-  const saved = (policies.pi?.cost ?? 0) - (policies.anchored?.cost ?? 0)
+  const saved = (policies.pi?.cost ?? 0) - (policies['pi-context-manager']?.cost ?? 0)
   return Math.max(-2_000_000_000, Math.min(2_000_000_000, -Math.round(saved * 10_000)))
 }
 
@@ -119,12 +119,12 @@ function compared(ratio: number): string {
 
 /** A session in a line: when, which project, what it saved. */
 function titleOf({ file, cwd, from, policies, unit }: SessionReport): string {
-  const { pi, anchored } = policies
+  const { pi, 'pi-context-manager': own } = policies
   const parts = [...(from === undefined ? [] : [dayOf(from)]), ...(cwd === '/' ? [] : [basename(cwd)])]
   const saved =
-    pi === undefined || anchored === undefined
+    pi === undefined || own === undefined
       ? ''
-      : `, ${money(anchored.cost, unit)} instead of ${money(pi.cost, unit)}, ${difference(anchored.costVsPi)}`
+      : `, ${money(own.cost, unit)} instead of ${money(pi.cost, unit)}, ${difference(own.costVsPi)}`
   return `<b>${escape(parts.join(' '))}</b>${escape(saved)} <span class="dim" title="${escape(file)}">${escape(basename(file))}</span>`
 }
 
@@ -183,7 +183,7 @@ function table({ policies, unit, calls }: Pick<SessionReport, 'policies' | 'unit
       Number.isFinite(one.costVsPiFetched) ? one.costVsPiFetched.toFixed(2) : '–',
     ]
     return [
-      `<tr${name === 'anchored' ? ' class="own"' : ''}><td>${name}</td>${cells.map((cell) => `<td class="n">${escape(cell)}</td>`).join('')}</tr>`,
+      `<tr${name === 'pi-context-manager' ? ' class="own"' : ''}><td>${name}</td>${cells.map((cell) => `<td class="n">${escape(cell)}</td>`).join('')}</tr>`,
     ]
   })
   return `<div class="scroll"><table><thead><tr><th>policy</th>${[...heads, ...more].map((head) => `<th class="n">${head}</th>`).join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div>${notes}`
@@ -191,14 +191,14 @@ function table({ policies, unit, calls }: Pick<SessionReport, 'policies' | 'unit
 
 function where({ details }: SessionReport): string {
   const pi = details.byLabel.pi ?? details.byLabel.append ?? {}
-  const own = details.byLabel.anchored ?? {}
+  const own = details.byLabel['pi-context-manager'] ?? {}
   const labels = [...new Set([...Object.keys(pi), ...Object.keys(own)])]
   const rows = labels
     .map((label) => ({ label, values: [pi[label] ?? 0, own[label] ?? 0] as [number, number] }))
     .sort((left, right) => Math.max(...right.values) - Math.max(...left.values))
     .slice(0, 10)
   if (rows.length === 0) return ''
-  const drawn = bars('Where the tokens went', rows, ['pi', 'anchored'], tokens)
+  const drawn = bars('Where the tokens went', rows, ['pi', 'pi-context-manager'], tokens)
   return `<figure><figcaption>Where the tokens went: Pi and this context manager, summed over all requests</figcaption>${drawn}</figure>`
 }
 

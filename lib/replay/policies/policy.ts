@@ -8,7 +8,7 @@ import type { Prices } from '../prices.ts'
 import type { Entry } from '../recording.ts'
 
 /** The policies, in the order of the report. */
-export const POLICY_NAMES = ['append', 'pi', 'mask', 'clear', 'sections', 'anchored', 'bound'] as const
+export const POLICY_NAMES = ['append', 'pi', 'mask', 'clear', 'sections', 'pi-context-manager', 'bound'] as const
 
 /** A policy's name. */
 export type PolicyName = (typeof POLICY_NAMES)[number]
@@ -32,7 +32,7 @@ export interface Setting {
   manager: ManagerOptions
 }
 
-/** Options of the policy `anchored`. */
+/** Options of the policy `pi-context-manager`. */
 export interface ManagerOptions {
   perTurn: number
   turnsBack: number

@@ -68,9 +68,9 @@ export function openManager(setting: Setting): Promise<ContextManager> {
   })
 }
 
-/** The policy `anchored`. */
-export class Anchored implements Policy {
-  readonly name = 'anchored'
+/** The policy `pi-context-manager`. */
+export class Managed implements Policy {
+  readonly name = 'pi-context-manager'
   /** Tool results from their first call to the roll that replaced them. */
   readonly lifetimes = new Map<string, Lifetime>()
   readonly #manager: ContextManager
@@ -99,8 +99,8 @@ export class Anchored implements Policy {
   /** Reads that were answered without the file's lines. */
   answeredReads = 0
 
-  static async open(setting: Setting, cache: BlockCache): Promise<Anchored> {
-    return new Anchored(await openManager(setting), setting, cache)
+  static async open(setting: Setting, cache: BlockCache): Promise<Managed> {
+    return new Managed(await openManager(setting), setting, cache)
   }
 
   private constructor(manager: ContextManager, setting: Setting, cache: BlockCache) {
