@@ -19,7 +19,7 @@ const ACTIONS: Record<string, { does: string; run: Action }> = {
   },
   roll: { does: 'collapse everything stale or inactive now', run: rollNow },
   undo: { does: 'show what the last roll collapsed as it was before', run: undoRoll },
-  why: { does: 'what broke the cached prefix at the last call, and who did it', run: why },
+  why: { does: 'what broke the cached prefix at the last calls, who did it, and what that cost', run: why },
 }
 
 /** Registers `/context`. */

@@ -1,11 +1,11 @@
-/** What broke the cached prefix at the last model call, and who did it. */
+/** What broke the cached prefix at the last model calls, who did it, and what that cost. */
 import type { ExtensionCommandContext, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { Host } from './host.ts'
 import { sameReplacement } from './messages.ts'
 import type { Replacement } from './messages.ts'
 import { isReference, readHeader } from './reference.ts'
 import type { Difference } from './requests.ts'
-import { short } from './shares.ts'
+import { money, short } from './shares.ts'
 import { TOOLS } from './tools.ts'
 
 /** Providers cache in blocks, so losing up to this many tokens, or this share of the prompt, does not count. */
@@ -34,22 +34,81 @@ export async function why(host: Host, ctx: ExtensionCommandContext): Promise<str
   })
 }
 
-/** Explains the last call of a branch. */
+/**
+ * Explains the last call of a branch: what it read from the cache, reasoning that the provider says it dropped, and what
+ * broke the prefix; then the breaks before it, the newest first.
+ */
 export function explain(branch: readonly SessionEntry[], evidence: Evidence): string {
   const calls = callsOf(branch)
   const last = calls.at(-1)
-  const before = calls.at(-2)
   if (last === undefined) return 'There has been no model call on this branch yet.'
+  const dropped = droppedLines(calls)
   if (!calls.some((call) => call.cached > 0 || call.written > 0))
-    return 'The provider has not reported any cache use in this session, so the cause is unknown.'
+    return [...dropped, 'The provider has not reported any cache use in this session, so the cause is unknown.'].join('\n')
   const read = `The last call read ${short(last.cached)} of its ${short(last.prompt)} prompt tokens from the cache`
-  if (before === undefined) return `${read}. It was the first call on this branch, so there was no cached prefix to break.`
-  const lost = Math.min(before.prompt, last.prompt) - last.cached
-  if (lost <= Math.max(BLOCK_TOKENS, BLOCK_SHARE * before.prompt))
-    return `${read}. Nothing broke the cached prefix.`
-  const between = branch.slice(before.index + 1, last.index)
-  const causes = causesOf(before, last, between, evidence)
-  return `${read}; ${short(lost)} tokens that the previous call had sent were processed again. ${causes.join(' ')}`
+  if (calls.length === 1)
+    return [...dropped, `${read}. It was the first call on this branch, so there was no cached prefix to break.`].join('\n')
+  const found = breaksOf(branch, calls, evidence)
+  const now = found.find((one) => one.callsAgo === 0)
+  const first =
+    now === undefined
+      ? `${read}. Nothing broke the cached prefix.`
+      : `${read}; ${short(now.lost)} tokens that the previous call had sent were processed again${priceOf(now)}. ${now.causes.join(' ')}`
+  const earlier = found.filter((one) => one !== now).slice(0, EARLIER_BREAKS)
+  return [...dropped, first, ...(earlier.length > 0 ? ['Earlier breaks:', ...earlier.map(breakLine)] : [])].join('\n')
+}
+
+/** How many breaks before the last call are listed. */
+const EARLIER_BREAKS = 5
+
+/** A call that had to process again what the one before it had sent. */
+interface Break {
+  /** Model calls since then; 0 for the last call. */
+  callsAgo: number
+  /** Tokens that were processed again. */
+  lost: number
+  /** What that cost, in dollars; 0 if it is not known. */
+  cost: number
+  /** Sentences that each say who did what. */
+  causes: string[]
+}
+
+/** The breaks of a branch, the newest first. */
+function breaksOf(branch: readonly SessionEntry[], calls: readonly Call[], evidence: Evidence): Break[] {
+  return calls
+    .slice(1)
+    .flatMap((call, index): Break[] => {
+      const before = calls[index] as Call
+      const lost = Math.min(before.prompt, call.prompt) - call.cached
+      if (lost <= Math.max(BLOCK_TOKENS, BLOCK_SHARE * before.prompt)) return []
+      const callsAgo = calls.length - 2 - index
+      // Only the last two requests are kept.
+      const known = callsAgo === 0 ? evidence : { ...evidence, difference: undefined }
+      return [{ callsAgo, lost, cost: lost * call.tokenPrice, causes: causesOf(branch, before, call, known) }]
+    })
+    .reverse()
+}
+
+function breakLine(one: Break): string {
+  const ago = `${one.callsAgo} ${one.callsAgo === 1 ? 'call' : 'calls'} ago`
+  return `  ${ago}: ${short(one.lost)} tokens processed again${priceOf(one)}. ${one.causes.join(' ')}`
+}
+
+function priceOf({ cost }: Break): string {
+  return cost >= 0.005 ? ` (${money(cost)})` : ''
+}
+
+/** What the provider reported about reasoning that it dropped, at the last call and before it. */
+function droppedLines(calls: readonly Call[]): string[] {
+  const last = calls.at(-1)?.dropped ?? 0
+  const before = calls.slice(0, -1).reduce((sum, call) => sum + call.dropped, 0)
+  if (last + before === 0) return []
+  const steps = (count: number): string => `${count} ${count === 1 ? 'step' : 'steps'}`
+  const at = [
+    ...(last > 0 ? [`of ${steps(last)} at the last call`] : []),
+    ...(before > 0 ? [`of ${steps(before)} at earlier calls`] : []),
+  ]
+  return [`The provider reports that it dropped reasoning ${at.join(' and ')}, because what came before it had changed.`]
 }
 
 /** A model call that was answered. */
@@ -61,6 +120,10 @@ interface Call {
   prompt: number
   cached: number
   written: number
+  /** Dollars for a token that did not come from the cache; 0 if it is not known. */
+  tokenPrice: number
+  /** Blocks of reasoning that the provider says it dropped. */
+  dropped: number
 }
 
 function callsOf(branch: readonly SessionEntry[]): Call[] {
@@ -70,14 +133,35 @@ function callsOf(branch: readonly SessionEntry[]): Call[] {
     const prompt = usage.input + usage.cacheRead + usage.cacheWrite
     if (stopReason === 'error' || stopReason === 'aborted' || prompt === 0) return []
     const name = `${provider}/${model}`
-    return [{ index, model: name, atMs: timestamp, prompt, cached: usage.cacheRead, written: usage.cacheWrite }]
+    const fresh = usage.input + usage.cacheWrite
+    const paid = (usage.cost?.input ?? 0) + (usage.cost?.cacheWrite ?? 0)
+    return [
+      {
+        index,
+        model: name,
+        atMs: timestamp,
+        prompt,
+        cached: usage.cacheRead,
+        written: usage.cacheWrite,
+        tokenPrice: fresh > 0 ? paid / fresh : 0,
+        dropped: droppedReasoning(entry.message),
+      },
+    ]
   })
 }
 
+/** How many blocks of reasoning the provider reports to have dropped from the request of this answer. */
+function droppedReasoning({ diagnostics }: { diagnostics?: readonly { type: string; details?: unknown }[] }): number {
+  const reports = (diagnostics ?? []).filter(({ type }) => type === 'anthropic_input_transformations')
+  const transformations = reports.flatMap(({ details }) => (details as { transformations?: { type?: string }[] }).transformations ?? [])
+  return transformations.filter(({ type }) => type === 'thinking_dropped').length
+}
+
 /** Sentences that each say who did what, in the order of the affected parts of the prompt. */
-function causesOf(before: Call, last: Call, between: readonly SessionEntry[], evidence: Evidence): string[] {
+function causesOf(branch: readonly SessionEntry[], before: Call, last: Call, evidence: Evidence): string[] {
+  const between = branch.slice(before.index + 1, last.index)
   if (before.model !== last.model) return [`You: the model changed from ${before.model} to ${last.model}.`]
-  const causes = [...toolCauses(between), ...promptCauses(between), ...compactionCauses(between), ...editCauses(between, evidence)]
+  const causes = [...toolCauses(between), ...promptCauses(between), ...compactionCauses(between), ...editCauses(branch, between, evidence)]
   if (causes.length > 0) return causes
   const { difference, cacheTtlMs } = evidence
   if (difference !== null && difference !== undefined) return [unexplained(difference)]
@@ -120,17 +204,28 @@ function compactionCauses(between: readonly SessionEntry[]): string[] {
   return between.some((entry) => entry.type === 'compaction') ? ['Pi: it compacted the conversation.'] : []
 }
 
-function editCauses(between: readonly SessionEntry[], { edited }: Evidence): string[] {
+function editCauses(branch: readonly SessionEntry[], between: readonly SessionEntry[], { edited }: Evidence): string[] {
   const edits = between.filter((entry) => entry.type === 'context_edit')
-  const isOurs = ({ targetId, replacement }: (typeof edits)[number]): boolean => {
-    const known = edited.get(targetId)
-    return known === undefined ? looksLikeOurs(replacement) : sameReplacement(known, replacement)
+  const originals = new Map(branch.map((entry) => [entry.id, entry]))
+  const restores = ({ targetId, replacement }: (typeof edits)[number]): boolean => {
+    const original = originals.get(targetId)
+    const content = original?.type === 'message' && 'content' in original.message ? original.message.content : undefined
+    return replacement !== null && content !== undefined && JSON.stringify(replacement.content) === JSON.stringify(content)
   }
-  const ours = edits.filter(isOurs).length
+  const isOurs = (edit: (typeof edits)[number]): boolean => {
+    const newest = branch.findLast((entry) => entry.type === 'context_edit' && entry.targetId === edit.targetId)
+    // Of an earlier edit of the same message, and of an earlier process, all that is known is what it wrote.
+    const known = newest === edit ? edited.get(edit.targetId) : undefined
+    return known === undefined ? looksLikeOurs(edit.replacement) || restores(edit) : sameReplacement(known, edit.replacement)
+  }
+  const mine = edits.filter(isOurs)
+  const ours = mine.length
   const others = edits.length - ours
+  const undone = mine.filter(restores).length
+  const by = undone === 0 ? 'a roll' : undone === ours ? 'an undo' : 'a roll and an undo'
   const messages = (count: number): string => `${count} ${count === 1 ? 'message' : 'messages'}`
   const were = ours === 1 ? 'was' : 'were'
-  const why = 'by a roll or its undo (/context shows the receipt), or because of a restart or a compaction'
+  const why = `by ${by} (/context shows the receipts), or because of a restart or a compaction`
   return [
     ...(ours > 0 ? [`We, the context manager: ${messages(ours)} ${were} replaced ${why}.`] : []),
     ...(others > 0 ? [`Another extension: it replaced ${messages(others)} of the conversation.`] : []),

@@ -54,7 +54,7 @@ describe('the explanation', () => {
     ['a hit but for a block', [second, answer(22_000, 20_100)], 'Nothing broke the cached prefix'],
     ['failed calls do not count', [first, second, answer(0, 0, { stopReason: 'error' })], 'Nothing broke the cached prefix'],
     ['another model', [second, answer(22_000, 0, { model: 'n' })], 'You: the model changed from p/m to p/n.'],
-    ['a roll of an earlier process', [second, edit('x', reference), cold], 'We, the context manager: 1 message was replaced by a roll or its undo '],
+    ['a roll of an earlier process', [second, edit('x', reference), cold], 'We, the context manager: 1 message was replaced by a roll '],
     ['an excerpt', [second, edit('x', 'id=0123abcd\nfirst'), edit('y', reference), cold], 'We, the context manager: 2 messages were replaced'],
     ['another extension', [second, edit('x', 'shortened'), cold], 'Another extension: it replaced 1 message of the conversation.'],
     ['tools of ours', [second, system({ toolsAdded: [{ name: 'activate' }, { name: 'pin' }] }), cold], 'We, the context manager: added activate, pin.'],
@@ -77,6 +77,58 @@ describe('the explanation', () => {
     expect(explained([second, edit('x', reference), cold])).toContain(
       'The last call read 3.0k of its 22k prompt tokens from the cache; 18k tokens that the previous call had sent were processed again.',
     )
+  })
+
+  test('earlier breaks are listed with age, tokens and money, the newest first', () => {
+    const paid = (prompt: number, cached: number, more: object = {}): SessionEntry =>
+      answer(prompt, cached, {
+        usage: { input: 0, output: 1, cacheRead: cached, cacheWrite: prompt - cached, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: (prompt - cached) * 1e-5, total: 0 } },
+        ...more,
+      })
+    const stored = entry({ type: 'message', message: { role: 'toolResult', content: [{ type: 'text', text: 'whole' }] } })
+    const undone = entry({ type: 'context_edit', targetId: stored.id, replacement: { content: [{ type: 'text', text: 'whole' }] } })
+    const branch = [
+      stored,
+      paid(20_000, 0),
+      edit(stored.id, reference),
+      paid(21_000, 3_000),
+      undone,
+      paid(22_000, 4_000),
+      ...[23_000, 24_000].map((prompt) => paid(prompt, prompt - 1000)),
+      paid(25_000, 0, { model: 'n' }),
+      paid(26_000, 25_000, { model: 'n' }),
+    ]
+    expect(explained(branch).split('\n')).toEqual([
+      'The last call read 25k of its 26k prompt tokens from the cache. Nothing broke the cached prefix.',
+      'Earlier breaks:',
+      '  1 call ago: 24k tokens processed again ($0.24). You: the model changed from p/m to p/n.',
+      '  4 calls ago: 17k tokens processed again ($0.17). We, the context manager: 1 message was replaced by an undo (/context shows the receipts), or because of a restart or a compaction.',
+      '  5 calls ago: 17k tokens processed again ($0.17). We, the context manager: 1 message was replaced by a roll (/context shows the receipts), or because of a restart or a compaction.',
+    ])
+  })
+
+  test('at most five earlier breaks are listed', () => {
+    const branch = Array.from({ length: 12 }, (_, index) => answer(20_000 + index, 0))
+    const lines = explained([first, second, ...branch]).split('\n')
+    expect(lines[0]).toContain('20k tokens that the previous call had sent were processed again')
+    expect(lines.slice(2).map((line) => line.trim().split(':')[0])).toEqual(['1 call ago', '2 calls ago', '3 calls ago', '4 calls ago', '5 calls ago'])
+  })
+
+  test('reasoning that the provider reports to have dropped comes first', () => {
+    const drops = (count: number): object => ({
+      diagnostics: [
+        {
+          type: 'anthropic_input_transformations',
+          details: { transformations: [...Array<object>(count).fill({ type: 'thinking_dropped' }), { type: 'other' }] },
+        },
+      ],
+    })
+    const lines = explained([first, answer(21_000, 20_000, drops(1)), answer(22_000, 21_000, drops(14))]).split('\n')
+    expect(lines).toEqual([
+      'The provider reports that it dropped reasoning of 14 steps at the last call and of 1 step at earlier calls, because what came before it had changed.',
+      expect.stringContaining('Nothing broke the cached prefix'),
+    ])
+    expect(explained([first, second])).not.toContain('reasoning')
   })
 
   test('what this process knows wins over what an edit looks like', () => {
@@ -142,12 +194,12 @@ describe('in Pi', () => {
     expect(await command(rpc, '/context why')).toEqual([expect.stringContaining('Nothing broke the cached prefix.')])
     await command(rpc, '/context roll')
     await rpc.prompt('five')
-    expect(await command(rpc, '/context why')).toEqual([expect.stringMatching(/processed again\. We, the context manager: 1 message was replaced by a roll/)])
+    expect(await command(rpc, '/context why')).toEqual([expect.stringMatching(/processed again( \(\$[\d.]+\))?\. We, the context manager: 1 message was replaced by a roll/)])
     await rpc.prompt(`rewrite ${lines('long', 400)}`)
     await rpc.prompt('rewrite')
     await rpc.prompt('six')
     expect(await command(rpc, '/context why')).toEqual([
-      expect.stringMatching(/processed again\. Another extension: message \d+ of the request \(user\) has changed/),
+      expect.stringMatching(/processed again( \(\$[\d.]+\))?\. Another extension: message \d+ of the request \(user\) has changed/),
     ])
     await rpc.close()
     server.check()
