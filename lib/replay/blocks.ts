@@ -2,6 +2,7 @@
  * Messages as the blocks that a provider receives. A prefix cache compares bytes, so each block has its exact bytes;
  * its size for the model is that of the text inside, without JSON escapes.
  */
+import { withoutLineNumbers } from '../host-tools.ts'
 import { callsOf } from './recording.ts'
 import type { ContentBlock, Entry, Message } from './recording.ts'
 
@@ -157,13 +158,6 @@ function resultBlock(message: Message, key: string, calls: Calls): Block {
   return call?.name === 'read' && call.path !== undefined
     ? { ...block, path: call.path, output: texts.join('\n') }
     : block
-}
-
-const NUMBERED = /^ *\d+→/m
-
-/** Claude Code shows files with a number before each line, which is not part of what an edit must match. */
-export function withoutLineNumbers(text: string): string {
-  return NUMBERED.test(text) ? text.replace(/^ *\d+→/gm, '') : text
 }
 
 function stringsIn(value: unknown): string[] {

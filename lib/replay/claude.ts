@@ -3,6 +3,7 @@
  * that the engine sees what it would have seen in Pi. Conversations of subagents are separate; they, and lines that are
  * not messages, are counted and left out.
  */
+import { piCall } from '../host-tools.ts'
 import { edited, replacementsOf } from './files.ts'
 import { jsonLines } from './lines.ts'
 import type {
@@ -276,7 +277,7 @@ function answerBlock(block: Record<string, unknown>): ContentBlock | undefined {
         thinkingSignature: String(block['signature'] ?? ''),
       }
     case 'tool_use': {
-      const [name, args] = asPiCall(String(block['name'] ?? ''), (block['input'] ?? {}) as Record<string, unknown>)
+      const [name, args] = piCall(String(block['name'] ?? ''), (block['input'] ?? {}) as Record<string, unknown>)
       return { type: 'toolCall', id: String(block['id'] ?? ''), name, arguments: args }
     }
     default:
@@ -297,38 +298,6 @@ function resultContent(content: unknown): ContentBlock[] {
 function image(block: Record<string, unknown>): ContentBlock {
   const source = block['source'] as Record<string, unknown> | undefined
   return { type: 'image', data: String(source?.['data'] ?? ''), mimeType: String(source?.['media_type'] ?? '') }
-}
-
-/** A call with Pi's tool and argument names; tools that Pi does not have keep their own. */
-function asPiCall(name: string, input: Record<string, unknown>): [string, Record<string, unknown>] {
-  const { file_path: path, ...rest } = input
-  switch (name) {
-    case 'Read':
-      return ['read', { path, ...rest }]
-    case 'Write':
-      return ['write', { path, ...rest }]
-    case 'Edit': {
-      const { old_string: oldText, new_string: newText, ...others } = rest
-      return ['edit', { path, edits: [{ oldText, newText }], ...others }]
-    }
-    case 'MultiEdit': {
-      const edits = blocksOf(rest['edits']).map((edit) => ({
-        oldText: edit['old_string'],
-        newText: edit['new_string'],
-      }))
-      return ['edit', { path, edits }]
-    }
-    case 'Bash':
-      return ['bash', input]
-    case 'Grep':
-      return ['grep', input]
-    case 'Glob':
-      return ['find', input]
-    case 'LS':
-      return ['ls', input]
-    default:
-      return [name, input]
-  }
 }
 
 function usageOf(recorded: unknown): RecordedUsage | undefined {

@@ -4,6 +4,7 @@
  * shell commands become `bash` calls, and the items of one response become one answer. Events only repeat items for the
  * screen, so they are skipped, except for the provider's token counts. Patches remain calls of `apply_patch`.
  */
+import { piCall } from '../host-tools.ts'
 import { jsonLines } from './lines.ts'
 import { LeftOut } from './recording.ts'
 import type { ContentBlock, Entry, Message, Origin, Problem, Recording, RecordedUsage, Step } from './recording.ts'
@@ -113,14 +114,14 @@ class Rollout {
         return
       }
       case 'function_call':
-        yield* this.#call(item, asPiCall(text(item['name']), argumentsOf(item['arguments'])), asked)
+        yield* this.#call(item, piCall(text(item['name']), argumentsOf(item['arguments'])), asked)
         return
       case 'custom_tool_call':
         yield* this.#call(item, [text(item['name']), { input: item['input'] }], asked)
         return
       case 'local_shell_call': {
-        const action = isObject(item['action']) ? item['action'] : {}
-        yield* this.#call(item, asPiCall('shell', action), asked)
+        const { type: _, ...action } = isObject(item['action']) ? item['action'] : {}
+        yield* this.#call(item, piCall('shell', action), asked)
         return
       }
       case 'function_call_output':
@@ -242,39 +243,6 @@ function argumentsOf(value: unknown): Line {
   } catch {
     return { input: value }
   }
-}
-
-/** A call with Pi's tool and argument names; tools that Pi does not have keep their own. */
-function asPiCall(name: string, args: Line): [string, Line] {
-  switch (name) {
-    case 'shell':
-    case 'shell_command':
-    case 'exec_command':
-    case 'container.exec': {
-      const { command, cmd, type: _, ...rest } = args
-      return ['bash', { command: commandOf(command ?? cmd), ...rest }]
-    }
-    case 'read_file': {
-      const { file_path: path, ...rest } = args
-      return ['read', { path, ...rest }]
-    }
-    case 'grep_files':
-      return ['grep', args]
-    case 'list_dir': {
-      const { dir_path: path, ...rest } = args
-      return ['ls', { path, ...rest }]
-    }
-    default:
-      return [name, args]
-  }
-}
-
-/** A command as one line; for `["bash", "-lc", script]`, the script. */
-function commandOf(command: unknown): unknown {
-  if (!Array.isArray(command)) return command
-  return /^(?:.*\/)?(?:ba|z|da)?sh$/.test(String(command[0])) && command.length === 3
-    ? String(command[2])
-    : command.join(' ')
 }
 
 const EXIT_CODE = /^(?:Exit code:|Process exited with code) (-?\d+)/m

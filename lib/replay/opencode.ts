@@ -5,6 +5,7 @@
  */
 import { readFile } from 'node:fs/promises'
 import { gunzipSync } from 'node:zlib'
+import { piCall } from '../host-tools.ts'
 import { LeftOut, NotReplayable } from './recording.ts'
 import type { ContentBlock, Entry, Message, Origin, Problem, Recording, RecordedUsage, Step } from './recording.ts'
 
@@ -94,7 +95,7 @@ export class OpenCodeRecording implements Recording {
   #tool(part: Fields, content: ContentBlock[], results: Entry[], at: number): void {
     const state = isObject(part['state']) ? part['state'] : {}
     const id = text(part['callID'])
-    const [name, args] = asPiCall(text(part['tool']), isObject(state['input']) ? state['input'] : {})
+    const [name, args] = piCall(text(part['tool']), isObject(state['input']) ? state['input'] : {})
     content.push({ type: 'toolCall', id, name, arguments: args })
     const failed = state['status'] !== 'completed'
     const output = failed ? text(state['error']) || 'the call was aborted' : text(state['output'])
@@ -162,26 +163,6 @@ function usageOf(tokens: unknown): RecordedUsage | undefined {
   const cache = isObject(tokens['cache']) ? tokens['cache'] : {}
   const output = number(tokens['output']) + number(tokens['reasoning'])
   return { input: number(tokens['input']), output, cacheRead: number(cache['read']), cacheWrite: number(cache['write']) }
-}
-
-/** A call with Pi's tool and argument names; tools that Pi does not have keep their own. */
-function asPiCall(name: string, input: Fields): [string, Fields] {
-  const { filePath: path, ...rest } = input
-  switch (name) {
-    case 'read':
-    case 'write':
-      return [name, { path, ...rest }]
-    case 'edit': {
-      const { oldString: oldText, newString: newText, replaceAll, ...others } = rest
-      return ['edit', { path, edits: [{ oldText, newText }], ...(replaceAll === true && { replace_all: true }), ...others }]
-    }
-    case 'glob':
-      return ['find', input]
-    case 'list':
-      return ['ls', input]
-    default:
-      return [name, input]
-  }
 }
 
 function isObject(value: unknown): value is Fields {

@@ -1,0 +1,94 @@
+/** The hosts' tools under the engine's names, and back. */
+import { describe, expect, test } from 'vitest'
+import { engineCall, hostArguments, hostNamed, hostOfSession, piCall, shownLines, withoutLineNumbers } from '../../lib/host-tools.ts'
+
+describe('engineCall', () => {
+  test.each([
+    ['Read', { file_path: '/a', offset: 3 }, { tool: 'read', args: { path: '/a', offset: 3 }, reads: '/a' }],
+    ['read', { filePath: '/a' }, { tool: 'read', args: { path: '/a' }, reads: '/a' }],
+    ['read_file', { absolute_path: '/a' }, { tool: 'read', args: { path: '/a' }, reads: '/a' }],
+    ['Write', { file_path: '/a', content: 'x' }, { tool: 'write', args: { path: '/a', content: 'x' }, writes: ['/a'] }],
+    ['Edit', { file_path: '/a', old_string: 'x', new_string: 'y' }, { tool: 'edit', args: { path: '/a', oldText: 'x', newText: 'y' }, writes: ['/a'] }],
+    ['MultiEdit', { file_path: '/a', edits: [{ old_string: 'x', new_string: 'y' }] }, { tool: 'edit', args: { path: '/a', edits: [{ oldText: 'x', newText: 'y' }] }, writes: ['/a'] }],
+    ['replace', { file_path: '/a', old_string: 'x', new_string: 'y' }, { tool: 'edit', args: { path: '/a', oldText: 'x', newText: 'y' }, writes: ['/a'] }],
+    ['Bash', { command: 'ls' }, { tool: 'bash', args: { command: 'ls' } }],
+    ['exec_command', { cmd: 'ls' }, { tool: 'bash', args: { command: 'ls' } }],
+    ['shell', { command: ['bash', '-lc', 'ls | wc'] }, { tool: 'bash', args: { command: 'ls | wc' } }],
+    ['shell', { command: ['git', 'log'] }, { tool: 'bash', args: { command: 'git log' } }],
+    ['Glob', { pattern: '*.ts' }, { tool: 'find', args: { pattern: '*.ts' } }],
+    ['list_dir', { dir_path: '/a' }, { tool: 'ls', args: { path: '/a' } }],
+    ['mcp__context__activate', { id: 'x' }, { tool: 'mcp__context__activate', args: { id: 'x' } }],
+    ['Read', { file_path: 7 }, { tool: 'read', args: { path: 7 } }],
+    ['Read', { file_path: '/a', path: '/b' }, { tool: 'read', args: { file_path: '/a', path: '/b' }, reads: '/b' }],
+  ])('%s %j', (name, args, wanted) => {
+    expect(engineCall(name, args)).toEqual(wanted)
+  })
+
+  test('patch names the files that it touches', () => {
+    const input = '*** Begin Patch\n*** Update File: a.ts\n*** Move to: b.ts\n@@\n-x\n+y\n*** Add File: c.ts\n+z\n*** Delete File: d.ts\n*** End Patch'
+    expect(engineCall('apply_patch', { input })).toEqual({ tool: 'apply_patch', args: { input }, writes: ['a.ts', 'b.ts', 'c.ts', 'd.ts'] })
+  })
+
+  test('script names its commands and its patches', () => {
+    const input = 'const r = await tools.exec_command({ cmd: "cat \\"a b\\"", workdir: "/" });\nawait tools.exec_command({cmd: \'echo "x"\'})\ntext(r)'
+    expect(engineCall('exec', { input })).toEqual({ tool: 'bash', args: { command: 'cat "a b"\necho "x"' } })
+    const patch = 'await tools.apply_patch("*** Begin Patch\\n*** Add File: c.ts\\n+z\\n*** End Patch")'
+    expect(engineCall('exec', { input: patch }).writes).toEqual(['c.ts'])
+    expect(engineCall('exec', { input: 'text(1)' })).toEqual({ tool: 'exec', args: { input: 'text(1)' } })
+  })
+})
+
+describe('hostArguments', () => {
+  test.each([
+    ['Write', { file_path: '/w/a', content: 'long' }, { path: 'a', content: '[marker]' }, { file_path: '/w/a', content: '[marker]' }],
+    ['Edit', { file_path: '/w/a', old_string: 'x', new_string: 'y', replace_all: true }, { path: 'a', oldText: 'x', newText: '[m]', replace_all: true }, { file_path: '/w/a', old_string: 'x', new_string: '[m]', replace_all: true }],
+    ['MultiEdit', { file_path: '/a', edits: [{ old_string: 'x', new_string: 'y' }] }, { path: '/a', edits: [{ oldText: '[m]', newText: 'y' }] }, { file_path: '/a', edits: [{ old_string: '[m]', new_string: 'y' }] }],
+    ['exec_command', { cmd: 'long', workdir: '/' }, { command: '[m]', workdir: '/' }, { cmd: '[m]', workdir: '/' }],
+    ['shell', { command: ['bash', '-lc', 'long'] }, { command: '[m]' }, { command: ['bash', '-lc', '[m]'] }],
+    ['Other', { a: 1 }, { a: 2 }, { a: 2 }],
+  ])('%s', (name, args, edited, wanted) => {
+    expect(hostArguments(name, args, edited)).toEqual(wanted)
+  })
+
+  test('unchanged arguments come back as they were', () => {
+    for (const [name, args] of [
+      ['Edit', { file_path: '/a', old_string: 'x', new_string: 'y' }],
+      ['shell', { command: ['git', 'log'], timeout: 3 }],
+      ['replace', { file_path: '/a', old_string: 'x', new_string: 'y', expected_replacements: 2 }],
+    ] as const) {
+      expect(hostArguments(name, args, engineCall(name, args).args)).toEqual(args)
+    }
+  })
+})
+
+test('piCall has the form of the tools of Pi', () => {
+  expect(piCall('Edit', { file_path: '/a', old_string: 'x', new_string: 'y' })).toEqual(['edit', { path: '/a', edits: [{ oldText: 'x', newText: 'y' }] }])
+  expect(piCall('WebFetch', { url: 'u' })).toEqual(['WebFetch', { url: 'u' }])
+})
+
+test.each([
+  ['1\tone\n2\ttwo\n3\t', 'one\ntwo\n'],
+  ['     9→one\n    10→two', 'one\ntwo'],
+  ['4: a\n5: b: c', 'a\nb: c'],
+  ['1\tone\n\n<system-reminder>\nread carefully\n</system-reminder>\n', 'one'],
+  ['1\tone\n3\ttwo', undefined],
+  ['one\n2\ttwo', undefined],
+  ['', undefined],
+])('shownLines %j', (output, wanted) => {
+  expect(shownLines(output)).toBe(wanted)
+})
+
+test('withoutLineNumbers leaves plain text alone', () => {
+  expect(withoutLineNumbers('a\n1 b')).toBe('a\n1 b')
+  expect(withoutLineNumbers('x\n 1→b')).toBe('x\nb')
+})
+
+test('hosts are recognized by what they call themselves', () => {
+  expect(hostNamed('claude-cli/2.1.331 (external, sdk-cli)')).toBe('claude-code')
+  expect(hostNamed('codex_exec/0.169.0 (Debian 12.0.0; x86_64)')).toBe('codex')
+  expect(hostNamed('QwenCode/0.24.4 (linux; x64)')).toBe('qwen-code')
+  expect(hostNamed('OpenAI/JS 5.0')).toBe('agent')
+  expect(hostOfSession('claude-code:9cae')).toBe('claude-code')
+  expect(hostOfSession('01a20e93-fb24')).toBe('pi')
+  expect(hostOfSession('constructor:x')).toBe('pi')
+})

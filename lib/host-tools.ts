@@ -1,0 +1,10 @@
+/**
+ * What is known about coding agents: their names, their tools, and how they show files.
+ *
+ * @module
+ */
+export { hostNamed, hostOfSession, hostTitle, sessionOf } from './host-tools/names.ts'
+export type { HostName } from './host-tools/names.ts'
+export { shownLines, withoutLineNumbers } from './host-tools/numbered.ts'
+export { engineCall, hostArguments, piCall } from './host-tools/tools.ts'
+export type { EngineCall } from './host-tools/tools.ts'

@@ -1,0 +1,52 @@
+/** The agents whose conversations are recorded, and how they are recognized. */
+
+/** A host: a coding agent. Session IDs begin with its name and a colon; those of Pi have no such beginning. */
+export type HostName = 'pi' | 'claude-code' | 'codex' | 'opencode' | 'qwen-code' | 'gemini-cli' | 'cline' | 'continue' | 'crush' | 'goose' | 'agent'
+
+/** Names for people. */
+const TITLES: Readonly<Record<HostName, string>> = {
+  pi: 'Pi',
+  'claude-code': 'Claude Code',
+  codex: 'Codex',
+  opencode: 'OpenCode',
+  'qwen-code': 'Qwen Code',
+  'gemini-cli': 'Gemini CLI',
+  cline: 'Cline',
+  continue: 'Continue',
+  crush: 'Crush',
+  goose: 'Goose',
+  agent: 'an agent',
+}
+
+/** The host's name as people write it. */
+export function hostTitle(host: HostName): string {
+  return TITLES[host]
+}
+
+/** The host of a session, from its ID. */
+export function hostOfSession(sessionId: string): HostName {
+  const name = /^([a-z-]+):/.exec(sessionId)?.[1]
+  return name !== undefined && Object.hasOwn(TITLES, name) ? (name as HostName) : 'pi'
+}
+
+/** The host that a session of this name belongs to: `claude-code` and `ID` become `claude-code:ID`. */
+export function sessionOf(host: HostName, id: string): string {
+  return `${host}:${id}`
+}
+
+const AGENTS: readonly [pattern: RegExp, host: HostName][] = [
+  [/\bclaude-(?:cli|code)\b/i, 'claude-code'],
+  [/\bcodex[_/-]/i, 'codex'],
+  [/\bopencode\b/i, 'opencode'],
+  [/\bqwen-?code\b/i, 'qwen-code'],
+  [/\bgemini-?cli\b/i, 'gemini-cli'],
+  [/\bcline\b/i, 'cline'],
+  [/\bcontinue\b/i, 'continue'],
+  [/\bcrush\b/i, 'crush'],
+  [/\bgoose\b/i, 'goose'],
+]
+
+/** The host that a `User-Agent` header, the like of it, or a program's name names; `agent` if it is none of the known ones. */
+export function hostNamed(text: string): HostName {
+  return AGENTS.find(([pattern]) => pattern.test(text))?.[1] ?? 'agent'
+}
