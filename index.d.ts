@@ -417,7 +417,7 @@ export declare function exportStore(store: StoreOptions, path: string, sessionId
 
 /**
  * The IDs of the objects that a name may stand for: the object with this ID; else the files with this canonical path;
- * else the objects whose IDs begin so. At most 20.
+ * else the objects whose IDs, or whose short names as models and people see them (`673a446c`), begin so. At most 20.
  *
  * Rejects with the errors of the store.
  */
@@ -425,7 +425,7 @@ export declare function findObjects(store: StoreOptions, name: string): Promise<
 
 /**
  * Looks for secrets of known shapes in all versions of a store, with the rules of gitleaks. It names the places, never the
- * secrets.
+ * secrets: in a name that contains one, `[secret]` or a mark such as `[redacted: github-pat]` stands in its place.
  *
  * Rejects with the errors of the store.
  */
@@ -634,13 +634,25 @@ export interface OutputText {
 
 /** Which part of a content to return. */
 export interface Part {
-  /** First and last line, counted from 1. */
-  lines?: [number, number]
+  /** First and last line, counted from 1: `[120, 180]`, or `"120-180"` as the tool `activate` and the commands take it. */
+  lines?: [number, number] | string
   /**
    * Only lines that match this regular expression. It ignores the case of ASCII letters unless it contains a
-   * capital one.
+   * capital one. Matching takes time in proportion to the text; look-around and back-references are refused.
    */
   grep?: string
+}
+
+/** A part of a text. */
+export interface Passage {
+  /** The requested lines, verbatim; matches as `number: line`. If not all fit, the last line says how many are left. */
+  text: string
+  /** How many lines (or matches) it has. */
+  lines: number
+  /** How many were requested or match. */
+  of: number
+  /** The number of lines of the whole text. */
+  total: number
 }
 
 /** What to do before the next model call. */
@@ -994,6 +1006,15 @@ export interface TextEdit {
   /** Its new text; absent: leave the block out. */
   text?: string
 }
+
+/**
+ * The requested lines of a text, up to `maxUnits` UTF-16 units. They are searched away from the event loop, in time
+ * proportional to the text, whatever the pattern.
+ *
+ * Rejects with `INVALID_ARGUMENT` for a range that is not in the text, for a pattern that is not a regular expression
+ * without look-around and back-references, and if neither is given.
+ */
+export declare function textPart(text: string, part: Part, maxUnits: number): Promise<Passage>
 
 /** A tool execution. */
 export interface Toolcall {

@@ -773,7 +773,7 @@ if (
   }
 }
 
-const { ContextManager, OutputCache, OutputDirectory, RelevanceIndex, RelevanceRanking, exportStore, findObjects, findSecrets, forgetStore, importStore, listSessions, objectHistory, outputFileName, outputNames, outputQueryHash, outputTemporaryName, pruneStore, readObject, redactedText, searchStore, storeLimits, verifyStore } = nativeBinding
+const { ContextManager, OutputCache, OutputDirectory, RelevanceIndex, RelevanceRanking, exportStore, findObjects, findSecrets, forgetStore, importStore, listSessions, objectHistory, outputFileName, outputNames, outputQueryHash, outputTemporaryName, pruneStore, readObject, redactedText, searchStore, storeLimits, textPart, verifyStore } = nativeBinding
 export { ContextManager }
 export { OutputCache }
 export { OutputDirectory }
@@ -795,5 +795,6 @@ export { readObject }
 export { redactedText }
 export { searchStore }
 export { storeLimits }
+export { textPart }
 export { verifyStore }
 export const __napiBindingTarget = __napiLoadedBindingTarget

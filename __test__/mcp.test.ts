@@ -85,3 +85,20 @@ test('sees what a running session adds, and writes nothing', async () => {
   await manager.recordToolcall({ id: 'later', tool: 'bash', args: {}, content: 'brandnew', status: 'ok' })
   expect((await ask('search', { query: 'brandnew' })).text).toContain('tool=bash')
 })
+
+test('a pattern that would keep a backtracking engine busy for ever stops nobody', async () => {
+  const store = sqlite()
+  const manager = await opened({ cwd: folder(), store, sessionId: 'mine' })
+  await manager.recordToolcall({ id: 'call', tool: 'bash', args: {}, content: `${'a'.repeat(200_000)}!\nthe end\n`, status: 'ok' })
+  await manager.close()
+  const args = [`${root}dist/cli/main.js`, 'mcp', '--store', store.path, '--session', 'mine']
+  const { ask } = await connected({ mcpServers: { context: { command: process.execPath, args } } })
+  const [slow, quick] = await Promise.all([ask('show', { id: 'call', grep: '(a+)+$' }), ask('sessions')])
+  expect(slow).toEqual({ text: 'no line matches', isError: false })
+  expect(quick.isError).toBe(false)
+  expect(await ask('show', { id: 'call', grep: 'END' })).toMatchObject({ text: 'no line matches' })
+  expect(await ask('show', { id: 'call', grep: 'the end' })).toMatchObject({ text: '2: the end' })
+  for (const part of [{ grep: '(a)\\1' }, { grep: '(?=a)' }, { lines: '9-9' }, { lines: '1', grep: 'a' }]) {
+    expect(await ask('show', { id: 'call', ...part })).toMatchObject({ isError: true, text: expect.stringContaining('INVALID_ARGUMENT') })
+  }
+})

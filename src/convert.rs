@@ -139,13 +139,24 @@ pub fn part(part: Option<js::Part>) -> Result<Option<Part>, Coded> {
     let Some(part) = part else { return Ok(None) };
     match (part.lines, part.grep) {
         (None, None) => Ok(None),
-        (Some(lines), None) => match lines[..] {
+        (Some(Either::A(range)), None) => line_range(&range).map(Some),
+        (Some(Either::B(lines)), None) => match lines[..] {
             [first, last] => Ok(Some(Part::Lines(whole(first, "a line")?, whole(last, "a line")?))),
             _ => Err(Coded::invalid("lines is a pair of line numbers, first and last")),
         },
         (None, Some(pattern)) => Ok(Some(Part::Grep(pattern))),
         (Some(_), Some(_)) => Err(Coded::invalid("give either lines or grep, not both")),
     }
+}
+
+/// `120-180`, or `120` for a single line.
+fn line_range(range: &str) -> Result<Part, Coded> {
+    let (first, last) = range.split_once('-').unwrap_or((range, range));
+    let line = |text: &str| text.trim().parse::<u32>().ok().and_then(|line| usize::try_from(line).ok());
+    line(first)
+        .zip(line(last))
+        .map(|(first, last)| Part::Lines(first, last))
+        .ok_or_else(|| Coded::invalid(format!("lines is a range such as \"120-180\", not {range:?}")))
 }
 
 pub fn as_of(at: Either<String, js::AsOf>) -> Result<AsOf, Coded> {

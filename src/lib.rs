@@ -11,6 +11,7 @@ mod json;
 mod look;
 mod manager;
 mod outputs;
+mod passage;
 mod portable;
 mod projection;
 mod runtime;

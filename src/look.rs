@@ -1,8 +1,11 @@
 //! Looking into a store without opening a session.
 #![cfg_attr(test, allow(dead_code, reason = "a test build does not register functions with Node"))]
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::ObjectType;
 use context_model::source::Source;
@@ -69,7 +72,7 @@ pub fn search_store(
 }
 
 /// The IDs of the objects that a name may stand for: the object with this ID; else the files with this canonical path;
-/// else the objects whose IDs begin so. At most 20.
+/// else the objects whose IDs, or whose short names as models and people see them (`673a446c`), begin so. At most 20.
 ///
 /// Rejects with the errors of the store.
 #[napi]
@@ -97,11 +100,21 @@ pub fn find_objects(
                 .collect());
         }
         let mut ids = store.query(&Filter::default()).await?;
-        ids.retain(|id| !name.is_empty() && id.as_str().starts_with(&name));
+        ids.retain(|id| !name.is_empty() && (id.as_str().starts_with(&name) || is_short_name(&name, id)));
         ids.truncate(20);
         Ok(ids)
     });
     promise(env, work, |ids: Vec<ObjectId>| ids.iter().map(ToString::to_string).collect())
+}
+
+/// The fewest hexadecimal digits of a short name that are accepted, as in git.
+const SHORTEST_NAME: usize = 4;
+
+/// Short names are the first digits of the ID's hash.
+fn is_short_name(name: &str, id: &ObjectId) -> bool {
+    name.len() >= SHORTEST_NAME
+        && name.bytes().all(|b| b.is_ascii_hexdigit())
+        && Digest::of(id.as_str().as_bytes()).to_string().starts_with(&name.to_ascii_lowercase())
 }
 
 /// The versions of an object, oldest first, or a part of them; empty for an unknown object.
@@ -153,7 +166,7 @@ pub fn read_object(
 }
 
 /// Looks for secrets of known shapes in all versions of a store, with the rules of gitleaks. It names the places, never the
-/// secrets.
+/// secrets: in a name that contains one, `[secret]` or a mark such as `[redacted: github-pat]` stands in its place.
 ///
 /// Rejects with the errors of the store.
 #[napi]
@@ -162,9 +175,11 @@ pub fn find_secrets(
     store: js::StoreOptions,
 ) -> napi::Result<PromiseRaw<'_, Vec<js::SecretPlace>>> {
     let work = with(store, |store| async move {
-        let places = secrets::in_store(&*store).await?.places;
-        let ids: Vec<ObjectId> = places.iter().map(|place| place.id.clone()).collect();
-        Ok(places.into_iter().zip(store.outlines(&ids).await?).map(place).collect::<Vec<_>>())
+        let found = secrets::in_store(&*store).await?;
+        let ids: Vec<ObjectId> = found.places.iter().map(|place| place.id.clone()).collect();
+        let outlines = store.outlines(&ids).await?;
+        let hidden = |name: String| without(name, &found.values);
+        Ok(found.places.into_iter().zip(outlines).map(|place| named(place, &hidden)).collect::<Vec<_>>())
     });
     promise(env, work, |places| places)
 }
@@ -178,13 +193,25 @@ pub fn redacted_text(env: &Env, text: String) -> napi::Result<PromiseRaw<'_, Opt
     promise(env, work, |text| text)
 }
 
-fn place((place, outline): (Place, Option<Outline>)) -> js::SecretPlace {
+/// What stands in place of a secret in a name.
+const HIDDEN: &str = "[secret]";
+
+/// A name that may contain a secret itself, such as a path, without it.
+fn without(name: String, values: &HashSet<String>) -> String {
+    let mut held: Vec<&str> =
+        values.iter().map(String::as_str).filter(|value| name.contains(value)).collect();
+    held.sort_unstable_by_key(|value| Reverse(value.len()));
+    let name = held.into_iter().fold(name, |name, value| name.replace(value, HIDDEN));
+    secrets::redacted(&name, None).map_or(name, |(name, _)| name)
+}
+
+fn named((place, outline): (Place, Option<Outline>), hidden: &dyn Fn(String) -> String) -> js::SecretPlace {
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let tool = outline.as_ref().and_then(|outline| outline.payload.get("tool")?.as_str().map(str::to_owned));
     js::SecretPlace {
-        id: place.id.to_string(),
-        path: outline.as_ref().and_then(path_of),
-        tool,
+        id: hidden(place.id.to_string()),
+        path: outline.as_ref().and_then(path_of).map(hidden),
+        tool: tool.map(hidden),
         tx_id: convert::number(place.tx_id),
         line: place.line.map(count),
         rule: place.rule.to_owned(),

@@ -188,11 +188,11 @@ pub struct SetChange {
 /// Which part of a content to return.
 #[napi(object)]
 pub struct Part {
-    /// First and last line, counted from 1.
-    #[napi(ts_type = "[number, number]")]
-    pub lines: Option<Vec<f64>>,
+    /// First and last line, counted from 1: `[120, 180]`, or `"120-180"` as the tool `activate` and the commands take it.
+    #[napi(ts_type = "[number, number] | string")]
+    pub lines: Option<Either<String, Vec<f64>>>,
     /// Only lines that match this regular expression. It ignores the case of ASCII letters unless it contains a
-    /// capital one.
+    /// capital one. Matching takes time in proportion to the text; look-around and back-references are refused.
     pub grep: Option<String>,
 }
 

@@ -4,6 +4,7 @@ import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprot
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import type { ContextManager, ObjectDocument } from '../../index.js'
 import { invalid } from '../errors.ts'
+import { native } from '../native.ts'
 import type { LimitedStore } from './store.ts'
 
 /** The default and the maximum number of search hits. */
@@ -111,16 +112,11 @@ async function show(
 ): Promise<string> {
   const { document } = await find(store, copies, id)
   if (typeof document.content !== 'string') return 'this object has no text'
-  const all = document.content.split('\n')
-  if (grep !== undefined) {
-    const pattern = patternOf(grep)
-    return cut(lines(all.flatMap((line, index) => (pattern.test(line) ? [`${index + 1}: ${line}`] : [])), 'no line matches'))
-  }
-  if (range === undefined) return cut(document.content)
-  const ends = /^\s*(\d{1,9})(?:\s*-\s*(\d{1,9}))?\s*$/.exec(range)
-  if (ends === null) throw invalid(`lines is a range such as "120-180", not ${JSON.stringify(range)}`)
-  const first = Number(ends[1])
-  return cut(lines(all.slice(Math.max(0, first - 1), Number(ends[2] ?? first)), `no such lines: it has ${all.length}`))
+  if (range === undefined && grep === undefined) return cut(document.content)
+  if (range !== undefined && grep !== undefined) throw invalid('give either lines or grep, not both')
+  const part = range === undefined ? { grep: grep ?? '' } : { lines: range }
+  const { text, lines: shown } = await native.textPart(document.content, part, MAX_TEXT)
+  return shown === 0 ? 'no line matches' : text
 }
 
 async function versionsOf(store: LimitedStore, copies: readonly ContextManager[], id: string): Promise<string> {
@@ -175,14 +171,6 @@ function cut(text: string): string {
 
 function lines(list: readonly string[], none: string): string {
   return list.length === 0 ? none : list.join('\n')
-}
-
-function patternOf(text: string): RegExp {
-  try {
-    return new RegExp(text)
-  } catch (error) {
-    throw invalid(`grep is not a valid regular expression: ${(error as Error).message}`)
-  }
 }
 
 function textOf(input: Record<string, unknown>, name: string): string | undefined {

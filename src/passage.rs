@@ -1,0 +1,57 @@
+//! Parts of a text, for callers that have the text already.
+#![cfg_attr(test, allow(dead_code, reason = "a test build does not register functions with Node"))]
+
+use context_engine::Part;
+use context_model::excerpt;
+use napi::bindgen_prelude::{Env, PromiseRaw};
+use napi_derive::napi;
+
+use crate::convert;
+use crate::error::{Coded, promise};
+use crate::types as js;
+
+/// A part of a text.
+#[napi(object)]
+pub struct Passage {
+    /// The requested lines, verbatim; matches as `number: line`. If not all fit, the last line says how many are left.
+    pub text: String,
+    /// How many lines (or matches) it has.
+    pub lines: u32,
+    /// How many were requested or match.
+    pub of: u32,
+    /// The number of lines of the whole text.
+    pub total: u32,
+}
+
+/// The requested lines of a text, up to `maxUnits` UTF-16 units. They are searched away from the event loop, in time
+/// proportional to the text, whatever the pattern.
+///
+/// Rejects with `INVALID_ARGUMENT` for a range that is not in the text, for a pattern that is not a regular expression
+/// without look-around and back-references, and if neither is given.
+#[napi]
+pub fn text_part(
+    env: &Env,
+    text: String,
+    part: js::Part,
+    max_units: f64,
+) -> napi::Result<PromiseRaw<'_, Passage>> {
+    let work = async move {
+        let most = convert::whole(max_units, "maxUnits")?;
+        let part = match convert::part(Some(part))? {
+            Some(Part::Lines(first, last)) => excerpt::Part::Lines(first, last),
+            Some(Part::Grep(pattern)) => excerpt::Part::Grep(pattern),
+            None => return Err(Coded::invalid("give lines or grep")),
+        };
+        let found = tokio::task::spawn_blocking(move || excerpt::part(&text, &part, most)).await;
+        Ok(found.map_err(|error| Coded::failed(error.to_string()))??)
+    };
+    promise(env, work, |found: excerpt::Passage| {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Passage {
+            text: found.text,
+            lines: count(found.lines),
+            of: count(found.of),
+            total: count(found.total),
+        }
+    })
+}
