@@ -1,7 +1,8 @@
 /** Output that may be long: through a pager in a terminal, plain in a pipe. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { plain, shown, showsColours } from './terminal.ts'
+import { ignoreInterrupts } from './signals.ts'
+import { plain, shown, showsColours, showsLinks } from './terminal.ts'
 
 /** Writes lines that are safe for a terminal: plain, painted or escaped. Resolves when more can be written. */
 export type Write = (line: string) => Promise<void>
@@ -9,7 +10,8 @@ export type Write = (line: string) => Promise<void>
 /** Makes one line of any text safe for a terminal, and gives it a colour; none in a pipe. */
 export interface Paint {
   id(text: string): string
-  path(text: string): string
+  /** A path, as a link to `url` on terminals that have links. */
+  path(text: string, url?: string): string
   dim(text: string): string
   added(text: string): string
   removed(text: string): string
@@ -26,7 +28,7 @@ const NO_PAGER = new Set<number | null>([126, 127])
  * reader stops reading. If there is no such pager, the work runs again without one.
  */
 export async function paged(work: (write: Write, paint: Paint) => Promise<void>): Promise<void> {
-  const paint = paints(showsColours(process.stdout))
+  const paint = paints(showsColours(process.stdout), showsLinks(process.stdout))
   const pager = process.stdout.isTTY === true ? (process.env['PAGER'] ?? DEFAULT).trim() : ''
   if (pager === '' || pager === 'cat') return work(writer(process.stdout), paint)
   // As git starts it: quit if it fits on a screen, show colours, leave the text on the screen.
@@ -38,14 +40,13 @@ export async function paged(work: (write: Write, paint: Paint) => Promise<void>)
   child.stdin.on('error', stops)
   const write = writer(child.stdin)
   // Ctrl-C is for the pager, which stops what it does and goes on.
-  const ignore = (): void => {}
-  process.on('SIGINT', ignore)
+  const released = ignoreInterrupts()
   await work(async (line) => {
     if (isRead) await Promise.race([write(line).catch(stops), ended])
   }, paint)
   child.stdin.end()
   const code = await ended
-  process.off('SIGINT', ignore)
+  released()
   if (NO_PAGER.has(code)) await work(writer(process.stdout), paint)
 }
 
@@ -64,10 +65,14 @@ function writer(stream: NodeJS.WritableStream): Write {
   }
 }
 
-function paints(isColoured: boolean): Paint {
+function paints(isColoured: boolean, isLinked: boolean): Paint {
   const colour = (code: number) => (text: string) => {
     const line = text.split('\t').map(plain).join('\t')
     return isColoured ? `\x1b[${code}m${line}\x1b[m` : line
   }
-  return { id: colour(33), path: colour(36), dim: colour(2), added: colour(32), removed: colour(31) }
+  const path = (text: string, url?: string): string => {
+    const shown = colour(36)(text)
+    return isLinked && url !== undefined ? `\x1b]8;;${url}\x1b\\${shown}\x1b]8;;\x1b\\` : shown
+  }
+  return { id: colour(33), path, dim: colour(2), added: colour(32), removed: colour(31) }
 }

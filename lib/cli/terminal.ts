@@ -49,6 +49,18 @@ export function showsColours(stream: { isTTY?: boolean }): boolean {
   return stream.isTTY === true && (process.env['NO_COLOR'] ?? '') === '' && process.env['TERM'] !== 'dumb'
 }
 
+/** Whether a stream shows links to files: terminals that are known to (OSC 8). `FORCE_HYPERLINK` set to 0 or 1 decides. */
+export function showsLinks(stream: { isTTY?: boolean }): boolean {
+  const { FORCE_HYPERLINK: forced, TERM_PROGRAM: program = '', TERM: term = '', VTE_VERSION: vte, WT_SESSION } = process.env
+  if (stream.isTTY !== true) return false
+  if (forced !== undefined && forced !== '') return forced !== '0'
+  if (!showsColours(stream)) return false
+  return LINKING.has(program) || /kitty|ghostty|foot|alacritty|contour/.test(term) || Number(vte) >= 5000 || WT_SESSION !== undefined
+}
+
+/** Values of `TERM_PROGRAM`. */
+const LINKING: ReadonlySet<string> = new Set(['iTerm.app', 'WezTerm', 'vscode', 'ghostty', 'Hyper', 'rio', 'zed'])
+
 /** Before this many milliseconds, the remaining time can't be estimated. */
 const LEARNING_MS = 2000
 

@@ -2,10 +2,11 @@
  * The MCP server's view of a store: in-memory copies of the sessions that it may show, so that it can't write
  * anything.
  */
-import { realpathSync, statSync } from 'node:fs'
+import { realpathSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { ObjectDocument, StoreOptions } from '../../index.js'
-import { asStored, withFolder } from '../cli/store.ts'
+import { asStored, stamp } from '../cli/store.ts'
+import { withFolder } from '../cli/unfinished.ts'
 import { invalid } from '../errors.ts'
 import { ContextManager } from '../index.ts'
 import { native } from '../native.ts'
@@ -99,11 +100,6 @@ export class LimitedStore {
     if (this.#options.kind !== 'sqlite') return String(Math.floor(Date.now() / REMOTE_AGE_MS))
     return [this.#options.path, `${this.#options.path}-wal`].map(stamp).join(' ')
   }
-}
-
-function stamp(path: string): string {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
-  return found === undefined ? '-' : `${found.ino} ${found.size} ${found.mtimeNs}`
 }
 
 function canonical(path: string): string {

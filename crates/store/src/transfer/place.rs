@@ -22,7 +22,8 @@ pub fn open(path: &Path) -> Result<BufReader<File>> {
 }
 
 /// The file that an export is written to. It is created under a new name, private to its owner, and renamed when it is
-/// complete. So an export never writes through a link, and an interrupted one replaces nothing.
+/// complete. So an export never writes through a link, and an interrupted one replaces nothing. The new name is
+/// `.NAME.PROCESS-RANDOM.part`, so that what a killed process left behind can be found and removed.
 pub struct Target {
     path: PathBuf,
     beside: PathBuf,
@@ -40,8 +41,8 @@ impl Target {
         let name = path.file_name().ok_or_else(|| no_file(path))?.to_string_lossy();
         // Cut, because file names have a maximum length.
         let name = &name[..name.floor_char_boundary(100)];
-        let beside =
-            path.with_file_name(format!(".{name}.{:016x}.part", RandomState::new().build_hasher().finish()));
+        let random = RandomState::new().build_hasher().finish();
+        let beside = path.with_file_name(format!(".{name}.{}-{random:016x}.part", std::process::id()));
         match context_platform::private_file(OpenOptions::new().write(true).create_new(true), &beside) {
             Ok(file) => Ok(Self { path: path.to_owned(), beside, file: Some(file) }),
             Err(error) => {

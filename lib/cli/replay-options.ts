@@ -1,0 +1,188 @@
+/** The options of the command `replay`. */
+import { existsSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { CACHES } from '../replay/cache.ts'
+import type { CacheRules } from '../replay/cache.ts'
+import type { JsonReport } from '../replay/json.ts'
+import { POLICY_NAMES } from '../replay/policies/policy.ts'
+import type { PolicyName } from '../replay/policies/policy.ts'
+import { ratioPrices } from '../replay/prices.ts'
+import type { ReplayOptions } from '../replay/run.ts'
+import { suggestion } from './suggest.ts'
+import { countOf, numberOf, UsageError } from './terminal.ts'
+
+export const REPLAY_HELP = `pi-context-manager replay [options] FILE|FOLDER...
+
+Shows what the context manager would have sent, cost and saved on recorded sessions, next to other
+policies. Reads session files of Pi (versions 1 to 3), transcripts of Claude Code, rollouts of Codex
+and exports of OpenCode, also gzipped; a folder stands for all session files in it. No model is called,
+nothing is sent anywhere, and no file is changed.
+
+What to read
+  FILE|FOLDER...        session files, or folders of them
+  --all                 Pi's own session folder
+
+What to compare
+  --policies NAMES      of append,pi,mask,clear,sections,pi-context-manager,bound, or all
+                        (default: pi,pi-context-manager). "pi" is plain Pi, "bound" is the lowest cost any
+                        policy can reach. "sections" is slow on long sessions.
+
+What to show
+  --json                the report as JSON on standard output, instead of tables
+  --html FILE           the report as one page for a browser
+  --quiet               no tables
+  --store FILE          keep the context manager's store for "inspect"; FILE must not exist
+
+How the provider caches and charges
+  --cache RULES         plain (any common prefix, default), anthropic (Pi's breakpoints, 20 blocks
+                        back, 1,024 tokens at least), openai (steps of 128, 1,024 at least)
+  --lookback N          how many blocks before a breakpoint the cache looks at
+  --minimum N           the shortest prefix that is cached, in tokens
+  --granularity N       the steps in which a prefix is cached, in tokens
+  --lifetime SECONDS    how long a prefix stays cached (default 300)
+  --read R --write W    prices of a cached and of a written token, relative to a fresh one
+                        (default: the prices of the model that was used)
+  --window N            the model's context window in tokens (default 200000)
+  --chars-per-token N   characters per token (default: from the session's own usage)
+  --system-tokens N     tokens of the system prompt and tools (default: from the session's own usage;
+                        Claude Code's are ten times those of Pi)
+
+The context manager's own settings
+  --per-turn N          how many tool results of a turn stay active (default 5)
+  --turns-back N        for how many turns results stay active (default 3)
+  --only-at-user-turn   collapse only at the start of a user's turn
+
+As a check
+  --save-baseline FILE  save the figures of "pi-context-manager"
+  --check FILE          fail if a figure is worse than in FILE
+
+Exit code: 0; 1 if a file could not be read completely or a check failed; 2 for wrong usage.`
+
+export const REPLAY_OPTIONS = {
+  all: { type: 'boolean' },
+  policies: { type: 'string' },
+  json: { type: 'boolean' },
+  html: { type: 'string' },
+  quiet: { type: 'boolean' },
+  store: { type: 'string' },
+  cache: { type: 'string' },
+  lookback: { type: 'string' },
+  minimum: { type: 'string' },
+  granularity: { type: 'string' },
+  lifetime: { type: 'string' },
+  read: { type: 'string' },
+  write: { type: 'string' },
+  window: { type: 'string' },
+  'chars-per-token': { type: 'string' },
+  'system-tokens': { type: 'string' },
+  'per-turn': { type: 'string' },
+  'turns-back': { type: 'string' },
+  'only-at-user-turn': { type: 'boolean' },
+  'save-baseline': { type: 'string' },
+  check: { type: 'string' },
+} as const
+
+/** The arguments, parsed. */
+export type Values = ReturnType<typeof parse>['values']
+
+/** Parses the arguments. */
+export function parse(args: string[]) {
+  return parseArgs({ args, options: REPLAY_OPTIONS, allowPositionals: true })
+}
+
+/** How to replay. Throws a {@link UsageError} for values that can't be used. */
+export function optionsOf(values: Values): ReplayOptions {
+  const { store } = values
+  if (store !== undefined && existsSync(store))
+    throw new UsageError(`--store ${store}: the file exists; give a new name`)
+  const prices = pricesOf(values)
+  return {
+    policies: policiesOf(values.policies),
+    cache: cacheOf(values),
+    window: countOf('window', values.window, 200_000, 1000),
+    manager: {
+      perTurn: numberOf('per-turn', values['per-turn'], 5, 0, 1_000_000),
+      turnsBack: countOf('turns-back', values['turns-back'], 3, 1, 1_000_000),
+      onlyAtUserTurn: values['only-at-user-turn'] === true,
+      overheadTokens: OVERHEAD_TOKENS,
+    },
+    ...(prices !== undefined && { prices }),
+    ...(store !== undefined && { store }),
+  }
+}
+
+/** Tokens of the extension's tools and its instructions to the model; the extension's tests enforce this limit. */
+const OVERHEAD_TOKENS = 600
+
+function policiesOf(text: string | undefined): PolicyName[] {
+  if (text === undefined) return ['pi', 'pi-context-manager']
+  if (text === 'all') return [...POLICY_NAMES]
+  const names = text.split(',').map((name) => name.trim())
+  const wrong = names.filter((name) => !(POLICY_NAMES as readonly string[]).includes(name))
+  if (wrong.length > 0) throw new UsageError(`there is no policy "${wrong[0]}"${suggestion(wrong[0] ?? '', POLICY_NAMES) || `; known are ${POLICY_NAMES.join(', ')}`}`)
+  return POLICY_NAMES.filter((name) => names.includes(name))
+}
+
+function cacheOf(values: Values): CacheRules {
+  const name = values.cache ?? 'plain'
+  if (!Object.hasOwn(CACHES, name)) {
+    throw new UsageError(`there are no cache rules "${name}"; known are ${Object.keys(CACHES).join(', ')}`)
+  }
+  const rules = CACHES[name as keyof typeof CACHES]
+  const { lookback } = values
+  return {
+    name,
+    lookback: lookback === undefined ? rules.lookback : numberOf('lookback', lookback, 0, 1, 1_000_000),
+    minimum: numberOf('minimum', values.minimum, rules.minimum),
+    granularity: numberOf('granularity', values.granularity, rules.granularity, 1),
+    lifetimeMs: 1000 * numberOf('lifetime', values.lifetime, rules.lifetimeMs / 1000, 0, 1e9),
+  }
+}
+
+function pricesOf(values: Values): ReplayOptions['prices'] {
+  if (values.read === undefined && values.write === undefined) return undefined
+  return ratioPrices(numberOf('read', values.read, 0.1, 0, 1), numberOf('write', values.write, 1.25, 0, 100))
+}
+
+/** Derived from the session's own usage, unless the user sets it. */
+export interface Scale {
+  unitsPerToken: number | undefined
+  systemTokens: number | undefined
+}
+
+/** What the arguments say about tokens. */
+export function scaleOf(values: Values): Scale {
+  const number = (name: 'chars-per-token' | 'system-tokens', least: number, most: number): number | undefined =>
+    values[name] === undefined ? undefined : numberOf(name, values[name], 0, least, most)
+  return { unitsPerToken: number('chars-per-token', 1, 10), systemTokens: number('system-tokens', 0, 1_000_000) }
+}
+
+/** What the figures were measured with, for programs and as a sentence. */
+export function described(
+  { cache, prices, window, manager }: ReplayOptions,
+  { unitsPerToken, systemTokens }: Scale,
+): { json: JsonReport['options']; text: string } {
+  const ratio =
+    prices === undefined
+      ? undefined
+      : { read: prices.cacheRead / prices.input, write: prices.cacheWrite / prices.input }
+  const reach = cache.lookback === undefined ? 'any common prefix' : `${cache.lookback} blocks before a breakpoint`
+  const least = cache.minimum === 0 ? '' : `, ${cache.minimum} tokens at least`
+  const steps = cache.granularity === 1 ? '' : `, steps of ${cache.granularity} tokens`
+  const rules = `${cache.name} (${reach}${least}${steps}, kept ${cache.lifetimeMs / 1000} s)`
+  const money = ratio === undefined ? "the models' own prices" : `cached ${ratio.read}, written ${ratio.write}`
+  const size =
+    unitsPerToken === undefined ? 'tokens by the sessions’ own usage' : `${unitsPerToken} characters a token`
+  const system = systemTokens === undefined ? '' : `, system part ${systemTokens}`
+  const own = `window of ${manager.perTurn} results a turn and ${manager.turnsBack} turns${manager.onlyAtUserTurn ? ', rolls at user turns' : ''}`
+  return {
+    json: {
+      cache: cache.name,
+      prices: ratio ?? 'own',
+      window,
+      charsPerToken: unitsPerToken ?? 'fitted',
+      systemTokens: systemTokens ?? 'fitted',
+    },
+    text: `prompt cache ${rules}, ${money}, ${size}${system}, context window of ${window} tokens, ${own}`,
+  }
+}

@@ -1,0 +1,46 @@
+/** What happens when a command is told to end, and when nobody reads what it writes. */
+import { FAILED } from './exit.ts'
+import { plain, tell } from './terminal.ts'
+import { removeUnfinished } from './unfinished.ts'
+
+/** Signals that end a command, with their numbers. */
+const ENDING = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const
+
+/** How many parts of the program ignore Ctrl-C now. */
+let ignoring = 0
+
+/** From now on a signal removes what is unfinished and ends the process, with 128 and the signal's number as shells expect. */
+export function endOnSignals(): void {
+  for (const [signal, number] of Object.entries(ENDING)) {
+    process.on(signal, () => {
+      if (signal === 'SIGINT' && ignoring > 0) return
+      removeUnfinished()
+      process.exit(128 + number)
+    })
+  }
+}
+
+/** Leaves Ctrl-C to a child in the same terminal, such as a pager. Returns what ends that. */
+export function ignoreInterrupts(): () => void {
+  ignoring += 1
+  return () => void (ignoring -= 1)
+}
+
+/** What a reader that stops reading means. */
+let needsReader = false
+
+/** From now on it is an error if the output can't be written to its end. */
+export function needReader(): void {
+  needsReader = true
+}
+
+/** From now on the command ends if the output can't be written: quietly if its reader stops reading, as `head` does. */
+export function endWithoutReader(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    removeUnfinished()
+    if (error.code === 'EPIPE' && !needsReader) process.exit(0)
+    const why = error.code === 'EPIPE' ? 'its reader stopped reading, so it is incomplete' : plain(error.message)
+    tell(`pi-context-manager: the output can't be written: ${why}`)
+    process.exit(FAILED)
+  })
+}
