@@ -1,19 +1,23 @@
 /** The command `doctor`. */
 import { statSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { contentsOf } from '../inspect/contents.ts'
 import type { Contents, ObjectSummary } from '../inspect/contents.ts'
-import type { StoreOptions } from '../../index.js'
+import type { SecretPlace, StoreOptions } from '../../index.js'
 import { native } from '../native.ts'
+import { exitHelp } from './exit.ts'
 import { LARGE_BYTES, size } from '../inspect/names.ts'
-import { STORE_HELP, storeOf, withFolder } from './store.ts'
+import { reading, STORE_HELP } from './store.ts'
 import { countOf, out, plain } from './terminal.ts'
+import { leftovers, withFolder } from './unfinished.ts'
+import type { Leftover } from './unfinished.ts'
 
 export const DOCTOR_HELP = `pi-context-manager doctor [options]
 
 Checks a store: compares every version with the hash it was stored with, shows how large the store is and
-what takes up the space, and lists objects that no session uses. Changes nothing.
+what takes up the space, and lists objects that no session uses. Also names the files with texts that a killed
+command left behind. Changes nothing.
 
 ${STORE_HELP}
   --top N               how many of the largest objects to list (default 10)
@@ -21,14 +25,15 @@ ${STORE_HELP}
                         says where they are, never what they are
   --json                the findings as JSON
 
-Exit code: 0 for an intact store, 1 for a damaged one, 2 if it can't be checked; with --secrets 0 if there are
-none, 1 if there are.`
+${exitHelp('for a damaged store, or with --secrets if there are some')}`
 
 /** The findings of the command. */
 interface Findings {
   store: string
   /** Bytes of the database's files; empty for a node. */
   files: Record<string, number>
+  /** What interrupted commands left on this machine. */
+  leftovers: Leftover[]
   damages: { id?: string; txId?: number; what: string }[]
   sessions: number
   byType: Record<string, { objects: number; versions: number; bytes: number }>
@@ -38,20 +43,23 @@ interface Findings {
 
 type Sized = Omit<ObjectSummary, 'written'>
 
+export const DOCTOR_OPTIONS = {
+  store: { type: 'string' },
+  top: { type: 'string', default: '10' },
+  secrets: { type: 'boolean' },
+  json: { type: 'boolean' },
+} as const
+
 /** Runs the command; resolves with the exit code. */
 export async function doctor(args: string[]): Promise<number> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      store: { type: 'string' },
-      top: { type: 'string', default: '10' },
-      secrets: { type: 'boolean' },
-      json: { type: 'boolean' },
-    },
-  })
+  const { values } = parseArgs({ args, options: DOCTOR_OPTIONS })
   const top = countOf('top', values.top, 10, 0, 100_000)
-  const { options, name } = storeOf(values.store)
-  if (values.secrets === true) return secrets(options, name, values.json === true)
+  return reading(values.store, ({ options, name }) =>
+    values.secrets === true ? secrets(options, name, values.json === true) : check(options, name, top, values.json === true),
+  )
+}
+
+async function check(options: StoreOptions, name: string, top: number, isJson: boolean): Promise<number> {
   const damages = await native.verifyStore(options)
   // A damaged store can't be exported completely, so its contents are left out.
   const contents =
@@ -64,7 +72,8 @@ export async function doctor(args: string[]): Promise<number> {
         })
   const findings: Findings = {
     store: name,
-    files: options.kind === 'sqlite' ? filesOf(options.path) : {},
+    files: options.kind === 'sqlite' ? filesOf(name) : {},
+    leftovers: leftovers([...(options.kind === 'sqlite' ? [dirname(name)] : []), process.cwd()]),
     damages,
     sessions: contents.sessions,
     byType: byType(contents.objects),
@@ -74,7 +83,7 @@ export async function doctor(args: string[]): Promise<number> {
       .slice(0, top)
       .map(sized),
   }
-  if (values.json === true) out(JSON.stringify(findings, null, 2))
+  if (isJson) out(JSON.stringify(findings, null, 2))
   else print(findings)
   return damages.length === 0 ? 0 : 1
 }
@@ -84,15 +93,18 @@ async function secrets(options: StoreOptions, store: string, isJson: boolean): P
   if (isJson) out(JSON.stringify(places, null, 2))
   else if (places.length === 0) out(plain(`${store}: no secrets of known shapes`))
   else {
-    for (const { id, path, tool, txId, line, rule, count } of places) {
-      const where = line === undefined ? 'outside the content' : `line ${line}`
-      const many = count === 1 ? '' : `, ${count} different ones`
-      out(plain(`${id}@${txId}  ${path ?? tool ?? ''}  ${where}  ${rule}${many}`))
-    }
+    for (const place of places) out(secretLine(place))
     const found = `${places.length} ${places.length === 1 ? 'place' : 'places'} with secrets`
     out(plain(`${store}: ${found}. "forget --secrets" erases them; they should be revoked as well`))
   }
   return places.length === 0 ? 0 : 1
+}
+
+/** Where secrets are, as a line for people. */
+export function secretLine({ id, path, tool, txId, line, rule, count }: SecretPlace): string {
+  const where = line === undefined ? 'outside the content' : `line ${line}`
+  const many = count === 1 ? '' : `, ${count} different ones`
+  return plain(`${id}@${txId}  ${path ?? tool ?? ''}  ${where}  ${rule}${many}`)
 }
 
 function sized({ written: _, ...rest }: ObjectSummary): Sized {
@@ -121,9 +133,13 @@ function byType(objects: readonly ObjectSummary[]): Findings['byType'] {
   return sums
 }
 
-function print({ store, files, damages, sessions, byType: types, orphans, largest }: Findings): void {
+function print({ store, files, leftovers: left, damages, sessions, byType: types, orphans, largest }: Findings): void {
   out(plain(`store      ${store}`))
   for (const [file, bytes] of Object.entries(files)) out(plain(`           ${size(bytes).padStart(9)}  ${file}`))
+  if (left.length > 0) {
+    out('leftover   interrupted commands left texts of a store outside of it; delete what no running command needs:')
+    for (const { path, bytes } of left) out(plain(`           ${size(bytes).padStart(9)}  ${path}`))
+  }
   if (damages.length === 0) out('integrity  every version matches the hash it was stored with')
   else {
     out(`integrity  ${damages.length} damaged:`)

@@ -4,6 +4,9 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Forgetting } from '../../index.js'
 import { native } from '../native.ts'
+import { secretLine } from './doctor.ts'
+import { DONE, exitHelp, NONE } from './exit.ts'
+import { objectOf, sessionOf } from './objects.ts'
 import { asStored, ownedStoreOf, STORE_HELP } from './store.ts'
 import { out, plain, UsageError } from './terminal.ts'
 
@@ -17,54 +20,65 @@ A file is rewritten, which needs free space of twice its size. On XTDB, the obje
 back; this machine's journal is erased, too. If the command is interrupted, run it again.
 
 ${STORE_HELP}
-  --id ID               all versions of an object
+  --id ID               all versions of an object; a short name (673a446c) or a beginning will do
   --path PATH           all versions of a file
   --session ID          a session: its prompt, its chat, and what only it has seen
   --text TEXT           this text, wherever it occurs (your shell's history keeps it, so better use
                         --text-file)
   --text-file FILE      each line of FILE that is not empty; "-" reads standard input
-  --secrets             every secret that "doctor --secrets" finds
+  --secrets             every secret that "doctor --secrets" finds; says where they were
   --why WORDS           the reason that the versions give (default: "by the owner")
   --json                what was erased as JSON
 
 Each of --id, --path, --session, --text and --text-file can be given several times.
 
-Exit code: 0 if something was erased, 1 if no text matched, 2 if it failed, for example because the store has no such
-object, file or session.`
+${exitHelp('if no text matched, or there is no such object or session')}`
+
+const MANY = { type: 'string', multiple: true } as const
+
+export const FORGET_OPTIONS = {
+  store: { type: 'string' },
+  id: MANY,
+  path: MANY,
+  session: MANY,
+  text: MANY,
+  'text-file': MANY,
+  secrets: { type: 'boolean' },
+  why: { type: 'string', default: 'by the owner' },
+  json: { type: 'boolean' },
+} as const
 
 /** Runs the command; resolves with the exit code. */
 export async function forget(args: string[]): Promise<number> {
-  const many = { type: 'string', multiple: true } as const
-  const { values } = parseArgs({
-    args,
-    options: {
-      store: { type: 'string' },
-      id: many,
-      path: many,
-      session: many,
-      text: many,
-      'text-file': many,
-      secrets: { type: 'boolean' },
-      why: { type: 'string', default: 'by the owner' },
-      json: { type: 'boolean' },
-    },
-  })
+  const { values } = parseArgs({ args, options: FORGET_OPTIONS })
   const texts = [...(values.text ?? []), ...(values['text-file'] ?? []).flatMap(linesOf)]
+  const { id: ids = [], path: paths = [], session: sessions = [], secrets = false } = values
+  if (ids.length + paths.length + sessions.length + texts.length === 0 && !secrets)
+    throw new UsageError('name what to forget: --id, --path, --session, --text, --text-file or --secrets')
+  const store = ownedStoreOf(values.store)
   const wanted: Forgetting[] = [
-    ...(values.id ?? []).map((id) => ({ id })),
-    ...(values.path ?? []).map((path) => ({ path: asStored(realPath(path)) })),
-    ...(values.session ?? []).map((sessionId) => ({ sessionId })),
+    ...(await each(ids, (id) => objectOf(store, id))).map((id) => ({ id })),
+    ...paths.map((path) => ({ path: asStored(realPath(path)) })),
+    ...(await each(sessions, (session) => sessionOf(store, session))).map((sessionId) => ({ sessionId })),
     ...texts.map((text) => ({ text })),
-    ...(values.secrets === true ? [{ secrets: true }] : []),
+    ...(secrets ? [{ secrets: true }] : []),
   ]
-  if (wanted.length === 0) throw new UsageError('name what to forget: --id, --path, --session, --text, --text-file or --secrets')
-  const { options, name } = ownedStoreOf(values.store)
-  const forgotten = await native.forgetStore(options, wanted, values.why)
+  const places = secrets ? await native.findSecrets(store.options) : []
+  const forgotten = await native.forgetStore(store.options, wanted, values.why)
   const { texts: erased, versions } = forgotten
-  if (values.json === true) out(JSON.stringify(forgotten))
-  else if (versions === 0) out(plain(`${name}: nothing matched, so nothing was erased`))
-  else out(plain(`${name}: erased ${counted(erased, 'text')}; ${counted(versions, 'version')} now ${versions === 1 ? 'says' : 'say'} so`))
-  return versions === 0 ? 1 : 0
+  if (values.json === true) out(JSON.stringify(secrets ? { ...forgotten, secrets: places } : forgotten))
+  else if (versions === 0) out(plain(`${store.name}: nothing matched, so nothing was erased`))
+  else {
+    for (const place of places) out(secretLine(place))
+    out(plain(`${store.name}: erased ${counted(erased, 'text')}; ${counted(versions, 'version')} now ${versions === 1 ? 'says' : 'say'} so`))
+  }
+  return versions === 0 ? NONE : DONE
+}
+
+async function each<T>(names: readonly string[], look: (name: string) => Promise<T>): Promise<T[]> {
+  const found: T[] = []
+  for (const name of names) found.push(await look(name))
+  return found
 }
 
 function counted(count: number, what: string): string {

@@ -1,6 +1,6 @@
 /** The command `inspect`. */
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { SessionSummary } from '../../index.js'
 import { ContextManager } from '../index.ts'
@@ -9,9 +9,13 @@ import { begin, END, sessionParts } from '../inspect/page.ts'
 import { rebuild } from '../inspect/request.ts'
 import { native } from '../native.ts'
 import { piSessionFolder, sessionFiles } from '../replay/open.ts'
+import { exitHelp } from './exit.ts'
+import { sessionOf } from './objects.ts'
 import { writePrivately } from './private.ts'
-import { STORE_HELP, storeOf, withFolder } from './store.ts'
+import { reading, STORE_HELP } from './store.ts'
+import type { NamedStore } from './store.ts'
 import { countOf, out, plain, tell, UsageError } from './terminal.ts'
+import { withFolder } from './unfinished.ts'
 
 export const INSPECT_HELP = `pi-context-manager inspect [options]
 
@@ -19,42 +23,46 @@ Lists the sessions of a store. With --html it writes a page with their turns and
 object's versions, their differences and the newest text. The store is not changed and may be in use.
 
 ${STORE_HELP}
-  --session ID          only this session
+  --session ID          only this session; a beginning of its ID that no other has will do
   --html FILE           write the page
   --json                the list as JSON
 
 What the model was sent
   --call N              show what model call N was sent (counted from 0), rebuilt byte for byte from Pi's
                         session file, as JSON. Needs --session or --pi-session.
-  --pi-session FILE     Pi's session file (default: the one of --session in Pi's own folder)`
+  --pi-session FILE     Pi's session file (default: the one of --session in Pi's own folder)
+
+${exitHelp('if there is no such session')}`
+
+export const INSPECT_OPTIONS = {
+  store: { type: 'string' },
+  session: { type: 'string' },
+  html: { type: 'string' },
+  json: { type: 'boolean' },
+  call: { type: 'string' },
+  'pi-session': { type: 'string' },
+} as const
 
 /** Runs the command; resolves with the exit code. */
 export async function inspect(args: string[]): Promise<number> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      store: { type: 'string' },
-      session: { type: 'string' },
-      html: { type: 'string' },
-      json: { type: 'boolean' },
-      call: { type: 'string' },
-      'pi-session': { type: 'string' },
-    },
-  })
+  const { values } = parseArgs({ args, options: INSPECT_OPTIONS })
   if (values.call !== undefined)
     return showCall(countOf('call', values.call, 0), values.session, values['pi-session'])
-  const { options, name } = storeOf(values.store)
+  return reading(values.store, (store) => listed(store, values))
+}
+
+async function listed(store: NamedStore, values: { session?: string; html?: string; json?: boolean }): Promise<number> {
+  const { options, name } = store
+  const session = values.session === undefined ? undefined : await sessionOf(store, values.session)
   const all = await native.listSessions(options)
-  const sessions = all.filter(({ id }) => values.session === undefined || id === values.session)
-  if (sessions.length === 0 && values.session !== undefined)
-    throw new Error(`${name} has no session ${values.session}; "sessions" lists them`)
+  const sessions = all.filter(({ id }) => session === undefined || id === session)
   if (values.json === true) out(JSON.stringify(sessions, null, 2))
   else if (values.html === undefined) list(sessions, name)
   if (values.html === undefined) return 0
   const html = values.html
   return withFolder(async (folder) => {
     const whole = join(folder, 'store.jsonl')
-    await native.exportStore(options, whole, values.session)
+    await native.exportStore(options, whole, session)
     const { objects } = await contentsOf(whole)
     const summaries = new Map(objects.map((one) => [one.id, one]))
     await writePrivately(html, async (write) => {
@@ -114,7 +122,12 @@ async function piFileOf(session: string | undefined): Promise<string> {
   if (session === undefined) throw new UsageError('--call needs --session or --pi-session')
   const folder = piSessionFolder()
   if (existsSync(folder)) {
-    for await (const file of sessionFiles(folder)) if (file.endsWith(`_${session}.jsonl`)) return file
+    const begins = new RegExp(`_${session.replaceAll(/[^\\w-]/g, '.')}[^_/]*\\.jsonl$`)
+    const found: string[] = []
+    for await (const file of sessionFiles(folder)) if (begins.test(file)) found.push(file)
+    const [file] = found
+    if (found.length > 1) throw new UsageError(`${session} may be ${found.map((one) => basename(one)).join(', ')}; give more of it`)
+    if (file !== undefined) return file
   }
   throw new UsageError(`Pi's folder ${folder} has no session ${session}; name the file with --pi-session`)
 }

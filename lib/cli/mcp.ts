@@ -14,12 +14,15 @@ ${STORE_HELP}
   --session ID          a session whose turns and tool outputs to show; can be repeated
   --folder DIR          also show the sessions' files in this folder; can be repeated`
 
+export const MCP_OPTIONS = {
+  store: { type: 'string' },
+  session: { type: 'string', multiple: true },
+  folder: { type: 'string', multiple: true },
+} as const
+
 /** Runs the command until the client disconnects. Resolves with the exit code. */
 export async function mcp(args: string[]): Promise<number> {
-  const { values } = parseArgs({
-    args,
-    options: { store: { type: 'string' }, session: { type: 'string', multiple: true }, folder: { type: 'string', multiple: true } },
-  })
+  const { values } = parseArgs({ args, options: MCP_OPTIONS })
   const { session: sessions = [], folder: folders = [] } = values
   if (sessions.length === 0) throw new UsageError('mcp shows only the sessions that you name; add --session ID')
   const { options } = storeOf(values.store)

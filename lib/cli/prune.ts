@@ -37,12 +37,12 @@ const SHARED = {
   json: { type: 'boolean' },
 } as const
 
+export const PRUNE_OPTIONS = { ...SHARED, project: { type: 'string' }, 'dry-run': { type: 'boolean' } } as const
+export const LIMITS_OPTIONS = { ...SHARED, none: { type: 'boolean' } } as const
+
 /** Runs `prune`; resolves with the exit code. */
 export async function prune(args: string[]): Promise<number> {
-  const { values } = parseArgs({
-    args,
-    options: { ...SHARED, project: { type: 'string' }, 'dry-run': { type: 'boolean' } },
-  })
+  const { values } = parseArgs({ args, options: PRUNE_OPTIONS })
   const { 'older-than': age, 'max-size': most, project } = values
   if (age === undefined && most === undefined && project === undefined)
     throw new UsageError('say what to remove: --older-than, --max-size or --project')
@@ -75,10 +75,7 @@ const SMALLEST_LIMIT = 1024 ** 2
 
 /** Runs `limits`; resolves with the exit code. */
 export async function limits(args: string[]): Promise<number> {
-  const { values } = parseArgs({
-    args,
-    options: { ...SHARED, none: { type: 'boolean' } },
-  })
+  const { values } = parseArgs({ args, options: LIMITS_OPTIONS })
   const { 'older-than': age, 'max-size': most, none } = values
   if (none === true && (age !== undefined || most !== undefined)) throw new UsageError('--none goes with no other limit')
   if (most !== undefined && bytesOf(most) < SMALLEST_LIMIT)

@@ -4,5 +4,5 @@ try {
   await import('./main.ts')
 } catch (error) {
   process.stderr.write(`pi-context-manager: ${(error as Error).message ?? String(error)}\n`)
-  process.exitCode = 1
+  process.exitCode = 2
 }

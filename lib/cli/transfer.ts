@@ -4,8 +4,12 @@ import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
 import { native } from '../native.ts'
-import { STORE_HELP, storeOf, withFolder } from './store.ts'
+import { DONE, exitHelp } from './exit.ts'
+import { sessionOf } from './objects.ts'
+import { needReader } from './signals.ts'
+import { reading, STORE_HELP, storeOf } from './store.ts'
 import { out, plain, UsageError } from './terminal.ts'
+import { whileUnfinished, withFolder } from './unfinished.ts'
 
 export const EXPORT_HELP = `pi-context-manager export [options] FILE
 
@@ -14,8 +18,11 @@ and times. The file is readable only by its owner and ends with its own checksum
 and may be in use. FILE is a regular file, or "-" for standard output.
 
 ${STORE_HELP}
-  --session ID          only this session and everything it has encountered
-  --force               replace FILE if it exists`
+  --session ID          only this session and everything it has encountered; a beginning that no other has will do
+  --force               replace FILE if it exists
+  --json                what was written as JSON (not with "-")
+
+${exitHelp('if there is no such session')}`
 
 export const IMPORT_HELP = `pi-context-manager import [options] FILE
 
@@ -24,47 +31,60 @@ against its checksum, the rules for stored documents, and the contents of the st
 has is left alone, so an interrupted import can be repeated.
 
 ${STORE_HELP}
-                        A missing database file is created.`
+                        A missing database file is created.
+  --json                what was written as JSON
+
+Exit code: 0; 2 if it failed, for example because the file is damaged (then nothing was written).`
 
 /** The name for standard output. */
 const STANDARD_OUTPUT = '-'
 
+export const EXPORT_OPTIONS = {
+  store: { type: 'string' },
+  session: { type: 'string' },
+  force: { type: 'boolean' },
+  json: { type: 'boolean' },
+} as const
+export const IMPORT_OPTIONS = { store: { type: 'string' }, json: { type: 'boolean' } } as const
+
 /** Runs `export`; resolves with the exit code. */
 export async function exportCommand(args: string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
-    args,
-    options: { store: { type: 'string' }, session: { type: 'string' }, force: { type: 'boolean' } },
-    allowPositionals: true,
+  const { values, positionals } = parseArgs({ args, options: EXPORT_OPTIONS, allowPositionals: true })
+  const file = only(positionals, 'export needs the name of one file to write, or "-" for standard output')
+  return reading(values.store, async (store) => {
+    const session = values.session === undefined ? undefined : await sessionOf(store, values.session)
+    if (file === STANDARD_OUTPUT) {
+      // What is cut off is no export.
+      needReader()
+      await withFolder(async (folder) => {
+        const whole = join(folder, 'export.jsonl')
+        await native.exportStore(store.options, whole, session)
+        await pipeline(createReadStream(whole), process.stdout, { end: false })
+      })
+      return DONE
+    }
+    if (existsSync(file) && values.force !== true) throw new UsageError(`${file} already exists; use --force to replace it`)
+    const written = await whileUnfinished(file, () => native.exportStore(store.options, file, session))
+    const { objects, versions } = written
+    out(values.json === true ? JSON.stringify({ file, ...written }) : plain(`${file}: ${objects} objects in ${versions} versions of ${store.name}`))
+    return DONE
   })
-  const file = only(positionals, 'export needs exactly one file to write')
-  const { options, name } = storeOf(values.store)
-  if (file === STANDARD_OUTPUT) {
-    await withFolder(async (folder) => {
-      const whole = join(folder, 'export.jsonl')
-      await native.exportStore(options, whole, values.session)
-      await pipeline(createReadStream(whole), process.stdout, { end: false })
-    })
-    return 0
-  }
-  if (existsSync(file) && values.force !== true) throw new UsageError(`${file} already exists; use --force to replace it`)
-  const { objects, versions } = await native.exportStore(options, file, values.session)
-  out(plain(`${file}: ${objects} objects in ${versions} versions of ${name}`))
-  return 0
 }
 
 /** Runs `import`; resolves with the exit code. */
 export async function importCommand(args: string[]): Promise<number> {
-  const { values, positionals } = parseArgs({ args, options: { store: { type: 'string' } }, allowPositionals: true })
-  const file = only(positionals, 'import needs exactly one file to read')
+  const { values, positionals } = parseArgs({ args, options: IMPORT_OPTIONS, allowPositionals: true })
+  const file = only(positionals, 'import needs the name of one file to read')
   if (!existsSync(file)) throw new UsageError(`there is no file ${file}`)
   const { options, name } = storeOf(values.store, true)
-  const { objects, versions, written } = await native.importStore(options, file)
-  out(plain(`${name}: ${written} of ${versions} versions were new (${objects} objects)`))
-  return 0
+  const imported = await native.importStore(options, file)
+  const { objects, versions, written } = imported
+  out(values.json === true ? JSON.stringify(imported) : plain(`${name}: ${written} of ${versions} versions were new (${objects} objects)`))
+  return DONE
 }
 
 function only(positionals: readonly string[], sentence: string): string {
   const [file] = positionals
-  if (file === undefined || positionals.length > 1) throw new UsageError(sentence)
+  if (file === undefined || positionals.length > 1) throw new UsageError(`${sentence}; ${positionals.length} were given`)
   return file === STANDARD_OUTPUT ? file : resolve(file)
 }

@@ -1,0 +1,184 @@
+/** How commands end: exit codes, readers that stop, stores that can only be read, secrets that are never shown. */
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { COMMANDS } from '../../lib/cli/commands.ts'
+import { ContextManager } from '../../lib/index.ts'
+import { findNode } from '../../pi-runtime/index.mjs'
+import { cli, MAIN } from '../replay/support.ts'
+import { cleanUp, temporaryFolder } from '../rig/pi.ts'
+
+afterEach(cleanUp)
+
+/** A token of a known shape. It was never given out. */
+const KEY = `ghp_${'0123456789abcdefghijABCDEFGHIJ012345'}`
+
+async function storeIn(folder: string, content = 'a pelican'): Promise<string> {
+  const path = join(folder, 'context.db')
+  const manager = await ContextManager.open({ sessionId: 'first', cwd: folder, store: { kind: 'sqlite', path }, watch: false })
+  await manager.appendTurn({ role: 'user', content: 'mend it' })
+  await manager.recordToolcall({ id: 'call_1', tool: 'bash', args: { command: 'ls' }, content, status: 'ok' })
+  await manager.close()
+  return path
+}
+
+describe('the same outcome has the same exit code in every command', () => {
+  const commands = (file: string): string[][] => [
+    ['doctor'],
+    ['sessions'],
+    ['search', 'pelican'],
+    ['show', 'call_1'],
+    ['log', 'call_1'],
+    ['inspect'],
+    ['export', file],
+    ['forget', '--id', 'call_1'],
+    ['prune', '--older-than', '90d'],
+    ['limits'],
+  ]
+
+  test('a store that is none is a failure', async () => {
+    const folder = temporaryFolder('outcome-')
+    const path = join(folder, 'a.db')
+    for (const [text, what] of [['no database at all '.repeat(500), 'no database'], [undefined, 'no file']] as const) {
+      if (text !== undefined) writeFileSync(path, text)
+      for (const [name, ...rest] of commands(join(folder, 'out.jsonl'))) {
+        const given = text === undefined ? `${path}.none` : path
+        const { code, stdout, stderr } = await cli([name!, '--store', given, ...rest])
+        expect({ what, name, code, stdout }).toEqual({ what, name, code: 2, stdout: '' })
+        expect(stderr).toMatch(/^pi-context-manager: .+\n$/)
+      }
+    }
+  })
+
+  test('what is not there is not found', async () => {
+    const folder = temporaryFolder('outcome-')
+    const store = await storeIn(folder)
+    for (const args of [
+      ['show', 'nobody'],
+      ['log', 'nobody'],
+      ['search', 'flamingo'],
+      ['search', '--session', 'nobody', 'pelican'],
+      ['inspect', '--session', 'nobody'],
+      ['export', '--session', 'nobody', join(folder, 'out.jsonl')],
+      ['forget', '--id', 'nobody'],
+      ['forget', '--session', 'nobody'],
+    ]) {
+      const { code, stdout } = await cli([...args, '--store', store])
+      expect({ args, code, stdout }).toEqual({ args, code: 1, stdout: '' })
+    }
+  })
+
+  test('wrong options are named, with what was meant', async () => {
+    for (const [args, words] of [
+      [['serach', 'x'], 'there is no command "serach"; did you mean "search"?'],
+      [['search', '--jsno', 'x'], 'search has no option --jsno; did you mean "--json"?'],
+      [['search', '--none', 'x'], 'search has no option --none; "pi-context-manager search --help" lists them'],
+      [['help', 'shwo'], 'did you mean "show"?'],
+      [['completion', 'fissh'], 'did you mean "fish"?'],
+    ] as const) {
+      const { code, stdout, stderr } = await cli([...args])
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toContain(words)
+    }
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+    for (const option of ['-v', '-V', '--version']) expect((await cli([option])).stdout).toBe(`${version}\n`)
+  })
+})
+
+describe('a reader that stops reading', () => {
+  test.each([
+    ['export', 2, 'so it is incomplete'],
+    ['show', 0, ''],
+  ])('%s ends with %i', async (name, expected, words) => {
+    const folder = temporaryFolder('outcome-')
+    const store = await storeIn(folder, 'line after line\n'.repeat(100_000))
+    const args = name === 'export' ? ['export', '--store', store, '-'] : ['show', '--store', store, 'call_1']
+    const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
+    const child = spawn(findNode(), [...flags, MAIN, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    let stderr = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+    child.stdout.once('data', () => child.stdout.destroy())
+    const [code] = await once(child, 'close')
+    expect({ code, stderr }).toEqual({ code: expected, stderr: words === '' ? '' : expect.stringContaining(words) })
+  })
+})
+
+describe('a store that can only be read', () => {
+  /** Runs the program as somebody who may not write: root may write anything. */
+  const asReader = (args: string[], temporary: string): { code: number | null; stdout: string; stderr: string } => {
+    const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
+    const own = [findNode(), ...flags, MAIN, ...args]
+    const [command, ...rest] = process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', ...own] : own
+    const { status, stdout, stderr } = spawnSync(command!, rest, { encoding: 'utf8', env: { ...process.env, TMPDIR: temporary, HOME: temporary } })
+    return { code: status, stdout, stderr }
+  }
+
+  test.skipIf(process.platform !== 'linux')('is read by every command that looks', async () => {
+    const folder = temporaryFolder('outcome-')
+    const [disk, temporary] = [join(folder, 'disk'), join(folder, 'temporary')]
+    mkdirSync(temporary)
+    chmodSync(folder, 0o755)
+    chmodSync(temporary, 0o777)
+    const live = await storeIn(temporaryFolder('outcome-'))
+    // With a log that was never copied back, as after a power failure.
+    const manager = await ContextManager.open({ sessionId: 'second', cwd: folder, store: { kind: 'sqlite', path: live }, watch: false })
+    await manager.recordToolcall({ id: 'call_2', tool: 'bash', args: {}, content: 'a late heron', status: 'ok' })
+    mkdirSync(disk)
+    for (const end of ['', '-wal']) cpSync(`${live}${end}`, join(disk, `context.db${end}`))
+    await manager.close()
+    for (const name of readdirSync(disk)) chmodSync(join(disk, name), 0o444)
+    chmodSync(disk, 0o555)
+    const store = join(disk, 'context.db')
+    for (const [args, words] of [
+      [['sessions'], 'mend it'],
+      [['search', 'heron'], 'a late heron'],
+      [['show', 'call_2'], 'a late heron'],
+      [['log', 'call_1'], '+a pelican'],
+      [['doctor'], 'every version matches'],
+      [['inspect'], 'first'],
+      [['export', '-'], 'a late heron'],
+      [['export', join(temporary, 'out.jsonl')], 'objects in'],
+    ] as const) {
+      const { code, stdout, stderr } = asReader([args[0], '--store', store, ...args.slice(1)], temporary)
+      expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' })
+      expect(stdout).toContain(words)
+    }
+    expect(readdirSync(disk).sort()).toEqual(['context.db', 'context.db-wal'])
+    expect(readdirSync(temporary)).toEqual(['out.jsonl'])
+    const { code, stderr } = asReader(['forget', '--store', store, '--id', 'call_1'], temporary)
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^pi-context-manager: .+\n$/) })
+  })
+})
+
+test('doctor --secrets and forget --secrets say where secrets were, and never what', async () => {
+  const folder = temporaryFolder('outcome-')
+  const path = join(folder, 'context.db')
+  const manager = await ContextManager.open({ sessionId: 's', cwd: folder, store: { kind: 'sqlite', path }, watch: false })
+  await manager.recordToolcall({ id: `call_${KEY}`, tool: `curl ${KEY}`, args: { command: `curl -H ${KEY}` }, content: `token ${KEY}`, status: 'ok' })
+  writeFileSync(join(folder, `${KEY}.txt`), `key = ${KEY}\n`)
+  await manager.indexFile(`${KEY}.txt`)
+  await manager.close()
+  for (const args of [['doctor', '--secrets'], ['doctor', '--secrets', '--json'], ['forget', '--secrets']]) {
+    const { code, stdout, stderr } = await cli([...args, '--store', path])
+    expect({ args, code }).toEqual({ args, code: args[0] === 'doctor' ? 1 : 0 })
+    expect(stdout).toContain('github-pat')
+    expect(stdout + stderr).not.toContain(KEY.slice(0, 20))
+  }
+})
+
+test('completion knows every command and option', async () => {
+  for (const shell of ['bash', 'zsh', 'fish']) {
+    const { code, stdout } = await cli(['completion', shell])
+    expect(code).toBe(0)
+    for (const [name, { options }] of Object.entries(COMMANDS)) {
+      expect(stdout).toContain(name)
+      for (const option of Object.keys(options)) expect(stdout).toContain(option)
+    }
+  }
+  const script = `${(await cli(['completion', 'bash'])).stdout}
+    complete_for() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pi_context_manager; echo "\${COMPREPLY[@]}"; }
+    complete_for pi-context-manager se; complete_for pi-context-manager doctor --se; complete_for pi-context-manager help lo`
+  expect(spawnSync('bash', ['-c', script], { encoding: 'utf8' })).toMatchObject({ status: 0, stdout: 'sessions search\n--secrets\nlog\n' })
+})

@@ -1,0 +1,79 @@
+/** The command `log`. */
+import { parseArgs } from 'node:util'
+import type { Version } from '../../index.js'
+import { difference } from '../inspect/difference.ts'
+import { when } from '../inspect/names.ts'
+import { native } from '../native.ts'
+import { exitHelp } from './exit.ts'
+import { only, textOf, whyOf } from './look.ts'
+import { objectOf, shortName } from './objects.ts'
+import { paged } from './pager.ts'
+import { reading, STORE_HELP } from './store.ts'
+import { countOf, plain, shown } from './terminal.ts'
+
+export const LOG_HELP = `pi-context-manager log [options] ID|PATH
+
+Lists the versions of an object, newest first, each with what it changed, like "git log -p". ID is an object's ID or
+its short name (673a446c), or a beginning of either that no other object has.
+
+${STORE_HELP}
+  --limit N             at most N versions
+  --no-patch            without the differences
+  --json                the versions as JSON, one in a line
+
+${exitHelp('if there is no such object')}`
+
+export const LOG_OPTIONS = {
+  store: { type: 'string' },
+  json: { type: 'boolean' },
+  limit: { type: 'string' },
+  'no-patch': { type: 'boolean' },
+} as const
+
+/** Runs `log`; resolves with the exit code. */
+export async function log(args: string[]): Promise<number> {
+  const { values, positionals } = parseArgs({ args, options: LOG_OPTIONS, allowPositionals: true })
+  const limit = countOf('limit', values.limit, Number.MAX_SAFE_INTEGER, 1)
+  const given = only(positionals, 'log')
+  return reading(values.store, async (store) => {
+    const id = await objectOf(store, given)
+    const versions = await native.objectHistory(store.options, id)
+    const first = Math.max(0, versions.length - limit)
+    await paged(async (write, paint) => {
+      for (let index = versions.length - 1; index >= first; index -= 1) {
+        const version = versions[index] as Version
+        if (values.json === true) {
+          await write(shown(JSON.stringify(version)))
+          continue
+        }
+        await write(`${paint.id(`${shortName(id)}@${version.txId}`)}  ${when(version.validTime)}  ${sizeOf(version)}`)
+        if (values['no-patch'] === true) continue
+        // A version of which only the hash was recorded is not an empty file.
+        const before = versions.slice(0, index).findLast((one) => !isHashOnly(one))
+        for (const line of isHashOnly(version) ? [] : changed(before, version)) {
+          const colour = line.startsWith('+') ? paint.added : line.startsWith('-') ? paint.removed : paint.dim
+          await write(colour(line))
+        }
+        await write('')
+      }
+    })
+    return 0
+  })
+}
+
+function isHashOnly({ document, erased }: Version): boolean {
+  return document.type === 'file' && erased === undefined && typeof document.content !== 'string' && document['source_hash'] !== null
+}
+
+function sizeOf(version: Version): string {
+  const text = version.document.content
+  if (version.erased !== undefined) return plain(`erased ${when(version.erased.at)}, ${version.erased.why}`)
+  return typeof text === 'string' ? `${Buffer.byteLength(text)} bytes` : `no text${plain(whyOf(version))}`
+}
+
+function changed(before: Version | undefined, after: Version): string[] {
+  const now = textOf(after) ?? ''
+  if (before === undefined) return now === '' ? [] : now.replace(/\n$/, '').split('\n').map((line) => `+${line}`)
+  const change = difference(textOf(before) ?? '', now)
+  return change === '' ? [] : change.split('\n')
+}
