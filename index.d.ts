@@ -529,6 +529,22 @@ export interface ModelCall {
    * providers that reuse any common prefix.
    */
   lookbackBlocks?: number
+  /**
+   * How many earlier endings of a user's message or a group of outputs the provider looks back for a cached prefix: 20 for
+   * OpenAI's models from GPT-5.6 on; absent for other providers.
+   */
+  lookbackEndings?: number
+  /**
+   * What the provider does with the model's reasoning once something before it has changed: `none` (it does not check),
+   * `keeps` (it checks, but the model still reads it), `drops` (it drops that reasoning and all later reasoning) or
+   * `refuses` (it refuses the request). Default `none`.
+   */
+  binding?: 'none' | 'keeps' | 'drops' | 'refuses'
+  /**
+   * Whether text between the calls of an answer is part of the model's reasoning, which must stay as it is or leave as a
+   * whole. Default false.
+   */
+  textIsReasoning?: boolean
   /** The context window in tokens; 0 when unknown. */
   contextWindow: number
   /** How long the provider keeps a prefix, in milliseconds. */
@@ -560,6 +576,8 @@ export interface ModelPrices {
   cacheWrite: number
   /** `false` for a model that caches nothing. */
   caches?: boolean
+  /** Sizes from which on the whole request costs more, as `cost.tiers` in Pi's model catalogue. Default: none. */
+  tiers?: Array<PriceStep>
 }
 
 /** A rule that maps a prefix of the agent's paths to the filesystem that the client sees. */
@@ -678,6 +696,17 @@ export interface Plan {
   point?: number
   /** The current result of `pointTimes`; set only by `advance`. */
   pointTimes?: [string, string]
+}
+
+/**
+ * A step in a model's price. A request with more input tokens than this, cached ones included, costs `factor` times as much,
+ * on all of its tokens.
+ */
+export interface PriceStep {
+  /** Input tokens that a request may have at the lower price. */
+  inputTokensAbove: number
+  /** The price above, as a multiple of the price below the first step; more than 1. */
+  factor: number
 }
 
 /** What was removed from a store, or would be. */

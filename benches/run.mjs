@@ -21,7 +21,8 @@ const script = (file) => ['node', ['benches/ts.mjs', `benches/${file}`]]
 
 /** The programs, and which figures each has. */
 const benches = [
-  { figures: ['G1', 'ledger'], program: cargo('model') },
+  { figures: ['G1'], program: cargo('model') },
+  { figures: ['ledger'], program: cargo('projection') },
   { figures: ['G3', 'G4', 'G5', 'G6', 'G15', 'turns'], program: cargo('store') },
   { figures: ['G2', 'G7', 'G9', 'G12', 'G13', 'G14', 'group'], program: cargo('engine') },
   { figures: ['G8'], program: cargo('watch') },

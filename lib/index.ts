@@ -40,6 +40,7 @@ export type {
   ObjectType,
   Part,
   Plan,
+  PriceStep,
   QueryFilter,
   ReceivedResult,
   RefusedFile,

@@ -1,9 +1,10 @@
 //! The projection's methods of `ContextManager`, and their shapes.
 
 use context_engine::{Birth, Call, CollapsedCall, Edit, Incoming, TextEdit};
+use context_model::chat::{Receipt, RollReason};
 use context_model::id::SessionId;
-use context_model::pricing::{Prices, Receipt, RollReason};
 use context_model::time::Timestamp;
+use context_projection::{Binding, PriceStep as Step, PriceSteps, Prices};
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
 
@@ -45,6 +46,18 @@ pub struct ModelPrices {
     pub cache_write: f64,
     /// `false` for a model that caches nothing.
     pub caches: Option<bool>,
+    /// Sizes from which on the whole request costs more, as `cost.tiers` in Pi's model catalogue. Default: none.
+    pub tiers: Option<Vec<PriceStep>>,
+}
+
+/// A step in a model's price. A request with more input tokens than this, cached ones included, costs `factor` times as much,
+/// on all of its tokens.
+#[napi(object)]
+pub struct PriceStep {
+    /// Input tokens that a request may have at the lower price.
+    pub input_tokens_above: f64,
+    /// The price above, as a multiple of the price below the first step; more than 1.
+    pub factor: f64,
 }
 
 /// The circumstances of the next model call.
@@ -57,6 +70,17 @@ pub struct ModelCall {
     /// How many content blocks the provider looks back for a cached prefix: 20 for Anthropic's API; absent for
     /// providers that reuse any common prefix.
     pub lookback_blocks: Option<u32>,
+    /// How many earlier endings of a user's message or a group of outputs the provider looks back for a cached prefix: 20 for
+    /// OpenAI's models from GPT-5.6 on; absent for other providers.
+    pub lookback_endings: Option<u32>,
+    /// What the provider does with the model's reasoning once something before it has changed: `none` (it does not check),
+    /// `keeps` (it checks, but the model still reads it), `drops` (it drops that reasoning and all later reasoning) or
+    /// `refuses` (it refuses the request). Default `none`.
+    #[napi(ts_type = "'none' | 'keeps' | 'drops' | 'refuses'")]
+    pub binding: Option<String>,
+    /// Whether text between the calls of an answer is part of the model's reasoning, which must stay as it is or leave as a
+    /// whole. Default false.
+    pub text_is_reasoning: Option<bool>,
     /// The context window in tokens; 0 when unknown.
     pub context_window: f64,
     /// How long the provider keeps a prefix, in milliseconds.
@@ -150,7 +174,7 @@ impl ContextManager {
         call: ModelCall,
     ) -> napi::Result<PromiseRaw<'env, Plan>> {
         let work = |open: Open| async move {
-            Ok(open.engine.advance(incoming(messages)?, &circumstances(call)).await?)
+            Ok(open.engine.advance(incoming(messages)?, &circumstances(call)?).await?)
         };
         self.plan(env, work)
     }
@@ -173,7 +197,7 @@ impl ContextManager {
         call: ModelCall,
     ) -> napi::Result<PromiseRaw<'env, Plan>> {
         let work = move |open: Open| async move {
-            let call = circumstances(call);
+            let call = circumstances(call)?;
             Ok(open.engine.resync(incoming(messages)?, recorded as usize, &call).await?)
         };
         self.plan(env, work)
@@ -232,7 +256,7 @@ impl ContextManager {
     /// Rolls everything stale now, at the user's request.
     #[napi]
     pub fn roll_now<'env>(&self, env: &'env Env, call: ModelCall) -> napi::Result<PromiseRaw<'env, Plan>> {
-        self.plan(env, |open| async move { Ok(open.engine.roll_now(&circumstances(call)).await?) })
+        self.plan(env, |open| async move { Ok(open.engine.roll_now(&circumstances(call)?).await?) })
     }
 
     /// Undoes the latest roll of this process: its messages are shown as before it.
@@ -307,12 +331,21 @@ fn incoming(messages: Vec<IncomingMessage>) -> Result<Vec<Incoming>, Coded> {
     messages.into_iter().map(|m| Ok(Incoming { key: m.key, message: m.message.value()? })).collect()
 }
 
-fn circumstances(call: ModelCall) -> Call {
+fn circumstances(call: ModelCall) -> Result<Call, Coded> {
     let prices = call.prices;
-    Call {
+    if call.lookback_blocks.is_some() && call.lookback_endings.is_some() {
+        return Err(Coded::invalid("a model call has lookbackBlocks or lookbackEndings, not both"));
+    }
+    let step =
+        |step: PriceStep| Step { input_tokens_above: whole(step.input_tokens_above), factor: step.factor };
+    Ok(Call {
         model: call.model,
         prices: Prices::from_catalogue(prices.input, prices.cache_read, prices.cache_write, prices.caches),
+        price_steps: PriceSteps::new(prices.tiers.into_iter().flatten().map(step).collect()),
+        binding: call.binding.map_or(Ok(Binding::None), |name| binding(&name))?,
+        text_is_reasoning: call.text_is_reasoning.unwrap_or(false),
         lookback_blocks: call.lookback_blocks,
+        lookback_endings: call.lookback_endings,
         context_window: whole(call.context_window),
         cache_ttl_ms: call.cache_ttl_ms as i64,
         now_ms: call.now_ms as i64,
@@ -321,7 +354,13 @@ fn circumstances(call: ModelCall) -> Call {
         at_user_turn: call.at_user_turn,
         rolls: call.rolls,
         shortens: call.shortens.unwrap_or(false),
-    }
+    })
+}
+
+fn binding(name: &str) -> Result<Binding, Coded> {
+    Binding::named(name).ok_or_else(|| {
+        Coded::invalid(format!("binding is 'none', 'keeps', 'drops' or 'refuses', not {name:?}"))
+    })
 }
 
 /// A count from JavaScript: negative, fractional and absent ones become whole and at least 0.

@@ -30,6 +30,16 @@ export interface ProjectedModel extends ModelPrices {
   name?: string
   /** How many content blocks back the provider looks for a cached prefix: 20 for Anthropic's API. */
   lookbackBlocks?: number
+  /** How many earlier endings of a user's message or a group of outputs it looks back: 20 for OpenAI's from GPT-5.6 on. */
+  lookbackEndings?: number
+  /**
+   * What the provider does with the model's reasoning once something before it has changed: it does not check (`none`), the
+   * model still reads it (`keeps`), it drops that reasoning and all later reasoning (`drops`), or it refuses the request
+   * (`refuses`). Default `none`.
+   */
+  binding?: 'none' | 'keeps' | 'drops' | 'refuses'
+  /** Whether text between the calls of an answer is part of the model's reasoning. Default false. */
+  textIsReasoning?: boolean
 }
 
 /** Options of a projection. */
@@ -376,11 +386,14 @@ export class Projection {
   #call(units: readonly Unit[], isLast: boolean): ModelCall {
     const { model: given, systemTokens = 0, canRecall = true } = this.#options
     const model = (typeof given === 'function' ? given() : given) ?? UNKNOWN_MODEL
-    const { input, cacheRead, cacheWrite, caches } = model
+    const { input, cacheRead, cacheWrite, caches, tiers } = model
     return {
       model: model.name ?? '',
-      prices: { input, cacheRead, cacheWrite, ...(caches === undefined ? {} : { caches }) },
+      prices: { input, cacheRead, cacheWrite, ...(caches === undefined ? {} : { caches }), ...(tiers === undefined ? {} : { tiers }) },
       ...(model.lookbackBlocks === undefined ? {} : { lookbackBlocks: model.lookbackBlocks }),
+      ...(model.lookbackEndings === undefined ? {} : { lookbackEndings: model.lookbackEndings }),
+      ...(model.binding === undefined ? {} : { binding: model.binding }),
+      ...(model.textIsReasoning === undefined ? {} : { textIsReasoning: model.textIsReasoning }),
       contextWindow: model.contextWindow,
       cacheTtlMs: model.cacheTtlMs ?? 300_000,
       nowMs: this.#now(),

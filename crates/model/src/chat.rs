@@ -22,10 +22,12 @@
 mod change;
 mod fields;
 mod notice;
+mod receipt;
 mod roll;
 
 pub use change::ChatPatch;
 pub use notice::Notice;
+pub use receipt::{Receipt, RollReason};
 pub use roll::RollEntry;
 
 use std::collections::{HashMap, HashSet};

@@ -19,7 +19,6 @@ pub mod object_type;
 pub mod observe;
 pub mod patch;
 pub mod path;
-pub mod pricing;
 pub mod render;
 pub mod session;
 pub mod source;

@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 use context_model::chat::{Chat, ChatPatch, Notice, RollEntry, Said, adopt, is_said_id, said_id};
+use context_model::chat::{Receipt, RollReason};
 use context_model::error::ErrorCode;
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
 use context_model::patch::{self, Patch};
-use context_model::pricing::{Receipt, RollReason};
 use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::{Value, json};

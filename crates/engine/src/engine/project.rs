@@ -1,7 +1,7 @@
 //! The projection: what a harness's messages become on their way to the provider.
 
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
-use context_model::pricing::Policy;
+use context_projection::Policy;
 use serde_json::Value;
 
 use super::job::ToolcallInput;

@@ -1,7 +1,8 @@
 //! Rolls: executing and undoing them.
 
+use context_model::chat::Receipt;
 use context_model::chat::RollEntry;
-use context_model::pricing::{Receipt, Roll};
+use context_projection::Roll;
 
 use super::{Engine, Inner, State};
 use crate::ground::error::Result;

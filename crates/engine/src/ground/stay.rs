@@ -1,6 +1,6 @@
 //! How long text stays in sight, as set by a person.
 
-use context_model::pricing::Need;
+use context_projection::Need;
 
 /// How long text of one kind stays in sight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! When each piece becomes stale, and what a roll then makes of it.
 
 use context_model::id::ObjectId;
-use context_model::pricing::{Curve, Need, Policy};
+use context_projection::{Curve, Need, Policy};
 
 use super::forms::size_in;
 use super::piece::{Form, PieceKind, Said, Short};

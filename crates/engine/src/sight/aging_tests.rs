@@ -1,8 +1,8 @@
 use context_model::hash::Digest;
 use context_model::object::Status;
-use context_model::pricing::Prices;
 use context_model::session::Change;
 use context_model::time::TxId;
+use context_projection::Prices;
 use serde_json::json;
 
 use super::*;

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use context_model::id::ObjectId;
-use context_model::pricing::{Item, Roll};
 use context_model::{render, tokens};
+use context_projection::{Item, Roll};
 
 use super::piece::{Form, Line, Piece, PieceKind, Short};
 use super::pieces::{Pieces, size};

@@ -1,5 +1,6 @@
-use context_model::pricing::{Need, Prices, RollReason};
+use context_model::chat::RollReason;
 use context_model::session::Change;
+use context_projection::{Need, Prices};
 use rstest::rstest;
 use serde_json::json;
 

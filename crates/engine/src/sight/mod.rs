@@ -22,7 +22,7 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use context_model::id::ObjectId;
 use context_model::marker;
-use context_model::pricing::Policy;
+use context_projection::Policy;
 use serde_json::{Map, Value};
 
 use crate::session::Session;
@@ -173,7 +173,7 @@ mod tests {
     fn call() -> Call {
         Call {
             model: "m".into(),
-            prices: context_model::pricing::Prices::default(),
+            prices: context_projection::Prices::default(),
             lookback_blocks: Some(20),
             context_window: 200_000,
             cache_ttl_ms: 300_000,
@@ -183,6 +183,7 @@ mod tests {
             at_user_turn: true,
             rolls: true,
             shortens: true,
+            ..Call::default()
         }
     }
 
@@ -219,7 +220,7 @@ mod tests {
         let mut sight = learned();
         assert_eq!(sight.policy(&call()).context_window, 100_000);
         sight.pieces.push_fixed("a", 300);
-        sight.pieces.ledger.push(context_model::pricing::Item::new(80, 10));
+        sight.pieces.ledger.push(context_projection::Item::new(80, 10));
         sight.pieces.ledger.set_stale(1, true);
         let mut plan = Plan::default();
         sight.finish(&mut plan);

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::marker;
-use context_model::pricing::{Charge, Item, Ledger, Need, Policy, Roll};
 use context_model::time::TxId;
 use context_model::tokens;
+use context_projection::{Charge, Item, Ledger, Need, Policy, Roll};
 
 use super::piece::{Arguments, Carried, Form, Output, Piece, PieceKind, Said, ShownLines, Step, Words};
 use super::schedule::Schedule;

@@ -4,9 +4,10 @@
 //! Between two rolls a plan has no edits for messages that were sent before, so each request extends the last one
 //! byte for byte.
 
+use context_model::chat::Receipt;
 use context_model::id::ObjectId;
-use context_model::pricing::{Prices, Receipt};
 use context_model::time::{Timestamp, TxId};
+use context_projection::{Binding, PriceSteps, Prices};
 use serde_json::Value;
 
 use super::piece::CollapsedCall;
@@ -21,14 +22,22 @@ pub struct Incoming {
 }
 
 /// The circumstances of the next model call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Call {
     /// The model's name. A different model than before has a cold cache.
     pub model: String,
     /// Prices relative to fresh input.
     pub prices: Prices,
-    /// How far back the provider looks for a cached prefix; see [`context_model::pricing::Policy::lookback_blocks`].
+    /// At which sizes the whole request costs more.
+    pub price_steps: PriceSteps,
+    /// What the provider does with reasoning after something before it has changed.
+    pub binding: Binding,
+    /// Text of an answer with calls is part of its reasoning.
+    pub text_is_reasoning: bool,
+    /// How far back the provider looks for a cached prefix; see [`context_projection::Policy::lookback_blocks`].
     pub lookback_blocks: Option<u32>,
+    /// How many endings of earlier requests the provider looks back for a cached prefix; `None` if it has no such rule.
+    pub lookback_endings: Option<u32>,
     /// The context window in tokens; 0 when unknown.
     pub context_window: u64,
     /// How long the provider keeps a prefix, in milliseconds.

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
+use context_model::chat::Receipt;
 use context_model::chat::{Chat, RollEntry, Turn};
 use context_model::id::ObjectId;
-use context_model::pricing::Receipt;
 
 use super::piece::Form;
 

@@ -139,7 +139,7 @@ impl Pieces {
 
 #[cfg(test)]
 mod tests {
-    use context_model::pricing::Prices;
+    use context_projection::Prices;
 
     use super::*;
     use crate::sight::piece::{Excerpts, Line, Output};
@@ -183,7 +183,7 @@ mod tests {
     fn what_a_person_brought_back_is_held_in_a_later_process_too() {
         let session = Session { turns: 1, ..Session::default() };
         let mut sight = Sight::default();
-        sight.pieces.need = Some(context_model::pricing::Need { prices: Prices::default(), lambda: 1.0 });
+        sight.pieces.need = Some(context_projection::Need { prices: Prices::default(), lambda: 1.0 });
         for name in ["a", "b"] {
             sight.pieces.push_result(name, result(name, &[]), &session);
         }

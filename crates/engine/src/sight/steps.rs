@@ -1,7 +1,7 @@
 //! Answers with calls, together with the results. Once all of it is old, it becomes one line for each call.
 
 use context_model::id::ObjectId;
-use context_model::pricing::Curve;
+use context_projection::Curve;
 
 use super::forms::LINE_TOKENS;
 use super::piece::{Form, PieceKind, Said, Short, StepCall};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use context_engine::{Call, CollapsedCall, Edit, Engine, EngineError, Incoming, Plan, TextEdit};
 use context_model::id::{ObjectId, SessionId};
-use context_model::pricing::Prices;
 use context_model::time::{Timestamp, TxId};
+use context_projection::Prices;
 use serde_json::{Value, json};
 
 use crate::belief::{Heard, Held, Note, Rebuilt};
@@ -104,6 +104,7 @@ impl Client {
             at_user_turn,
             rolls: true,
             shortens: true,
+            ..Call::default()
         }
     }
 

@@ -2,7 +2,7 @@
 
 use context_engine::{Call, CollapsedCall, Edit, Engine, Incoming, Plan};
 use context_model::id::ObjectId;
-use context_model::pricing::Prices;
+use context_projection::Prices;
 use serde_json::{Value, json};
 
 use crate::bench::tool;
@@ -74,6 +74,7 @@ impl Chat {
             at_user_turn: false,
             rolls: self.rolls,
             shortens: self.shortens,
+            ..Call::default()
         }
     }
 

@@ -3,8 +3,8 @@
 use context_engine::{Call, Edit, Engine, Incoming, Options, Plan, Stays};
 use context_model::chat::{ChatPatch, RollEntry};
 use context_model::id::{ObjectId, SessionId};
-use context_model::pricing::{Curve, Need, Prices};
 use context_model::tokens;
+use context_projection::{Curve, Need, Prices};
 use context_store::{AsOf, Transaction, Write};
 use rstest::rstest;
 use serde_json::json;

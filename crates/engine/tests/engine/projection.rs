@@ -8,8 +8,8 @@ use context_engine::{Call, CollapsedCall, Edit, Engine, Incoming, Plan, TextEdit
 use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Status;
-use context_model::pricing::Prices;
 use context_model::time::TxId;
+use context_projection::Prices;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::{Value, json};
@@ -31,6 +31,7 @@ fn call(now_ms: i64) -> Call {
         at_user_turn: false,
         rolls: true,
         shortens: true,
+        ..Call::default()
     }
 }
 

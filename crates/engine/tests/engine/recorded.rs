@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use context_engine::{Call, Edit, Engine, Incoming, Options, Plan, Stay, Stays};
-use context_model::pricing::{Prices, Receipt};
+use context_model::chat::Receipt;
+use context_projection::Prices;
 use rstest::rstest;
 use serde_json::{Map, Value, json};
 
@@ -45,6 +46,7 @@ impl Recorder {
             at_user_turn: false,
             rolls: true,
             shortens: true,
+            ..Call::default()
         };
         Self { bench, options, engine, messages: Vec::new(), told: 0, call, made: 0, record: String::new() }
     }

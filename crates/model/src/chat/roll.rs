@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::Receipt;
 use super::fields::{list, texts};
 use crate::id::ObjectId;
-use crate::pricing::Receipt;
 
 /// A roll as recorded in its turn, so that a resumed session shows the same as before.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,6 +1,6 @@
 //! A second writing of the rule, and its agreement with the first over random histories.
 
-use context_model::pricing::{Item, Ledger, Policy, Prices};
+use context_projection::{Item, Ledger, Policy, Prices};
 use proptest::prelude::*;
 
 use crate::{EXACT, check_roll};

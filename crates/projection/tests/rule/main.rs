@@ -6,7 +6,7 @@ mod properties;
 mod script;
 mod tables;
 
-use context_model::pricing::{Item, Ledger, Policy, Prices, Roll};
+use context_projection::{Item, Ledger, Policy, Prices, Roll};
 
 /// Ratios that binary floating point holds exactly, so that two orders of summing agree to the last bit.
 pub const EXACT: Prices = Prices { read: 0.125, write: 1.25 };

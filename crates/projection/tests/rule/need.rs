@@ -1,6 +1,6 @@
 //! Staleness by expected need: the ages of the usual sizes, and what holds at every price.
 
-use context_model::pricing::{Curve, Need, Prices};
+use context_projection::{Curve, Need, Prices};
 use proptest::prelude::*;
 use rstest::rstest;
 

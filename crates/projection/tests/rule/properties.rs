@@ -1,6 +1,6 @@
 //! What the rule costs, whatever happens.
 
-use context_model::pricing::{ANTHROPIC_LOOKBACK_BLOCKS, Item, Ledger, Policy, Prices};
+use context_projection::{ANTHROPIC_LOOKBACK_BLOCKS, Item, Ledger, Policy, Prices};
 use proptest::prelude::*;
 
 use crate::script::{REF, SYSTEM, script};

@@ -1,6 +1,7 @@
 //! The rule on small numbers that can be checked by hand.
 
-use context_model::pricing::{Item, Ledger, Policy, Prices, RollReason};
+use context_model::chat::RollReason;
+use context_projection::{Item, Ledger, Policy, Prices};
 use rstest::rstest;
 
 use crate::{EXACT, rent, steady};

@@ -1,8 +1,10 @@
 //! The rule itself: which roll, if any, pays now.
 
+use context_model::chat::RollReason;
+
 use super::ledger::Ledger;
 use super::policy::Policy;
-use super::roll::{Roll, RollReason, calls_to_pay_back};
+use super::roll::{Roll, calls_to_pay_back};
 
 /// At the hard threshold, a roll must free at least one part in this many of the remaining space, so that a context full of
 /// text that can't be rolled does not cause a roll at every call.

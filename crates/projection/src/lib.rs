@@ -26,6 +26,7 @@
 //! Everything here is a function of its arguments, in units of one fresh input token, and works on plain
 //! numbers: it knows no documents, no files and no harness.
 
+mod binding;
 mod decide;
 mod fenwick;
 mod ledger;
@@ -33,9 +34,12 @@ mod need;
 mod policy;
 mod prices;
 mod roll;
+mod steps;
 
+pub use binding::Binding;
 pub use ledger::{Charge, Item, Ledger};
 pub use need::{Curve, DEAD_CACHE, FETCH_TOKENS, Need};
 pub use policy::{ANTHROPIC_LOOKBACK_BLOCKS, Policy};
 pub use prices::Prices;
-pub use roll::{Receipt, Roll, RollReason};
+pub use roll::Roll;
+pub use steps::{PriceStep, PriceSteps};

@@ -1,6 +1,6 @@
 //! Sessions as a cost model sees them, under the rule, left alone, and with the future known.
 
-use context_model::pricing::{Item, Ledger, Policy};
+use context_projection::{Item, Ledger, Policy};
 use proptest::prelude::*;
 
 use crate::check_roll;
