@@ -1,4 +1,6 @@
-/** What tokens cost. */
+/** What tokens cost in a replay. */
+import { readName } from '../models/name.ts'
+import { pricesOf } from '../models/prices.ts'
 
 /** Prices per million tokens, in dollars; or relative to a fresh input token, which is then 1,000,000 a million. */
 export interface Prices {
@@ -9,15 +11,6 @@ export interface Prices {
   cacheWrite: number
 }
 
-/** Known models by a part of their name, first match wins. Dollars per million tokens, from the vendors' price pages. */
-const KNOWN: readonly [pattern: RegExp, prices: Prices][] = [
-  [/opus-4-[5-9]|opus-[5-9]/, { input: 5, output: 25, cacheRead: 0.5, cacheWrite: 6.25 }],
-  [/opus/, { input: 15, output: 75, cacheRead: 1.5, cacheWrite: 18.75 }],
-  [/sonnet/, { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 }],
-  [/haiku-4/, { input: 1, output: 5, cacheRead: 0.1, cacheWrite: 1.25 }],
-  [/gpt-5/, { input: 1.25, output: 10, cacheRead: 0.125, cacheWrite: 1.25 }],
-]
-
 /** Prices by ratio, with a fresh input token as the unit. By default, output costs five fresh tokens. */
 export function ratioPrices(read: number, write: number, output = 5): Prices {
   const unit = 1_000_000
@@ -26,7 +19,7 @@ export function ratioPrices(read: number, write: number, output = 5): Prices {
 
 /** The prices of a model that is known by name. */
 export function knownPrices(model: string): Prices | undefined {
-  return KNOWN.find(([pattern]) => pattern.test(model))?.[1]
+  return pricesOf(readName(model))
 }
 
 /** Fills in prices missing from a catalogue: cache writes cost as much as input, cache reads a tenth of it. */

@@ -1,0 +1,262 @@
+/** What is known about models by their names, and what answers correct. */
+import { describe, expect, test } from 'vitest'
+import { askedOf, askingForDrops, BINDING_BETA, withBindingBeta } from '../lib/models/asked.ts'
+import { modelNamed } from '../lib/models/model.ts'
+import { readName } from '../lib/models/name.ts'
+import { isBindingRefusal, ObservedBinding, readReport } from '../lib/models/observed.ts'
+import { factorsOf } from '../lib/models/prices.ts'
+import { rulesOf } from '../lib/models/rules.ts'
+import type { Binding, ReasoningRule, Route } from '../lib/models/rules.ts'
+import { Withheld } from '../lib/models/withheld.ts'
+
+const MESSAGES: Route = { provider: 'anthropic', api: 'anthropic-messages' }
+const RESPONSES: Route = { provider: 'openai', api: 'openai-responses' }
+const CHAT: Route = { provider: 'openai', api: 'openai-completions' }
+
+describe('names', () => {
+  test.each([
+    ['claude-opus-5-5', 'claude', 'opus', 5.5],
+    ['anthropic/claude-opus-5.5', 'claude', 'opus', 5.5],
+    ['us.anthropic.claude-sonnet-5-5-v1:0', 'claude', 'sonnet', 5.5],
+    ['claude-opus-5', 'claude', 'opus', 5],
+    ['claude-opus-5-20260301', 'claude', 'opus', 5],
+    ['claude-haiku-4-5-20251001', 'claude', 'haiku', 4.5],
+    ['anthropic.claude-sonnet-4-6@default', 'claude', 'sonnet', 4.6],
+    ['claude-3-5-sonnet-20241022', 'claude', 'sonnet', 3.5],
+    ['~anthropic/claude-fable-latest', 'claude', 'fable', undefined],
+    ['arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-fable-5-2', 'claude', 'fable', 5.2],
+    ['gpt-6.1-sol', 'gpt', 'sol', 6.1],
+    ['openai/gpt-5.6-terra', 'gpt', 'terra', 5.6],
+    ['gpt-5.4-mini-2026-03-05', 'gpt', 'mini', 5.4],
+    ['gpt-4.1', 'gpt', undefined, 4.1],
+    ['o4-mini', 'gpt', 'mini', 4],
+    ['openai/gpt-oss-120b', undefined, undefined, undefined],
+    ['gemini-3.1-pro-preview', 'gemini', undefined, 3.1],
+    ['deepseek-v4-pro', 'deepseek', undefined, 4],
+    ['moonshotai/kimi-k2.7-code', 'kimi', undefined, 2.7],
+    ['k3-256k', 'kimi', undefined, 3],
+    ['qwen3.8-max', 'qwen', undefined, 3.8],
+    ['my-deployment', undefined, undefined, undefined],
+    ['', undefined, undefined, undefined],
+  ])('%s is read', (name, family, tier, version) => {
+    expect(readName(name)).toMatchObject({ family, tier, version })
+  })
+})
+
+describe('binding', () => {
+  test.each<[name: string, route: Route, binding: Binding, asked: Binding]>([
+    ['claude-fable-5-2', MESSAGES, 'refuses', 'drops'],
+    ['claude-fable-5-1', MESSAGES, 'refuses', 'drops'],
+    ['claude-mythos-5-2', MESSAGES, 'refuses', 'drops'],
+    ['claude-opus-5-5', MESSAGES, 'refuses', 'drops'],
+    ['claude-sonnet-5-5', {}, 'refuses', 'drops'],
+    ['claude-haiku-5-5', MESSAGES, 'refuses', 'drops'],
+    ['anthropic/claude-opus-5.5-fast', { provider: 'vercel-ai-gateway', api: 'anthropic-messages' }, 'refuses', 'drops'],
+    ['claude-opus-6', MESSAGES, 'refuses', 'drops'],
+    ['claude-opus-latest', MESSAGES, 'refuses', 'drops'],
+    ['claude-saga-1', MESSAGES, 'refuses', 'drops'],
+    ['claude-2.1', MESSAGES, 'none', 'none'],
+    ['claude-saga', MESSAGES, 'refuses', 'drops'],
+    ['claude-opus-5', MESSAGES, 'none', 'none'],
+    ['claude-sonnet-5', MESSAGES, 'none', 'none'],
+    ['claude-fable-5', MESSAGES, 'none', 'none'],
+    ['claude-mythos-preview', MESSAGES, 'none', 'none'],
+    ['claude-3-7-sonnet', MESSAGES, 'none', 'none'],
+    ['gpt-6.2-sol', RESPONSES, 'drops', 'drops'],
+    ['gpt-5.6-luna', RESPONSES, 'drops', 'drops'],
+    ['gpt-latest', RESPONSES, 'drops', 'drops'],
+    ['gpt-6.2-sol', CHAT, 'none', 'none'],
+    ['gpt-5.5', RESPONSES, 'none', 'none'],
+    ['o4-mini', RESPONSES, 'none', 'none'],
+    ['gemini-4-argon', {}, 'none', 'none'],
+    ['deepseek-v4-pro', {}, 'none', 'none'],
+    ['kimi-k3', MESSAGES, 'none', 'none'],
+    ['my-deployment', MESSAGES, 'refuses', 'drops'],
+    ['my-deployment', { api: 'anthropic-messages' }, 'refuses', 'drops'],
+    ['my-deployment', { provider: 'minimax', api: 'anthropic-messages' }, 'none', 'none'],
+    ['arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc', { provider: 'amazon-bedrock' }, 'refuses', 'drops'],
+    ['my-deployment', { provider: 'azure', api: 'azure-openai-responses' }, 'drops', 'drops'],
+    ['my-deployment', {}, 'none', 'none'],
+  ])('%s on %o is %s, asked for drops %s', (name, route, binding, asked) => {
+    expect(rulesOf(name, route)).toMatchObject({ binding, askedBinding: asked })
+  })
+
+  test.each([
+    ['claude-opus-5-5', true],
+    ['claude-sonnet-5-5', true],
+    ['claude-haiku-5-5', false],
+    ['claude-fable-5-2', false],
+    ['claude-opus-5', false],
+    ['gpt-6.2-sol', false],
+  ])('text_between_calls_of_%s_is_reasoning: %s', (name, is) => {
+    expect(rulesOf(name).textIsReasoning).toBe(is)
+  })
+})
+
+describe('what goes back with an answer', () => {
+  test.each<[string, Route, ReasoningRule]>([
+    ['claude-opus-5-5', MESSAGES, 'turn'],
+    ['claude-opus-4-6', MESSAGES, 'turn'],
+    ['gpt-6.2-sol', RESPONSES, 'items'],
+    ['gpt-5.5', RESPONSES, 'items'],
+    ['gpt-5.5', CHAT, 'free'],
+    ['grok-4.7', { provider: 'xai', api: 'openai-responses' }, 'items'],
+    ['gemini-3.1-pro-preview', {}, 'signatures'],
+    ['deepseek-v4-pro', {}, 'calls'],
+    ['kimi-k3', {}, 'calls'],
+    ['glm-5.3', {}, 'calls'],
+    ['qwen3.8-max', {}, 'calls'],
+    ['MiniMax-M3', {}, 'calls'],
+  ])('%s on %o: %s', (name, route, rule) => {
+    expect(rulesOf(name, route).reasoning).toBe(rule)
+  })
+})
+
+describe('prices and caches', () => {
+  test.each([
+    ['claude-opus-5-5', 0.05, 1.25, []],
+    ['claude-sonnet-5-5', 0.05, 1.25, []],
+    ['claude-fable-5-1', 0.025, 1.25, []],
+    ['claude-fable-5-2', 0.025, 1.25, []],
+    ['claude-haiku-5-5', 0.1, 1.25, [{ inputTokensAbove: 100_000, factor: 5 }]],
+    ['claude-opus-4-8', 0.1, 1.25, []],
+    ['gpt-6.1-sol', 0.05, 1.25, [{ inputTokensAbove: 272_000, factor: 2 }]],
+    ['gpt-5.6-sol', 0.1, 1.25, [{ inputTokensAbove: 272_000, factor: 2 }]],
+    ['gpt-5.5', 0.1, 1, [{ inputTokensAbove: 272_000, factor: 2 }]],
+    ['gpt-5.4-mini', 0.1, 1, []],
+    ['gemini-3.1-pro-preview', 0.1, 1, [{ inputTokensAbove: 200_000, factor: 2 }]],
+    ['gemini-3.8-flash', 0.1, 1, []],
+    ['gemini-4-argon', 0.05, 1, []],
+    ['deepseek-flash', 0.02, 1, []],
+    ['MiniMax-M3', 0.2, 1, [{ inputTokensAbove: 512_000, factor: 2 }]],
+  ])('%s: a cached token costs %d of a fresh one, a written one %d', (name, read, write, tiers) => {
+    const { input, cacheRead, cacheWrite, tiers: steps = [] } = modelNamed(name)
+    expect(cacheRead / input).toBeCloseTo(read, 6)
+    expect(cacheWrite / input).toBeCloseTo(write, 6)
+    expect(steps).toEqual(tiers)
+  })
+
+  test('cache_kind_and_lifetime_follow_family', () => {
+    expect(modelNamed('claude-opus-5-5')).toMatchObject({ lookbackBlocks: 20, cacheTtlMs: 300_000 })
+    expect(modelNamed('gpt-6-sol')).toMatchObject({ lookbackEndings: 20, cacheTtlMs: 1_800_000 })
+    expect(modelNamed('gpt-5.5')).not.toHaveProperty('lookbackEndings')
+    expect(modelNamed('deepseek-v4-pro')).not.toHaveProperty('lookbackBlocks')
+  })
+
+  test('long_retention_costs_two_to_write', () => {
+    expect(modelNamed('claude-opus-5-5', { retention: 'long' })).toMatchObject({ cacheTtlMs: 3_600_000, input: 4, cacheWrite: 8 })
+    expect(modelNamed('gpt-5.5', { retention: 'long' })).toEqual(modelNamed('gpt-5.5'))
+  })
+
+  test('option_overrides_binding', () => {
+    expect(modelNamed('claude-opus-5-5', { binding: 'keeps' }).binding).toBe('keeps')
+    expect(modelNamed('my-deployment', { binding: 'drops', contextWindow: 1000 })).toMatchObject({ binding: 'drops', contextWindow: 1000, input: 0 })
+  })
+
+  test('steps_that_cost_no_more_are_left_out', () => {
+    const tier = (inputTokensAbove: number, input: number) => ({ inputTokensAbove, input, output: 0, cacheRead: 0, cacheWrite: 0 })
+    expect(factorsOf({ input: 2, tiers: [tier(100, 2), tier(200, 3), tier(0, 9)] })).toEqual([{ inputTokensAbove: 200, factor: 1.5 }])
+    expect(factorsOf({ input: 0, tiers: [tier(100, 2)] })).toEqual([])
+    expect(factorsOf({ input: 1 })).toEqual([])
+  })
+})
+
+describe('what answers say', () => {
+  const dropped = { type: 'thinking_dropped', path: 'messages.1.content.0', reason: 'prefix_binding_mismatch' }
+  const allowed = { ...dropped, type: 'thinking_mismatch_allowed' }
+
+  test.each<[string, unknown, object | undefined]>([
+    ['a list', [dropped, dropped], { dropped: 2, allowed: 0 }],
+    ['an answer', { content: [], input_transformations: [allowed] }, { dropped: 0, allowed: 1 }],
+    ['the start of a stream', { type: 'message_start', message: { input_transformations: [dropped] } }, { dropped: 1, allowed: 0 }],
+    ["OpenAI's end of a stream", { type: 'response.completed', response: { input_transformations: [{ type: 'reasoning_dropped' }] } }, { dropped: 1, allowed: 0 }],
+    ["Pi's message", { role: 'assistant', diagnostics: [{ type: 'x' }, { type: 'anthropic_input_transformations', details: { transformations: [dropped] } }] }, { dropped: 1, allowed: 0 }],
+    ["Pi's message without any", { role: 'assistant', diagnostics: [] }, undefined],
+    ['a change of the model', [{ type: 'thinking_dropped', reason: 'model_binding_mismatch' }], { dropped: 0, allowed: 0 }],
+    ['an answer that says nothing', { content: [] }, undefined],
+    ['nothing', undefined, undefined],
+  ])('%s is read', (_, answer, report) => {
+    expect(readReport(answer)).toEqual(report)
+  })
+
+  test('report_corrects_table_for_its_model', () => {
+    const observed = new ObservedBinding()
+    expect(observed.binding('a', 'refuses')).toBe('refuses')
+    observed.answered('a', [allowed])
+    expect(observed.binding('a', 'refuses')).toBe('keeps')
+    observed.answered('a', [])
+    expect(observed.binding('a', 'refuses')).toBe('keeps')
+    observed.answered('a', [dropped])
+    expect(observed.binding('a', 'none')).toBe('drops')
+    observed.refused('a')
+    expect(observed.binding('a', 'drops')).toBe('refuses')
+    expect(observed.binding('b', 'none')).toBe('none')
+  })
+
+  const SENTENCE = 'messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove the block.'
+  test.each<[string, unknown, boolean]>([
+    ['the sentence', SENTENCE, true],
+    ['an error', new Error(`400 ${SENTENCE}`), true],
+    ['an error inside', { status: 400, error: { type: 'error', error: { message: SENTENCE } } }, true],
+    ['a cause', new Error('failed', { cause: new Error(SENTENCE) }), true],
+    ["the AI SDK's body", { responseBody: JSON.stringify({ error: { message: SENTENCE } }) }, true],
+    ["Pi's message", { role: 'assistant', stopReason: 'error', errorMessage: SENTENCE }, true],
+    ['another 400', new Error('messages: text content blocks must be non-empty'), false],
+    ['nothing', undefined, false],
+  ])('%s is told as a refusal: %s', (_, error, is) => {
+    expect(isBindingRefusal(error)).toBe(is)
+  })
+})
+
+describe('what requests ask for', () => {
+  test.each<[unknown, Binding | undefined]>([
+    [{ thinking: { type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'drop_block' } } }, 'drops'],
+    [{ thinking: { block_binding: { prefix_mismatch_behavior: 'error' } } }, 'refuses'],
+    [{ additionalModelRequestFields: { thinking: { block_binding: { prefix_mismatch_behavior: 'drop_block' } } } }, 'drops'],
+    [{ thinking: { type: 'adaptive' } }, undefined],
+    [undefined, undefined],
+  ])('%o asks for %s', (body, binding) => {
+    expect(askedOf(body)).toBe(binding)
+  })
+
+  test('drops_are_asked_for_unless_thinking_is_off', () => {
+    expect(askedOf(askingForDrops({ model: 'm' }))).toBe('drops')
+    expect(askingForDrops({ thinking: { type: 'enabled', budget_tokens: 5 } })).toEqual({
+      thinking: { type: 'enabled', budget_tokens: 5, block_binding: { prefix_mismatch_behavior: 'drop_block' } },
+    })
+    expect(askingForDrops({ thinking: { type: 'disabled' } })).toBeUndefined()
+    expect(withBindingBeta('a, b')).toBe(`a,b,${BINDING_BETA}`)
+    expect(withBindingBeta(BINDING_BETA)).toBe(BINDING_BETA)
+    expect(withBindingBeta(undefined)).toBe(BINDING_BETA)
+  })
+})
+
+describe('withheld reasoning', () => {
+  const thought = { type: 'thinking', thinking: 'hm', signature: 's1' }
+  const text = { type: 'text', text: 'x' }
+
+  test.each<[string, object[], object[]]>([
+    ['anthropic', [{ role: 'assistant', content: [thought, text] }], [{ role: 'assistant', content: [text] }]],
+    ['redacted', [{ role: 'assistant', content: [{ type: 'redacted_thinking', data: 'd' }, text] }], [{ role: 'assistant', content: [text] }]],
+    ['pi', [{ role: 'assistant', content: [{ type: 'thinking', thinking: '', thinkingSignature: 's' }, text] }], [{ role: 'assistant', content: [text] }]],
+    ['responses', [{ type: 'reasoning', id: 'rs', encrypted_content: 'e' }, { type: 'function_call' }], [{ type: 'function_call' }]],
+    ['ai-sdk', [{ role: 'assistant', content: [{ type: 'reasoning', text: 'hm', providerOptions: { anthropic: { signature: 's' } } }, text] }], [{ role: 'assistant', content: [text] }]],
+    ['opencode', [{ info: {}, parts: [{ type: 'reasoning', text: 'hm', metadata: {} }, text] }], [{ info: {}, parts: [text] }]],
+    ['nothing else', [{ role: 'assistant', content: [thought] }, { role: 'user', content: 'go on' }], [{ role: 'user', content: 'go on' }]],
+  ])('%s: reasoning stays out and the rest stays', (_, messages, left) => {
+    const given = structuredClone(messages)
+    const withheld = new Withheld()
+    expect(withheld.without(messages)).toEqual(given)
+    expect(withheld.add(messages)).toBe(1)
+    expect(withheld.add(messages)).toBe(0)
+    expect(withheld.without(messages)).toEqual(left)
+    expect(messages).toEqual(given)
+  })
+
+  test('later_reasoning_is_not_withheld', () => {
+    const withheld = new Withheld()
+    withheld.add([{ role: 'assistant', content: [thought] }])
+    const later = { role: 'assistant', content: [{ ...thought, signature: 's2' }] }
+    expect(withheld.without([later])).toEqual([later])
+  })
+})

@@ -1,0 +1,64 @@
+/** A model as the projection takes it, from its name. */
+import { factorsOf } from './prices.ts'
+import type { PriceFactor } from './prices.ts'
+import { rulesOf } from './rules.ts'
+import type { Binding, Route } from './rules.ts'
+
+/** What the projection needs to know about a model, as far as its name says it. */
+export interface NamedModel {
+  name: string
+  /** In tokens; 0 when unknown. */
+  contextWindow: number
+  /** Dollars per million tokens; 0 when unknown. */
+  input: number
+  cacheRead: number
+  cacheWrite: number
+  tiers?: PriceFactor[]
+  /** How long the provider keeps a prefix, in milliseconds. */
+  cacheTtlMs: number
+  lookbackBlocks?: number
+  lookbackEndings?: number
+  binding: Binding
+  textIsReasoning?: boolean
+}
+
+/** What the name does not say, and what is known better. */
+export interface NamedModelOptions extends Route {
+  /** The context window in tokens. Default 0: unknown. */
+  contextWindow?: number
+  /**
+   * What the provider does with reasoning once something before it has changed. Set `drops` if your requests ask for it
+   * (`thinking.block_binding` and its beta header), `keeps` if your account is an old one and they don't. Default: what the
+   * provider does unasked, on a new account.
+   */
+  binding?: Binding
+  /** `long`: your requests ask for the provider's longest cache, which is dearer to write. Default `short`. */
+  retention?: 'short' | 'long'
+}
+
+/**
+ * Everything known about the model with this name: prices, price steps, cache and binding. `claude-opus-5-5`,
+ * `openai/gpt-6.1-sol` and `us.anthropic.claude-sonnet-5-5-v1:0` are names. An unknown one has prices of 0, which count as
+ * unknown.
+ */
+export function modelNamed(name: string, options: NamedModelOptions = {}): NamedModel {
+  const { contextWindow = 0, binding, retention = 'short', ...route } = options
+  const rules = rulesOf(name, route)
+  const { kind, lookback, lifetimeMs, long } = rules.cache
+  const isLong = retention === 'long' && long !== undefined
+  const { input = 0, cacheRead = 0, cacheWrite = 0 } = rules.prices ?? {}
+  const tiers = rules.prices === undefined ? [] : factorsOf(rules.prices)
+  return {
+    name,
+    contextWindow,
+    input,
+    cacheRead,
+    cacheWrite: isLong ? long.write * input : cacheWrite,
+    ...(tiers.length === 0 ? {} : { tiers }),
+    cacheTtlMs: isLong ? long.lifetimeMs : lifetimeMs,
+    ...(kind === 'breakpoints' && lookback !== undefined ? { lookbackBlocks: lookback } : {}),
+    ...(kind === 'endings' && lookback !== undefined ? { lookbackEndings: lookback } : {}),
+    binding: binding ?? rules.binding,
+    ...(rules.textIsReasoning ? { textIsReasoning: true } : {}),
+  }
+}
