@@ -15,11 +15,12 @@ function rows(heading: RegExp, text = page): string[][] {
   return lines.slice(2).map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim()))
 }
 
+/** The crates whose files the pages name by their path below `src`. */
+const CRATES = readdirSync(join(root, 'crates'))
+
 function source(path: string): string {
   const [crate, ...rest] = path.split('/')
-  return ['model', 'store', 'watch', 'engine'].includes(crate!)
-    ? join(root, 'crates', crate!, 'src', ...rest)
-    : join(root, path)
+  return CRATES.includes(crate!) ? join(root, 'crates', crate!, 'src', ...rest) : join(root, path)
 }
 
 /** The files in which the tests of a suite can be. */
@@ -33,6 +34,9 @@ function suite(name: string): string[] {
       return [join(root, `crates/engine/tests/belief/${below}.rs`)]
     case 'model':
     case 'store':
+    case 'store-sqlite':
+    case 'store-xtdb':
+    case 'secrets':
       return [join(root, `crates/${first}/tests/${below}.rs`)]
     case 'conformance':
       return [join(root, `crates/store/src/conformance/${below}.rs`)]
@@ -45,8 +49,8 @@ function suite(name: string): string[] {
 
 /** `suite: name; suite: name`, where a title may hold a semicolon of its own. */
 function tests(cell: string): { suite: string; name: string }[] {
-  return cell.split(/; (?=[a-z_/]+: )/).map((reference) => {
-    const [, suite, name] = /^([a-z_/]+): (.+)$/.exec(reference)!
+  return cell.split(/; (?=[a-z_/-]+: )/).map((reference) => {
+    const [, suite, name] = /^([a-z_/-]+): (.+)$/.exec(reference)!
     return { suite: suite!, name: name! }
   })
 }

@@ -16,14 +16,17 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const asked = process.argv.slice(2).filter((argument) => !argument.startsWith('--'))
 const json = process.argv.includes('--json')
 
-const cargo = (crate) => ['cargo', ['bench', '--quiet', '-p', `context-${crate}`, '--bench', crate, '--', '--json']]
+const cargo = (crate, bench = crate) => [
+  'cargo',
+  ['bench', '--quiet', '-p', `context-${crate}`, '--bench', bench, '--', '--json'],
+]
 const script = (file) => ['node', ['benches/ts.mjs', `benches/${file}`]]
 
 /** The programs, and which figures each has. */
 const benches = [
   { figures: ['G1'], program: cargo('model') },
   { figures: ['ledger'], program: cargo('projection') },
-  { figures: ['G3', 'G4', 'G5', 'G6', 'G15', 'turns'], program: cargo('store') },
+  { figures: ['G3', 'G4', 'G5', 'G6', 'G15', 'turns'], program: cargo('store-sqlite', 'store') },
   { figures: ['G2', 'G7', 'G9', 'G12', 'G13', 'G14', 'group'], program: cargo('engine') },
   { figures: ['G8'], program: cargo('watch') },
   { figures: ['G3'], program: script('store.ts') },

@@ -9,7 +9,7 @@ use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::ObjectType;
 use context_model::source::Source;
-use context_store::secrets::{self, Place};
+use context_secrets::{self as secrets, Place};
 use context_store::sessions::{self, SessionSummary};
 use context_store::transfer;
 use context_store::{AsOf, Filter, Hit, Known, Outline, Search, Store};

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use context_model::id::{ObjectId, SessionId};
 use context_model::time::Timestamp;
-use context_store::secrets;
+use context_secrets as secrets;
 use context_store::sessions::{Limits, Prune, Pruned};
-use context_store::sqlite::{Durability, SqliteStore};
 use context_store::transfer::{self, Summary, Target};
 use context_store::{Damage, Erase, ErasedCount, Store, StoreError};
+use context_store_sqlite::{Durability, SqliteStore};
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use context_store::memory::MemoryStore;
-use context_store::sqlite::{Durability, SqliteStore};
-use context_store::xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
 use context_store::{OwnedStore, Store, StoreError};
+use context_store_sqlite::{Durability, SqliteStore};
+use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
 
 use crate::error::Coded;
 use crate::types::{StoreOptions, StoreState};

@@ -24,7 +24,7 @@ pub fn system() -> Clock {
 ///
 /// Several transactions may share a millisecond; their numbers tell them apart. Running ahead of the clock to
 /// keep times apart would hide the newest versions from somebody who asks for the present moment.
-pub(crate) fn next(clock: &Clock, last: Option<Timestamp>) -> Timestamp {
+pub fn next(clock: &Clock, last: Option<Timestamp>) -> Timestamp {
     let now = clock();
     last.map_or(now, |last| now.max(last))
 }

@@ -1,4 +1,4 @@
-//! The bitemporal document store (SSOT 2.1, 3.7): one trait, several backends, one conformance suite.
+//! The bitemporal document store: one trait, several backends in crates of their own, one conformance suite.
 //!
 //! Architecture invariants:
 //! - History is append-only. No call of [`Store`] rewrites or removes a version. Only the owner of a store can, with
@@ -17,26 +17,18 @@ use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
 use serde_json::{Map, Value};
 
+pub mod backend;
 pub mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod erased;
-mod erasing;
 mod error;
-mod heads;
 pub mod memory;
 mod owner;
-mod pruning;
 mod query;
-pub mod secrets;
+pub mod redacted;
 pub mod sessions;
-mod shape;
-pub mod sqlite;
-mod top;
 pub mod transfer;
-mod words;
-#[cfg(feature = "xtdb")]
-pub mod xtdb;
 
 pub use erased::Erased;
 pub use error::StoreError;

@@ -41,9 +41,11 @@ pub struct Prune {
 }
 
 impl Prune {
+    /// Fails without a condition.
+    ///
     /// # Errors
     /// `INVALID_ARGUMENT` if no condition is given.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         if self.before.is_none() && self.max_bytes.is_none() && self.project.is_none() {
             return Err(StoreError::Invalid(
                 "say which sessions to remove: by age, by size or by project".into(),
@@ -53,7 +55,7 @@ impl Prune {
     }
 
     /// Those that worked in the project, if one is given.
-    pub(crate) fn among<'s>(&self, all: &'s [SessionSummary]) -> impl Iterator<Item = &'s SessionSummary> {
+    pub fn among<'s>(&self, all: &'s [SessionSummary]) -> impl Iterator<Item = &'s SessionSummary> {
         let project = self.project.as_deref().map(|project| project.trim_end_matches('/').to_owned());
         all.iter().filter(move |summary| {
             let Some(project) = &project else { return true };

@@ -16,12 +16,12 @@ use context_model::session::{Change, Sets};
 use context_model::source::{FilesystemSource, Source};
 use context_model::time::{Timestamp, TxId};
 use context_store::memory::MemoryStore;
-use context_store::sqlite::{Durability, SqliteStore};
 use context_store::transfer::{TransferError, all_objects, check, export, import, session_objects};
 use context_store::{
     AsOf, Damage, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction, Version,
     Write,
 };
+use context_store_sqlite::{Durability, SqliteStore};
 use proptest::prelude::*;
 use serde_json::json;
 

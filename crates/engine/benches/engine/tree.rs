@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use context_engine::Engine;
 use context_model::hash::Digest;
-use context_store::sqlite::Durability;
+use context_store_sqlite::Durability;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 

@@ -7,7 +7,7 @@ use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::id::ObjectId;
 use context_model::index::Observation;
 use context_model::object::{Document, Toolcall};
-use context_store::secrets::{is_args, is_content};
+use context_secrets::{is_args, is_content};
 use context_store::{AsOf, StoreError};
 use serde_json::Value;
 

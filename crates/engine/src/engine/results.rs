@@ -4,8 +4,8 @@ use context_model::collapse::is_control;
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::tokens;
+use context_secrets::{is_args, is_content};
 use context_store::AsOf;
-use context_store::secrets::{is_args, is_content};
 use serde_json::{Map, Value};
 
 use super::job::{ToolcallInput, fingerprint};

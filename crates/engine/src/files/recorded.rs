@@ -7,7 +7,7 @@
 use context_model::id::ObjectId;
 use context_model::object::Document;
 use context_model::source::Source;
-use context_store::secrets::is_redacted;
+use context_secrets::is_redacted;
 use context_store::{AsOf, Version};
 
 use super::reading::{self, FileState};

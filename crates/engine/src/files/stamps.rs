@@ -131,7 +131,7 @@ fn name(ground: &Ground) -> String {
 
 #[cfg(test)]
 mod tests {
-    use context_store::sqlite::{Durability, SqliteStore};
+    use context_store_sqlite::{Durability, SqliteStore};
 
     use super::*;
     use crate::ground::options::Options;

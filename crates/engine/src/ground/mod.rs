@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
 use context_model::time::TxId;
-use context_store::secrets::Redaction;
+use context_secrets::Redaction;
 use context_store::{Receipt, Store, Transaction};
 
 use error::{EngineError, Result};

@@ -9,9 +9,9 @@ use context_model::id::{ObjectId, SessionId};
 use context_model::object::ObjectType;
 use context_model::source::{FilesystemSource, Source};
 use context_store::memory::MemoryStore;
-use context_store::sqlite::{Durability, SqliteStore};
-use context_store::xtdb::{QueueOptions, QueuedStore, XtdbOptions};
 use context_store::{Store, StoreError};
+use context_store_sqlite::{Durability, SqliteStore};
+use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions};
 
 use crate::belief::Belief;
 use crate::node::{Node, Port};

@@ -10,8 +10,8 @@ use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::{Document, Status};
 use context_store::memory::MemoryStore;
-use context_store::sqlite::{Durability, SqliteStore};
 use context_store::{AsOf, Store};
+use context_store_sqlite::{Durability, SqliteStore};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -7,8 +7,8 @@ use context_model::error::ErrorCode;
 use context_model::hash::source_hash;
 use context_model::id::ObjectId;
 use context_model::index::Action;
-use context_store::sqlite::{Durability, SqliteStore};
 use context_store::{Erase, OwnedStore as _};
+use context_store_sqlite::{Durability, SqliteStore};
 use rstest::rstest;
 use serde_json::json;
 

@@ -11,20 +11,15 @@ use context_model::id::ObjectId;
 use context_model::patch;
 use context_model::time::{Timestamp, TxId};
 
+use crate::backend::words;
 use crate::clock::{self, Clock};
-use crate::words::{self, Part};
 use crate::{
     AsOf, Change, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError,
     Transaction, Version,
 };
 
 mod owner;
-mod rules;
 mod state;
-
-#[cfg(feature = "xtdb")]
-pub(crate) use rules::is_below;
-pub(crate) use rules::{envelope_differs, patch_time, unknown};
 
 use state::{Row, State, Written};
 
@@ -182,7 +177,7 @@ impl Store for MemoryStore {
                 continue;
             }
             let Some(text) = version.document.content() else { continue };
-            if let Some(hit) = matches(&wanted, text, &version) {
+            if let Some(hit) = words::hit(&wanted, text, &version) {
                 hits.insert((hit.id.clone(), text.to_owned()), hit);
             }
         }
@@ -209,24 +204,6 @@ impl Store for MemoryStore {
             State { closed: true, ..State::default() };
         Ok(())
     }
-}
-
-/// The hit of a version whose content has all words. More matches in less text score higher.
-pub(crate) fn matches(wanted: &[Part], text: &str, version: &Version) -> Option<Hit> {
-    let tokens: Vec<(usize, String)> = words::tokens(text).collect();
-    let mut first = usize::MAX;
-    let mut count = 0_usize;
-    for Part { words, .. } in wanted {
-        let mut places = tokens
-            .windows(words.len())
-            .filter(|window| window.iter().map(|(_, word)| word).eq(words))
-            .peekable();
-        first = first.min(places.peek()?[0].0);
-        count += places.count();
-    }
-    let (line, snippet) = words::line_at(text, first);
-    let score = count as f64 / (tokens.len() as f64 + 100.0);
-    Some(Hit { id: version.document.id().clone(), tx_id: version.tx_id, line, snippet, score })
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use context_model::object::Document;
 
 use super::MemoryStore;
 use super::state::{State, Written};
-use crate::erasing::{self, Gone, Needles};
-use crate::pruning::{self, Leaving, Weight};
+use crate::backend::erasing::{self, Gone, Needles};
+use crate::backend::pruning::{self, Leaving, Weight};
 use crate::sessions::{Prune, Pruned};
 use crate::{Erase, Erased, ErasedCount, OwnedStore, Result};
 

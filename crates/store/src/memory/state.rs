@@ -10,12 +10,12 @@ use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
 use serde_json::Value;
 
-use super::rules::{envelope_differs, is_below, patch_time, unknown};
-use crate::erasing::{self, Gone};
-use crate::heads::{self, Heads};
-use crate::shape::{Fit, Shape, misfit};
-use crate::top::Top;
-use crate::words;
+use crate::backend::erasing::{self, Gone};
+use crate::backend::heads::{self, Heads};
+use crate::backend::rules::{envelope_differs, is_below, patch_time, unknown};
+use crate::backend::shape::{Fit, Shape, misfit};
+use crate::backend::top::Top;
+use crate::backend::words;
 use crate::{AsOf, Erased, Filter, Known, Outline, Result, Version, Write};
 
 #[derive(Default)]

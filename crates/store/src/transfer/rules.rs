@@ -16,7 +16,7 @@ use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
 use crate::Change;
-use crate::secrets::has_marks;
+use crate::redacted::has_marks;
 
 /// How deep a document may be nested. Arguments and messages may have [`MAX_DEPTH`] levels and are themselves a few levels
 /// deep.

@@ -1,0 +1,213 @@
+//! Opening the file: who may read it, what it is, and how each connection is set up.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::durability::Durability;
+use super::error::Result;
+use super::error::{Trouble, is_busy};
+use super::migrate;
+use context_store::StoreError;
+
+/// How long to wait for another process's lock.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A fixed size. Long texts are in fewer pieces than with SQLite's 4 KiB, and a short commit writes half the bytes of
+/// 16 KiB.
+const PAGE_SIZE: u32 = 8 * 1024;
+
+/// How many bytes the log keeps when it restarts.
+const LOG_LIMIT: i64 = 32 << 20;
+
+/// Opens the connection that writes, and brings the schema up to date.
+///
+/// # Errors
+/// `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `STORE_NEWER`, `STORE_FULL`. An existing file is not changed then.
+pub(super) fn writer(path: &Path, durability: Durability) -> Result<Connection> {
+    if !look(path)? {
+        create(path)?;
+    }
+    let had_log = fs::metadata(log(path)).is_ok_and(|log| log.len() > 0);
+    let connection = open(path)?;
+    // If the file turns out not to be a store, closing it must not copy an existing log into it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, had_log)?;
+    patiently(|| migrate::check(&connection))?;
+    let synchronous = match durability {
+        Durability::Power => "full",
+        Durability::Process => "normal",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    patiently(|| Ok(connection.pragma_update(None, "page_size", PAGE_SIZE)?))?;
+    let mode: String =
+        patiently(|| Ok(connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?))?;
+    if mode != "wal" {
+        let what = "the place can't hold a write-ahead log; use a local disk";
+        return Err(StoreError::Unavailable(what.into()).into());
+    }
+    patiently(|| migrate::run(&connection))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+    // The writer copies the log back itself, after it has answered.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_LIMIT)?;
+    Ok(connection)
+}
+
+/// Opens a connection that only reads. The store must have been opened for writing before.
+///
+/// # Errors
+/// `STORE_UNAVAILABLE`, `STORE_CORRUPT`.
+pub(super) fn reader(path: &Path) -> Result<Connection> {
+    let connection = open(path)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// Opens a connection that copies the log back, and does so durably. It gives up soon if another connection is
+/// copying or reading: while it waits, nobody can write.
+///
+/// # Errors
+/// `STORE_UNAVAILABLE`, `STORE_CORRUPT`.
+pub(super) fn copier(path: &Path) -> Result<Connection> {
+    let mut connection = open(path)?;
+    wait_for_locks(&mut connection, || Duration::from_millis(10))?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "journal_size_limit", LOG_LIMIT)?;
+    Ok(connection)
+}
+
+/// Copies a whole store to a new file.
+///
+/// # Errors
+/// `STORE_UNAVAILABLE` if the file already exists or can't be created, `STORE_FULL`.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
+    if look(to)? {
+        return Err(unusable("the file already exists; choose a new name for the copy"));
+    }
+    create(to)?;
+    let target = to.to_str().ok_or_else(|| unusable("it is not UTF-8"))?;
+    let copied = patiently(|| Ok(open(from)?.execute("VACUUM INTO ?", [target])?));
+    if copied.is_err() {
+        // An unfinished file must not be mistaken for a copy.
+        let _ = fs::remove_file(to);
+    }
+    copied.map(|_| ())
+}
+
+/// Repeats a step while another process holds a lock that SQLite does not wait for itself.
+///
+/// # Errors
+/// The step's own; `STORE_UNAVAILABLE` after 30 seconds of waiting.
+pub(super) fn patiently<T>(step: impl FnMut() -> Result<T>) -> Result<T> {
+    patiently_for(PATIENCE, step)
+}
+
+/// The same with another time limit.
+///
+/// # Errors
+/// As [`patiently`].
+pub(super) fn patiently_for<T>(patience: Duration, mut step: impl FnMut() -> Result<T>) -> Result<T> {
+    let start = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match step() {
+            Err(Trouble::Sqlite(error)) if is_busy(&error) && start.elapsed() < patience => {
+                thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(50));
+            }
+            done => return done,
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags)?;
+    // SQLite opens a file even if it may not write it, and would leave a log beside it.
+    if connection.is_readonly("main")? {
+        return Err(unusable("the file is read-only; make it writable or choose another path"));
+    }
+    wait_for_locks(&mut connection, || PATIENCE)?;
+    // The plans do not depend on the bound values; without this, SQLite makes a new plan for each value.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.pragma_update(None, "mmap_size", 0)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    connection.pragma_update(None, "cache_size", -8192)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}
+
+/// How long this connection waits for a lock from now on.
+///
+/// # Errors
+/// `STORE_UNAVAILABLE`.
+pub(super) fn wait_for_locks(
+    connection: &mut Connection,
+    patience: impl Fn() -> Duration + Send + 'static,
+) -> Result<()> {
+    let begin = std::cell::Cell::new(Instant::now());
+    connection.busy_handler(Some(move |count| {
+        if count == 0 {
+            begin.set(Instant::now());
+        }
+        // Short pauses first: a commit takes a fraction of a millisecond, and SQLite's own steps of up to
+        // 100 ms make a second writer wait behind a busy one for seconds.
+        thread::sleep(Duration::from_micros(if count < 100 { 100 } else { 1000 }));
+        begin.get().elapsed() < patience()
+    }))?;
+    Ok(())
+}
+
+/// Looks at what is at the path without SQLite, so that a file that is not a store stays as it is. Returns
+/// whether there is a file.
+fn look(path: &Path) -> Result<bool> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(unusable("it is a directory; name a file in it")),
+        Ok(found) if !found.is_file() => Err(unusable("it is not a regular file")),
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(unusable(&error.to_string())),
+    }
+}
+
+fn create(path: &Path) -> Result<()> {
+    if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty() && !d.exists()) {
+        context_platform::private_directory(directory).map_err(|e| unusable(&e.to_string()))?;
+    }
+    match context_platform::private_file(fs::OpenOptions::new().write(true).create_new(true), path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == ErrorKind::StorageFull => {
+            Err(StoreError::Full(error.to_string()).into())
+        }
+        Err(error) => Err(unusable(&error.to_string())),
+    }
+}
+
+/// The write-ahead log of a database.
+pub(super) fn log(path: &Path) -> PathBuf {
+    beside(path, "-wal")
+}
+
+/// The index of the log, which the processes share.
+pub(super) fn shared(path: &Path) -> PathBuf {
+    beside(path, "-shm")
+}
+
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+fn unusable(why: &str) -> Trouble {
+    StoreError::Unavailable(format!("the store's path can't be used: {why}")).into()
+}

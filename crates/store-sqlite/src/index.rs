@@ -1,0 +1,227 @@
+//! The full-text index, and the lasting form of each text. Both follow the history: the writer advances them when it
+//! is idle, and before a search.
+//!
+//! A version that resembles the previous one becomes a difference from a whole text of the same object, its root, so
+//! reading it never takes more than two texts. The root and its differences are indexed together: of a difference only
+//! the new lines. So all words of a text are in its root's rows, and a search checks which of the texts has them all.
+
+use std::collections::{BTreeMap, HashSet};
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::error::Result;
+use super::form::{self, Found, Text};
+use super::pack::{self, Parts, Skeleton};
+use super::row::{self, Row, select};
+use super::useful::useful;
+
+/// How many bytes of text and versions one transaction processes at most, so that a write waits only briefly.
+const PORTION_BYTES: usize = 512 << 10;
+const PORTION_VERSIONS: usize = 500;
+
+/// How many texts one root can have at most, including itself.
+pub(super) const FAMILY: i64 = 16;
+
+/// Shorter texts are kept whole.
+const SHORT: usize = 512;
+
+/// The row of a text in the index.
+pub(super) fn row_of(root: i64, place: i64) -> i64 {
+    root * FAMILY + place
+}
+
+/// The root of a row of the index.
+pub(super) fn root_of(row: i64) -> i64 {
+    row / FAMILY
+}
+
+/// Indexes the next versions. Returns whether more may be waiting.
+pub(super) fn portion(connection: &Connection) -> Result<bool> {
+    let (seq, packed, old): (i64, i64, i64) = connection
+        .prepare_cached("SELECT seq, packed, old FROM indexed")?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let (mut last, mut bytes, mut count) = (seq, 0, 0);
+    let mut rows_of_index = BTreeMap::new();
+    {
+        let mut waiting = connection
+            .prepare_cached("SELECT seq, object, content FROM versions WHERE seq > ? ORDER BY seq LIMIT ?")?;
+        let mut rows = waiting.query(params![seq, PORTION_VERSIONS as i64])?;
+        while bytes < PORTION_BYTES {
+            let Some(row) = rows.next()? else { break };
+            (last, count) = (row.get(0)?, count + 1);
+            let object = row.get(1)?;
+            let Some(content) = row.get::<_, Option<i64>>(2)? else { continue };
+            occurs(connection, content, object, last)?;
+            if let Some((place, text)) = settle(connection, content, object, last)? {
+                bytes += text.len();
+                rows_of_index.insert(place, text);
+            }
+        }
+    }
+    // In the order of their numbers, because a step back would end a segment of the index.
+    let mut insert = connection.prepare_cached("INSERT INTO contents_fts (rowid, text) VALUES (?, ?)")?;
+    for (place, text) in rows_of_index {
+        insert.execute(params![place, text])?;
+    }
+    if last > seq {
+        connection.prepare_cached("UPDATE indexed SET seq = ?")?.execute([last])?;
+        return Ok(bytes >= PORTION_BYTES || count >= PORTION_VERSIONS || packed < old);
+    }
+    if packed < old {
+        return pack_portion(connection, packed, old);
+    }
+    Ok(false)
+}
+
+fn occurs(connection: &Connection, content: i64, object: i64, seq: i64) -> Result<()> {
+    let sql = "INSERT INTO occurrences (content, object, seq) VALUES (?, ?, ?)
+               ON CONFLICT DO UPDATE SET seq = excluded.seq";
+    connection.prepare_cached(sql)?.execute([content, object, seq])?;
+    Ok(())
+}
+
+/// Gives a text its lasting form, if it has none yet; returns its row in the index and the part of it that is
+/// indexed.
+fn settle(connection: &Connection, content: i64, object: i64, seq: i64) -> Result<Option<(i64, String)>> {
+    let (root, codec): (Option<i64>, i64) = connection
+        .prepare_cached("SELECT root, codec FROM contents WHERE content = ?")?
+        .query_row([content], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if root.is_some() || codec == form::ERASED {
+        return Ok(None);
+    }
+    // Damage is reported when the text is read or verified; the rest continues.
+    let Ok(Found::Text(text)) = form::text_of(connection, content) else { return Ok(None) };
+    let name = name_of(connection, object)?;
+    if let Some(before) = before(connection, object, seq)?
+        && let Some(indexed) = as_delta(connection, content, &text, before)?
+    {
+        let (row, lines) = indexed;
+        return Ok(Some((row, useful(&lines, name.as_deref()))));
+    }
+    match form::compressed(text.as_bytes()).filter(|_| codec == form::PLAIN) {
+        Some(bytes) => {
+            form::reform(connection, content, &text, (form::COMPRESSED, &bytes), (content, 0), None)?;
+        }
+        None => {
+            let sql = "UPDATE contents SET root = content, place = 0 WHERE content = ?";
+            connection.prepare_cached(sql)?.execute([content])?;
+        }
+    }
+    let length = i64::try_from(text.len()).unwrap_or(i64::MAX);
+    let sql = "UPDATE contents SET length = ? WHERE content = ? AND length IS NULL";
+    connection.prepare_cached(sql)?.execute([length, content])?;
+    Ok(Some((row_of(content, 0), useful(&text, name.as_deref()))))
+}
+
+fn name_of(connection: &Connection, object: i64) -> Result<Option<String>> {
+    let mut find = connection.prepare_cached("SELECT path FROM objects WHERE object = ?")?;
+    Ok(find.query_row([object], |row| row.get(0)).optional()?.flatten())
+}
+
+/// The text of an object's version before this one.
+fn before(connection: &Connection, object: i64, seq: i64) -> Result<Option<i64>> {
+    let sql = "SELECT content FROM versions WHERE object = ? AND seq < ? AND content IS NOT NULL
+               ORDER BY valid_from DESC, tx_id DESC LIMIT 1";
+    Ok(connection.prepare_cached(sql)?.query_row([object, seq], |row| row.get(0)).optional()?)
+}
+
+/// Stores a text as a difference from the previous text's root, if that saves space; returns its row in the index and
+/// the lines that neither of the two has.
+fn as_delta(connection: &Connection, content: i64, text: &str, before: i64) -> Result<Option<(i64, String)>> {
+    if text.len() < SHORT || before == content {
+        return Ok(None);
+    }
+    let mut find = connection.prepare_cached("SELECT root FROM contents WHERE content = ?")?;
+    let Some(root) = find.query_row([before], |row| row.get::<_, Option<i64>>(0)).optional()?.flatten()
+    else {
+        return Ok(None);
+    };
+    let last: Option<i64> = connection
+        .prepare_cached("SELECT max(place) FROM contents WHERE root = ? AND place > 0")?
+        .query_row([root], |row| row.get(0))?;
+    let place = last.unwrap_or(0) + 1;
+    if place >= FAMILY {
+        return Ok(None);
+    }
+    let Ok(Found::Text(base)) = form::text_of(connection, root) else { return Ok(None) };
+    // Reading it takes both texts: never more than twice what the whole text would take.
+    if base.len() > text.len() * 2 {
+        return Ok(None);
+    }
+    let whole = form::compressed(text.as_bytes()).map_or(text.len(), |bytes| bytes.len());
+    let Some(delta) = form::delta(text.as_bytes(), base.as_bytes()).filter(|delta| delta.len() * 2 < whole)
+    else {
+        return Ok(None);
+    };
+    form::reform(connection, content, text, (form::DELTA, &delta), (root, place), Some(&base))?;
+    let previous = match form::text_of(connection, before) {
+        Ok(Found::Text(previous)) if before != root => previous,
+        _ => String::new(),
+    };
+    let known: HashSet<&str> = base.lines().chain(previous.lines()).collect();
+    let mut new = String::new();
+    for line in text.lines().filter(|line| !known.contains(line)) {
+        new.push_str(line);
+        new.push('\n');
+    }
+    Ok(Some((row_of(root, place), new)))
+}
+
+/// Packs the next versions that older schemas stored. Returns whether more may be waiting.
+fn pack_portion(connection: &Connection, packed: i64, old: i64) -> Result<bool> {
+    let (mut last, mut bytes, mut count) = (packed, 0, 0);
+    let mut find = connection
+        .prepare_cached("SELECT seq FROM versions WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?")?;
+    let places = find.query_map(params![packed, old, PORTION_VERSIONS as i64], |row| row.get::<_, i64>(0))?;
+    for seq in places.collect::<rusqlite::Result<Vec<_>>>()? {
+        if bytes >= PORTION_BYTES {
+            break;
+        }
+        (last, count) = (seq, count + 1);
+        bytes += pack_version(connection, seq)?;
+    }
+    let last = if count == 0 { old } else { last };
+    connection.prepare_cached("UPDATE indexed SET packed = ?")?.execute([last])?;
+    Ok(last < old)
+}
+
+/// Packs a version whose payload is in plain columns, after checking that it is intact. Returns how long it was.
+fn pack_version(connection: &Connection, seq: i64) -> Result<usize> {
+    let mut find =
+        connection.prepare_cached(&select(row::Text::Left, "WHERE v.seq = ? AND v.packed IS NULL"))?;
+    let mut rows = find.query([seq])?;
+    let Some(sql) = rows.next()? else { return Ok(0) };
+    // Damaged versions stay unchanged; the damage is reported when they are read.
+    let Ok(mut row) = Row::read(connection, sql) else { return Ok(0) };
+    let length = row.body.len() + row.patch.as_ref().map_or(0, |patch| patch.len());
+    let body = Skeleton::of(std::mem::take(&mut row.body).into_owned());
+    let patch = row.patch.take().map(|patch| Skeleton::of(patch.into_owned()));
+    let texts = body.texts.iter().chain(patch.iter().flat_map(|patch| &patch.texts));
+    let texts = texts.map(|text| Ok(stored(connection, text)?.0)).collect::<Result<Vec<_>>>()?;
+    let nested = row.nested.as_deref();
+    let parts = Parts { body: &body.json, patch: patch.as_ref().map(|patch| &*patch.json), nested };
+    let Some(packed) = pack::pack(parts, &texts)? else { return Ok(length) };
+    let hash = row.hash(&body.digest, patch.as_ref().map(|patch| &patch.digest));
+    let seen = if patch.is_some() { "{}".to_owned() } else { pack::seen(&body.json) };
+    let sql =
+        "UPDATE versions SET body = ?, patch = NULL, nested = NULL, packed = ?, row_hash = ? WHERE seq = ?";
+    connection.prepare_cached(sql)?.execute(params![seen, packed, hash.as_bytes(), seq])?;
+    Ok(length)
+}
+
+/// The number of a text, which is stored if it is new, and whether its owner has erased it.
+pub(super) fn stored(connection: &Connection, text: &Text) -> Result<(i64, bool)> {
+    let mut find = connection.prepare_cached("SELECT content, codec FROM contents WHERE sha256 = ?")?;
+    let found = find.query_row([text.key.as_bytes()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)));
+    if let Some((content, codec)) = found.optional()? {
+        return Ok((content, codec == form::ERASED));
+    }
+    let length = i64::try_from(text.text.len()).unwrap_or(i64::MAX);
+    let mut insert = connection
+        .prepare_cached("INSERT INTO contents (sha256, codec, text, length) VALUES (?, ?, ?, ?)")?;
+    let content = match &text.compressed {
+        Some(bytes) => insert.insert(params![text.key.as_bytes(), form::COMPRESSED, bytes, length])?,
+        None => insert.insert(params![text.key.as_bytes(), form::PLAIN, text.text, length])?,
+    };
+    Ok((content, false))
+}

@@ -1,0 +1,264 @@
+//! The store in one SQLite file: the embedded default.
+//!
+//! Architecture invariants:
+//! - Several processes share the file; another process's lock never reaches a caller as an error.
+//! - One connection writes, on the caller's thread if nobody is waiting. Waiting transactions are committed together
+//!   next time.
+//! - No row of the history is updated or deleted; triggers refuse it.
+//! - Nothing is returned that does not have the hash it was stored with.
+//! - Reads never wait for a write or for a writer's lock.
+//! - A missing file is never written to: a store that was moved, deleted or replaced is `STORE_UNAVAILABLE`.
+//! - The file is opened only through SQLite: closing it elsewhere in the process would drop its locks.
+
+use std::path::Path;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+
+use context_model::id::ObjectId;
+use context_model::time::{Timestamp, TxId};
+use context_store::clock::{self, Clock};
+use context_store::sessions::Limits;
+use context_store::{Erased, Receipt, Result, StoreError, Transaction, Version};
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use self::absent::Absent;
+use self::copier::Copier;
+use self::desk::{Desk, Job};
+pub use self::durability::Durability;
+use self::error::stopped;
+use self::place::Place;
+use self::pool::Pool;
+use self::prepare::Prepared;
+use self::runtime::may_wait;
+use self::settle::Settled;
+pub use self::size::Size;
+use self::writer::Writer;
+
+mod absent;
+mod apply;
+mod column;
+mod connect;
+mod copier;
+mod desk;
+mod durability;
+mod erase;
+mod error;
+mod form;
+mod index;
+mod limit;
+mod migrate;
+mod owner;
+mod pack;
+mod page;
+mod place;
+mod pool;
+mod prepare;
+mod prune;
+mod ranked;
+mod read;
+mod rewrite;
+mod row;
+mod runtime;
+mod search;
+mod settle;
+mod size;
+mod store;
+mod useful;
+mod verify;
+mod writer;
+
+/// How the names of notes in the `local` table begin.
+const NOTE: &str = "note:";
+
+/// About how many bytes a part of a history has at most.
+const PAGE_BYTES: usize = 8 << 20;
+
+/// Up to this many objects are looked up on the caller's own thread.
+const FEW: usize = 8;
+
+/// A store in a file.
+pub struct SqliteStore {
+    jobs: RwLock<Option<Sender<Job>>>,
+    desk: Arc<Desk>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    pool: Pool,
+    /// Separate from the others, so that a long search delays no other read.
+    searches: Pool,
+    /// `None` if nothing is synced anyway.
+    settled: Option<Settled>,
+    place: Arc<Place>,
+    clock: Clock,
+    absent: Arc<Absent>,
+}
+
+impl SqliteStore {
+    /// Opens the store at this path; creates the file (mode 0600) and its directory (0700) if they do not exist.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE` for a path that can't be used or a file that is not a store, `STORE_NEWER`,
+    /// `STORE_CORRUPT`, `STORE_FULL`. Whatever was at the path is not changed then.
+    pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<Arc<Self>> {
+        Self::open_with(path, durability, clock::system())
+    }
+
+    /// As [`SqliteStore::open`], with the given clock.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    pub fn open_with(path: impl AsRef<Path>, durability: Durability, clock: Clock) -> Result<Arc<Self>> {
+        let path = std::path::absolute(path)
+            .map_err(|e| StoreError::Unavailable(format!("the store's path can't be used: {e}")))?;
+        let connection = connect::writer(&path, durability)?;
+        let place = Arc::new(Place::new(&path));
+        let pool = Pool::new(Arc::clone(&place), "store-read")?;
+        let searches = Pool::new(Arc::clone(&place), "store-search")?;
+        let (sender, jobs) = mpsc::channel();
+        let copier = Copier::new(Arc::clone(&place));
+        let writer = Writer::new(connection, Arc::clone(&place), Arc::clone(&clock), copier, durability)?;
+        let desk = Arc::new(Desk::new(writer));
+        let working = Arc::clone(&desk);
+        let thread = std::thread::Builder::new()
+            .name("store-write".into())
+            .spawn(move || working.work(&jobs))
+            .map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))?;
+        let (jobs, thread) = (RwLock::new(Some(sender)), Mutex::new(Some(thread)));
+        let settled = (durability == Durability::Power).then(|| Settled::new(connect::log(&path)));
+        let absent = Arc::default();
+        Ok(Arc::new(Self { jobs, desk, thread, pool, searches, settled, place, clock, absent }))
+    }
+
+    /// What the file contains, and what takes up its space.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `CLOSED`.
+    pub async fn size(&self) -> Result<Size> {
+        self.pool.away(size::size).await
+    }
+
+    /// Writes a copy of the whole store, as of one moment, to a new file with mode 0600.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE` if the file already exists or can't be created, `STORE_FULL`, `CLOSED`.
+    pub async fn backup(&self, to: impl AsRef<Path>) -> Result<()> {
+        let to = to.as_ref().to_owned();
+        let place = Arc::clone(&self.place);
+        self.pool
+            .away(move |_| {
+                place.check()?;
+                connect::copy(place.path(), &to)
+            })
+            .await
+    }
+
+    /// The limits that were set.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `CLOSED`.
+    pub async fn limits(&self) -> Result<Limits> {
+        self.pool.away(prune::limits).await
+    }
+
+    /// Sets the limits.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `STORE_FULL`, `CLOSED`.
+    pub async fn set_limits(&self, limits: Limits) -> Result<()> {
+        let json = serde_json::to_string(&limits)
+            .map_err(|_| StoreError::Invalid("these limits can't be written".into()))?;
+        self.call(move |writer| writer.set_local(prune::LIMITS, &json)).await
+    }
+
+    /// When the first transaction after this one was made. Reads one row on the caller's thread.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `CLOSED`.
+    pub fn time_after(&self, tx: TxId) -> Result<Option<Timestamp>> {
+        self.here(|connection| read::time_after(connection, tx))
+    }
+
+    /// The objects that the transactions after this one wrote: at most this many writes, of whole transactions.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `CLOSED`.
+    pub async fn written_after(&self, tx: TxId, most: usize) -> Result<Vec<(TxId, ObjectId)>> {
+        self.pool.away(move |connection| page::written_after(connection, tx, most)).await
+    }
+
+    /// As [`Store::transact`](context_store::Store::transact), with the mark of each whole version that its owner has
+    /// erased elsewhere.
+    ///
+    /// # Errors
+    /// As [`Store::transact`](context_store::Store::transact).
+    pub async fn transact_marked(
+        &self,
+        transaction: Transaction,
+        marks: &[Option<Erased>],
+    ) -> Result<Receipt> {
+        let mut prepared = Prepared::new(transaction)?;
+        prepared.mark(marks)?;
+        self.write(prepared).await
+    }
+
+    /// How many versions of an object, up to this transaction, have the same valid time and content as this one.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `CLOSED`.
+    pub async fn count_like(&self, version: &Version, until: TxId) -> Result<usize> {
+        let (id, valid_time) = (version.document.id().clone(), version.valid_time);
+        let mark = (version.document.content_hash(), version.document.source_hash());
+        self.pool.away(move |connection| page::count_at(connection, &id, valid_time, mark, until)).await
+    }
+
+    /// Fails if the store is closed or its files are missing.
+    fn in_place(&self) -> Result<()> {
+        if self.jobs.read().unwrap_or_else(PoisonError::into_inner).is_none() {
+            return Err(StoreError::Closed);
+        }
+        self.place.check()
+    }
+
+    fn send(&self, job: Job) -> Result<()> {
+        let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
+        let jobs = jobs.as_ref().ok_or(StoreError::Closed)?;
+        if self.desk.send(jobs, job) { Ok(()) } else { Err(stopped()) }
+    }
+
+    async fn write(&self, work: Prepared) -> Result<Receipt> {
+        self.settled.as_ref().map_or(Ok(()), Settled::check)?;
+        if let Some(result) = self.write_here(&work) {
+            return result;
+        }
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Transact(work, reply))?;
+        answer.await.map_err(|_| stopped())?
+    }
+
+    /// Writes on this thread, if that can be done at once.
+    fn write_here(&self, work: &Prepared) -> Option<Result<Receipt>> {
+        if !may_wait() {
+            return None;
+        }
+        // Held until the transaction is done, so that closing waits for it.
+        let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
+        jobs.as_ref().map_or(Some(Err(StoreError::Closed)), |jobs| self.desk.try_transact(jobs, work))
+    }
+
+    /// A short read on the caller's own thread. The writing connection is tried first: it still has the pages that it
+    /// wrote, while each commit invalidates the page caches of the others.
+    fn here<T>(&self, read: impl Fn(&Connection) -> error::Result<T>) -> Result<T> {
+        self.desk.try_read(&read).map_or_else(|| self.pool.here(&read), Ok)
+    }
+
+    async fn call<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Writer) -> error::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Call(Box::new(move |writer| {
+            let _ = reply.send(work(writer).map_err(StoreError::from));
+        })))?;
+        answer.await.map_err(|_| stopped())?
+    }
+}

@@ -1,0 +1,147 @@
+//! Parts of histories, so that memory use depends on the part and not on the whole history.
+
+use std::collections::HashMap;
+
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::object::Document;
+use context_model::patch;
+use context_model::time::Timestamp;
+use context_model::time::TxId;
+use rusqlite::OptionalExtension;
+use rusqlite::{Connection, params};
+use serde_json::Value;
+
+use super::column::text;
+use super::error::Result;
+use super::read;
+use super::row::{Row, Text, select};
+use context_store::{StoreError, Version};
+
+/// The versions of an object that transactions after this one wrote, in order. At most this many versions and about this
+/// many bytes of text, but at least those of one transaction.
+pub(super) fn page(
+    moment: &Connection,
+    id: &ObjectId,
+    after: TxId,
+    most: usize,
+    most_bytes: usize,
+) -> Result<Vec<Version>> {
+    let mut find = moment.prepare_cached(
+        "SELECT v.seq FROM versions v JOIN objects o USING (object) WHERE o.object_id = ? AND v.tx_id > ?",
+    )?;
+    let places = find.query_map(params![id.as_str(), number(after)], |row| row.get::<_, i64>(0))?;
+    let mut places = places.collect::<rusqlite::Result<Vec<_>>>()?;
+    places.sort_unstable();
+    let mut fetch = moment.prepare_cached(&select(Text::Fetched, "WHERE v.seq = ?"))?;
+    let mut versions: Vec<Version> = Vec::new();
+    let mut chains: HashMap<i64, usize> = HashMap::new();
+    let mut bytes = 0;
+    for place in places {
+        let mut rows = fetch.query([place])?;
+        let sql = rows
+            .next()?
+            .ok_or_else(|| StoreError::Corrupt(format!("a version of object {id:?} is missing")))?;
+        let row = Row::read(moment, sql)?;
+        if row.object_id != id.as_str() {
+            return Err(row.damaged());
+        }
+        let is_full = versions.len() >= most || bytes >= most_bytes;
+        if is_full && versions.last().is_some_and(|last| last.tx_id != row.tx()) {
+            break;
+        }
+        // The first patched version of a chain is built from its base, each later one from the one before.
+        let chain = row.base.unwrap_or(row.seq);
+        let version = match (row.base.and_then(|base| chains.get(&base)), row.patch(moment)?) {
+            (Some(before), Some(change)) => {
+                let document = patch::apply(versions[*before].document.clone(), [&change])?;
+                let (tx_time, valid_time) = row.times();
+                let erased = row.erased()?.or_else(|| versions[*before].erased.clone());
+                Version { document, tx_id: row.tx(), tx_time, valid_time, erased }
+            }
+            _ => read::version(moment, row, sql)?,
+        };
+        chains.insert(chain, versions.len());
+        bytes += length(&version.document);
+        versions.push(version);
+    }
+    Ok(versions)
+}
+
+/// Which objects the transactions after this one wrote, in order: at most this many writes, of whole transactions.
+pub(super) fn written_after(connection: &Connection, tx: TxId, most: usize) -> Result<Vec<(TxId, ObjectId)>> {
+    let moment = connection.unchecked_transaction()?;
+    // Row numbers and transactions increase together, so a binary search needs no index of transactions.
+    let tx_at = |seq: i64| -> Result<Option<i64>> {
+        let mut find =
+            moment.prepare_cached("SELECT tx_id FROM versions WHERE seq >= ? ORDER BY seq LIMIT 1")?;
+        Ok(find.query_row([seq], |row| row.get(0)).optional()?)
+    };
+    let newest = "SELECT coalesce(max(seq), 0) FROM versions";
+    let (mut low, mut high) = (0, moment.query_row(newest, [], |row| row.get::<_, i64>(0))? + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if tx_at(middle)?.is_none_or(|found| found > number(tx)) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    let mut find = moment.prepare_cached(
+        "SELECT v.tx_id, o.object_id FROM versions v JOIN objects o USING (object) WHERE v.seq >= ? ORDER BY v.seq",
+    )?;
+    let mut rows = find.query([low])?;
+    let mut written: Vec<(TxId, ObjectId)> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let tx = TxId(row.get::<_, i64>(0)?.unsigned_abs());
+        if written.len() >= most && written.last().is_some_and(|(last, _)| *last != tx) {
+            break;
+        }
+        written.push((tx, ObjectId::new(text(row, 1)?)));
+    }
+    Ok(written)
+}
+
+/// How many versions of an object, up to this transaction, have this valid time and content.
+pub(super) fn count_at(
+    connection: &Connection,
+    id: &ObjectId,
+    valid_time: Timestamp,
+    mark: (Digest, Option<Digest>),
+    until: TxId,
+) -> Result<usize> {
+    let moment = connection.unchecked_transaction()?;
+    let rest = "WHERE v.object = (SELECT object FROM objects WHERE object_id = ?) AND v.valid_from = ? AND v.tx_id <= ?";
+    let mut find = moment.prepare_cached(&select(Text::Fetched, rest))?;
+    let mut rows = find.query(params![id.as_str(), valid_time.millis(), number(until)])?;
+    let mut count = 0;
+    while let Some(sql) = rows.next()? {
+        let row = Row::read(&moment, sql)?;
+        let found = match row.digest(row.content_hash)? {
+            Some(content) => (content, row.digest(row.source_hash)?),
+            None => {
+                let document = read::version(&moment, row, sql)?.document;
+                (document.content_hash(), document.source_hash())
+            }
+        };
+        count += usize::from(found == mark);
+    }
+    Ok(count)
+}
+
+fn number(tx: TxId) -> i64 {
+    i64::try_from(tx.0).unwrap_or(i64::MAX)
+}
+
+/// About the length of a document in bytes.
+fn length(document: &Document) -> usize {
+    fn of(value: &Value) -> usize {
+        match value {
+            Value::String(text) => text.len() + 8,
+            Value::Array(items) => items.iter().map(of).sum::<usize>() + 8,
+            Value::Object(map) => map.iter().map(|(name, value)| name.len() + 16 + of(value)).sum(),
+            _ => 8,
+        }
+    }
+    document.payload().iter().map(|(name, value)| name.len() + of(value)).sum()
+}

@@ -1,0 +1,222 @@
+//! The connections that read, each used by one caller at a time, and the threads for long reads.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::connect;
+use super::error::{self, Trouble, is_held, is_interrupted};
+use super::limit::Limit;
+use super::place::Place;
+use context_store::{Result, StoreError};
+
+/// Threads for long reads.
+const THREADS: usize = 2;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Reading connections and threads; the connections are opened when they are first needed.
+pub(super) struct Pool {
+    idle: Arc<Idle>,
+    jobs: RwLock<Option<Sender<Job>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+struct Idle {
+    place: Arc<Place>,
+    is_closed: Arc<AtomicBool>,
+    connections: Mutex<Vec<Reader>>,
+}
+
+/// A connection, and when its reads end.
+struct Reader {
+    connection: Connection,
+    limit: Limit,
+}
+
+impl Pool {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`.
+    pub fn new(place: Arc<Place>, name: &str) -> Result<Self> {
+        let (sender, receiver) = mpsc::channel::<Job>();
+        let receiver = Arc::new(Mutex::new(receiver));
+        let mut threads = Vec::new();
+        for _ in 0..THREADS {
+            let receiver = Arc::clone(&receiver);
+            let spawned = std::thread::Builder::new().name(name.into()).spawn(move || work(&receiver));
+            threads.push(
+                spawned.map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))?,
+            );
+        }
+        Ok(Self {
+            idle: Arc::new(Idle { place, is_closed: Arc::default(), connections: Mutex::default() }),
+            jobs: RwLock::new(Some(sender)),
+            threads: Mutex::new(threads),
+        })
+    }
+
+    /// A short read, on the caller's own thread: reading a row from memory takes less time than waking another thread.
+    pub fn here<T>(&self, read: impl Fn(&Connection) -> error::Result<T>) -> Result<T> {
+        if self.jobs.read().unwrap_or_else(PoisonError::into_inner).is_none() {
+            return Err(StoreError::Closed);
+        }
+        self.idle.with(None, |connection, _| read(connection))
+    }
+
+    /// A read that may take long, on a thread of the pool.
+    pub async fn away<T: Send + 'static>(
+        &self,
+        read: impl Fn(&Connection) -> error::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.run(None, move |connection, _| read(connection)).await
+    }
+
+    /// The same with a time limit, which the read must also check between its statements.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE` at the limit, and those of the read.
+    pub async fn within<T: Send + 'static>(
+        &self,
+        time: Duration,
+        read: impl Fn(&Connection, &Limit) -> error::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.run(Some(time), read).await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        time: Option<Duration>,
+        read: impl Fn(&Connection, &Limit) -> error::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let idle = Arc::clone(&self.idle);
+        {
+            let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
+            let job: Job = Box::new(move || {
+                // A caller that has gone away needs no answer.
+                if !reply.is_closed() {
+                    let _ = reply.send(idle.with(time, read));
+                }
+            });
+            jobs.as_ref().ok_or(StoreError::Closed)?.send(job).map_err(|_| StoreError::Closed)?;
+        }
+        answer
+            .await
+            .map_err(|_| StoreError::Unavailable("a read ended without an answer; repeat it".into()))?
+    }
+
+    /// Ends running reads with `CLOSED`, and then the threads and connections.
+    pub fn close(&self) {
+        drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
+        self.idle.is_closed.store(true, Ordering::Relaxed);
+        for thread in self.threads.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            let _ = thread.join();
+        }
+        self.idle.connections.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl Idle {
+    fn with<T>(
+        &self,
+        time: Option<Duration>,
+        read: impl Fn(&Connection, &Limit) -> error::Result<T>,
+    ) -> Result<T> {
+        let pop = || self.connections.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let reader = pop().map_or_else(|| self.open(), Ok)?;
+        let Reader { connection, limit } = &reader;
+        limit.begin(time);
+        let start = Instant::now();
+        let attempt = || limit.check().and_then(|()| Ok(read(connection, limit)?));
+        let mut result = attempt();
+        while result.as_ref().is_err_and(is_held) && start.elapsed() < connect::PATIENCE {
+            result = attempt();
+        }
+        if result.as_ref().is_err_and(is_interrupted) {
+            limit.check()?;
+        }
+        let mut idle = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        // A connection that saw damage is discarded, so that a repaired file is read again.
+        if idle.len() < 2 * THREADS && !matches!(result, Err(StoreError::Corrupt(_))) {
+            idle.push(reader);
+        }
+        result
+    }
+
+    fn open(&self) -> Result<Reader> {
+        let mut connection = connect::reader(self.place.path())?;
+        // The connection may have opened another file than the one that is being written.
+        self.place.check()?;
+        let limit = Limit::new(Arc::clone(&self.is_closed));
+        limit.govern(&mut connection).map_err(Trouble::from)?;
+        Ok(Reader { connection, limit })
+    }
+}
+
+fn work(jobs: &Mutex<Receiver<Job>>) {
+    loop {
+        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        match job {
+            Ok(job) => job(),
+            Err(_) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Durability;
+
+    /// A statement that never ends.
+    const ENDLESS: &str =
+        "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n) SELECT max(n) FROM n";
+
+    fn endless(connection: &Connection) -> error::Result<i64> {
+        Ok(connection.query_row(ENDLESS, [], |row| row.get(0))?)
+    }
+
+    fn pool() -> (tempfile::TempDir, Connection, Pool) {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("store.db");
+        let writer = connect::writer(&path, Durability::Process).unwrap();
+        let pool = Pool::new(Arc::new(Place::new(&path)), "test").unwrap();
+        (place, writer, pool)
+    }
+
+    #[tokio::test]
+    async fn a_read_ends_at_its_limit_and_the_next_one_is_free_of_it() {
+        let (_place, _writer, pool) = pool();
+        let limit = Duration::from_millis(20);
+        let error = pool.within(limit, |connection, _| endless(connection)).await.unwrap_err();
+        assert!(matches!(&error, StoreError::Unavailable(why) if why.contains("longer than 1 s")), "{error}");
+        let count = "SELECT count(*) FROM versions";
+        let read = |connection: &Connection| Ok(connection.query_row(count, [], |row| row.get::<_, i64>(0))?);
+        assert_eq!(pool.away(read).await, Ok(0));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn closing_ends_what_is_being_read() {
+        let (_place, _writer, pool) = pool();
+        let pool = Arc::new(pool);
+        let reads: Vec<_> = (0..2 * THREADS)
+            .map(|_| {
+                let pool = Arc::clone(&pool);
+                tokio::spawn(async move { pool.away(endless).await })
+            })
+            .collect();
+        // Begun or not: all of them end.
+        tokio::task::yield_now().await;
+        tokio::task::block_in_place(|| pool.close());
+        for read in reads {
+            assert_eq!(read.await.unwrap(), Err(StoreError::Closed));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Prepares transactions for the writer: everything that can be computed without a lock is computed here.
+
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::object::{Document, ObjectType};
+use context_model::time::{Timestamp, TxId};
+use serde_json::{Map, Value};
+
+use super::form::Text;
+use super::pack::Skeleton;
+use context_store::{Result, StoreError, Transaction, Write};
+
+/// A transaction in the form of rows.
+pub(super) struct Prepared {
+    pub writes: Vec<PreparedWrite>,
+    pub expected: Vec<(ObjectId, Option<TxId>)>,
+    /// The commit need not be synced.
+    pub soon: bool,
+}
+
+pub(super) enum PreparedWrite {
+    Put(Box<Put>),
+    Patch(PatchWrite),
+}
+
+/// A whole document in the form of a row.
+pub(super) struct Put {
+    pub id: ObjectId,
+    pub object_type: ObjectType,
+    pub source: Option<String>,
+    pub body: Body,
+    pub text: Option<Text>,
+    pub content_hash: Digest,
+    pub valid_time: Option<Timestamp>,
+    /// The mark of a version that its owner has erased elsewhere, as JSON.
+    pub erased: Option<String>,
+}
+
+/// A patch in the form of a row, except for what depends on the version before it.
+pub(super) struct PatchWrite {
+    pub id: ObjectId,
+    pub operations: Value,
+    pub skeleton: Skeleton,
+    pub valid_time: Option<Timestamp>,
+}
+
+/// A payload without its content and hashes.
+pub(super) struct Body {
+    pub skeleton: Skeleton,
+    pub source_hash: Option<Digest>,
+}
+
+impl Prepared {
+    /// # Errors
+    /// `INVALID_ARGUMENT` for what can't be written as JSON.
+    pub fn new(transaction: Transaction) -> Result<Self> {
+        let writes = transaction.writes.into_iter().map(PreparedWrite::new).collect::<Result<_>>()?;
+        Ok(Self { writes, expected: transaction.expected, soon: false })
+    }
+
+    /// Sets the marks of whole documents.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for a mark that can't be written as JSON.
+    pub fn mark(&mut self, marks: &[Option<context_store::Erased>]) -> Result<()> {
+        for (write, mark) in self.writes.iter_mut().zip(marks) {
+            if let (PreparedWrite::Put(put), Some(mark)) = (write, mark) {
+                put.erased = Some(super::erase::mark_json(mark)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PreparedWrite {
+    fn new(write: Write) -> Result<Self> {
+        match write {
+            Write::Put { document, valid_time } => {
+                Put::new(document, valid_time).map(Box::new).map(Self::Put)
+            }
+            Write::Patch { id, patch, valid_time } => {
+                let operations = serde_json::to_value(&patch).map_err(unwritable)?;
+                let skeleton = Skeleton::of(operations.to_string());
+                Ok(Self::Patch(PatchWrite { id, operations, skeleton, valid_time }))
+            }
+        }
+    }
+}
+
+impl Put {
+    fn new(document: Document, valid_time: Option<Timestamp>) -> Result<Self> {
+        let (content_hash, key) = (document.content_hash(), document.text_hash());
+        let (id, object_type, source, mut payload) = document.into_parts();
+        let source = source.map(|s| serde_json::to_string(&s)).transpose().map_err(unwritable)?;
+        let text = match (payload.remove("content"), key) {
+            (Some(Value::String(text)), Some(key)) => Some(Text::with_key(text, key)),
+            (Some(other), _) => {
+                payload.insert("content".into(), other);
+                None
+            }
+            (None, _) => None,
+        };
+        let body = Body::new(payload)?;
+        Ok(Self { id, object_type, source, body, text, content_hash, valid_time, erased: None })
+    }
+}
+
+impl Body {
+    /// Removes the hashes from a payload whose content was already removed, and writes the rest.
+    pub fn new(mut payload: Map<String, Value>) -> Result<Self> {
+        payload.remove("content_hash");
+        let source_hash = payload.get("source_hash").and_then(Value::as_str).and_then(canonical_digest);
+        if source_hash.is_some() {
+            payload.remove("source_hash");
+        }
+        let json = serde_json::to_string(&payload).map_err(unwritable)?;
+        Ok(Self { skeleton: Skeleton::of(json), source_hash })
+    }
+}
+
+/// Parses a text that is exactly the written form of a digest; anything else stays a text.
+fn canonical_digest(text: &str) -> Option<Digest> {
+    text.parse::<Digest>().ok().filter(|digest| digest.to_string() == text)
+}
+
+fn unwritable(error: serde_json::Error) -> StoreError {
+    StoreError::Invalid(format!("the document can't be written as JSON: {:?}", error.classify()))
+}

@@ -1,0 +1,50 @@
+//! Rewriting the whole file, without free pages and with an empty log.
+
+use rusqlite::Connection;
+
+use super::connect::{self, patiently};
+use super::error::Result;
+use super::place::Place;
+use context_store::StoreError;
+
+/// Fails if the disk has no space for a second file and a log of the same length.
+///
+/// # Errors
+/// `STORE_FULL`. A system that does not report its free space is assumed to have enough.
+pub(super) fn has_room(place: &Place) -> Result<()> {
+    place.check()?;
+    let length = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |found| found.len());
+    let wanted = 2 * (length(place.path()) + length(&connect::log(place.path())));
+    let folder = place.path().parent().unwrap_or(place.path());
+    let free = context_platform::free_space(folder).unwrap_or(u64::MAX);
+    if wanted <= free {
+        return Ok(());
+    }
+    let what = format!(
+        "rewriting the store takes {} MB of free space, and only {} MB are free; make room and try again. Nothing was changed",
+        wanted.div_ceil(1 << 20),
+        free >> 20
+    );
+    Err(StoreError::Full(what).into())
+}
+
+/// Rewrites the file. If the process ends midway, the file is unchanged.
+///
+/// # Errors
+/// `STORE_FULL`, `STORE_UNAVAILABLE`; also if another process reads an older state for so long that the log can't be
+/// emptied.
+pub(super) fn rewrite(connection: &Connection) -> Result<()> {
+    // The copy is as large as the store: it goes to the disk and not into memory.
+    connection.pragma_update(None, "temp_store", "file")?;
+    let vacuum = patiently(|| Ok(connection.execute_batch("VACUUM")?));
+    connection.pragma_update(None, "temp_store", "memory")?;
+    vacuum?;
+    patiently(|| {
+        let is_held: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if !is_held {
+            return Ok(());
+        }
+        let held = "another process is reading an older state of the store; end it and repeat the command";
+        Err(StoreError::Unavailable(held.into()).into())
+    })
+}

@@ -1,0 +1,200 @@
+//! The calls of the store: short ones on the caller's thread, long ones away from it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
+
+use async_trait::async_trait;
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+use rusqlite::Connection;
+
+use super::desk::INDEX_TIME;
+use super::error::stopped;
+use super::limit::Limit;
+use super::prepare::Prepared;
+use super::read::Quick;
+use super::writer::Writer;
+use super::{FEW, NOTE, PAGE_BYTES, SqliteStore, page, read, search, verify};
+use context_store::{
+    AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
+    Version,
+};
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
+        self.write(Prepared::new(transaction)?).await
+    }
+
+    async fn transact_soon(&self, transaction: Transaction) -> Result<Receipt> {
+        let Some(settled) = &self.settled else { return self.transact(transaction).await };
+        let receipt = self.write(Prepared { soon: true, ..Prepared::new(transaction)? }).await?;
+        settled.owe();
+        Ok(receipt)
+    }
+
+    async fn settle(&self) -> Result<()> {
+        match &self.settled {
+            Some(settled) => match self.in_place() {
+                Ok(()) | Err(StoreError::Closed) => settled.settle().await,
+                gone => gone,
+            },
+            None => Ok(()),
+        }
+    }
+
+    async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
+        match self.here(|connection| read::get_quick(connection, id, at))? {
+            Quick::Done(Some(version)) => Ok(Some(*version)),
+            Quick::Done(None) => {
+                let (id, absent) = (id.clone(), Arc::clone(&self.absent));
+                let look = move |connection: &Connection| {
+                    // It may have been written in the meantime, so both queries run on the same state.
+                    let moment = connection.unchecked_transaction()?;
+                    let found = read::get(&moment, &id, at)?;
+                    if found.is_none() {
+                        absent.check(&moment, &id, at)?;
+                    }
+                    Ok(found)
+                };
+                self.pool.away(look).await
+            }
+            Quick::Long => {
+                let id = id.clone();
+                self.pool.away(move |connection| read::get(connection, &id, at)).await
+            }
+        }
+    }
+
+    async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
+        let ids = ids.to_vec();
+        self.pool
+            .away(move |connection| {
+                let moment = connection.unchecked_transaction()?;
+                ids.iter().map(|id| read::get(&moment, id, at)).collect()
+            })
+            .await
+    }
+
+    async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
+        if ids.len() <= FEW {
+            return self.here(|connection| read::outlines(connection, ids));
+        }
+        let ids = ids.to_vec();
+        self.pool.away(move |connection| read::outlines(connection, &ids)).await
+    }
+
+    async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
+        let (id, absent) = (id.clone(), Arc::clone(&self.absent));
+        self.pool
+            .away(move |connection| {
+                let moment = connection.unchecked_transaction()?;
+                let history = read::history(&moment, &id)?;
+                if history.is_empty() {
+                    absent.check(&moment, &id, AsOf::default())?;
+                }
+                Ok(history)
+            })
+            .await
+    }
+
+    async fn history_page(&self, id: &ObjectId, after: TxId, most: usize) -> Result<Vec<Version>> {
+        let (id, absent) = (id.clone(), Arc::clone(&self.absent));
+        self.pool
+            .away(move |connection| {
+                let moment = connection.unchecked_transaction()?;
+                let page = page::page(&moment, &id, after, most, PAGE_BYTES)?;
+                if page.is_empty() && after == TxId(0) {
+                    absent.check(&moment, &id, AsOf::default())?;
+                }
+                Ok(page)
+            })
+            .await
+    }
+
+    async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
+        let id = id.clone();
+        self.pool.away(move |connection| read::journal(connection, &id)).await
+    }
+
+    async fn query(&self, filter: &Filter) -> Result<Vec<ObjectId>> {
+        let filter = filter.clone();
+        self.pool.away(move |connection| read::query(connection, &filter)).await
+    }
+
+    async fn latest_tx(&self) -> Result<TxId> {
+        self.in_place()?;
+        self.here(read::latest_tx)
+    }
+
+    async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
+        self.pool.away(move |connection| read::changes_since(connection, tx)).await
+    }
+
+    async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
+        self.in_place()?;
+        let desk = Arc::clone(&self.desk);
+        let behind = self.searches.within(INDEX_TIME * 2, move |_, limit| desk.complete_index(limit)).await?;
+        let query = query.clone();
+        let search = move |connection: &Connection, limit: &Limit| {
+            search::search(connection, &query, behind.as_ref(), limit)
+        };
+        self.searches.within(search::SEARCH_TIME, search).await
+    }
+
+    async fn local_value(&self, name: &str, default: &str) -> Result<String> {
+        let (name, default) = (name.to_owned(), default.to_owned());
+        self.call(move |writer| writer.local_value(&name, &default)).await
+    }
+
+    async fn note(&self, name: &str) -> Result<Option<String>> {
+        let name = format!("{NOTE}{name}");
+        self.pool.away(move |connection| read::local(connection, &name)).await
+    }
+
+    async fn set_note(&self, name: &str, text: &str) -> Result<()> {
+        let (name, text) = (format!("{NOTE}{name}"), text.to_owned());
+        self.call(move |writer| writer.set_local(&name, &text)).await
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let beside = ["", "-wal", "-shm", "-journal"].into_iter();
+        beside.map(|end| PathBuf::from(format!("{}{end}", self.place.path().display()))).collect()
+    }
+
+    async fn verify(&self) -> Result<Vec<Damage>> {
+        let index = self.call(Writer::check_index).await;
+        let mut damages = self.pool.away(verify::verify).await?;
+        match index {
+            Err(StoreError::Corrupt(what)) => {
+                damages.push(Damage { id: None, tx_id: None, what: format!("the search index: {what}") });
+            }
+            other => other?,
+        }
+        Ok(damages)
+    }
+
+    async fn flush(&self) -> Result<()> {
+        self.call(Writer::flush).await
+    }
+
+    async fn close(&self) -> Result<()> {
+        drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
+        self.searches.close();
+        self.pool.close();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match thread.map(JoinHandle::join) {
+            Some(Err(_)) => Err(stopped()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        // The writer finishes what was sent and ends by itself; so do the readers.
+        drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}

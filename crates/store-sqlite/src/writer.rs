@@ -1,0 +1,354 @@
+//! The one connection that writes. If it is free, a transaction runs on its caller's thread, because a commit takes no
+//! longer than waking another thread and being woken by it. Transactions that arrive meanwhile wait for the writer's own
+//! thread, which runs them together with one durable commit.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::c_int;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use rusqlite::hooks::Wal;
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::apply::{self, Newest};
+use super::connect::{self, PATIENCE, patiently_for};
+use super::copier::{Copier, LONG};
+use super::durability::Durability;
+use super::erase;
+use super::error::Result;
+use super::index;
+use super::place::Place;
+use super::prepare::Prepared;
+use super::prune::{self, Left, Which};
+use super::rewrite;
+use context_store::backend::heads::Heads;
+use context_store::clock::Clock;
+use context_store::{Erase, Erased, ErasedCount, Receipt, StoreError};
+
+/// How often the limits of the store are checked.
+const LIMIT_TIME: Duration = Duration::from_secs(600);
+
+/// How long the search index waits for a lock of another process: a search can do without.
+const INDEX_PATIENCE: Duration = Duration::from_millis(100);
+
+pub(super) struct Writer {
+    pub connection: Connection,
+    place: Arc<Place>,
+    clock: Clock,
+    heads: RefCell<Heads>,
+    copier: Copier,
+    /// The length of the log in pages after this connection's last commit.
+    log: Arc<AtomicI64>,
+    /// How long it was when copying it back was last requested.
+    asked: i64,
+    /// Whether versions may wait for the search index.
+    pub unindexed: bool,
+    /// Whether nothing was written since the limits were last checked.
+    pub is_within: bool,
+    /// When the limits were last checked.
+    looked: Option<Instant>,
+    /// When the last work ended.
+    pub worked: Instant,
+    /// Whether commits are synced now; `None` if they never are.
+    synced: Option<Cell<bool>>,
+    /// Whether to wait only briefly for locks of other processes.
+    is_hurried: Arc<AtomicBool>,
+}
+
+impl Writer {
+    /// Takes over the connection that writes.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE`.
+    pub fn new(
+        mut connection: Connection,
+        place: Arc<Place>,
+        clock: Clock,
+        copier: Copier,
+        durability: Durability,
+    ) -> Result<Self> {
+        let log = Arc::new(AtomicI64::new(0));
+        let length = Arc::clone(&log);
+        connection.wal_hook(Some(move |_: &mut Wal, pages: c_int| {
+            length.store(pages.into(), Ordering::Relaxed);
+            Ok(())
+        }))?;
+        let is_hurried = Arc::new(AtomicBool::new(false));
+        let hurried = Arc::clone(&is_hurried);
+        connect::wait_for_locks(&mut connection, move || patience(hurried.load(Ordering::Relaxed)))?;
+        let synced = (durability == Durability::Power).then(|| Cell::new(true));
+        let (heads, worked) = (RefCell::default(), Instant::now());
+        let (asked, unindexed) = (0, false);
+        Ok(Self {
+            connection,
+            place,
+            clock,
+            heads,
+            copier,
+            log,
+            asked,
+            unindexed,
+            is_within: true,
+            looked: None,
+            worked,
+            synced,
+            is_hurried,
+        })
+    }
+
+    /// Runs a write transaction of its own.
+    pub fn write<T>(&self, mut work: impl FnMut(&Connection) -> Result<T>) -> Result<T> {
+        self.sync_commits(true)?;
+        patiently_for(patience(self.is_hurried.load(Ordering::Relaxed)), || {
+            let begin = TransactionBehavior::Immediate;
+            let transaction = rusqlite::Transaction::new_unchecked(&self.connection, begin)?;
+            let value = work(&transaction)?;
+            self.place.check()?;
+            transaction.commit()?;
+            Ok(value)
+        })
+    }
+
+    /// The same, but only if no lock has to be waited for.
+    fn write_hurriedly<T>(&self, work: impl FnMut(&Connection) -> Result<T>) -> Result<T> {
+        self.is_hurried.store(true, Ordering::Relaxed);
+        let result = self.write(work);
+        self.is_hurried.store(false, Ordering::Relaxed);
+        result
+    }
+
+    /// Runs transactions, together if possible. Returns one result for each.
+    pub fn commit(&mut self, group: &[Prepared]) -> Vec<context_store::Result<Receipt>> {
+        self.unindexed = true;
+        let results = match self.attempt(group) {
+            Ok(results) => results,
+            Err(error) if group.len() == 1 => vec![Err(error.into())],
+            // One of them may have been too large for the disk; the others must not fail because of it.
+            Err(_) => group.chunks(1).map(|one| self.attempt(one)?.remove(0)).collect(),
+        };
+        self.checkpoint();
+        self.worked = Instant::now();
+        results
+    }
+
+    fn sync_commits(&self, wanted: bool) -> Result<()> {
+        if let Some(synced) = self.synced.as_ref().filter(|synced| synced.get() != wanted) {
+            self.connection.pragma_update(None, "synchronous", if wanted { "full" } else { "normal" })?;
+            synced.set(wanted);
+        }
+        Ok(())
+    }
+
+    fn attempt(&self, group: &[Prepared]) -> Result<Vec<context_store::Result<Receipt>>> {
+        self.sync_commits(!group.iter().all(|work| work.soon))?;
+        let results = patiently_for(PATIENCE, || {
+            let begin = TransactionBehavior::Immediate;
+            let transaction = rusqlite::Transaction::new_unchecked(&self.connection, begin)?;
+            let mut newest = Newest::read(&transaction)?;
+            let mut results = Vec::with_capacity(group.len());
+            for work in group {
+                results.push(self.one(&transaction, &mut newest, work, group.len() > 1)?);
+            }
+            // A commit to a file that no longer exists would be lost.
+            self.place.check()?;
+            transaction.commit()?;
+            Ok(results)
+        });
+        if results.is_err() {
+            self.heads.borrow_mut().clear();
+        }
+        results
+    }
+
+    /// One transaction of a group. A refused one leaves no trace; a disk failure ends the whole group.
+    fn one(
+        &self,
+        connection: &Connection,
+        newest: &mut Newest,
+        work: &Prepared,
+        grouped: bool,
+    ) -> Result<context_store::Result<Receipt>> {
+        if !grouped {
+            return Ok(Ok(self.applied(connection, newest, work)?));
+        }
+        let before = *newest;
+        connection.prepare_cached("SAVEPOINT one")?.execute([])?;
+        match self.applied(connection, newest, work) {
+            Ok(receipt) => {
+                connection.prepare_cached("RELEASE one")?.execute([])?;
+                Ok(Ok(receipt))
+            }
+            Err(error @ (StoreError::Conflict(_) | StoreError::Invalid(_) | StoreError::Corrupt(_))) => {
+                *newest = before;
+                self.heads.borrow_mut().clear();
+                connection.execute_batch("ROLLBACK TO one; RELEASE one")?;
+                Ok(Err(error))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn applied(
+        &self,
+        connection: &Connection,
+        newest: &mut Newest,
+        work: &Prepared,
+    ) -> context_store::Result<Receipt> {
+        Ok(apply::apply(connection, &self.clock, newest, &mut self.heads.borrow_mut(), work)?)
+    }
+
+    /// Advances the search index by one portion. If that fails, it is tried again before the next search.
+    pub fn index_some(&mut self) {
+        match self.write_hurriedly(index::portion) {
+            Ok(more) => self.unindexed = more,
+            Err(error) => {
+                tracing::warn!(code = %error.into_store().code(), "the search index could not be advanced");
+                self.unindexed = false;
+            }
+        }
+        self.checkpoint();
+        self.worked = Instant::now();
+    }
+
+    /// Advances the search index by one portion, unless another process holds the lock. Returns whether more may be waiting.
+    pub fn index_more(&mut self) -> Result<bool> {
+        self.unindexed = self.write_hurriedly(index::portion)?;
+        Ok(self.unindexed)
+    }
+
+    /// Brings the search index up to date.
+    pub fn index_all(&mut self) -> Result<()> {
+        while self.write(index::portion)? {}
+        self.unindexed = false;
+        Ok(())
+    }
+
+    /// Brings the search index up to date and checks that it is intact.
+    pub fn check_index(&mut self) -> Result<()> {
+        self.index_all()?;
+        self.write(|connection| {
+            let check = "INSERT INTO contents_fts (contents_fts) VALUES ('integrity-check')";
+            connection.execute(check, [])?;
+            Ok(())
+        })
+    }
+
+    /// Has a long log copied back into the database.
+    fn checkpoint(&mut self) {
+        let pages = self.log.load(Ordering::Relaxed);
+        if pages < self.asked {
+            // The log was restarted.
+            self.asked = 0;
+        }
+        if pages - self.asked >= LONG {
+            self.copier.nudge();
+            self.asked = pages;
+        }
+    }
+
+    /// Copies everything back into the database, durably even if commits are not synced.
+    pub fn flush(&mut self) -> Result<()> {
+        self.index_all()?;
+        self.copier.copy()
+    }
+
+    /// Erases what the owner of the store wants to forget, and then rewrites the whole file.
+    pub fn erase(&mut self, wanted: &[Erase], mark: &Erased) -> Result<ErasedCount> {
+        rewrite::has_room(&self.place)?;
+        self.index_all()?;
+        self.heads.borrow_mut().clear();
+        let count = self.write(|connection| erase::erase(connection, wanted, mark))?;
+        self.optimize_index()?;
+        self.rewrite()?;
+        Ok(count)
+    }
+
+    /// Removes sessions from the store, and then rewrites the whole file if that is wanted and there is enough space.
+    pub fn prune(&mut self, which: &Which, is_dry_run: bool, is_shortened: bool) -> Result<Left> {
+        self.index_all()?;
+        let now = (self.clock)();
+        if is_dry_run {
+            let moment = self.connection.unchecked_transaction()?;
+            return Ok(prune::choose(&moment, which, now)?.0);
+        }
+        self.heads.borrow_mut().clear();
+        // With foreign keys, removing a text would scan all versions.
+        self.connection.pragma_update(None, "foreign_keys", false)?;
+        let left = self.write(|connection| {
+            let (left, weighed) = prune::choose(connection, which, now)?;
+            prune::prune(connection, &weighed, left.sessions.len())?;
+            Ok(left)
+        });
+        self.connection.pragma_update(None, "foreign_keys", true)?;
+        let mut left = left?;
+        if is_shortened && !left.sessions.is_empty() {
+            left.pruned.is_shorter = self.shorten().is_ok();
+        }
+        self.checkpoint();
+        Ok(left)
+    }
+
+    fn shorten(&mut self) -> Result<()> {
+        rewrite::has_room(&self.place)?;
+        self.optimize_index()?;
+        self.rewrite()
+    }
+
+    /// Deleted text stays in the index until its segments are merged.
+    fn optimize_index(&self) -> Result<()> {
+        self.write(|connection| {
+            connection.execute("INSERT INTO contents_fts (contents_fts) VALUES ('optimize')", [])?;
+            Ok(())
+        })
+    }
+
+    /// Keeps to the limits that the owner has set: removes the oldest session if they are exceeded. If that fails, it is
+    /// tried again after the next write.
+    pub fn keep_limits(&mut self) {
+        self.is_within = true;
+        if self.looked.is_some_and(|looked| looked.elapsed() < LIMIT_TIME) {
+            return;
+        }
+        let exceeding = prune::exceeding(&self.connection, (self.clock)());
+        let left =
+            exceeding.and_then(|which| which.map(|which| self.prune(&which, false, false)).transpose());
+        match left {
+            Ok(Some(left)) if !left.sessions.is_empty() => self.is_within = false,
+            Ok(_) => self.looked = Some(Instant::now()),
+            Err(error) => {
+                tracing::warn!(code = %error.into_store().code(), "old sessions beyond the store's limits could not be removed");
+                self.looked = Some(Instant::now());
+            }
+        }
+        self.worked = Instant::now();
+    }
+
+    /// Rewrites the whole file, without free pages, and empties the log.
+    pub fn rewrite(&mut self) -> Result<()> {
+        rewrite::has_room(&self.place)?;
+        self.sync_commits(true)?;
+        rewrite::rewrite(&self.connection)
+    }
+
+    /// A value of the `local` table; the first default is kept.
+    pub fn local_value(&self, name: &str, default: &str) -> Result<String> {
+        self.write(|connection| {
+            connection.execute("INSERT OR IGNORE INTO local (name, value) VALUES (?, ?)", [name, default])?;
+            Ok(connection.query_row("SELECT value FROM local WHERE name = ?", [name], |row| row.get(0))?)
+        })
+    }
+
+    /// Sets a value of the `local` table.
+    pub fn set_local(&self, name: &str, value: &str) -> Result<()> {
+        self.write(|connection| {
+            let set = "INSERT INTO local (name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2";
+            connection.execute(set, [name, value])?;
+            Ok(())
+        })
+    }
+}
+
+fn patience(is_hurried: bool) -> Duration {
+    if is_hurried { INDEX_PATIENCE } else { PATIENCE }
+}

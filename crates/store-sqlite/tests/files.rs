@@ -1,0 +1,678 @@
+//! What a store makes of the file that it is given: damaged ones, strange ones, older and newer ones, and the
+//! history that a clock with a mind of its own leaves in it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stderr, reason = "tests report their figures")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use context_model::error::ErrorCode;
+use context_model::hash::Digest;
+use context_model::id::{ObjectId, SessionId};
+use context_model::object::Document;
+use context_model::patch::Patch;
+use context_model::source::FilesystemSource;
+use context_model::time::{Timestamp, TxId};
+use context_store::{AsOf, Known, Receipt, Search, Store, Transaction, Version, Write};
+use context_store_sqlite::{Durability, SqliteStore};
+use rstest::rstest;
+use serde_json::json;
+
+fn file(path: &str, text: &str) -> Document {
+    let source = FilesystemSource { filesystem_id: "f".into(), path: path.into() };
+    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
+}
+
+fn chat() -> Document {
+    Document::chat(&SessionId::new("s").unwrap())
+}
+
+fn turn(n: usize) -> Write {
+    let mut patch = Patch::new();
+    patch.append(&["turns"], json!({ "user": format!("question {n}") }));
+    patch.set(&["turn_count"], json!(n));
+    Write::patch(chat().id().clone(), patch)
+}
+
+async fn write(store: &SqliteStore, writes: Vec<Write>) -> Receipt {
+    store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap()
+}
+
+fn open(path: &Path) -> Arc<SqliteStore> {
+    SqliteStore::open(path, Durability::Power).unwrap()
+}
+
+/// A deterministic sequence of numbers for choosing where to do damage.
+fn numbers() -> impl FnMut(usize) -> usize {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    move |below| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    }
+}
+
+#[test]
+fn the_bundled_sqlite_has_the_repaired_log() {
+    // Versions before 3.51.3 could damage a file that two processes write (fixed in March 2026).
+    let version: String = rusqlite::Connection::open_in_memory()
+        .unwrap()
+        .query_row("SELECT sqlite_version()", [], |row| row.get(0))
+        .unwrap();
+    let numbers: Vec<u32> = version.split('.').map(|n| n.parse().unwrap()).collect();
+    assert!(numbers >= vec![3, 51, 3], "{version}");
+}
+
+fn garbage(length: usize) -> Vec<u8> {
+    let mut next = numbers();
+    (0..length).map(|_| next(256) as u8).collect()
+}
+
+fn store_bytes() -> Vec<u8> {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+        let store = open(&path);
+        for n in 0..200 {
+            write(&store, vec![Write::put(file(&format!("/{n}"), &"text ".repeat(n)))]).await;
+        }
+        store.close().await.unwrap();
+    });
+    fs::read(path).unwrap()
+}
+
+fn foreign() -> Vec<u8> {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("other.db");
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.execute_batch("CREATE TABLE mine (x); INSERT INTO mine VALUES (1)").unwrap();
+    drop(other);
+    fs::read(path).unwrap()
+}
+
+fn with_bytes(mut bytes: Vec<u8>, at: usize, new: &[u8]) -> Vec<u8> {
+    bytes[at..at + new.len()].copy_from_slice(new);
+    bytes
+}
+
+#[rstest]
+#[case::random_bytes(garbage(50_000), ErrorCode::StoreCorrupt)]
+#[case::a_few_random_bytes(garbage(10), ErrorCode::StoreCorrupt)]
+#[case::a_text(b"[package]\nname = \"x\"\n".repeat(50), ErrorCode::StoreCorrupt)]
+#[case::truncated(store_bytes()[..40_000].to_vec(), ErrorCode::StoreCorrupt)]
+#[case::truncated_in_the_header(store_bytes()[..60].to_vec(), ErrorCode::StoreCorrupt)]
+#[case::zeroes(vec![0; 32_768], ErrorCode::StoreCorrupt)]
+#[case::another_program(foreign(), ErrorCode::StoreUnavailable)]
+#[case::another_application_id(with_bytes(store_bytes(), 68, b"abcd"), ErrorCode::StoreUnavailable)]
+#[case::newer(with_bytes(store_bytes(), 60, &[0, 0, 0, 99]), ErrorCode::StoreNewer)]
+#[case::a_newer_file_format(with_bytes(store_bytes(), 18, &[9, 9]), ErrorCode::StoreCorrupt)]
+fn files_that_are_refused_stay_as_they_are(#[case] bytes: Vec<u8>, #[case] code: ErrorCode) {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    fs::write(&path, &bytes).unwrap();
+    let error = SqliteStore::open(&path, Durability::Power).err().unwrap();
+    assert_eq!(error.code(), code, "{error}");
+    assert!(fs::read(&path).unwrap() == bytes);
+    let names: Vec<_> = fs::read_dir(place.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names, ["store.db"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn places_that_are_no_files_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let fifo = place.path().join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    for path in [place.path(), &fifo, Path::new("/dev/null"), &fifo.join("below")] {
+        let error = SqliteStore::open(path, Durability::Power).err().unwrap();
+        assert_eq!(error.code(), ErrorCode::StoreUnavailable, "{error}");
+    }
+}
+
+/// A process that died between making the file and writing to it leaves an empty one.
+#[tokio::test]
+async fn an_empty_file_becomes_a_store() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    fs::write(&path, b"").unwrap();
+    let store = open(&path);
+    write(&store, vec![Write::put(chat())]).await;
+    store.close().await.unwrap();
+}
+
+/// What was written, by object and transaction.
+type Truth = BTreeMap<(ObjectId, TxId), Version>;
+
+/// Writes a store with everything in it, and tells what is in it.
+async fn sample(path: &Path) -> Truth {
+    let store = open(path);
+    write(&store, vec![Write::put(chat())]).await;
+    for n in 1..=25 {
+        let text = format!("{n} {}", "a line of a file\n".repeat(n * n % 400));
+        write(&store, vec![Write::put(file(&format!("/{}", n % 7), &text)), turn(n)]).await;
+    }
+    store.flush().await.unwrap();
+    let mut truth = Truth::new();
+    for id in ids() {
+        for version in store.history(&id).await.unwrap() {
+            truth.insert((id.clone(), version.tx_id), version);
+        }
+    }
+    store.close().await.unwrap();
+    truth
+}
+
+fn ids() -> Vec<ObjectId> {
+    let files = (0..7).map(|n| file(&format!("/{n}"), "").id().clone());
+    files.chain([chat().id().clone()]).collect()
+}
+
+/// Whatever happens to an object's envelope, or to the way to it: it is not taken for one that was never there.
+#[tokio::test]
+async fn a_damaged_envelope_is_no_absence() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    let truth = sample(&path).await;
+    let whole = fs::read(&path).unwrap();
+    let id = file("/3", "").id().clone();
+    let name = id.as_str().as_bytes();
+    let places: Vec<usize> =
+        (0..whole.len() - name.len()).filter(|at| whole[*at..].starts_with(name)).collect();
+    // In the table and in its index.
+    assert!(places.len() >= 2, "{places:?}");
+    let mut corrupt = 0;
+    for at in places {
+        for offset in [0, name.len() / 2, name.len() - 1] {
+            let mut bytes = whole.clone();
+            bytes[at + offset] = if bytes[at + offset] == b'0' { b'f' } else { b'0' };
+            fs::write(&path, bytes).unwrap();
+            let Ok(store) = SqliteStore::open(&path, Durability::Power) else { continue };
+            match store.get(&id, AsOf::default()).await {
+                Ok(found) => {
+                    let latest = truth
+                        .iter()
+                        .filter(|((other, _), _)| *other == id)
+                        .map(|(_, version)| version)
+                        .next_back();
+                    assert_eq!(found.as_ref(), latest);
+                }
+                Err(error) => {
+                    assert_eq!(error.code(), ErrorCode::StoreCorrupt, "{error}");
+                    corrupt += 1;
+                }
+            }
+            assert!(
+                store
+                    .history(&id)
+                    .await
+                    .map_or_else(|e| e.code() == ErrorCode::StoreCorrupt, |h| !h.is_empty())
+            );
+            store.close().await.unwrap();
+        }
+    }
+    assert!(corrupt > 0);
+    fs::write(&path, whole).unwrap();
+    let store = open(&path);
+    assert_eq!(store.get(&ObjectId::new("never"), AsOf::default()).await.unwrap(), None);
+    store.close().await.unwrap();
+}
+
+/// How a damaged store answered.
+#[derive(Default)]
+struct Tally {
+    refused: usize,
+    unreadable: usize,
+    readable: usize,
+    named: usize,
+}
+
+/// Reads everything from a damaged store: each answer is right or an error.
+async fn read_damaged(path: &Path, truth: &Truth, whole: bool, tally: &mut Tally) {
+    let store = match SqliteStore::open(path, Durability::Power) {
+        Ok(store) => store,
+        Err(error) => {
+            assert!(
+                [ErrorCode::StoreCorrupt, ErrorCode::StoreUnavailable, ErrorCode::StoreNewer]
+                    .contains(&error.code()),
+                "{error}"
+            );
+            tally.refused += 1;
+            return;
+        }
+    };
+    let damages = store.verify().await;
+    let mut complete = true;
+    for ((id, tx), expected) in truth {
+        let at = AsOf { valid_time: None, known: Some(Known::Tx(*tx)) };
+        match store.get(id, at).await {
+            Ok(Some(version)) => {
+                let genuine = &truth[&(id.clone(), version.tx_id)];
+                assert!(version == *genuine, "wrong content was returned for {id} {tx}");
+                complete &= version == *expected;
+                tally.readable += 1;
+            }
+            Ok(None) => complete = false,
+            Err(error) => {
+                assert_eq!(error.code(), ErrorCode::StoreCorrupt, "{error}");
+                complete = false;
+                tally.unreadable += 1;
+            }
+        }
+    }
+    for id in ids() {
+        for version in store.history(&id).await.unwrap_or_default() {
+            assert!(version == truth[&(id.clone(), version.tx_id)], "wrong content in the history of {id}");
+        }
+    }
+    for outline in store.outlines(&ids()).await.into_iter().flatten().flatten() {
+        let genuine = &truth[&(outline.id.clone(), outline.tx_id)];
+        for (name, value) in &outline.payload {
+            assert_eq!(Some(value), genuine.document.field(name), "wrong field in an outline");
+        }
+        assert_eq!(outline.valid_time, genuine.valid_time);
+    }
+    match damages {
+        Ok(damages) if damages.is_empty() => {
+            assert!(complete || !whole, "verify found nothing, but something is missing");
+        }
+        Ok(damages) => {
+            tally.named += 1;
+            // Whatever can't be read is named.
+            for (id, tx) in truth.keys() {
+                let at = AsOf { valid_time: None, known: Some(Known::Tx(*tx)) };
+                if store.get(id, at).await.is_err() {
+                    let named = |d: &context_store::Damage| d.id.as_ref() == Some(id) || d.id.is_none();
+                    assert!(damages.iter().any(named), "{id} {tx} is damaged and not named: {damages:?}");
+                }
+            }
+        }
+        Err(error) => assert_eq!(error.code(), ErrorCode::StoreCorrupt, "{error}"),
+    }
+    let _ = store.close().await;
+}
+
+fn is_long() -> bool {
+    std::env::var_os("CONTEXT_LONG").is_some_and(|value| value == "1")
+}
+
+fn flips() -> usize {
+    let set = |name| std::env::var_os(name).is_some_and(|value| value == "1");
+    if set("CONTEXT_SOAK") || set("CONTEXT_LONG") { 1_000 } else { 40 }
+}
+
+#[tokio::test]
+async fn a_flipped_bit_never_gives_wrong_content() {
+    let place = tempfile::tempdir().unwrap();
+    let original = place.path().join("original.db");
+    let truth = sample(&original).await;
+    let bytes = fs::read(&original).unwrap();
+    let (mut next, mut tally) = (numbers(), Tally::default());
+    for n in 0..flips() {
+        let path = place.path().join(format!("{n}.db"));
+        let at = next(bytes.len());
+        fs::write(&path, with_bytes(bytes.clone(), at, &[bytes[at] ^ (1 << next(8))])).unwrap();
+        read_damaged(&path, &truth, true, &mut tally).await;
+        fs::remove_file(&path).unwrap();
+    }
+    let Tally { refused, unreadable, readable, named } = tally;
+    eprintln!(
+        "{} bits flipped in the database: {named} named by verify, {refused} refused at opening, \
+         {readable} versions readable, {unreadable} not, 0 wrong",
+        flips()
+    );
+    assert!(named > 0 && unreadable > 0);
+}
+
+/// In the log a flipped bit ends the recovery there: what is older stays, and nothing is wrong.
+#[tokio::test]
+async fn a_flipped_bit_in_the_log_never_gives_wrong_content() {
+    let place = tempfile::tempdir().unwrap();
+    let original = place.path().join("original.db");
+    let truth = sample(&original).await;
+    // A store that is open has a log; its files are copied as a crash would leave them.
+    let store = open(&original);
+    let mut truth = truth;
+    for n in 26..=40 {
+        let receipt =
+            write(&store, vec![Write::put(file(&format!("/{}", n % 7), &format!("{n}"))), turn(n)]).await;
+        for id in [file(&format!("/{}", n % 7), "").id(), chat().id()] {
+            let version = store.get(id, AsOf::default()).await.unwrap().unwrap();
+            truth.insert((id.clone(), receipt.tx_id), version);
+        }
+    }
+    let log = place.path().join("original.db-wal");
+    let (bytes, log) = (fs::read(&original).unwrap(), fs::read(log).unwrap());
+    assert!(log.len() > 100_000);
+    let (mut next, mut tally) = (numbers(), Tally::default());
+    for n in 0..flips() / 2 {
+        let path = place.path().join(format!("{n}.db"));
+        let log_path = place.path().join(format!("{n}.db-wal"));
+        let at = next(log.len());
+        fs::write(&path, &bytes).unwrap();
+        fs::write(&log_path, with_bytes(log.clone(), at, &[log[at] ^ (1 << next(8))])).unwrap();
+        read_damaged(&path, &truth, false, &mut tally).await;
+        fs::remove_file(&path).unwrap();
+        let _ = fs::remove_file(&log_path);
+    }
+    store.close().await.unwrap();
+    eprintln!("{} bits flipped in the log: {} versions readable, 0 wrong", flips() / 2, tally.readable);
+    assert!(tally.readable > 0);
+}
+
+#[tokio::test]
+async fn a_clock_that_jumps_keeps_every_version_in_order() {
+    const HOUR: i64 = 3_600_000;
+    let now = 1_800_000_000_000;
+    let steps = [
+        now,
+        now,
+        now,
+        now - HOUR,
+        now - HOUR + 1,
+        0,
+        i64::MIN,
+        now + 1,
+        now - 24 * HOUR,
+        now + HOUR,
+        i64::MAX,
+        i64::MAX,
+        now,
+    ];
+    let calls = Arc::new(AtomicUsize::new(0));
+    let clock: context_store::clock::Clock = {
+        let calls = Arc::clone(&calls);
+        Arc::new(move || {
+            let call = calls.fetch_add(1, Ordering::Relaxed);
+            Timestamp::from_millis(steps[call.min(steps.len() - 1)])
+        })
+    };
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    let mut store = SqliteStore::open_with(&path, Durability::Power, Arc::clone(&clock)).unwrap();
+    let id = file("/x", "").id().clone();
+    let mut receipts: Vec<Receipt> = Vec::new();
+    for n in 0..steps.len() {
+        let receipt = write(&store, vec![Write::put(file("/x", &n.to_string()))]).await;
+        if let Some(last) = receipts.last() {
+            assert_eq!(receipt.tx_id, TxId(last.tx_id.0 + 1));
+            assert!(receipt.tx_time >= last.tx_time);
+        }
+        receipts.push(receipt);
+        if n % 4 == 3 {
+            store.close().await.unwrap();
+            store = SqliteStore::open_with(&path, Durability::Power, Arc::clone(&clock)).unwrap();
+        }
+        // What was true as of an earlier transaction stays true.
+        for (m, receipt) in receipts.iter().enumerate() {
+            let at = AsOf { valid_time: None, known: Some(Known::Tx(receipt.tx_id)) };
+            let version = store.get(&id, at).await.unwrap().unwrap();
+            assert_eq!(version.document.content(), Some(m.to_string().as_str()));
+        }
+    }
+    assert_eq!(store.history(&id).await.unwrap().len(), steps.len());
+    assert_eq!(store.verify().await.unwrap(), []);
+    store.close().await.unwrap();
+}
+
+/// A store as the first version made it.
+fn older(path: &Path) {
+    let older = rusqlite::Connection::open(path).unwrap();
+    older.execute_batch(include_str!("fixtures/schema-1.sql")).unwrap();
+}
+
+/// A file of schema 1, as it was before the search index: one transaction brings it up to date.
+#[tokio::test]
+async fn an_older_schema_is_brought_up_to_date() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    older(&path);
+    let store = open(&path);
+    let history = store.history(file("/a.rs", "").id()).await.unwrap();
+    let contents: Vec<_> = history.iter().map(|v| v.document.content().unwrap()).collect();
+    assert_eq!(contents, ["fn old_name() {}\n", "fn new_name() {}\n"]);
+    let chat = store.get(chat().id(), AsOf::default()).await.unwrap().unwrap().document;
+    assert_eq!(chat.field("turn_count"), Some(&json!(2)));
+    let query = Search { text: "old_name".into(), limit: 10, object_type: None, within: None };
+    assert_eq!(store.search(&query).await.unwrap().len(), 1);
+    assert_eq!(store.verify().await.unwrap(), []);
+    write(&store, vec![turn(3)]).await;
+    store.close().await.unwrap();
+
+    let now = rusqlite::Connection::open(&path).unwrap();
+    let version: i64 = now.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    assert_eq!(version, 4);
+}
+
+/// An older file with damage anywhere is brought up to date or refused; what can be read of it is what it held.
+#[tokio::test]
+async fn a_damaged_older_schema_is_brought_up_to_date_or_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let original = place.path().join("original.db");
+    older(&original);
+    let bytes = fs::read(&original).unwrap();
+    let limit = Duration::from_secs(if is_long() { 600 } else { 5 });
+    let start = Instant::now();
+    let (mut next, mut opened, mut refused) = (numbers(), 0, 0);
+    for n in 0..if is_long() { 1_000_000 } else { 200 } {
+        if start.elapsed() > limit {
+            break;
+        }
+        let mut damaged = bytes.clone();
+        for _ in 0..1 + next(4) {
+            let at = next(damaged.len());
+            damaged[at] = next(256) as u8;
+        }
+        if next(8) == 0 {
+            damaged.truncate(next(damaged.len()));
+        }
+        let path = place.path().join(format!("{n}.db"));
+        fs::write(&path, damaged).unwrap();
+        match SqliteStore::open(&path, Durability::Process) {
+            Ok(store) => {
+                opened += 1;
+                for version in store.history(file("/a.rs", "").id()).await.unwrap_or_default() {
+                    let text = version.document.content().unwrap();
+                    assert!(["fn old_name() {}\n", "fn new_name() {}\n"].contains(&text), "{text:?}");
+                }
+                let _ = store.verify().await;
+                let _ = store.close().await;
+            }
+            Err(error) => {
+                refused += 1;
+                let codes = [ErrorCode::StoreCorrupt, ErrorCode::StoreNewer, ErrorCode::StoreUnavailable];
+                assert!(codes.contains(&error.code()), "{error}");
+            }
+        }
+        for name in ["db", "db-wal", "db-shm"] {
+            let _ = fs::remove_file(path.with_extension(name));
+        }
+    }
+    eprintln!("a damaged older schema: {opened} opened, {refused} refused, no panic");
+    assert!(opened > 0 && refused > 0);
+}
+
+/// The history can't be changed, not even with SQLite's own program.
+#[tokio::test]
+async fn the_history_refuses_changes() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    let store = open(&path);
+    write(&store, vec![Write::put(chat()), turn(1), Write::put(file("/a", "text"))]).await;
+    store.close().await.unwrap();
+    let other = rusqlite::Connection::open(&path).unwrap();
+    for statement in [
+        "UPDATE versions SET valid_from = 0",
+        "DELETE FROM versions",
+        "UPDATE objects SET type = 'file'",
+        "DELETE FROM objects",
+        "UPDATE txs SET tx_time = 0",
+        "DELETE FROM txs",
+        "UPDATE contents SET text = 'x'",
+        "DELETE FROM contents",
+    ] {
+        let error = other.execute(statement, []).unwrap_err().to_string();
+        assert!(error.contains("append-only"), "{statement}: {error}");
+    }
+    let readable: (String, String) = other
+        .query_row("SELECT path, content FROM history WHERE content = 'text'", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .unwrap();
+    assert_eq!(readable, ("/a".into(), "text".into()));
+}
+
+/// A store works from every kind of runtime, and its threads end with it.
+#[rstest]
+#[case::closed(true)]
+#[case::dropped(false)]
+fn threads_end_with_the_store(#[case] close: bool) {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = open(&path);
+    runtime.block_on(async { write(&store, vec![Write::put(chat())]).await });
+    // The last connection of all removes the log.
+    let log = place.path().join("store.db-wal");
+    assert!(log.exists());
+    if close {
+        runtime.block_on(store.close()).unwrap();
+        assert!(!log.exists());
+    }
+    drop(store);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while log.exists() {
+        assert!(Instant::now() < deadline, "a connection is still open");
+        std::thread::yield_now();
+    }
+    // Another store can be opened at once, and finds everything.
+    let again = open(&path);
+    let read = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        runtime.block_on(async {
+            let found = again.get(chat().id(), AsOf::default()).await.unwrap().is_some();
+            again.close().await.unwrap();
+            found
+        })
+    });
+    assert!(read.join().unwrap());
+}
+
+/// Errors name objects and causes, and never what documents hold.
+/// Somebody looks at one state for long, with `sqlite3` or by an export: the log grows, and no write waits for it. Once
+/// that has ended, the log is copied back and begins anew.
+#[tokio::test]
+async fn a_long_read_holds_up_no_write() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    // Without a sync for each, so that no write waits for a busy disk either.
+    let store = SqliteStore::open(&path, Durability::Process).unwrap();
+    write(&store, vec![Write::put(chat())]).await;
+    let reader = rusqlite::Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT * FROM versions").unwrap();
+    let mut longest = Duration::ZERO;
+    // Bytes that can't be compressed to less than three quarters.
+    let mut next = numbers();
+    let noise: String = (0..1 << 20).map(|_| char::from(b'0' + next(64) as u8)).collect();
+    for n in 0..100 {
+        let text = format!("{n} {}{}", &noise[n * 1_000..], &noise[..n * 1_000]);
+        let start = Instant::now();
+        write(&store, vec![Write::put(file(&format!("/{n}"), &text))]).await;
+        longest = longest.max(start.elapsed());
+    }
+    // A write that waits does so for the 30 seconds after which a lock is given up.
+    assert!(longest < Duration::from_secs(25), "{longest:?}");
+    let log = || fs::metadata(place.path().join("store.db-wal")).unwrap().len();
+    assert!(log() > 64 << 20, "{}", log());
+
+    reader.execute_batch("COMMIT").unwrap();
+    store.flush().await.unwrap();
+    write(&store, vec![turn(1)]).await;
+    assert!(log() <= 32 << 20, "{}", log());
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn errors_hold_no_content() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    let store = open(&path);
+    write(&store, vec![Write::put(file("/a", "a secret text")), Write::put(chat())]).await;
+    store.close().await.unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(8).position(|w| w == b"a secret").unwrap();
+    fs::write(&path, with_bytes(bytes, at, b"A")).unwrap();
+    let mut errors: Vec<String> = Vec::new();
+    let store = open(&path);
+    let damage = store.verify().await.unwrap();
+    assert!(damage.iter().any(|d| d.id.as_ref() == Some(file("/a", "").id())));
+    errors.extend(damage.into_iter().map(|d| d.what));
+    errors.push(store.get(file("/a", "").id(), AsOf::default()).await.unwrap_err().to_string());
+    let mut patch = Patch::new();
+    patch.set(&["nothing"], json!("a secret value"));
+    let writes = vec![Write::patch(chat().id().clone(), patch)];
+    let refused = store.transact(Transaction { writes, expected: Vec::new() }).await;
+    errors.push(refused.unwrap_err().to_string());
+    store.close().await.unwrap();
+    for error in errors {
+        assert!(!error.contains("secret"), "{error}");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_copy_holds_everything_and_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    let truth = sample(&path).await;
+    let store = open(&path);
+    let size = store.size().await.unwrap();
+    assert_eq!((size.objects, size.versions as usize), (8, truth.len()));
+    assert_eq!(size.transactions, 26);
+    assert!(size.content_bytes > 10_000 && size.file_bytes > size.content_bytes);
+    assert_eq!(size.tables.iter().map(|(_, bytes)| bytes).sum::<u64>() + size.free_bytes, size.file_bytes);
+
+    let copy = place.path().join("copy.db");
+    store.backup(&copy).await.unwrap();
+    assert_eq!(store.backup(&copy).await.unwrap_err().code(), ErrorCode::StoreUnavailable);
+    write(&store, vec![turn(26)]).await;
+    store.close().await.unwrap();
+    assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut tally = Tally::default();
+    read_damaged(&copy, &truth, true, &mut tally).await;
+    assert_eq!((tally.readable, tally.named), (truth.len(), 0));
+}
+
+/// Patches that reach deep into a chat are checked against it, also when another store wrote in between.
+#[tokio::test]
+async fn two_writers_patch_one_chat() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    let stores = [open(&path), open(&path)];
+    let id = chat().id().clone();
+    write(&stores[0], vec![Write::put(chat())]).await;
+    let mut expected = chat();
+    for n in 0..20_usize {
+        let mut patch = Patch::new();
+        patch.append(&["turns"], json!({ "calls": [] }));
+        patch.append(&["turns", &n.to_string(), "calls"], json!(n));
+        patch.append(&["turns", "0", "calls"], json!("again"));
+        expected = context_model::patch::apply(expected, [&patch]).unwrap();
+        let store = &stores[[0, 0, 1, 0, 1, 1][n % 6]];
+        write(store, vec![Write::patch(id.clone(), patch)]).await;
+        let mut bad = Patch::new();
+        bad.append(&["turns", &(n + 1).to_string(), "calls"], json!(n));
+        let refused =
+            Transaction { writes: vec![turn(0), Write::patch(id.clone(), bad)], expected: Vec::new() };
+        assert_eq!(store.transact(refused).await.unwrap_err().code(), ErrorCode::InvalidArgument);
+    }
+    for store in stores {
+        let read = store.get(&id, AsOf::default()).await.unwrap().unwrap();
+        assert_eq!(read.document, expected);
+        store.close().await.unwrap();
+    }
+}

@@ -1,0 +1,141 @@
+//! What is to be forgotten is gone after the call was killed at any moment and made again; and where it can't be done, that
+//! is said in a sentence and nothing is lost.
+
+use std::path::Path;
+
+use context_model::error::ErrorCode;
+use context_store::{Erase, OwnedStore, Store};
+use context_store_sqlite::{Durability, SqliteStore};
+
+use super::faults::Small;
+use super::secrets::{SECRETS, all, in_files, plant, readable};
+use super::worker::{self, FORGET, Said, Worker};
+use super::{not_run, runtime, sized, works};
+
+fn fill(path: &Path) {
+    runtime().block_on(async {
+        let store = SqliteStore::open(path, Durability::Process).unwrap();
+        plant(&store).await;
+        store.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_killed_forget_is_completed_by_the_next_one() {
+    if !works("strace", &["-qq", "-e", "trace=none", "true"]) {
+        return not_run("forget, killed on the way", "strace does not work here");
+    }
+    let original = tempfile::tempdir().unwrap();
+    fill(&original.path().join("store.db"));
+    let (mut kills, mut halfway) = (0, 0);
+    for (call, step) in
+        [("pwrite64", sized(400, 100, 20)), ("fdatasync", sized(2, 1, 1)), ("ftruncate", 1), ("unlink", 1)]
+    {
+        for n in (1..).step_by(step) {
+            let place = tempfile::tempdir().unwrap();
+            let path = place.path().join("store.db");
+            for file in std::fs::read_dir(original.path()).unwrap() {
+                let file = file.unwrap();
+                std::fs::copy(file.path(), place.path().join(file.file_name())).unwrap();
+            }
+            let inject = format!("inject={call}:signal=KILL:when={n}");
+            let trace = format!("trace={call}");
+            let arguments = ["-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+            let said = Worker::start(worker::below("strace", &arguments, &path, FORGET, 1)).finish();
+            let is_done = said.last() == Some(&Said::End);
+            kills += usize::from(!is_done);
+            runtime().block_on(async {
+                let store = SqliteStore::open(&path, Durability::Power).unwrap();
+                // For a reader all of it is gone, or nothing.
+                let before = readable(&store).await;
+                assert!(before == 0 || before >= SECRETS, "{call} {n}: {before}");
+                halfway += usize::from(!is_done && before == 0);
+                store.erase(all(), "again").await.unwrap();
+                assert_eq!((in_files(place.path()), readable(&store).await), (0, 0), "{call} {n}");
+                assert_eq!(store.verify().await.unwrap(), []);
+                store.close().await.unwrap();
+            });
+            assert_eq!(in_files(place.path()), 0, "{call} {n}");
+            if is_done {
+                break;
+            }
+        }
+    }
+    eprintln!(
+        "forget: {kills} kills, {halfway} of them after the texts were gone for readers; 0 of {SECRETS} left"
+    );
+    assert!(kills >= 4 && halfway >= 1, "{kills} kills, {halfway} halfway");
+}
+
+#[test]
+fn a_reader_of_an_older_state_is_told_of() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    fill(&path);
+    let reader = rusqlite::Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM versions").unwrap();
+    runtime().block_on(async {
+        // Another process that has the store open and rests stops nothing.
+        let other = SqliteStore::open(&path, Durability::Power).unwrap();
+        other.latest_tx().await.unwrap();
+        let store = SqliteStore::open(&path, Durability::Power).unwrap();
+        let error = store.erase(all(), "keys").await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::StoreUnavailable);
+        assert!(error.to_string().contains("another process is reading an older state"), "{error}");
+        assert_eq!(readable(&store).await, 0);
+        reader.execute_batch("COMMIT").unwrap();
+        assert_eq!(store.erase(all(), "keys").await.unwrap().versions, 0);
+        assert_eq!((in_files(place.path()), readable(&other).await), (0, 0));
+        store.close().await.unwrap();
+        other.close().await.unwrap();
+    });
+}
+
+#[test]
+fn without_room_nothing_is_erased_and_the_room_is_named() {
+    let Some(small) = Small::mount("96m") else {
+        return not_run("forget without room", "a tmpfs can't be mounted here");
+    };
+    let path = small.path().join("store.db");
+    fill(&path);
+    // As much is left as the store is long, and half of what it takes.
+    let disk = rustix::fs::statvfs(small.path()).unwrap();
+    let ballast = disk.f_bavail * disk.f_frsize - std::fs::metadata(&path).unwrap().len();
+    std::fs::write(small.path().join("ballast"), vec![0; usize::try_from(ballast).unwrap()]).unwrap();
+    runtime().block_on(async {
+        let store = SqliteStore::open(&path, Durability::Power).unwrap();
+        let before = readable(&store).await;
+        let error = store.erase(all(), "keys").await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::StoreFull);
+        assert!(error.to_string().contains("MB of free space, and only"), "{error}");
+        assert_eq!(readable(&store).await, before);
+        std::fs::remove_file(small.path().join("ballast")).unwrap();
+        store.erase(all(), "keys").await.unwrap();
+        assert_eq!((in_files(small.path()), readable(&store).await), (0, 0));
+        store.close().await.unwrap();
+    });
+}
+
+#[test]
+fn on_a_read_only_disk_that_is_said() {
+    let Some(small) = Small::mount("64m") else {
+        return not_run("forget on a read-only disk", "a tmpfs can't be mounted here");
+    };
+    let path = small.path().join("store.db");
+    fill(&path);
+    let remount = |how: &str| works("mount", &["-o", how, small.path().to_str().unwrap()]);
+    assert!(remount("remount,ro"));
+    let refused = runtime().block_on(async {
+        let store = SqliteStore::open(&path, Durability::Power)?;
+        store.erase(vec![Erase::Path("/versions".into())], "keys").await
+    });
+    assert!(remount("remount,rw"));
+    let error = refused.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StoreUnavailable);
+    assert!(error.to_string().contains("read-only"), "{error}");
+    runtime().block_on(async {
+        let store = SqliteStore::open(&path, Durability::Power).unwrap();
+        assert!(readable(&store).await >= SECRETS);
+        store.close().await.unwrap();
+    });
+}

@@ -1,0 +1,181 @@
+//! What this client remembers: the latest versions that it read or wrote, and the names behind XTDB's ID hashes.
+//!
+//! Architecture invariant: a cached latest version is only a guess. Every transaction that is based on one has a `match`
+//! for it, and a read asks the node for the version's coordinates before it takes the document from here.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+use serde_json::Value;
+
+use super::form::Form;
+use super::wire::{Place, Tx};
+use context_store::Version;
+
+/// How many bytes of documents are remembered at most.
+const MOST_BYTES: usize = 64 << 20;
+
+/// How many names of ID hashes are remembered at most.
+const MOST_NAMES: usize = 200_000;
+
+/// An object's first transaction and, if that was needed, its position among that transaction's writes.
+pub(crate) type First = (TxId, Option<usize>);
+
+/// How many growing documents stay remembered after another client has replaced them.
+const MOST_GROWN: usize = 8;
+
+/// The latest version of an object as far as this client knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    pub version: Arc<Version>,
+    /// How XTDB stores it.
+    pub form: Form,
+    /// The approximate length of its JSON text, in bytes; 0 if it was not measured.
+    pub bytes: usize,
+}
+
+impl Head {
+    /// This version's document in XTDB.
+    pub fn value(&self) -> Value {
+        self.form.value(&self.version.document)
+    }
+}
+
+/// The client's memory.
+#[derive(Default)]
+pub(crate) struct Cache {
+    heads: HashMap<ObjectId, Head>,
+    order: VecDeque<ObjectId>,
+    bytes: usize,
+    /// Versions of chats and sessions that later versions may be based on, whether they are the latest or not.
+    grown: VecDeque<Arc<Version>>,
+    names: HashMap<String, Option<ObjectId>>,
+    firsts: HashMap<ObjectId, First>,
+    own: BTreeSet<TxId>,
+    /// The hash of this writer's own ID, once it has been seen.
+    pub own_hash: Option<String>,
+    /// Everything up to this transaction has been taken into account.
+    pub seen: TxId,
+}
+
+impl Cache {
+    pub fn new(seen: TxId) -> Self {
+        Self { seen, ..Self::default() }
+    }
+
+    pub fn head(&self, id: &ObjectId) -> Option<Head> {
+        self.heads.get(id).cloned()
+    }
+
+    /// The remembered document of exactly this version, if any.
+    pub fn at(&self, id: &ObjectId, place: Place) -> Option<Head> {
+        let head = self.heads.get(id)?;
+        let same = head.version.tx_id == place.tx.id && head.version.valid_time == place.valid_time;
+        same.then(|| head.clone())
+    }
+
+    /// A version of a chat or session that later versions may be based on.
+    pub fn grown(&self, id: &ObjectId) -> Option<Arc<Version>> {
+        let head = self.heads.get(id).map(|head| &head.version);
+        head.or_else(|| self.grown.iter().find(|version| version.document.id() == id)).map(Arc::clone)
+    }
+
+    /// Remembers a version of a chat or session, unless one with a later valid time is known.
+    pub fn grow(&mut self, version: Arc<Version>) {
+        let order = |version: &Version| (version.valid_time, version.tx_id);
+        let id = version.document.id();
+        let is_content = version.document.object_type().is_content();
+        if is_content || self.grown(id).is_some_and(|known| order(&known) >= order(&version)) {
+            return;
+        }
+        self.grown.retain(|other| other.document.id() != id);
+        self.grown.push_back(version);
+        if self.grown.len() > MOST_GROWN {
+            self.grown.pop_front();
+        }
+    }
+
+    pub fn keep(&mut self, head: Head) {
+        let id = head.version.document.id().clone();
+        self.drop_head(&id);
+        self.bytes += head.bytes;
+        self.order.push_back(id.clone());
+        self.heads.insert(id, head);
+        while self.bytes > MOST_BYTES {
+            let Some(oldest) = self.order.pop_front() else { break };
+            if let Some(head) = self.heads.remove(&oldest) {
+                self.bytes -= head.bytes;
+            }
+        }
+    }
+
+    pub fn forget(&mut self, id: &ObjectId) {
+        if let Some(head) = self.drop_head(id) {
+            self.grow(head.version);
+        }
+    }
+
+    fn drop_head(&mut self, id: &ObjectId) -> Option<Head> {
+        let head = self.heads.remove(id)?;
+        self.bytes -= head.bytes;
+        self.order.retain(|other| other != id);
+        Some(head)
+    }
+
+    /// Forgets all documents, because it is not known which ones have changed.
+    pub fn forget_all(&mut self) {
+        self.heads.clear();
+        self.order.clear();
+        self.bytes = 0;
+    }
+
+    /// Forgets all documents, also those that later versions may be based on, because their owner has erased some.
+    pub fn forget_erased(&mut self) {
+        self.forget_all();
+        self.grown.clear();
+        self.firsts.clear();
+    }
+
+    /// The object behind an ID hash. `None` if that is not known yet, `Some(None)` if it is not one of our objects.
+    pub fn name(&self, hash: &str) -> Option<Option<ObjectId>> {
+        self.names.get(hash).cloned()
+    }
+
+    pub fn learn(&mut self, hash: String, id: Option<ObjectId>) {
+        if self.names.len() >= MOST_NAMES {
+            self.names.clear();
+        }
+        self.names.insert(hash, id);
+    }
+
+    /// An object's first transaction and its position in it. These never change.
+    pub fn first(&self, id: &ObjectId) -> Option<First> {
+        self.firsts.get(id).copied()
+    }
+
+    pub fn learn_first(&mut self, id: ObjectId, first: First) {
+        if self.firsts.len() >= MOST_NAMES {
+            self.firsts.clear();
+        }
+        self.firsts.insert(id, first);
+    }
+
+    /// Notes a transaction of this client, so that it is not taken for someone else's.
+    pub fn wrote(&mut self, tx: Tx) {
+        self.own.insert(tx.id);
+    }
+
+    pub fn is_own(&self, tx: TxId) -> bool {
+        self.own.contains(&tx)
+    }
+
+    /// Notes that everything up to this transaction has been taken into account.
+    pub fn saw(&mut self, tx: TxId) {
+        if tx > self.seen {
+            self.seen = tx;
+            self.own = self.own.split_off(&TxId(tx.0 + 1));
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Erasing in XTDB. `evict` removes all versions of an object and replaces their documents by tombstones, so those versions
+//! that stay are put back.
+//!
+//! Architecture invariants:
+//! - Nothing that stays is ever only in memory: before an object is evicted, its rest is in XTDB in documents of its own,
+//!   the parts. A third kind of document, the step, says how far the work on this object is, and is replaced in the same
+//!   transaction as each piece of that work. So the work can be interrupted anywhere, and any client can complete it.
+//! - A document is not put back as it was, but with a field `KEPT` that is new each time: a node that indexes the
+//!   transactions from the beginning writes the tombstones once more, by content hash.
+//! - No transaction with `evict` has a document of what is evicted, not even in a `match`: a copy of it that arrives late
+//!   would store that document again.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use context_model::id::ObjectId;
+use context_model::object::Document;
+use context_model::time::Timestamp;
+use serde_json::{Value, json};
+
+use super::erasures::{Record, overtaken, record_document};
+use super::form::Form;
+use super::inner::Inner;
+use super::log::documents;
+use super::mark::Mark;
+use super::plan::Part;
+use super::steps::{EVICTED, PART, STEP, part_id, parts};
+use super::wire::{KEPT, Ops, PATCH};
+use super::write::{MARK_TIME, Outcome, Writer, random_name};
+use context_store::backend::erasing::{Gone, Needles};
+use context_store::backend::pruning::Weight;
+use context_store::{Erased, ErasedCount, Result};
+
+/// How often the client that erases writes at least.
+const BEAT: Duration = Duration::from_millis(500);
+
+impl Inner {
+    /// Erases the named objects, and every text with a needle.
+    pub(super) async fn erase(
+        self: &Arc<Self>,
+        writer: &mut Writer,
+        objects: &BTreeSet<ObjectId>,
+        needles: &Needles,
+        mark: &Erased,
+    ) -> Result<ErasedCount> {
+        let texts = self.publish(writer, objects, needles, mark).await?;
+        let affected = self.affected(objects).await?;
+        self.begin(writer).await?;
+        let worked = async {
+            let mut versions = 0;
+            for (id, n) in affected.iter().zip(0_u64..) {
+                versions += self.erase_object(writer, id, objects.contains(id), mark, n).await?;
+            }
+            Ok(versions)
+        };
+        let worked: Result<u64> = worked.await;
+        let ended = self.end(writer).await;
+        let versions = worked?;
+        ended?;
+        Ok(ErasedCount { texts, versions })
+    }
+
+    /// Removes objects with all their versions.
+    pub(super) async fn evict(self: &Arc<Self>, writer: &mut Writer, objects: &[ObjectId]) -> Result<()> {
+        self.begin(writer).await?;
+        let mut worked = Ok(());
+        for some in objects.chunks(EVICTED) {
+            let mut ops = Ops::default();
+            some.iter().for_each(|id| ops.evict(id));
+            worked = self.step(writer, ops).await;
+            if worked.is_err() {
+                break;
+            }
+        }
+        let ended = self.end(writer).await;
+        worked.and(ended)
+    }
+
+    /// What the objects take up, from the log.
+    pub(super) async fn weights(&self) -> Result<HashMap<ObjectId, Weight>> {
+        let mut weights: HashMap<ObjectId, Weight> = HashMap::new();
+        self.each_tx(context_model::time::TxId(0), true, |_, row| {
+            let time = row["txTime"].as_str().and_then(|time| time.parse().ok());
+            let newest = time.unwrap_or_else(context_store::clock::system().as_ref());
+            for value in documents(row) {
+                let id = ObjectId::new(value["xt/id"].as_str().unwrap_or_default());
+                let weight = weights.entry(id).or_insert(Weight { bytes: 0, newest });
+                weight.bytes += value.to_string().len() as u64;
+                weight.newest = weight.newest.max(newest);
+            }
+            Ok(true)
+        })
+        .await?;
+        Ok(weights)
+    }
+
+    /// Completes what a client has left that ended while it erased.
+    pub(super) async fn take_over(self: &Arc<Self>, writer: &mut Writer) -> Result<()> {
+        tracing::warn!("completing what another client began to erase");
+        self.rename(writer).await?;
+        self.complete(writer).await?;
+        self.end(writer).await
+    }
+
+    /// Tells all clients what is erased, before it is. Returns how many texts go as a whole.
+    async fn publish(
+        self: &Arc<Self>,
+        writer: &mut Writer,
+        objects: &BTreeSet<ObjectId>,
+        needles: &Needles,
+        mark: &Erased,
+    ) -> Result<u64> {
+        let mut first = None;
+        loop {
+            self.look_for_erasures().await?;
+            let mut gone = Gone::default();
+            self.each_document(|document| {
+                if objects.contains(document.id()) {
+                    gone.add_all_of(document);
+                }
+                gone.add_matches(document, needles);
+            })
+            .await?;
+            let texts = *first.get_or_insert(gone.count());
+            let erasures = self.erasures().await?;
+            let mut both = erasures.all().gone.clone();
+            both.extend(gone.clone());
+            let is_known = |id: &ObjectId| erasures.all().objects.contains_key(id);
+            if both == erasures.all().gone && objects.iter().all(is_known) {
+                return Ok(texts);
+            }
+            let number = erasures.number() + 1;
+            let objects = objects.iter().map(|id| (id.clone(), mark.at)).collect();
+            let record = Record { gone, objects };
+            let mut ops = Ops::default();
+            ops.put(&record_document(number, &record), Some(Timestamp::from_millis(MARK_TIME)));
+            writer.notice = Some(erasures.next(number, None));
+            let part = Part { ops, ..Part::default() };
+            match self.submit(writer, &part, None).await? {
+                // Another look: something may have been written since the first one.
+                Outcome::Committed(_) => self.recorded(record),
+                Outcome::Refused | Outcome::Erasing => writer.notice = None,
+            }
+        }
+    }
+
+    /// The objects of which something is to go.
+    async fn affected(&self, objects: &BTreeSet<ObjectId>) -> Result<BTreeSet<ObjectId>> {
+        let mut affected = objects.clone();
+        let erasures = self.erasures().await?;
+        let gone = &erasures.all().gone;
+        self.each_document(|document| {
+            if !affected.contains(document.id()) && gone.taken_out_of(document, false).is_some() {
+                affected.insert(document.id().clone());
+            }
+        })
+        .await?;
+        Ok(affected)
+    }
+
+    /// Goes through all documents. Of a version that is stored as a change, the operations are a field.
+    async fn each_document(&self, mut use_it: impl FnMut(&Document)) -> Result<()> {
+        self.each_tx(context_model::time::TxId(0), true, |_, row| {
+            for value in documents(row) {
+                let mut value = value.clone();
+                let _ = Mark::take(&mut value);
+                if let Some(change) = value.get(PATCH).and_then(Value::as_str) {
+                    value[PATCH] = serde_json::from_str(change).unwrap_or_default();
+                }
+                // What is not in this library's shape was written by somebody else, who has to erase it.
+                if let Ok(document) = Document::from_json(value) {
+                    use_it(&document);
+                }
+            }
+            Ok(true)
+        })
+        .await
+    }
+
+    /// Makes the others wait, and completes what was left by somebody who ended meanwhile.
+    async fn begin(self: &Arc<Self>, writer: &mut Writer) -> Result<()> {
+        loop {
+            if self.free(writer).await?.is_some() {
+                let erasures = self.erasures().await?;
+                let name = random_name()?;
+                writer.notice = Some(erasures.next(erasures.number(), Some(&name)));
+                match self.submit(writer, &Part::default(), None).await? {
+                    Outcome::Committed(_) => {
+                        writer.erasing = Some(name);
+                        return self.complete(writer).await;
+                    }
+                    Outcome::Refused | Outcome::Erasing => writer.notice = None,
+                }
+            }
+        }
+    }
+
+    /// Takes over from a client that has ended.
+    async fn rename(self: &Arc<Self>, writer: &mut Writer) -> Result<()> {
+        let erasures = self.erasures().await?;
+        let name = random_name()?;
+        // So that `submit` sees its own name.
+        writer.erasing = erasures.value().and_then(|notice| Some(notice["erasing"].as_str()?.to_owned()));
+        writer.notice = Some(erasures.next(erasures.number(), Some(&name)));
+        let submitted = self.submit(writer, &Part::default(), None).await;
+        writer.erasing = Some(name);
+        match submitted {
+            Ok(Outcome::Committed(_)) => Ok(()),
+            Ok(Outcome::Refused | Outcome::Erasing) => {
+                (writer.erasing, writer.notice) = (None, None);
+                Err(overtaken())
+            }
+            Err(error) => {
+                (writer.erasing, writer.notice) = (None, None);
+                Err(error)
+            }
+        }
+    }
+
+    /// Lets the others go on, unless some object's rest has not been put back yet.
+    async fn end(self: &Arc<Self>, writer: &mut Writer) -> Result<()> {
+        let ended = async {
+            if !self.steps().await?.is_empty() {
+                return Ok(());
+            }
+            let erasures = self.erasures().await?;
+            writer.notice = Some(erasures.next(erasures.number(), None));
+            match self.submit(writer, &Part::default(), None).await? {
+                Outcome::Committed(_) => Ok(()),
+                Outcome::Refused | Outcome::Erasing => Err(overtaken()),
+            }
+        };
+        let ended = ended.await;
+        (writer.erasing, writer.notice) = (None, None);
+        self.cache(super::cache::Cache::forget_erased);
+        ended
+    }
+
+    /// Erases in one object. Returns how many versions are marked now.
+    async fn erase_object(
+        self: &Arc<Self>,
+        writer: &mut Writer,
+        id: &ObjectId,
+        whole: bool,
+        mark: &Erased,
+        n: u64,
+    ) -> Result<u64> {
+        let erasures = self.erasures().await?;
+        let gone = &erasures.all().gone;
+        let name = format!("{}:{n}", writer.erasing.as_deref().unwrap_or_default());
+        let (mut count, mut is_changed) = (0, false);
+        let mut rest: Vec<(Value, Timestamp)> = Vec::new();
+        let mut before: Option<(Document, Form, Timestamp)> = None;
+        for (version, known) in self.meanwhile(writer, self.marked_history(id)).await? {
+            let less = gone.taken_out_of(&version.document, whole);
+            is_changed |= less.is_some();
+            let is_new = less.is_some() || (whole && known.is_none());
+            let mark = if is_new {
+                count += 1;
+                let hash = known.and_then(|known| known.hash).unwrap_or(version.document.content_hash());
+                Some(Mark { erased: mark.clone(), hash: Some(hash) })
+            } else {
+                known
+            };
+            let document = less.unwrap_or(version.document);
+            let mut form = match &before {
+                Some((last, form, from)) if *from <= version.valid_time => form.next(last, *from, &document),
+                _ => Form::whole(&document),
+            };
+            if let Some(mark) = mark {
+                form = form.marked(&document, mark);
+            }
+            let mut value = form.value(&document);
+            value[KEPT] = name.clone().into();
+            rest.push((value, version.valid_time));
+            before = Some((document, form, version.valid_time));
+        }
+        if count == 0 && !is_changed {
+            return Ok(0);
+        }
+        let step = format!("erasing:{name}");
+        let parts = parts(rest);
+        for (k, versions) in parts.iter().enumerate() {
+            let text = serde_json::to_string(versions).unwrap_or_default();
+            let part = json!({ "xt/id": part_id(&step, k), PART: step, "versions": text });
+            let mut ops = Ops::default();
+            ops.put(&part, Some(Timestamp::from_millis(MARK_TIME)));
+            self.step(writer, ops).await?;
+        }
+        let step = json!({ "xt/id": step, STEP: id, "parts": parts.len(), "next": null });
+        let mut ops = Ops::default();
+        ops.put(&step, Some(Timestamp::from_millis(MARK_TIME)));
+        self.step(writer, ops).await?;
+        self.put_back(writer, step).await?;
+        Ok(count)
+    }
+
+    /// One transaction of the client that erases.
+    pub(super) async fn step(self: &Arc<Self>, writer: &mut Writer, ops: Ops) -> Result<()> {
+        let erasures = self.erasures().await?;
+        writer.notice = Some(erasures.next(erasures.number(), writer.erasing.as_deref()));
+        match self.submit(writer, &Part { ops, ..Part::default() }, None).await? {
+            Outcome::Committed(_) => Ok(()),
+            Outcome::Refused | Outcome::Erasing => Err(overtaken()),
+        }
+    }
+
+    /// Waits for a read, and goes on to show the others that this client is at work.
+    async fn meanwhile<T>(
+        self: &Arc<Self>,
+        writer: &mut Writer,
+        read: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let mut read = std::pin::pin!(read);
+        loop {
+            match tokio::time::timeout(BEAT, &mut read).await {
+                Ok(done) => return done,
+                Err(_) => self.step(writer, Ops::default()).await?,
+            }
+        }
+    }
+}

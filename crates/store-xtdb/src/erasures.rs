@@ -1,0 +1,101 @@
+//! What the owner of the store has erased, as all clients of the database know it.
+//!
+//! A small document, the notice, has the number of the last record and, while somebody erases, a name for that. Every
+//! transaction of every client has a `match` for the notice that the client knows. So a client that was away, or that still
+//! has versions in its queue, is refused, reads the records that it lacks, and sends nothing of what was erased. The records
+//! have hashes only, and what stands in place of a text of which only a part was erased.
+//!
+//! Architecture invariant: a notice is replaced by every transaction of the client that erases. A notice that stays the
+//! same for as long as a request may take shows that this client has ended; then any other client completes its work (see `erase`).
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use context_model::id::ObjectId;
+use context_model::object::Document;
+use context_model::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use context_store::StoreError;
+use context_store::backend::erasing::Gone;
+
+/// The ID of the notice.
+pub(super) const ERASURES: &str = "context:erasures";
+
+/// The field of a record's document with its contents, as a JSON text.
+pub(super) const RECORD: &str = "context/erasure";
+
+/// What was erased by one call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// The texts.
+    pub gone: Gone,
+    /// The objects that were erased as a whole, each with the time of that.
+    pub objects: BTreeMap<ObjectId, Timestamp>,
+}
+
+/// All records, and the notice that goes with them.
+#[derive(Clone, Debug)]
+pub(crate) struct Erasures {
+    pub(super) notice: Option<Value>,
+    pub(super) all: Record,
+    /// When this client saw the notice first.
+    pub(super) seen: Instant,
+}
+
+impl Erasures {
+    /// None.
+    pub fn none() -> Self {
+        Self { notice: None, all: Record::default(), seen: Instant::now() }
+    }
+
+    /// The notice's document.
+    pub fn value(&self) -> Option<&Value> {
+        self.notice.as_ref()
+    }
+
+    /// What was erased.
+    pub fn all(&self) -> &Record {
+        &self.all
+    }
+
+    /// The version without what was erased; `None` if it has nothing of that.
+    pub fn taken_out_of(&self, document: &Document, valid_time: Option<Timestamp>) -> Option<Document> {
+        let until = self.all.objects.get(document.id());
+        let whole = until.is_some_and(|until| valid_time.is_some_and(|time| time <= *until));
+        self.all.gone.taken_out_of(document, whole)
+    }
+
+    /// The number of the last record.
+    pub fn number(&self) -> u64 {
+        self.notice.as_ref().and_then(|notice| notice["number"].as_u64()).unwrap_or(0)
+    }
+
+    /// The next notice: with this number of the last record, for a client that erases.
+    pub fn next(&self, number: u64, erasing: Option<&str>) -> Value {
+        let step = self.notice.as_ref().and_then(|notice| notice["step"].as_u64()).unwrap_or(0) + 1;
+        json!({ "xt/id": ERASURES, "number": number, "step": step, "erasing": erasing })
+    }
+
+    /// The name of the client that erases.
+    pub fn erasing(&self) -> Option<&str> {
+        self.notice.as_ref()?["erasing"].as_str()
+    }
+}
+
+/// The document of a record.
+pub(super) fn record_document(number: u64, record: &Record) -> Value {
+    json!({ "xt/id": record_id(number), RECORD: serde_json::to_string(record).unwrap_or_default() })
+}
+
+/// The ID of a record.
+pub(super) fn record_id(number: u64) -> String {
+    format!("erasure:{number}")
+}
+
+/// The error of a client that was too slow, so that another one completed its work.
+pub(super) fn overtaken() -> StoreError {
+    let what = "another client has completed what this one began to erase; repeat the command";
+    StoreError::Unavailable(what.into())
+}

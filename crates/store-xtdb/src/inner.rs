@@ -1,0 +1,67 @@
+//! What the parts of the store share: the nodes, what is known about the database, and reads that wait for it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+
+use super::cache::Cache;
+use super::erasures::Erasures;
+use super::http::{Format, Nodes, Request};
+use super::wire::{Tx, xtdb_number};
+use context_store::Result;
+
+/// How the IDs of writers' marks begin; see the module's documentation.
+pub(super) const WRITERS: &str = "writer:";
+
+/// A client of one database, shared by all parts of the store.
+pub(super) struct Inner {
+    pub(super) nodes: Nodes,
+    pub(super) cache: Mutex<Cache>,
+    /// The newest transaction that this client wrote or saw. Every read waits for it.
+    pub(super) known: AtomicU64,
+    pub(super) closed: AtomicBool,
+    /// The ID of this writer's mark, by which its transactions are recognized.
+    pub(super) writer: ObjectId,
+    /// What the owner of the store has erased, as far as this client knows; `None` before it was asked for.
+    pub(super) erasures: Mutex<Option<Arc<Erasures>>>,
+    pub(super) local: Mutex<BTreeMap<String, String>>,
+}
+
+impl Inner {
+    pub(super) fn cache<T>(&self, use_it: impl FnOnce(&mut Cache) -> T) -> T {
+        use_it(&mut self.cache.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads, after waiting for everything that this client wrote or saw.
+    pub(super) fn read(&self, endpoint: &str, accept: Format) -> Request {
+        self.after_known(Request::get(endpoint, accept))
+    }
+
+    pub(super) fn after_known(&self, request: Request) -> Request {
+        match xtdb_number(TxId(self.known.load(Ordering::Acquire))) {
+            Some(tx) => request.with("await-tx-id", tx).with("await-tx-timeout", self.await_millis()),
+            None => request,
+        }
+    }
+
+    /// How long a node may wait for a transaction, in milliseconds. Less than the request's own limit, so that the node
+    /// answers before the request times out.
+    pub(super) fn await_millis(&self) -> u128 {
+        (self.nodes.timeout() * 4 / 5).as_millis().max(1)
+    }
+
+    /// The newest transaction that the node has indexed.
+    pub(super) async fn latest(&self) -> Result<Option<Tx>> {
+        let answer = self.nodes.send(&self.read("latest-completed-tx", Format::Edn)).await?;
+        if answer.is_missing() {
+            return Ok(None);
+        }
+        let tx = Tx::from_edn(&answer.edn()?).ok_or_else(|| answer.strange("no transaction in it"))?;
+        // Another node may take over before the next request, and must not answer from an earlier state.
+        self.known.fetch_max(tx.id.0, Ordering::AcqRel);
+        Ok(Some(tx))
+    }
+}

@@ -1,0 +1,204 @@
+//! The store on XTDB 1.x over HTTP (SSOT 2.1, 3.7, 5.1): one database that many clients and machines share.
+//!
+//! Documents are stored as any XTDB client expects them: the SSOT's fields and `xt/id`. Most versions of a chat or session
+//! are stored as changes of the version before, and some are stored whole (see `form`). XTDB's valid time and transaction
+//! time are the store's two times. Distribution is left to XTDB.
+//!
+//! Architecture invariants:
+//! - A transaction may be sent any number of times and takes effect once: it replaces the writer's mark, a small document,
+//!   and XTDB refuses it if the mark is no longer the expected one.
+//! - A write is based on the version that it replaces and has a `match` for it, so two clients that saw the same change
+//!   create one version, and no change is lost between reading and writing.
+//! - Every read waits for the newest transaction that this client wrote or saw, whichever node answers it, so a fail-over
+//!   never goes back in time.
+//!
+//! A transaction that writes one object several times becomes several transactions in XTDB, which keeps only the last put
+//! per ID in each. They are applied in order. If the client ends between two of them, only the first ones have been
+//! applied; [`QueuedStore`] completes them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+
+use context_store::{
+    AsOf, Damage, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction, Version,
+};
+
+mod cache;
+mod edn;
+mod erase;
+mod erasures;
+mod form;
+mod http;
+mod inner;
+mod log;
+mod mark;
+mod notice;
+mod owner;
+mod parallel;
+mod plan;
+mod query;
+mod queue;
+mod read;
+mod resolve;
+mod steps;
+mod wire;
+mod write;
+
+pub use queue::{QueueOptions, QueueState, QueuedStore};
+
+use cache::Cache;
+use http::{Format, Nodes, Request};
+use inner::Inner;
+use write::Writer;
+
+/// How to reach a database.
+#[derive(Clone, Debug)]
+pub struct XtdbOptions {
+    /// The nodes of one database, such as `http://127.0.0.1:3000`. The first that answers is used; the others take over if
+    /// it stops answering.
+    pub urls: Vec<String>,
+    /// The time limit of one request, in milliseconds. A call gives up after about twice as long.
+    pub timeout_ms: u64,
+    /// How often a request is sent before the call gives up.
+    pub attempts: u32,
+    /// The name of this client among the writers of the database. Two clients must never share a name. Random if `None`.
+    pub writer: Option<String>,
+}
+
+impl XtdbOptions {
+    /// The defaults for these nodes: 10 seconds a request, six attempts.
+    #[must_use]
+    pub fn new(urls: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let urls = urls.into_iter().map(Into::into).collect();
+        Self { urls, timeout_ms: 10_000, attempts: 6, writer: None }
+    }
+}
+
+/// A store on XTDB 1.x. Every call waits for a node; [`QueuedStore`] does not.
+///
+/// [`Store::search`] reads every version of every object. [`Store::local_value`] lasts as long as this value.
+pub struct XtdbStore {
+    inner: Arc<Inner>,
+    writer: tokio::sync::Mutex<Writer>,
+}
+
+impl XtdbStore {
+    /// Finds a node and checks its version.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for malformed URLs; `STORE_UNAVAILABLE` if no node answers, or if the server is not XTDB 1.x.
+    pub async fn connect(options: XtdbOptions) -> Result<Arc<Self>> {
+        let timeout = Duration::from_millis(options.timeout_ms.max(1));
+        let nodes = Nodes::new(&options.urls, timeout, options.attempts)?;
+        check_version(&nodes).await?;
+        let writer = Writer::new(options.writer)?;
+        let inner = Inner {
+            nodes,
+            cache: Mutex::default(),
+            known: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            writer: writer.id().clone(),
+            erasures: Mutex::default(),
+            local: Mutex::default(),
+        };
+        let seen = inner.latest().await?.map_or(TxId(0), |tx| tx.id);
+        *inner.cache.lock().unwrap_or_else(PoisonError::into_inner) = Cache::new(seen);
+        Ok(Arc::new(Self { inner: Arc::new(inner), writer: tokio::sync::Mutex::new(writer) }))
+    }
+
+    /// The URL of the node that the next request goes to first.
+    #[must_use]
+    pub fn current_url(&self) -> &str {
+        self.inner.nodes.current()
+    }
+
+    fn open(&self) -> Result<&Arc<Inner>> {
+        if self.inner.closed.load(Ordering::Relaxed) { Err(StoreError::Closed) } else { Ok(&self.inner) }
+    }
+}
+
+async fn check_version(nodes: &Nodes) -> Result<()> {
+    let wrong = |what: String| {
+        StoreError::Unavailable(format!(
+            "{what} at {}; this library speaks with XTDB 1.x and its HTTP module: start such a node \
+             (docs/xtdb.md) and give its URL",
+            nodes.current()
+        ))
+    };
+    let answer = nodes.send(&Request::get("status", Format::Json)).await?;
+    if answer.is_missing() {
+        return Err(wrong("the server there is not XTDB 1.x (XTDB 2 has a different interface)".into()));
+    }
+    let status = answer.json().map_err(|e| wrong(format!("the server there is not XTDB 1.x ({e})")))?;
+    match status.get("version").and_then(|v| v.as_str()) {
+        Some(version) if version.starts_with("1.") => Ok(()),
+        Some(version) => Err(wrong(format!("the server there is XTDB {version}, not 1.x"))),
+        None => Err(wrong("the server there does not report an XTDB version".into())),
+    }
+}
+
+#[async_trait]
+impl Store for XtdbStore {
+    async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
+        let inner = self.open()?;
+        let mut writer = self.writer.lock().await;
+        inner.transact(&mut writer, transaction, None).await
+    }
+
+    async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
+        self.open()?.get(id, at).await
+    }
+
+    async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
+        Inner::get_many(self.open()?, ids, at).await
+    }
+
+    async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
+        Inner::outlines(self.open()?, ids).await
+    }
+
+    async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
+        self.open()?.history(id).await
+    }
+
+    async fn query(&self, filter: &Filter) -> Result<Vec<ObjectId>> {
+        Inner::query(self.open()?, filter).await
+    }
+
+    async fn latest_tx(&self) -> Result<TxId> {
+        Ok(self.open()?.latest().await?.map_or(TxId(0), |tx| tx.id))
+    }
+
+    async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
+        self.open()?.changes_since(tx).await
+    }
+
+    async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
+        self.open()?.search(query).await
+    }
+
+    async fn local_value(&self, name: &str, default: &str) -> Result<String> {
+        let mut values = self.open()?.local.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(values.entry(name.to_owned()).or_insert_with(|| default.to_owned()).clone())
+    }
+
+    async fn verify(&self) -> Result<Vec<Damage>> {
+        self.open()?.verify().await
+    }
+
+    async fn flush(&self) -> Result<()> {
+        // A transaction is acknowledged once XTDB has committed it, so there is nothing to wait for.
+        self.open().map(|_| ())
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.inner.closed.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}

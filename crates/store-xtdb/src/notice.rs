@@ -1,0 +1,125 @@
+//! Reading and changing the notice of what was erased (see `erasures`).
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::erasures::{ERASURES, Erasures, RECORD, Record, overtaken, record_id};
+use super::http::Format;
+use super::inner::Inner;
+use super::wire::FOREVER;
+use super::write::Writer;
+use context_store::{Result, StoreError};
+use serde_json::Value;
+
+/// The pause between two looks at a notice that somebody is erasing.
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl Inner {
+    /// What is known to be erased. Asks for it the first time.
+    pub(super) async fn erasures(&self) -> Result<Arc<Erasures>> {
+        let known = self.known_erasures();
+        match known {
+            Some(known) => Ok(known),
+            None => {
+                self.look_for_erasures().await?;
+                Ok(self.known_erasures().unwrap_or_else(|| Arc::new(Erasures::none())))
+            }
+        }
+    }
+
+    /// Reads the notice and the records that are new. Returns whether the notice is another one.
+    pub(super) async fn look_for_erasures(&self) -> Result<bool> {
+        let known = self.known_erasures();
+        let notice = self.notice().await?;
+        if known.as_ref().is_some_and(|known| known.notice == notice) {
+            return Ok(false);
+        }
+        let is_first = known.is_none();
+        let mut new = known.map_or_else(Erasures::none, |known| (*known).clone());
+        let read = new.number();
+        (new.notice, new.seen) = (notice, Instant::now());
+        for number in read + 1..=new.number() {
+            let record = self.record(number).await?;
+            new.all.gone.extend(record.gone);
+            new.all.objects.extend(record.objects);
+        }
+        self.set_erasures(new);
+        if !is_first {
+            self.cache(super::cache::Cache::forget_erased);
+        }
+        Ok(true)
+    }
+
+    /// What a transaction of this writer must match. `None` if something was erased meanwhile, so that it has to be planned
+    /// anew. Waits while another client erases, and completes the work of one that has ended.
+    ///
+    /// # Errors
+    /// `STORE_UNAVAILABLE` if that takes too long.
+    pub(super) async fn free(self: &Arc<Self>, writer: &mut Writer) -> Result<Option<Arc<Erasures>>> {
+        let begin = Instant::now();
+        let patience = self.nodes.timeout();
+        let mut is_news = false;
+        loop {
+            let erasures = self.erasures().await?;
+            match erasures.erasing() {
+                None => return Ok((!is_news).then_some(erasures)),
+                Some(name) if writer.erasing.as_deref() == Some(name) => return Ok(Some(erasures)),
+                // Whoever has begun to erase must not go on after somebody else has taken over.
+                Some(_) if writer.erasing.is_some() => return Err(overtaken()),
+                Some(_) if erasures.seen.elapsed() >= patience => {
+                    Box::pin(self.take_over(writer)).await?;
+                }
+                Some(_) if begin.elapsed() >= patience * 4 => {
+                    let what = "the store's owner is erasing something; try again in a moment";
+                    return Err(StoreError::Unavailable(what.into()));
+                }
+                Some(_) => tokio::time::sleep(PAUSE).await,
+            }
+            self.look_for_erasures().await?;
+            is_news = true;
+        }
+    }
+
+    /// Notes the notice that this client has just written.
+    pub(super) fn noticed(&self, notice: Value) {
+        let known = self.known_erasures();
+        let mut new = known.map_or_else(Erasures::none, |known| (*known).clone());
+        (new.notice, new.seen) = (Some(notice), Instant::now());
+        self.set_erasures(new);
+    }
+
+    /// Notes a record that this client is about to write.
+    pub(super) fn recorded(&self, record: Record) {
+        let known = self.known_erasures();
+        let mut new = known.map_or_else(Erasures::none, |known| (*known).clone());
+        new.all.gone.extend(record.gone);
+        new.all.objects.extend(record.objects);
+        self.set_erasures(new);
+    }
+
+    fn known_erasures(&self) -> Option<Arc<Erasures>> {
+        self.erasures.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_erasures(&self, new: Erasures) {
+        *self.erasures.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(new));
+    }
+
+    async fn notice(&self) -> Result<Option<Value>> {
+        self.newest(ERASURES).await
+    }
+
+    async fn record(&self, number: u64) -> Result<Record> {
+        let id = record_id(number);
+        let lost = || StoreError::Corrupt(format!("the record {id} of what was erased can't be read"));
+        let value = self.newest(&id).await?.ok_or_else(lost)?;
+        serde_json::from_str(value[RECORD].as_str().unwrap_or_default()).map_err(|_| lost())
+    }
+
+    /// The newest document with this ID.
+    pub(super) async fn newest(&self, id: &str) -> Result<Option<Value>> {
+        let request = self.read("entity", Format::Json).with("eid", id).with("valid-time", FOREVER);
+        let answer = self.nodes.send(&request).await?;
+        if answer.is_missing() { Ok(None) } else { answer.json().map(Some) }
+    }
+}

@@ -1,0 +1,332 @@
+//! Bringing other clients' versions into the journal.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use context_model::id::ObjectId;
+use context_model::object::ObjectType;
+use context_model::time::TxId;
+
+use super::shared::Shared;
+use super::status::short;
+use crate::XtdbStore;
+use crate::log::Foreign;
+use context_store::{AsOf, Filter, Result, Store, StoreError, Transaction, Version, Write, clock};
+
+/// The pause between two attempts to read the list of objects.
+const LIST_PAUSE: Duration = Duration::from_millis(500);
+
+/// If a database has more objects than this, it is asked about each object that the journal lacks.
+const MOST_NAMES: usize = 500_000;
+
+/// How many transactions of the log are read before their changes are fetched.
+const TRANSACTIONS: usize = 2_000;
+
+/// How many objects are fetched before the progress is saved.
+const OBJECTS: usize = 128;
+
+/// How often versions are compared with the journal again because another client wrote to it in the meantime.
+const MOST_ATTEMPTS: u32 = 8;
+
+/// Reads the list of all objects in XTDB once, as soon as XTDB can be reached.
+pub(super) async fn list(shared: Arc<Shared>) {
+    loop {
+        if let Some(remote) = shared.reachable() {
+            match remote.names(MOST_NAMES).await {
+                Ok(Some(names)) => return shared.status().names.complete(names),
+                Ok(None) | Err(StoreError::Closed) => return,
+                // The error is reported as soon as something is needed from XTDB.
+                Err(error) => tracing::debug!(%error, "the list of objects could not be read"),
+            }
+        }
+        tokio::time::sleep(LIST_PAUSE).await;
+    }
+}
+
+/// Checks for other clients' writes whenever a caller asks for it, and fetches those to objects in the journal.
+pub(super) async fn follow(shared: Arc<Shared>) {
+    loop {
+        shared.look.notified().await;
+        let asked = shared.asked.load(Ordering::Acquire);
+        let done = shared.catch_up().await;
+        if let Err(error) = shared.tolerate(done) {
+            shared.status().refused = Some(error);
+        }
+        shared.status().is_late = false;
+        shared.looked.send_replace(asked);
+    }
+}
+
+impl Shared {
+    /// Requests a check whether others changed objects in the journal, and that their changes are fetched. Takes one request
+    /// if nothing has changed. Waits a moment for it, but not while an earlier check takes longer than that or XTDB is
+    /// unreachable.
+    pub(super) async fn pull(&self) -> Result<()> {
+        if self.reachable().is_none() {
+            return Ok(());
+        }
+        let mut looked = self.looked.subscribe();
+        let asked = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
+        self.look.notify_one();
+        let is_late = self.status().is_late;
+        if !is_late && tokio::time::timeout(self.pull_wait, looked.wait_for(|n| *n >= asked)).await.is_err() {
+            let mut status = self.status();
+            // Unless that has just been done.
+            status.is_late = *self.looked.borrow() < asked;
+        }
+        self.status().refused.take().map_or(Ok(()), Err)
+    }
+
+    /// Fetches others' changes until nothing is left, and saves the progress on the way.
+    async fn catch_up(&self) -> Result<()> {
+        loop {
+            let Some(remote) = self.reachable() else { return Ok(()) };
+            let seen = self.progress.seen();
+            let Foreign { changed, newest, is_all } = remote.changes_of_others(seen, TRANSACTIONS).await?;
+            let ids: Vec<ObjectId> = changed.iter().map(|(_, id)| id.clone()).collect();
+            {
+                let mut status = self.status();
+                for id in &ids {
+                    status.absent.remove(id);
+                }
+                status.names.add(&ids);
+            }
+            let known = self.journal.outlines(&ids).await?;
+            let wanted: Vec<(TxId, ObjectId, ObjectType)> = changed
+                .into_iter()
+                .zip(known)
+                .filter_map(|((tx, id), outline)| outline.map(|outline| (tx, id, outline.object_type)))
+                .collect();
+            for (n, batch) in wanted.chunks(OBJECTS).enumerate() {
+                let done = n * OBJECTS;
+                self.status().behind = (wanted.len() - done) as u64 + u64::from(!is_all);
+                let objects = batch.iter().map(|(_, id, kind)| (id.clone(), *kind)).collect();
+                let versions = remote.versions_after(objects, seen).await?;
+                self.bring_in(versions).await?;
+                self.went_well();
+                // Everything that is left was changed only by this transaction or later ones.
+                if let Some((next, ..)) = wanted.get(done + batch.len()) {
+                    self.progress.note_seen(TxId(next.0.saturating_sub(1)).max(seen))?;
+                }
+            }
+            self.progress.note_seen(newest)?;
+            self.status().behind = u64::from(!is_all);
+            if is_all {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Fetches the latest versions of objects that the journal has never had.
+    pub(super) async fn meet(&self, ids: &[ObjectId]) -> Result<()> {
+        let ids: Vec<ObjectId> = {
+            let status = self.status();
+            ids.iter().filter(|id| !status.absent.contains(*id)).cloned().collect()
+        };
+        // Each batch has the time limit of a read, and what it has fetched stays.
+        for ids in ids.chunks(OBJECTS) {
+            let Some(remote) = self.reachable() else { return Ok(()) };
+            let met = self
+                .bounded(async {
+                    let versions = remote.get_many(ids, AsOf::default()).await?;
+                    {
+                        let mut status = self.status();
+                        let absent = ids.iter().zip(&versions).filter(|(_, version)| version.is_none());
+                        status.absent.extend(absent.map(|(id, _)| id.clone()));
+                    }
+                    self.bring_in(versions.into_iter().flatten().map(|version| vec![version]).collect()).await
+                })
+                .await;
+            self.tolerate(met)?;
+        }
+        Ok(())
+    }
+
+    /// Fetches all versions of an object that XTDB has and the journal lacks.
+    pub(super) async fn bring_history(&self, id: &ObjectId) -> Result<()> {
+        let Some(remote) = self.reachable() else { return Ok(()) };
+        let brought = self
+            .bounded(async {
+                let known = self.journal.outlines(std::slice::from_ref(id)).await?;
+                let kind = match known.into_iter().next().flatten() {
+                    Some(outline) => outline.object_type,
+                    None => match remote.get(id, AsOf::default()).await? {
+                        Some(version) => version.document.object_type(),
+                        None => return Ok(()),
+                    },
+                };
+                let versions = remote.versions_after(vec![(id.clone(), kind)], TxId(0)).await?;
+                self.bring_in(versions).await
+            })
+            .await;
+        self.tolerate(brought)
+    }
+
+    /// The IDs that match: first those in the journal, in its order, then those that are only in XTDB.
+    pub(super) async fn query(&self, filter: &Filter) -> Result<Vec<ObjectId>> {
+        let mut ids = self.journal.query(filter).await?;
+        let Some(remote) = self.reachable() else { return Ok(ids) };
+        let there = match self.bounded(remote.query(filter)).await {
+            Ok(there) => there,
+            Err(error) => {
+                self.tolerate(Err(error))?;
+                return Ok(ids);
+            }
+        };
+        // For its own objects the journal decides, because their latest versions may not have been sent yet.
+        let stored = self.journal.outlines(&there).await?;
+        ids.extend(there.into_iter().zip(stored).filter(|(_, outline)| outline.is_none()).map(|(id, _)| id));
+        Ok(ids)
+    }
+
+    /// Writes those versions of some objects that the journal lacks, in order for each object.
+    async fn bring_in(&self, objects: Vec<Vec<Version>>) -> Result<()> {
+        let _one = self.contact.lock().await;
+        let longest = objects.iter().map(Vec::len).max().unwrap_or(0);
+        // One version of each object per transaction, so that a transaction number identifies one version.
+        for place in 0..longest {
+            let mut wanted = Vec::new();
+            for versions in &objects {
+                let Some(version) = versions.get(place) else { continue };
+                // Several may share a millisecond and a content. The n-th of them is missing if the journal has fewer.
+                let alike = versions[..=place].iter().filter(|other| {
+                    let (one, other) = (&version.document, &other.document);
+                    (one.content_hash(), one.source_hash()) == (other.content_hash(), other.source_hash())
+                });
+                let n = alike.filter(|other| other.valid_time == version.valid_time).count();
+                wanted.push((version, n));
+            }
+            for part in wanted.chunks(OBJECTS) {
+                self.bring_in_some(part).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn bring_in_some(&self, wanted: &[(&Version, usize)]) -> Result<()> {
+        for attempt in 0.. {
+            let ids: Vec<ObjectId> =
+                wanted.iter().map(|(version, _)| version.document.id().clone()).collect();
+            let latest: HashMap<ObjectId, TxId> = {
+                let outlines = self.journal.outlines(&ids).await?;
+                outlines.into_iter().flatten().map(|outline| (outline.id, outline.tx_id)).collect()
+            };
+            let (mut writes, mut expected, mut ahead) = (Vec::new(), Vec::new(), Vec::new());
+            let mut marks = Vec::new();
+            for (version, n) in wanted {
+                let id = version.document.id();
+                if latest.contains_key(id) && self.has(version, *n).await? {
+                    continue;
+                }
+                let valid_time = version.valid_time;
+                marks.push(version.erased.clone());
+                writes.push(Write::Put { document: version.document.clone(), valid_time: Some(valid_time) });
+                expected.push((id.clone(), latest.get(id).copied()));
+                if valid_time > clock::system()() {
+                    ahead.push((id.clone(), valid_time));
+                }
+            }
+            if writes.is_empty() {
+                return Ok(());
+            }
+            match self.journal.transact_marked(Transaction { writes, expected }, &marks).await {
+                Ok(receipt) => {
+                    let mut status = self.status();
+                    status.latest = status.latest.max(receipt.tx_id);
+                    if receipt.written.contains(&true) {
+                        status.brought_in.insert(receipt.tx_id);
+                        status.ahead.extend(ahead);
+                    }
+                    return Ok(());
+                }
+                Err(StoreError::Conflict(_)) if attempt < MOST_ATTEMPTS => {}
+                // A version that the journal will never accept must not block the others.
+                Err(error @ StoreError::Invalid(_)) => {
+                    let [_] = wanted else {
+                        for one in wanted.chunks(1) {
+                            Box::pin(self.bring_in_some(one)).await?;
+                        }
+                        return Ok(());
+                    };
+                    tracing::warn!(%error, "a version of another client can't be stored");
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the journal has the n-th version like this one. Of an erased version it may have the original, or one that it
+    /// has erased itself; both stay as they are.
+    async fn has(&self, version: &Version, n: usize) -> Result<bool> {
+        if version.erased.is_none() {
+            return Ok(self.journal.count_like(version, TxId(u64::MAX)).await? >= n);
+        }
+        let at = AsOf { valid_time: Some(version.valid_time), known: None };
+        let there = self.journal.get(version.document.id(), at).await?;
+        Ok(there.is_some_and(|there| there.valid_time == version.valid_time))
+    }
+
+    fn reachable(&self) -> Option<Arc<XtdbStore>> {
+        let status = self.status();
+        status.remote.clone().filter(|_| status.is_connected)
+    }
+
+    /// Limits how long a read waits for XTDB.
+    async fn bounded<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        tokio::time::timeout(self.read_timeout, work).await.unwrap_or_else(|_| {
+            let urls = self.urls();
+            Err(StoreError::Unavailable(format!(
+                "XTDB at {urls} does not answer in time; the journal is used"
+            )))
+        })
+    }
+
+    /// If no node can be reached, that is no error: the journal answers the read. Everything else is an error.
+    fn tolerate(&self, result: Result<()>) -> Result<()> {
+        match result {
+            Ok(()) => {
+                self.went_well();
+                Ok(())
+            }
+            Err(error @ StoreError::Unavailable(_)) => {
+                self.failed(&error);
+                // The sender notices when the node is back.
+                self.work.notify_one();
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl XtdbStore {
+    /// The hashes of the IDs of all objects. `None` if there are more than `most`.
+    async fn names(&self, most: usize) -> Result<Option<HashSet<u64>>> {
+        let mut names = HashSet::new();
+        self.open()?
+            .each_id(|id| {
+                names.insert(short(&id));
+                names.len() <= most
+            })
+            .await?;
+        Ok((names.len() <= most).then_some(names))
+    }
+
+    /// What others wrote after a transaction, within this many transactions.
+    async fn changes_of_others(&self, since: TxId, most: usize) -> Result<Foreign> {
+        self.open()?.changes_of_others(since, most).await
+    }
+
+    /// Versions of many objects that were written after a transaction, one list for each object.
+    async fn versions_after(
+        &self,
+        ids: Vec<(ObjectId, ObjectType)>,
+        since: TxId,
+    ) -> Result<Vec<Vec<Version>>> {
+        self.open()?.versions_after(ids, since).await
+    }
+}

@@ -1,0 +1,402 @@
+//! Sends the journal's transactions to XTDB, in order, each exactly once.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use context_model::id::ObjectId;
+use context_model::object::Document;
+use context_model::time::TxId;
+use serde_json::{Value, json};
+
+use super::progress::private;
+use super::shared::Shared;
+use super::status::Written;
+use crate::XtdbStore;
+use crate::form::growth;
+use crate::mark::Marks;
+use crate::parallel::in_parallel;
+use crate::wire::document_length;
+use crate::write::Late;
+use context_store::{Result, Store, StoreError, Transaction, Version, Write};
+
+/// How many versions one transaction of XTDB contains at most.
+const MOST_VERSIONS: usize = 64;
+
+/// How many bytes of documents one transaction of XTDB contains at most; a longer version gets its own transaction. A node
+/// holds the transactions of all its clients in memory, which takes several times their length.
+const MOST_BYTES: usize = 1 << 20;
+
+/// How long the sender waits for the end of a turn after its first write, so that a turn becomes one transaction of XTDB.
+const MOST_LINGER: Duration = Duration::from_secs(1);
+
+/// How long it waits after that for the writes at the end of the turn.
+const LINGER: Duration = Duration::from_millis(10);
+
+/// How often the sender checks for writes of other processes to the journal.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// The longest pause between attempts to reach a node.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How many writes are looked up in the journal at once at most.
+const MOST_FOUND: usize = 1_000;
+
+/// How many versions of one object are assembled in advance at most.
+const AHEAD: usize = 64;
+
+/// Versions that were read from the journal in advance: the next ones of each object. A growing document is assembled once
+/// for all of them.
+type Ahead = HashMap<ObjectId, VecDeque<Version>>;
+
+/// A position in the journal: everything up to the n-th version of a transaction, or all of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Position {
+    tx: u64,
+    /// How many versions of the next transaction are included.
+    more: u64,
+}
+
+impl Position {
+    fn from_note(note: &Value) -> Option<Self> {
+        Some(Self { tx: note["tx"].as_u64()?, more: note["more"].as_u64()? })
+    }
+
+    fn note(self) -> Value {
+        json!({ "tx": self.tx, "more": self.more })
+    }
+}
+
+/// The sender: runs until the store is closed.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut pause = Duration::from_millis(50);
+    let Some(_lock) = lock(&shared).await else { return };
+    shared.status().is_sender = true;
+    loop {
+        if shared.is_closing.load(Ordering::Acquire) {
+            return;
+        }
+        match send_all(&shared).await {
+            Ok(()) => pause = Duration::from_millis(50),
+            Err(StoreError::Closed) => return,
+            Err(error) => {
+                shared.failed(&error);
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+    }
+}
+
+/// The lock that the one sender of a journal holds. It is released when the process ends, however it ends.
+async fn lock(shared: &Shared) -> Option<File> {
+    let file = private(&shared.lock_file);
+    let file = match file {
+        Ok(file) => file,
+        Err(error) => {
+            let path = shared.lock_file.display();
+            shared.failed(&StoreError::Unavailable(format!(
+                "{path} can't be opened, so nothing is sent: {error}"
+            )));
+            return None;
+        }
+    };
+    while file.try_lock().is_err() {
+        if shared.is_closing.load(Ordering::Acquire) {
+            return None;
+        }
+        // The sending process tells the others through the hint file next to the journal.
+        advance(shared, shared.progress.reload());
+        if let Err(error) = probe(shared).await {
+            shared.failed(&error);
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    Some(file)
+}
+
+/// Probes the node, unless it is known to answer.
+async fn probe(shared: &Shared) -> Result<Arc<XtdbStore>> {
+    let remote = shared.connect().await?;
+    if !shared.status().is_connected {
+        remote.latest_tx().await?;
+        shared.went_well();
+    }
+    Ok(remote)
+}
+
+/// Sends everything queued and then everything that arrives, until something fails.
+async fn send_all(shared: &Shared) -> Result<()> {
+    let remote = probe(shared).await?;
+    let note = remote.note().await?;
+    let mut position = note.as_ref().and_then(Position::from_note).unwrap_or_default();
+    if position.tx > shared.journal.latest_tx().await?.0 {
+        // The journal is older than what was sent, for instance one from a backup. What XTDB already has is not written
+        // again.
+        position = Position::default();
+    }
+    let mut ahead = Ahead::new();
+    loop {
+        let latest = shared.journal.latest_tx().await?;
+        if position.tx >= latest.0 {
+            ahead.clear();
+            sent(shared, position)?;
+            tokio::select! {
+                () = shared.work.notified() => {}
+                () = tokio::time::sleep(LOOK) => {}
+            }
+            probe(shared).await?;
+            // The write that woke it may have been sent already, and a turn that begins now must not be split at its start.
+            if shared.journal.latest_tx().await? > latest {
+                turn_end(shared).await;
+            }
+            continue;
+        }
+        let pending = pending(shared, position, latest).await?;
+        position = send(shared, &remote, position, pending, &mut ahead).await?;
+        sent(shared, position)?;
+        shared.went_well();
+    }
+}
+
+/// Waits for the next check for others' writes, which marks the end of a turn, or for a request to send now.
+async fn turn_end(shared: &Shared) {
+    let mut turn = shared.turn.subscribe();
+    // In this order, so that no waiting caller is missed.
+    if shared.waiting.load(Ordering::Acquire) == 0 {
+        let _ = tokio::time::timeout(MOST_LINGER, turn.changed()).await;
+    }
+    tokio::time::sleep(LINGER).await;
+}
+
+fn sent(shared: &Shared, position: Position) -> Result<()> {
+    let tx = TxId(position.tx);
+    advance(shared, tx);
+    shared.progress.note_sent(tx)
+}
+
+/// Notes that XTDB has everything up to this transaction of the journal.
+fn advance(shared: &Shared, tx: TxId) {
+    {
+        let mut status = shared.status();
+        status.latest = status.latest.max(tx);
+        status.written = status.written.split_off(&TxId(tx.0 + 1));
+        status.brought_in.retain(|brought| *brought > tx);
+    }
+    shared.sent.send_if_modified(|known| std::mem::replace(known, tx) != tx);
+}
+
+/// The objects that the transactions after a position wrote, for as many transactions as fit into a batch.
+async fn pending(shared: &Shared, position: Position, latest: TxId) -> Result<BTreeMap<TxId, Vec<Written>>> {
+    let known = {
+        let status = shared.status();
+        let mut known = BTreeMap::new();
+        let mut versions = 0;
+        for tx in position.tx + 1..=latest.0 {
+            let tx = TxId(tx);
+            if status.brought_in.contains(&tx) {
+                known.insert(tx, Vec::new());
+                continue;
+            }
+            let Some(written) = status.written.get(&tx) else { break };
+            versions += written.len();
+            known.insert(tx, written.clone());
+            if versions >= MOST_VERSIONS {
+                break;
+            }
+        }
+        known
+    };
+    if !known.is_empty() {
+        return Ok(known);
+    }
+    // Written before this process started, or by another process. The journal has the list.
+    let mut ids: BTreeMap<TxId, Vec<ObjectId>> = BTreeMap::new();
+    for (tx, id) in shared.journal.written_after(TxId(position.tx), MOST_FOUND).await? {
+        ids.entry(tx).or_default().push(id);
+    }
+    let counted = |(tx, ids): (TxId, Vec<ObjectId>)| (tx, Written::counted(ids.into_iter(), true));
+    let mut found: BTreeMap<TxId, Vec<Written>> = ids.into_iter().map(counted).collect();
+    // Later writes are left for the next batch, so that this process recognizes its own transactions.
+    found.retain(|tx, _| *tx <= latest);
+    if found.is_empty() {
+        found.insert(latest, Vec::new());
+    }
+    let mut status = shared.status();
+    for (tx, written) in &mut found {
+        if status.brought_in.contains(tx) {
+            written.clear();
+        }
+        let known = status.written.entry(*tx).or_insert_with(|| written.clone());
+        written.clone_from(known);
+    }
+    Ok(found)
+}
+
+/// Sends one batch. Returns the position after it.
+async fn send(
+    shared: &Shared,
+    remote: &XtdbStore,
+    start: Position,
+    pending: BTreeMap<TxId, Vec<Written>>,
+    ahead: &mut Ahead,
+) -> Result<Position> {
+    let mut batch: Vec<(Version, bool)> = Vec::new();
+    let mut last: HashMap<ObjectId, i64> = HashMap::new();
+    let mut bytes = 0;
+    let mut end = start;
+    'all: for (tx, written) in pending {
+        let skip = if tx.0 == start.tx + 1 { start.more } else { 0 };
+        let versions = versions(shared, tx, &written, ahead).await?;
+        for (index, (version, is_doubtful)) in (0_u64..).zip(versions.iter().cloned()) {
+            if index < skip {
+                continue;
+            }
+            let id = version.document.id().clone();
+            let time = version.valid_time.millis();
+            let before =
+                batch.iter().rev().map(|(before, _)| before).find(|before| *before.document.id() == id);
+            let length = remote.growth(before, &version.document);
+            let is_full = batch.len() >= MOST_VERSIONS || (bytes > 0 && bytes + length > MOST_BYTES);
+            // In one transaction, XTDB keeps several versions of an object only if their valid times differ.
+            if is_full || last.get(&id).is_some_and(|before| *before >= time) {
+                end = Position { tx: tx.0 - 1, more: index };
+                // All of this transaction is read again with the next batch.
+                put_back(ahead, versions);
+                break 'all;
+            }
+            last.insert(id, time);
+            bytes += length;
+            batch.push((version, is_doubtful));
+        }
+        end = Position { tx: tx.0, more: 0 };
+    }
+    let missing = missing(shared, remote, batch).await?;
+    if missing.is_empty() {
+        return Ok(end);
+    }
+    let mut marks = Marks::new();
+    let writes = missing.into_iter().map(|version| {
+        let (document, valid_time) = (version.document, Some(version.valid_time));
+        if let Some(erased) = version.erased {
+            marks.insert((document.id().clone(), version.valid_time), erased);
+        }
+        Write::Put { document, valid_time }
+    });
+    let writes = writes.collect();
+    match remote.forward(writes, &Late { note: end.note(), marks }).await {
+        Ok(()) => Ok(end),
+        // XTDB will never accept it, and later versions must not wait forever. It stays in the journal.
+        Err(error @ StoreError::Invalid(_)) => {
+            tracing::warn!(%error, "a version stays only in the journal");
+            shared.failed(&error);
+            Ok(end)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Those of a batch that XTDB lacks. Of versions that share a millisecond and a content, XTDB must have as many as the
+/// journal has up to this one.
+async fn missing(shared: &Shared, remote: &XtdbStore, batch: Vec<(Version, bool)>) -> Result<Vec<Version>> {
+    let (mut asked, mut counts) = (Vec::new(), Vec::new());
+    {
+        let status = shared.status();
+        for (place, (version, is_doubtful)) in batch.iter().enumerate() {
+            if *is_doubtful && !status.names.lacks(version.document.id()) {
+                asked.push((place, version.clone()));
+            }
+        }
+    }
+    if !asked.is_empty() {
+        counts = remote.count_like(asked).await?;
+    }
+    let mut there = HashSet::new();
+    for (place, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+        let (version, _) = &batch[place];
+        if count >= shared.journal.count_like(version, version.tx_id).await? {
+            there.insert(place);
+        }
+    }
+    let versions = batch.into_iter().map(|(version, _)| version).enumerate();
+    Ok(versions.filter(|(place, _)| !there.contains(place)).map(|(_, version)| version).collect())
+}
+
+/// The versions that one transaction of the journal wrote, in the same order at every attempt, and whether XTDB may already
+/// have them.
+async fn versions(
+    shared: &Shared,
+    tx: TxId,
+    written: &[Written],
+    ahead: &mut Ahead,
+) -> Result<Vec<(Version, bool)>> {
+    let mut versions = Vec::new();
+    let mut written: Vec<&Written> = written.iter().collect();
+    written.sort_by(|a, b| a.id.cmp(&b.id));
+    for Written { id, times, is_doubtful } in written {
+        let queue = ahead.entry(id.clone()).or_default();
+        while queue.front().is_some_and(|version| version.tx_id < tx) {
+            queue.pop_front();
+        }
+        if queue.is_empty() {
+            let before = TxId(tx.0.saturating_sub(1));
+            queue.extend(shared.journal.history_page(id, before, AHEAD.max(*times)).await?);
+        }
+        while queue.front().is_some_and(|version| version.tx_id == tx) {
+            versions.extend(queue.pop_front().map(|version| (version, *is_doubtful)));
+        }
+        if queue.is_empty() {
+            ahead.remove(id);
+        }
+    }
+    Ok(versions)
+}
+
+fn put_back(ahead: &mut Ahead, versions: Vec<(Version, bool)>) {
+    for (version, _) in versions.into_iter().rev() {
+        ahead.entry(version.document.id().clone()).or_default().push_front(version);
+    }
+}
+
+impl XtdbStore {
+    /// The progress that this writer's last transaction recorded.
+    async fn note(&self) -> Result<Option<Value>> {
+        let mut writer = self.writer.lock().await;
+        self.open()?.note(&mut writer).await
+    }
+
+    /// About how many bytes are sent for the next version after this one, or after the one that XTDB is known to have.
+    fn growth(&self, before: Option<&Version>, document: &Document) -> usize {
+        match before {
+            Some(before) => growth(&before.document, document),
+            None => match self.inner.cache(|cache| cache.head(document.id())) {
+                Some(head) => growth(&head.version.document, document),
+                None => document_length(document),
+            },
+        }
+    }
+
+    /// How many versions in XTDB have the same valid time and content as each of these, by position.
+    async fn count_like(&self, asked: Vec<(usize, Version)>) -> Result<Vec<(usize, usize)>> {
+        let inner = Arc::clone(self.open()?);
+        in_parallel(asked, move |(place, version)| {
+            let inner = Arc::clone(&inner);
+            async move {
+                let Version { document, valid_time, erased, .. } = version;
+                let like = (&document, erased.is_some());
+                Ok((place, inner.count_like(document.id(), valid_time, like).await?))
+            }
+        })
+        .await
+    }
+
+    /// Writes versions with their valid times and marks, and the note with them. Versions that XTDB already has are skipped; if that
+    /// leaves none, the note is not written either.
+    async fn forward(&self, writes: Vec<Write>, late: &Late) -> Result<()> {
+        let mut writer = self.writer.lock().await;
+        let transaction = Transaction { writes, expected: Vec::new() };
+        self.open()?.transact(&mut writer, transaction, Some(late)).await.map(|_| ())
+    }
+}

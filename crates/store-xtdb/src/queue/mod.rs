@@ -1,0 +1,400 @@
+//! XTDB behind a local journal: writes are acknowledged once they are on this machine's disk, and sent in the background.
+//!
+//! The journal is a SQLite store. It has everything that this machine wrote, and others' versions that it has encountered.
+//! It answers every read, and callers see its transaction numbers. A version keeps the valid time that the journal gave
+//! it, so its place among the versions of other machines is the same everywhere, in whatever order they arrive. The clocks
+//! of machines that share objects should agree, for instance through NTP.
+//!
+//! Architecture invariants:
+//! - A write returns once the journal has it. No write waits for the network.
+//! - Versions are sent in the order of the journal's transactions, several in one transaction of XTDB. The progress is in
+//!   the writer's mark, which the same transaction writes to XTDB. So neither a crash nor a lost answer loses anything or
+//!   sends it twice.
+//! - One process at a time sends for a journal: the one that holds a lock, which is released when it ends.
+//! - An unreachable node delays a reader once, by one time limit, and not at each read.
+//! - Versions are identified by object, valid time and content, whoever wrote them and even if several share a
+//!   millisecond. So nothing is stored twice.
+//! - No turn waits for others' changes for longer than a moment. They are fetched in the background, in batches, and the
+//!   progress is saved after each.
+//! - XTDB is asked for others' changes by [`Store::pull`], once a turn, and otherwise only for objects that the journal
+//!   lacks. A list of XTDB's IDs says which objects exist, so that tool calls need no request.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use context_model::id::ObjectId;
+use context_model::time::TxId;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+
+use super::http::shown_url;
+use super::plan::id_of;
+use super::wire::check;
+use super::write::random_name;
+use super::{XtdbOptions, XtdbStore};
+use context_store::{
+    AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
+    Version, Write,
+};
+use context_store_sqlite::{Durability, SqliteStore};
+
+mod contact;
+mod forward;
+mod owner;
+mod progress;
+mod shared;
+mod status;
+
+pub use status::QueueState;
+
+use progress::Progress;
+use shared::Shared;
+use status::{Status, Written};
+
+/// How a queued store is set up.
+#[derive(Clone, Debug)]
+pub struct QueueOptions {
+    /// The journal's file. `{file}.progress` and `{file}.lock` are next to it.
+    pub journal: PathBuf,
+    /// What an acknowledged write survives on this machine.
+    pub durability: Durability,
+    /// The database.
+    pub xtdb: XtdbOptions,
+    /// How long a read may wait for XTDB, in milliseconds, before the journal alone answers.
+    pub read_timeout_ms: u64,
+    /// How long [`Store::pull`] waits for others' writes, in milliseconds. If fetching them takes longer, it continues in the
+    /// background, and no later call waits for it.
+    pub pull_wait_ms: u64,
+    /// How long [`Store::flush`] and [`Store::close`] wait for the queue, in milliseconds.
+    pub close_timeout_ms: u64,
+}
+
+impl QueueOptions {
+    /// The defaults: reads wait for at most 2 seconds, turns half a second, closing 10 seconds.
+    #[must_use]
+    pub fn new(journal: impl Into<PathBuf>, xtdb: XtdbOptions) -> Self {
+        Self {
+            journal: journal.into(),
+            durability: Durability::default(),
+            xtdb,
+            read_timeout_ms: 2_000,
+            pull_wait_ms: 500,
+            close_timeout_ms: 10_000,
+        }
+    }
+}
+
+/// A store on XTDB that keeps working while no node can be reached; see the module's documentation.
+///
+/// [`Store::search`] and [`Store::changes_since`] cover the journal: everything that this machine wrote or read, and not
+/// what others wrote and nobody here has used.
+pub struct QueuedStore {
+    shared: Arc<Shared>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+    close_timeout: Duration,
+}
+
+impl QueuedStore {
+    /// Opens the journal and starts to send what is queued. Needs a tokio runtime.
+    ///
+    /// A journal that has reached its database before opens without it.
+    ///
+    /// # Errors
+    /// Those of the journal. `INVALID_ARGUMENT` for malformed URLs. `STORE_UNAVAILABLE` if the journal has
+    /// never reached its database and can't reach it now, because the URL may be wrong.
+    pub async fn open(options: QueueOptions) -> Result<Arc<Self>> {
+        let read_timeout = Duration::from_millis(options.read_timeout_ms.max(1));
+        let progress = Progress::open(beside(&options.journal, "progress"))?;
+        if !progress.was_connected() && !options.journal.exists() {
+            // If the first open can't reach the database, it leaves nothing behind.
+            let reached =
+                tokio::time::timeout(read_timeout * 2, XtdbStore::connect(options.xtdb.clone())).await;
+            reached.unwrap_or_else(|_| Err(silent(&options.xtdb)))?;
+        }
+        let journal = SqliteStore::open(&options.journal, options.durability)?;
+        let mut xtdb = options.xtdb;
+        let name = journal.local_value("xtdb writer", &random_name()?).await?;
+        xtdb.writer = Some(name);
+        let latest = journal.latest_tx().await?;
+        let (sent, _) = watch::channel(progress.sent());
+        let shared = Arc::new(Shared {
+            journal,
+            options: xtdb,
+            read_timeout,
+            pull_wait: Duration::from_millis(options.pull_wait_ms),
+            lock_file: beside(&options.journal, "lock"),
+            progress,
+            status: Mutex::new(Status { latest, ..Status::default() }),
+            work: Notify::new(),
+            turn: watch::Sender::new(0),
+            waiting: AtomicUsize::new(0),
+            sent,
+            is_closing: AtomicBool::new(false),
+            look: Notify::new(),
+            asked: AtomicU64::new(0),
+            looked: watch::Sender::new(0),
+            contact: tokio::sync::Mutex::default(),
+        });
+        let first = tokio::time::timeout(shared.read_timeout * 2, shared.connect()).await;
+        let first = first.unwrap_or_else(|_| Err(silent(&shared.options)));
+        if let Err(error) = first {
+            shared.failed(&error);
+            if matches!(error, StoreError::Invalid(_)) || !shared.progress.was_connected() {
+                let _ = shared.journal.close().await;
+                return Err(error);
+            }
+        }
+        let tasks = [
+            tokio::spawn(forward::run(Arc::clone(&shared))),
+            tokio::spawn(contact::list(Arc::clone(&shared))),
+            tokio::spawn(contact::follow(Arc::clone(&shared))),
+        ];
+        Ok(Arc::new(Self {
+            shared,
+            tasks: Mutex::new(tasks.into()),
+            close_timeout: Duration::from_millis(options.close_timeout_ms),
+        }))
+    }
+
+    /// The state of the queue. Reads at most one row of the journal.
+    #[must_use]
+    pub fn state(&self) -> QueueState {
+        let sent = *self.shared.sent.borrow();
+        let (is_connected, queued, is_sender) = {
+            let status = self.shared.status();
+            (status.is_connected, status.latest.0.saturating_sub(sent.0), status.is_sender)
+        };
+        // A closed journal can no longer be asked.
+        let since = if queued > 0 { self.shared.journal.time_after(sent).unwrap_or(None) } else { None };
+        let status = self.shared.status();
+        QueueState {
+            is_connected,
+            url: match &status.remote {
+                Some(remote) => remote.current_url().to_owned(),
+                None => self.shared.options.urls.first().map(|url| shown_url(url)).unwrap_or_default(),
+            },
+            queued,
+            waiting_since: since,
+            is_sender,
+            behind: status.behind,
+            last_error: status.last_error.clone(),
+        }
+    }
+
+    async fn wait_until_sent(&self, limit: Duration) -> Result<()> {
+        let wanted = self.shared.journal.latest_tx().await?;
+        let _waiting = Waiting::new(&self.shared);
+        let mut sent = self.shared.sent.subscribe();
+        let reached = tokio::time::timeout(limit, sent.wait_for(|tx| *tx >= wanted)).await;
+        if matches!(reached, Ok(Ok(_))) {
+            return Ok(());
+        }
+        let QueueState { queued, last_error, .. } = self.state();
+        Err(StoreError::Unavailable(format!(
+            "{queued} transactions wait for XTDB ({}); they stay in the journal and are sent once it answers",
+            last_error.as_deref().unwrap_or("it is slow")
+        )))
+    }
+}
+
+/// A caller that waits for everything to be sent, until this is dropped.
+struct Waiting<'a>(&'a Shared);
+
+impl<'a> Waiting<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        shared.waiting.fetch_add(1, Ordering::AcqRel);
+        shared.turn.send_modify(|n| *n += 1);
+        shared.work.notify_one();
+        Self(shared)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[async_trait]
+impl Store for QueuedStore {
+    async fn transact(&self, transaction: Transaction) -> Result<Receipt> {
+        self.shared.check_open()?;
+        for write in &transaction.writes {
+            if let Write::Put { document, .. } = write {
+                check(document)?;
+            }
+        }
+        let transaction = self.shared.dated(transaction);
+        let ids: Vec<ObjectId> = transaction.writes.iter().map(|write| id_of(write).clone()).collect();
+        let receipt = self.shared.journal.transact(transaction).await?;
+        let mut status = self.shared.status();
+        status.latest = status.latest.max(receipt.tx_id);
+        if receipt.written.contains(&true) {
+            let written = Written::of(ids, &receipt.written);
+            status.written.insert(receipt.tx_id, written);
+            drop(status);
+            self.shared.work.notify_one();
+        }
+        Ok(receipt)
+    }
+
+    async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
+        self.shared.check_open()?;
+        if let Some(version) = self.shared.journal.get(id, at).await? {
+            return Ok(Some(version));
+        }
+        self.shared.meet(std::slice::from_ref(id)).await?;
+        self.shared.journal.get(id, at).await
+    }
+
+    async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
+        self.shared.check_open()?;
+        let found = self.shared.journal.get_many(ids, at).await?;
+        let missing = missing(ids, &found);
+        if missing.is_empty() {
+            return Ok(found);
+        }
+        self.shared.meet(&missing).await?;
+        self.shared.journal.get_many(ids, at).await
+    }
+
+    /// For the decisions at every tool call: objects that XTDB did not have at the last [`Store::pull`] are not asked for.
+    async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
+        self.shared.check_open()?;
+        let found = self.shared.journal.outlines(ids).await?;
+        let mut missing = missing(ids, &found);
+        {
+            let status = self.shared.status();
+            missing.retain(|id| !status.names.lacks(id));
+        }
+        if missing.is_empty() {
+            return Ok(found);
+        }
+        self.shared.meet(&missing).await?;
+        self.shared.journal.outlines(ids).await
+    }
+
+    async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
+        self.shared.check_open()?;
+        self.shared.bring_history(id).await?;
+        self.shared.journal.history(id).await
+    }
+
+    async fn history_page(&self, id: &ObjectId, after: TxId, most: usize) -> Result<Vec<Version>> {
+        self.shared.check_open()?;
+        if after == TxId(0) {
+            self.shared.bring_history(id).await?;
+        }
+        self.shared.journal.history_page(id, after, most).await
+    }
+
+    async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
+        self.shared.check_open()?;
+        self.shared.bring_history(id).await?;
+        self.shared.journal.journal(id).await
+    }
+
+    async fn query(&self, filter: &Filter) -> Result<Vec<ObjectId>> {
+        self.shared.check_open()?;
+        self.shared.query(filter).await
+    }
+
+    async fn latest_tx(&self) -> Result<TxId> {
+        self.shared.check_open()?;
+        let latest = self.shared.journal.latest_tx().await?;
+        let mut status = self.shared.status();
+        status.latest = status.latest.max(latest);
+        Ok(latest)
+    }
+
+    async fn pull(&self) -> Result<()> {
+        self.shared.check_open()?;
+        let pulled = self.shared.pull().await;
+        self.shared.turn.send_modify(|n| *n += 1);
+        pulled
+    }
+
+    async fn changes_since(&self, tx: TxId) -> Result<BTreeMap<ObjectId, TxId>> {
+        self.shared.check_open()?;
+        self.shared.journal.changes_since(tx).await
+    }
+
+    async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
+        self.shared.check_open()?;
+        self.shared.journal.search(query).await
+    }
+
+    async fn local_value(&self, name: &str, default: &str) -> Result<String> {
+        self.shared.check_open()?;
+        self.shared.journal.local_value(name, default).await
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let mut files = self.shared.journal.files();
+        files.push(self.shared.lock_file.clone());
+        files.push(self.shared.progress.path().to_owned());
+        files
+    }
+
+    async fn verify(&self) -> Result<Vec<Damage>> {
+        self.shared.check_open()?;
+        self.shared.journal.verify().await
+    }
+
+    async fn flush(&self) -> Result<()> {
+        self.shared.check_open()?;
+        self.shared.journal.flush().await?;
+        self.wait_until_sent(self.close_timeout).await
+    }
+
+    /// Waits for the queue within the time limit (if the node was already unreachable, only as long as a read does) and
+    /// closes the journal. It keeps what is left, and the next open sends it. [`QueuedStore::state`] says how much that
+    /// is.
+    async fn close(&self) -> Result<()> {
+        if self.shared.is_closing.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let is_connected = self.shared.status().is_connected;
+        let patience = if is_connected { self.close_timeout } else { self.shared.read_timeout };
+        if let Err(error) = self.wait_until_sent(patience.min(self.close_timeout)).await {
+            tracing::warn!(%error, "closing before everything was sent to XTDB");
+        }
+        if self.shared.is_closing.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        for task in tasks {
+            task.abort();
+            let _ = task.await;
+        }
+        self.shared.journal.close().await
+    }
+}
+
+impl Drop for QueuedStore {
+    fn drop(&mut self) {
+        for task in self.tasks.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            task.abort();
+        }
+    }
+}
+
+/// The IDs for which nothing was found.
+fn missing<T>(ids: &[ObjectId], found: &[Option<T>]) -> Vec<ObjectId> {
+    ids.iter().zip(found).filter(|(_, found)| found.is_none()).map(|(id, _)| id.clone()).collect()
+}
+
+fn silent(options: &XtdbOptions) -> StoreError {
+    StoreError::Unavailable(format!("no XTDB node answers in time at {}", shared::urls(options)))
+}
+
+fn beside(journal: &std::path::Path, extension: &str) -> PathBuf {
+    let mut name = journal.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    PathBuf::from(name)
+}

@@ -1,0 +1,87 @@
+//! What only the owner of the store may do: in the journal first, so that nothing more is sent, and then in XTDB.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use context_model::id::ObjectId;
+
+use super::QueuedStore;
+use crate::{XtdbOptions, XtdbStore};
+use context_store::backend::erasing::{self, Needles};
+use context_store::sessions::{Prune, Pruned};
+use context_store::{Erase, ErasedCount, OwnedStore, Result, Store};
+
+/// The time limit of one request while something is erased, in milliseconds.
+const TIMEOUT_MS: u64 = 60_000;
+
+#[async_trait]
+impl OwnedStore for QueuedStore {
+    /// Needs XTDB: without a node nothing is erased. The journals of other machines keep what they have until the same is
+    /// erased there, but send none of it.
+    async fn erase(&self, wanted: Vec<Erase>, why: &str) -> Result<ErasedCount> {
+        self.shared.check_open()?;
+        Needles::new(&wanted)?;
+        let remote = self.owner().await?;
+        // Each of both may lack some of them, but not both.
+        let objects = erasing::objects(self, &wanted).await?;
+        let texts = wanted.into_iter().filter(|one| matches!(one, Erase::Text(_)));
+        let texts: Vec<Erase> = texts.collect();
+        let here = named(&*self.shared.journal, &objects, &texts).await?;
+        let mut count = ErasedCount::default();
+        if !here.is_empty() {
+            count = self.shared.journal.erase(here, why).await?;
+        }
+        // What waits in the queue is sent as it is now, and is then found there.
+        self.shared.work.notify_one();
+        let there = named(&*remote, &objects, &texts).await?;
+        if !there.is_empty() {
+            let sent = remote.erase(there, why).await?;
+            count.texts = count.texts.max(sent.texts);
+            count.versions = count.versions.max(sent.versions);
+        }
+        remote.close().await?;
+        Ok(count)
+    }
+
+    /// Removes the sessions from XTDB, and from the journal those that it has. Other journals keep theirs.
+    async fn prune(&self, wanted: Prune) -> Result<Pruned> {
+        self.shared.check_open()?;
+        wanted.check()?;
+        let remote = self.owner().await?;
+        let there = remote.prune(wanted.clone()).await;
+        remote.close().await?;
+        let there = there?;
+        let here = self.shared.journal.prune(wanted).await?;
+        let mut pruned = there;
+        for session in here.sessions {
+            if pruned.sessions.iter().all(|known| known.id != session.id) {
+                pruned.sessions.push(session);
+            }
+        }
+        pruned.objects = pruned.objects.max(here.objects);
+        pruned.freed_bytes += here.freed_bytes;
+        pruned.used_bytes += here.used_bytes;
+        pruned.is_shorter &= here.is_shorter || here.objects == 0;
+        Ok(pruned)
+    }
+}
+
+impl QueuedStore {
+    /// A connection with more patience than the queue has.
+    async fn owner(&self) -> Result<Arc<XtdbStore>> {
+        let shared = &self.shared.options;
+        let timeout_ms = shared.timeout_ms.max(TIMEOUT_MS);
+        let options = XtdbOptions { timeout_ms, writer: None, ..shared.clone() };
+        // A node that is down is known after the time that a read waits.
+        self.shared.connect().await?.latest_tx().await?;
+        XtdbStore::connect(options).await
+    }
+}
+
+/// Those objects that a store has, and the texts.
+async fn named(store: &dyn Store, objects: &BTreeSet<ObjectId>, texts: &[Erase]) -> Result<Vec<Erase>> {
+    let ids: Vec<ObjectId> = objects.iter().cloned().collect();
+    let known = store.outlines(&ids).await?.into_iter().flatten();
+    Ok(known.map(|outline| Erase::Object(outline.id)).chain(texts.iter().cloned()).collect())
+}

@@ -1,0 +1,106 @@
+//! A hint file next to the journal: the progress of sending and reading. It may lag behind, but is never ahead.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use context_model::time::TxId;
+use serde::{Deserialize, Serialize};
+
+use context_store::{Result, StoreError};
+
+/// Opens an empty file next to the journal, private to its owner whatever the umask.
+pub(super) fn private(path: &Path) -> std::io::Result<File> {
+    context_platform::private_file(File::options().create(true).truncate(true).write(true), path)
+}
+
+/// The file's content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Marks {
+    /// The journal's newest transaction that XTDB is known to have.
+    sent: u64,
+    /// XTDB's newest transaction whose changes the journal has; `None` before the first contact.
+    seen: Option<u64>,
+}
+
+/// The file, and what it says.
+pub(super) struct Progress {
+    path: PathBuf,
+    marks: Mutex<Marks>,
+}
+
+impl Progress {
+    pub fn open(path: PathBuf) -> Result<Self> {
+        let marks = match std::fs::read(&path) {
+            // A damaged hint is ignored: XTDB is asked for everything again.
+            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or(Marks { sent: 0, seen: Some(0) }),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Marks::default(),
+            Err(e) => return Err(StoreError::Unavailable(format!("{} can't be read: {e}", path.display()))),
+        };
+        Ok(Self { path, marks: Mutex::new(marks) })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads what another process noted. Returns the progress of sending.
+    pub fn reload(&self) -> TxId {
+        let noted =
+            std::fs::read(&self.path).ok().and_then(|bytes| serde_json::from_slice::<Marks>(&bytes).ok());
+        if let Some(noted) = noted {
+            *self.marks.lock().unwrap_or_else(PoisonError::into_inner) = noted;
+        }
+        self.sent()
+    }
+
+    pub fn was_connected(&self) -> bool {
+        self.marks().seen.is_some()
+    }
+
+    pub fn sent(&self) -> TxId {
+        TxId(self.marks().sent)
+    }
+
+    pub fn seen(&self) -> TxId {
+        TxId(self.marks().seen.unwrap_or(0))
+    }
+
+    /// Notes the first contact. Whatever was in the database at that time is read when it is needed.
+    pub fn connected(&self, latest: TxId) -> Result<()> {
+        self.change(|marks| marks.seen = Some(latest.0))
+    }
+
+    pub fn note_sent(&self, tx: TxId) -> Result<()> {
+        self.change(|marks| marks.sent = tx.0)
+    }
+
+    pub fn note_seen(&self, tx: TxId) -> Result<()> {
+        self.change(|marks| marks.seen = Some(tx.0))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Marks)) -> Result<()> {
+        let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = *marks;
+        change(&mut marks);
+        if *marks == before {
+            return Ok(());
+        }
+        let failed = |e: std::io::Error| match e.kind() {
+            std::io::ErrorKind::StorageFull => StoreError::Full(format!("{}: {e}", self.path.display())),
+            _ => StoreError::Unavailable(format!("{} can't be written: {e}", self.path.display())),
+        };
+        let bytes = serde_json::to_vec(&*marks).map_err(|e| failed(e.into()))?;
+        let mut temporary = self.path.as_os_str().to_owned();
+        temporary.push(format!(".{}", std::process::id()));
+        private(std::path::Path::new(&temporary))
+            .and_then(|mut file| file.write_all(&bytes))
+            .map_err(failed)?;
+        std::fs::rename(&temporary, &self.path).map_err(failed)
+    }
+
+    fn marks(&self) -> Marks {
+        *self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,111 @@
+//! What the parts of a queued store share.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use context_model::time::{Timestamp, TxId};
+use tokio::sync::{Notify, watch};
+
+use super::progress::Progress;
+use super::status::Status;
+use crate::http::shown_url;
+use crate::{XtdbOptions, XtdbStore};
+use context_store::{Result, Store, StoreError, Transaction, Write, clock};
+use context_store_sqlite::SqliteStore;
+
+/// What the store, the sender and the contact to other clients share.
+pub(super) struct Shared {
+    pub(super) journal: Arc<SqliteStore>,
+    pub(super) options: XtdbOptions,
+    pub(super) read_timeout: Duration,
+    pub(super) pull_wait: Duration,
+    pub(super) lock_file: PathBuf,
+    pub(super) progress: Progress,
+    pub(super) status: Mutex<Status>,
+    /// Wakes the sender.
+    pub(super) work: Notify,
+    /// Counts the requests to send everything immediately.
+    pub(super) turn: watch::Sender<u64>,
+    /// How many callers wait for everything to be sent.
+    pub(super) waiting: AtomicUsize,
+    /// The newest transaction of the journal that XTDB has, for callers that wait for one.
+    pub(super) sent: watch::Sender<TxId>,
+    pub(super) is_closing: AtomicBool,
+    /// Requests for a check for others' writes: how many were made, and how many of them were answered.
+    pub(super) look: Notify,
+    pub(super) asked: AtomicU64,
+    pub(super) looked: watch::Sender<u64>,
+    /// Held while versions of others are written to the journal.
+    pub(super) contact: tokio::sync::Mutex<()>,
+}
+
+impl Shared {
+    pub(super) fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The nodes' URLs, for messages.
+    pub(super) fn urls(&self) -> String {
+        urls(&self.options)
+    }
+
+    pub(super) fn check_open(&self) -> Result<()> {
+        if self.is_closing.load(Ordering::Acquire) { Err(StoreError::Closed) } else { Ok(()) }
+    }
+
+    /// Reaches the database, if that has not happened yet.
+    pub(super) async fn connect(&self) -> Result<Arc<XtdbStore>> {
+        if let Some(remote) = self.status().remote.clone() {
+            return Ok(remote);
+        }
+        let remote = XtdbStore::connect(self.options.clone()).await?;
+        if !self.progress.was_connected() {
+            self.progress.connected(remote.latest_tx().await?)?;
+        }
+        let mut status = self.status();
+        status.remote = Some(Arc::clone(&remote));
+        status.is_connected = true;
+        status.last_error = None;
+        Ok(remote)
+    }
+
+    pub(super) fn went_well(&self) {
+        let mut status = self.status();
+        status.is_connected = true;
+        status.last_error = None;
+    }
+
+    pub(super) fn failed(&self, error: &StoreError) {
+        tracing::debug!(%error, "XTDB could not be used");
+        let mut status = self.status();
+        if matches!(error, StoreError::Unavailable(_)) {
+            status.is_connected = false;
+        }
+        status.last_error = Some(error.to_string());
+    }
+
+    /// If the latest version is dated ahead, dates whole documents after it, as stores do with patches. Otherwise a machine
+    /// with a slow clock could not replace what a faster one wrote.
+    pub(super) fn dated(&self, mut transaction: Transaction) -> Transaction {
+        let status = self.status();
+        if status.ahead.is_empty() {
+            return transaction;
+        }
+        let now = clock::system()();
+        for write in &mut transaction.writes {
+            if let Write::Put { document, valid_time: valid_time @ None } = write
+                && let Some(time) = status.ahead.get(document.id()).filter(|time| **time >= now)
+            {
+                *valid_time = Some(Timestamp::from_millis(time.millis() + 1));
+            }
+        }
+        transaction
+    }
+}
+
+/// The nodes' URLs, for messages.
+pub(super) fn urls(options: &XtdbOptions) -> String {
+    options.urls.iter().map(|url| shown_url(url)).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,111 @@
+//! What is known about the queue and the database behind it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use context_model::id::ObjectId;
+use context_model::time::{Timestamp, TxId};
+
+use crate::XtdbStore;
+use context_store::StoreError;
+
+/// The state of the queue, for users.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueState {
+    /// Whether XTDB answered the last request.
+    pub is_connected: bool,
+    /// The node that answers, or the first that is tried; without user name and password.
+    pub url: String,
+    /// How many of the journal's transactions XTDB does not have yet, as far as known.
+    pub queued: u64,
+    /// Since when the oldest of them has been waiting.
+    pub waiting_since: Option<Timestamp>,
+    /// Whether this process sends for the journal.
+    pub is_sender: bool,
+    /// How many objects that others changed have not been fetched yet, as far as known; 0 if the journal is up to date.
+    pub behind: u64,
+    /// The last error, if the same thing has not succeeded since.
+    pub last_error: Option<String>,
+}
+
+#[derive(Default)]
+pub(super) struct Status {
+    pub remote: Option<Arc<XtdbStore>>,
+    pub is_connected: bool,
+    pub is_sender: bool,
+    pub last_error: Option<String>,
+    /// What this process wrote and the sender has not sent yet.
+    pub written: BTreeMap<TxId, Vec<Written>>,
+    /// Transactions of the journal that wrote others' versions.
+    pub brought_in: HashSet<TxId>,
+    /// Objects whose latest version is dated ahead of this machine's clock.
+    pub ahead: HashMap<ObjectId, Timestamp>,
+    /// Objects that XTDB did not have when it was asked.
+    pub absent: HashSet<ObjectId>,
+    /// What XTDB has.
+    pub names: Names,
+    pub latest: TxId,
+    /// How many objects have not been fetched yet.
+    pub behind: u64,
+    /// Whether the last check for others' writes took longer than a turn waits.
+    pub is_late: bool,
+    /// An error of the journal while versions were fetched, for the next caller.
+    pub refused: Option<StoreError>,
+}
+
+/// The IDs of all objects in XTDB at the last check, as 64-bit hashes. If two IDs share a hash, that costs an unnecessary
+/// request.
+#[derive(Default)]
+pub(super) struct Names {
+    hashes: HashSet<u64>,
+    /// Whether the whole list was read; before that nothing is known to be absent.
+    is_complete: bool,
+}
+
+impl Names {
+    pub fn add<'a>(&mut self, ids: impl IntoIterator<Item = &'a ObjectId>) {
+        self.hashes.extend(ids.into_iter().map(short));
+    }
+
+    /// Takes over the part of the list that was read.
+    pub fn complete(&mut self, hashes: HashSet<u64>) {
+        self.hashes.extend(hashes);
+        self.is_complete = true;
+    }
+
+    /// Whether XTDB had no such object at the last check for others' writes.
+    pub fn lacks(&self, id: &ObjectId) -> bool {
+        self.is_complete && !self.hashes.contains(&short(id))
+    }
+}
+
+/// An ID's hash within this process.
+pub(super) fn short(id: &ObjectId) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.as_str().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// How often a transaction of the journal wrote an object.
+#[derive(Clone, Debug)]
+pub(super) struct Written {
+    pub id: ObjectId,
+    pub times: usize,
+    /// This process did not write it itself, so it may be a fetched version of others that XTDB already has.
+    pub is_doubtful: bool,
+}
+
+impl Written {
+    /// What this process has just written.
+    pub fn of(ids: Vec<ObjectId>, is_written: &[bool]) -> Vec<Self> {
+        let written = ids.into_iter().zip(is_written).filter(|(_, is)| **is).map(|(id, _)| id);
+        Self::counted(written, false)
+    }
+
+    pub fn counted(ids: impl Iterator<Item = ObjectId>, is_doubtful: bool) -> Vec<Self> {
+        let mut times: HashMap<ObjectId, usize> = HashMap::new();
+        ids.for_each(|id| *times.entry(id).or_default() += 1);
+        times.into_iter().map(|(id, times)| Self { id, times, is_doubtful }).collect()
+    }
+}

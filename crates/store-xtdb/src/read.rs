@@ -1,0 +1,387 @@
+//! Versions at a point of the two times, for one object or many.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use context_model::id::ObjectId;
+use context_model::object::{Document, ObjectType};
+use context_model::source::Source;
+use context_model::time::{Timestamp, TxId};
+use serde_json::Value;
+
+use super::cache::Head;
+use super::edn::quote;
+use super::http::{Answer, Format, Request};
+use super::inner::Inner;
+use super::mark::Mark;
+use super::parallel::in_parallel;
+use super::plan::is_equal;
+use super::wire::{ERASED, FOREVER, KEPT, PATCH, Place, document, xtdb_number};
+use context_store::{AsOf, Known, Outline, Result, StoreError, Version};
+
+/// How many documents one query asks for.
+const IDS_A_QUERY: usize = 64;
+
+impl Inner {
+    /// The version of an object. Takes two requests, one if this client knows the document, and one more if the version is
+    /// stored as a change.
+    pub(super) async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
+        if id.as_str().is_empty() {
+            return Ok(None);
+        }
+        Ok(self.find(id, at).await?.map(|head| (*head.version).clone()))
+    }
+
+    /// The same, with the form in which XTDB has it.
+    pub(super) async fn find(&self, id: &ObjectId, at: AsOf) -> Result<Option<Head>> {
+        let Some(place) = self.place(id, at).await? else { return Ok(None) };
+        if let Some(head) = self.cache(|cache| cache.at(id, place)) {
+            return Ok(Some(head));
+        }
+        let request = self.read("entity", Format::Json).with("eid", id);
+        let request = at_place(request, at.valid_time, place.tx.id);
+        let answer = self.nodes.send(&request).await?;
+        if answer.is_missing() {
+            return Ok(None);
+        }
+        let (document, form) = self.resolved(id, place, answer.json()?).await?;
+        let head = Head { version: Arc::new(version(document, place, form.mark())), form, bytes: 0 };
+        if at == AsOf::default() {
+            self.cache(|cache| cache.keep(head.clone()));
+        }
+        Ok(Some(head))
+    }
+
+    /// The coordinates of an object's version at a point of the two times.
+    pub(super) async fn place(&self, id: &ObjectId, at: AsOf) -> Result<Option<Place>> {
+        if id.as_str().is_empty() || at.known == Some(Known::Tx(TxId(0))) {
+            return Ok(None);
+        }
+        let bare = || valid_at(self.read("entity-tx", Format::Edn).with("eid", id), at.valid_time);
+        let mut answer = self.nodes.send(&known(bare(), at.known)).await?;
+        if answer.is_out_of_sync() {
+            // The bound is later than the newest transaction, so it doesn't limit anything.
+            answer = self.nodes.send(&bare()).await?;
+        }
+        if answer.is_missing() {
+            return Ok(None);
+        }
+        Place::from_edn(&answer.edn()?).map(Some).ok_or_else(|| answer.strange("no transaction in it"))
+    }
+
+    /// The versions of many objects as they stood at one transaction: the documents come in one query.
+    pub(super) async fn get_many(
+        self: &Arc<Self>,
+        ids: &[ObjectId],
+        at: AsOf,
+    ) -> Result<Vec<Option<Version>>> {
+        let at = self.pinned(at).await?;
+        let places = self.places(ids, at).await?;
+        let mut found: HashMap<ObjectId, Version> = HashMap::new();
+        let mut missing = Vec::new();
+        for (id, place) in &places {
+            match self.cache(|cache| cache.at(id, *place)) {
+                Some(head) => {
+                    found.insert(id.clone(), (*head.version).clone());
+                }
+                None => missing.push(id.clone()),
+            }
+        }
+        for part in missing.chunks(IDS_A_QUERY) {
+            let pulled = self.pull(part, "[*]", at).await?.into_iter();
+            let placed = pulled.filter_map(|(id, value)| places.get(&id).map(|place| (id, *place, value)));
+            found.extend(self.resolved_all(placed.collect()).await?);
+        }
+        Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
+    }
+
+    /// The latest versions without their contents. Of chats and sessions, which are written as patches, only the scalar
+    /// fields, as in a store that keeps patches.
+    pub(super) async fn outlines(self: &Arc<Self>, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
+        let at = self.pinned(AsOf::default()).await?;
+        let places = self.places(ids, at).await?;
+        let fields = self.outline_fields().await?;
+        let known: Vec<ObjectId> = places.keys().cloned().collect();
+        let mut found = HashMap::new();
+        for part in known.chunks(IDS_A_QUERY) {
+            let texts = self.with_text(part, at).await?;
+            for (id, value) in self.pull(part, &fields, at).await? {
+                let (Some(place), Value::Object(mut map)) = (places.get(&id), value) else { continue };
+                for name in ["content", PATCH, ERASED, KEPT] {
+                    map.remove(name);
+                }
+                let (id, object_type, source, payload) = document_without_content(Value::Object(map))?;
+                let is_null = !texts.contains(&id);
+                let mut payload = payload;
+                if matches!(object_type, ObjectType::Chat | ObjectType::Session) {
+                    payload.retain(|name, value| {
+                        name != "content_hash" && !value.is_array() && !value.is_object()
+                    });
+                }
+                let outline = Outline {
+                    id: id.clone(),
+                    object_type,
+                    source,
+                    payload,
+                    is_null,
+                    tx_id: place.tx.id,
+                    valid_time: place.valid_time,
+                };
+                found.insert(id, outline);
+            }
+        }
+        Ok(ids.iter().map(|id| found.get(id).cloned()).collect())
+    }
+
+    /// The coordinates of all versions, in XTDB's order: by valid time, then by transaction.
+    pub(super) async fn history_places(&self, id: &ObjectId, at: TxId) -> Result<Vec<Place>> {
+        let answer = self.nodes.send(&self.history_request(id, at, Format::Edn)).await?;
+        let rows = answer.edn()?;
+        let rows = rows.items().ok_or_else(|| answer.strange("no list of versions"))?;
+        let places: Option<Vec<Place>> = rows.iter().map(Place::from_edn).collect();
+        places.ok_or_else(|| answer.strange("a version without times"))
+    }
+
+    /// The versions of many objects that were written after a transaction, and those with the same valid time as one of
+    /// them. Of a chat or session only the latest, because the journal would have to store each earlier one whole.
+    pub(super) async fn versions_after(
+        self: &Arc<Self>,
+        ids: Vec<(ObjectId, ObjectType)>,
+        since: TxId,
+    ) -> Result<Vec<Vec<Version>>> {
+        let at = self.pinned(AsOf::default()).await?;
+        let Some(Known::Tx(newest)) = at.known else { return Ok(Vec::new()) };
+        let (content, growing): (Vec<_>, Vec<_>) = ids.into_iter().partition(|(_, kind)| kind.is_content());
+        let growing: Vec<ObjectId> = growing.into_iter().map(|(id, _)| id).collect();
+        let latest = self.get_many(&growing, at).await?;
+        let mut found: Vec<Vec<Version>> = latest
+            .into_iter()
+            .flatten()
+            .filter(|version| version.tx_id > since)
+            .map(|version| vec![version])
+            .collect();
+        let inner = Arc::clone(self);
+        let places = in_parallel(content, move |(id, _)| {
+            let inner = Arc::clone(&inner);
+            async move {
+                let places = inner.history_places(&id, newest).await?;
+                let times: HashSet<Timestamp> =
+                    places.iter().filter(|place| place.tx.id > since).map(|place| place.valid_time).collect();
+                let latest = places.iter().map(|place| (place.valid_time, place.tx.id)).max();
+                let wanted: Vec<Place> =
+                    places.into_iter().filter(|place| times.contains(&place.valid_time)).collect();
+                let is_latest =
+                    matches!(&wanted[..], [place] if Some((place.valid_time, place.tx.id)) == latest);
+                Ok((id, wanted, is_latest))
+            }
+        })
+        .await?;
+        // If only the latest version is missing, one query fetches its document together with others.
+        let (single, several): (Vec<_>, Vec<_>) = places.into_iter().partition(|(.., is_latest)| *is_latest);
+        for part in single.chunks(IDS_A_QUERY) {
+            let ids: Vec<ObjectId> = part.iter().map(|(id, ..)| id.clone()).collect();
+            let mut documents: HashMap<ObjectId, Value> =
+                self.pull(&ids, "[*]", at).await?.into_iter().collect();
+            for (id, places, _) in part {
+                let Some(mut value) = documents.remove(id) else { continue };
+                let mark = Mark::take(&mut value);
+                let document = document(value)?;
+                let versions = places.iter().map(|place| version(document.clone(), *place, mark.as_ref()));
+                found.push(versions.collect());
+            }
+        }
+        let inner = Arc::clone(self);
+        let rest = in_parallel(several, move |(id, places, _)| {
+            let inner = Arc::clone(&inner);
+            async move {
+                let mut versions = Vec::new();
+                for place in places {
+                    versions.extend(inner.at(&id, place).await?);
+                }
+                versions.sort_by_key(|version| (version.tx_id, version.valid_time));
+                Ok(versions)
+            }
+        });
+        found.extend(rest.await?);
+        Ok(found)
+    }
+
+    /// The version at these coordinates, if it has a document.
+    async fn at(&self, id: &ObjectId, place: Place) -> Result<Option<Version>> {
+        let request = self.read("entity", Format::Json).with("eid", id);
+        let answer = self.nodes.send(&at_place(request, Some(place.valid_time), place.tx.id)).await?;
+        if answer.is_missing() {
+            return Ok(None);
+        }
+        let (document, form) = self.resolved(id, place, answer.json()?).await?;
+        Ok(Some(version(document, place, form.mark())))
+    }
+
+    /// How many versions of an object have the same valid time and content as this one, of which the second part says whether it
+    /// was erased.
+    pub(super) async fn count_like(
+        &self,
+        id: &ObjectId,
+        valid_time: Timestamp,
+        like: (&Document, bool),
+    ) -> Result<usize> {
+        let at = AsOf { valid_time: Some(valid_time), known: None };
+        let Some(place) = self.place(id, at).await?.filter(|place| place.valid_time == valid_time) else {
+            return Ok(0);
+        };
+        let mut count = 0;
+        for place in self.history_places(id, place.tx.id).await? {
+            if place.valid_time == valid_time
+                && let Some(version) = self.at(id, place).await?
+            {
+                // Both sides may have erased it, and differ in how much of it they have left.
+                let is_erased = version.erased.is_some() && like.1;
+                count += usize::from(is_erased || is_equal(&version.document, like.0));
+            }
+        }
+        Ok(count)
+    }
+
+    /// The same point of the two times, limited to the newest transaction if it was unlimited, so that all requests of one
+    /// call see the same state.
+    pub(super) async fn pinned(&self, at: AsOf) -> Result<AsOf> {
+        let latest = self.latest().await?;
+        let known = match (at.known, latest) {
+            (_, None) => Known::Tx(TxId(0)),
+            (None, Some(latest)) => Known::Tx(latest.id),
+            (Some(Known::Tx(tx)), Some(latest)) => Known::Tx(tx.min(latest.id)),
+            (Some(Known::Time(time)), Some(latest)) if time >= latest.time => Known::Tx(latest.id),
+            (Some(known), Some(_)) => known,
+        };
+        Ok(AsOf { known: Some(known), ..at })
+    }
+
+    /// The coordinates of these objects' versions, with many requests at the same time.
+    pub(super) async fn places(
+        self: &Arc<Self>,
+        ids: &[ObjectId],
+        at: AsOf,
+    ) -> Result<HashMap<ObjectId, Place>> {
+        if at.known == Some(Known::Tx(TxId(0))) {
+            return Ok(HashMap::new());
+        }
+        let inner = Arc::clone(self);
+        let found = in_parallel(ids.to_vec(), move |id| {
+            let inner = Arc::clone(&inner);
+            async move { inner.place(&id, at).await.map(|place| (id, place)) }
+        })
+        .await?;
+        Ok(found.into_iter().filter_map(|(id, place)| Some((id, place?))).collect())
+    }
+
+    /// Fields of documents, by one Datalog query. `pattern` is a pull pattern.
+    async fn pull(&self, ids: &[ObjectId], pattern: &str, at: AsOf) -> Result<Vec<(ObjectId, Value)>> {
+        let query = format!("{{:find [e (pull e {pattern})] :in [[e ...]] :where [[e :xt/id]]}}");
+        let (answer, rows) = self.datalog(&query, ids, at).await?;
+        let mut found = Vec::with_capacity(rows.len());
+        for row in rows {
+            match row {
+                Value::Array(mut row) if row.len() == 2 => {
+                    let value = row[1].take();
+                    let Some(id) = row[0].as_str() else {
+                        return Err(answer.strange("an ID that is no text"));
+                    };
+                    found.push((ObjectId::new(id), value));
+                }
+                _ => return Err(answer.strange("a row of another length")),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Which of these objects have text as their content.
+    async fn with_text(&self, ids: &[ObjectId], at: AsOf) -> Result<HashSet<ObjectId>> {
+        let query = "{:find [e] :in [[e ...]] :where [[e :content c] [(string? c)]]}";
+        let (_, rows) = self.datalog(query, ids, at).await?;
+        Ok(rows.iter().filter_map(|row| row[0].as_str()).map(ObjectId::new).collect())
+    }
+
+    pub(super) async fn datalog(
+        &self,
+        query: &str,
+        ids: &[ObjectId],
+        at: AsOf,
+    ) -> Result<(Answer, Vec<Value>)> {
+        let args: Vec<String> = ids.iter().map(|id| quote(id.as_str())).collect();
+        let body = format!("{{:query {query} :in-args [[{}]]}}", args.join(" "));
+        let request = self.after_known(Request::post("query", Format::Json, Format::Edn, body));
+        let answer = self.nodes.send(&known(valid_at(request, at.valid_time), at.known)).await?;
+        match answer.json()? {
+            Value::Array(rows) => Ok((answer, rows)),
+            _ => Err(answer.strange("no list of rows")),
+        }
+    }
+
+    /// A pull pattern of all fields in the database except contents and those that grow with a session.
+    async fn outline_fields(&self) -> Result<String> {
+        let answer = self.nodes.send(&self.read("attribute-stats", Format::Json)).await?;
+        let Value::Object(fields) = answer.json()? else { return Err(answer.strange("no fields")) };
+        let plain = |name: &String| {
+            let mut bytes = name.bytes();
+            let first = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+            first && bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'/' | b'.'))
+        };
+        if !fields.keys().all(|name| plain(name) && name.matches('/').count() <= 1 && !name.ends_with('/')) {
+            return Ok("[*]".to_owned());
+        }
+        let names: Vec<String> =
+            fields.keys().filter(|name| !GROWING.contains(&name.as_str())).map(|n| format!(":{n}")).collect();
+        Ok(format!("[{}]", names.join(" ")))
+    }
+}
+
+/// Fields that an outline leaves out: the content, and the lists of a chat or session.
+const GROWING: [&str; 4] = ["content", "turns", "toolcall_refs", PATCH];
+
+type Parts = (ObjectId, ObjectType, Option<Source>, serde_json::Map<String, Value>);
+
+/// Splits a document into envelope and payload, keeping the stored `content_hash`.
+fn document_without_content(value: Value) -> Result<Parts> {
+    let hash = value.get("content_hash").cloned();
+    let document = Document::from_json(value)
+        .map_err(|e| StoreError::Corrupt(format!("a document is not in this library's shape: {e}")))?;
+    let (id, object_type, source, mut payload) = document.into_parts();
+    match hash {
+        Some(hash) => payload.insert("content_hash".into(), hash),
+        None => payload.remove("content_hash"),
+    };
+    Ok((id, object_type, source, payload))
+}
+
+pub(super) fn version(document: Document, place: Place, mark: Option<&Mark>) -> Version {
+    Version {
+        document,
+        tx_id: place.tx.id,
+        tx_time: place.tx.time,
+        valid_time: place.valid_time,
+        erased: mark.map(|mark| mark.erased.clone()),
+    }
+}
+
+/// The valid time of a read. XTDB's own default is its clock; here it is the end of time.
+fn valid_at(request: Request, time: Option<Timestamp>) -> Request {
+    match time {
+        Some(time) => request.with("valid-time", time),
+        None => request.with("valid-time", FOREVER),
+    }
+}
+
+fn known(request: Request, known: Option<Known>) -> Request {
+    match known {
+        None => request,
+        Some(Known::Tx(tx)) => match xtdb_number(tx) {
+            Some(number) => request.with("tx-id", number),
+            None => request,
+        },
+        Some(Known::Time(time)) => request.with("tx-time", time),
+    }
+}
+
+pub(super) fn at_place(request: Request, valid: Option<Timestamp>, tx: TxId) -> Request {
+    known(valid_at(request, valid), Some(Known::Tx(tx)))
+}

@@ -1,0 +1,143 @@
+//! Histories, and versions that are stored as changes and resolved with the versions before them.
+
+use std::sync::Arc;
+
+use context_model::id::ObjectId;
+use context_model::object::Document;
+use context_model::time::{Timestamp, TxId};
+use serde_json::Value;
+
+use super::form::{Form, Given, Resolved, resolve};
+use super::http::{Format, Request};
+use super::inner::Inner;
+use super::mark::Mark;
+use super::parallel::in_parallel;
+use super::read::{at_place, version};
+use super::wire::Place;
+use context_store::{Result, Version};
+
+impl Inner {
+    /// All versions in the order of their transactions. Times are requested in EDN, because XTDB's JSON truncates them to
+    /// seconds, and documents in JSON, because EDN does not tell keys from strings.
+    pub(super) async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
+        Ok(self.marked_history(id).await?.into_iter().map(|(version, _)| version).collect())
+    }
+
+    /// The same with the marks of erased versions.
+    pub(super) async fn marked_history(&self, id: &ObjectId) -> Result<Vec<(Version, Option<Mark>)>> {
+        let Some(at) = self.latest().await? else { return Ok(Vec::new()) };
+        if id.as_str().is_empty() {
+            return Ok(Vec::new());
+        }
+        let places = self.history_places(id, at.id).await?;
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let request = self.history_request(id, at.id, Format::Json).with("with-docs", true);
+        let answer = self.nodes.send(&request).await?;
+        let Value::Array(rows) = answer.json()? else { return Err(answer.strange("no list of versions")) };
+        if rows.len() != places.len() {
+            return Err(answer.strange("a history of another length"));
+        }
+        let mut versions: Vec<(Version, Option<Mark>)> = Vec::with_capacity(rows.len());
+        let mut resolved = Resolved::default();
+        for (mut row, place) in rows.into_iter().zip(places) {
+            // Another client's deletion has no document; a version of ours always has one.
+            match row.get_mut("doc").map(Value::take) {
+                None | Some(Value::Null) => {}
+                Some(value) => {
+                    let mark = Mark::take(&mut value.clone());
+                    let known = |place: usize| &versions[place].0.document;
+                    let document = resolved.next(Given::read(value)?, versions.len(), known)?;
+                    versions.push((version(document, place, mark.as_ref()), mark));
+                }
+            }
+        }
+        versions.sort_by_key(|(v, _)| (v.tx_id, v.valid_time));
+        // Another client's put with an end time repeats the version that it interrupts.
+        versions.dedup_by(|(a, _), (b, _)| a.tx_id == b.tx_id && a.document == b.document);
+        Ok(versions)
+    }
+
+    /// The version at these coordinates, given its document. A whole document, or the change of a version that this client
+    /// knows, takes no request. Otherwise one request fetches everything since such a version or the last whole one.
+    pub(super) async fn resolved(
+        &self,
+        id: &ObjectId,
+        place: Place,
+        value: Value,
+    ) -> Result<(Document, Form)> {
+        let wanted = match Given::read(value.clone())? {
+            Given::Whole(document) => {
+                let form = Form::whole(&document);
+                let mut own = value.clone();
+                let mark = Mark::take(&mut own);
+                let is_own =
+                    own.as_object().map(serde_json::Map::len) == value.as_object().map(serde_json::Map::len);
+                return Ok((document, if is_own { form } else { form.stored_as(value, mark) }));
+            }
+            Given::Changed(wanted) => wanted,
+        };
+        let known = self.cache(|cache| cache.grown(id));
+        if let Some(known) = known.as_ref().filter(|known| known.document.content_hash() == wanted.of()) {
+            return wanted.resolve(known.document.clone());
+        }
+        let nearer = known.filter(|known| (wanted.since()..=place.valid_time).contains(&known.valid_time));
+        // If several clients wrote, the version that it is based on may belong to a chain that begins earlier.
+        for (since, known) in [
+            (nearer.as_ref().map(|known| known.valid_time), nearer.as_ref()),
+            (Some(wanted.since()), None),
+            (Some(Timestamp::from_millis(i64::MIN)), None),
+        ] {
+            let Some(since) = since else { continue };
+            let mut before = Vec::new();
+            before.extend(known.map(|known| Given::Whole(known.document.clone())));
+            before.extend(self.given_between(id, since, place).await?);
+            if let Some(resolved) = resolve(wanted.clone(), before)? {
+                return Ok(resolved);
+            }
+        }
+        Err(wanted.lost())
+    }
+
+    /// The same for many, with several requests at the same time.
+    pub(super) async fn resolved_all(
+        self: &Arc<Self>,
+        values: Vec<(ObjectId, Place, Value)>,
+    ) -> Result<Vec<(ObjectId, Version)>> {
+        let inner = Arc::clone(self);
+        in_parallel(values, move |(id, place, value)| {
+            let inner = Arc::clone(&inner);
+            async move {
+                let (document, form) = inner.resolved(&id, place, value).await?;
+                let version = version(document, place, form.mark());
+                // The next versions are based on it.
+                if !version.document.object_type().is_content() {
+                    inner.cache(|cache| cache.grow(Arc::new(version.clone())));
+                }
+                Ok((id, version))
+            }
+        })
+        .await
+    }
+
+    /// An object's versions in XTDB from a valid time up to these coordinates, by valid time and transaction.
+    async fn given_between(&self, id: &ObjectId, since: Timestamp, place: Place) -> Result<Vec<Given>> {
+        let mut request = self.history_request(id, place.tx.id, Format::Json).with("with-docs", true);
+        if since > Timestamp::from_millis(i64::MIN) {
+            request = request.with("start-valid-time", since);
+        }
+        let end = Timestamp::from_millis(place.valid_time.millis().saturating_add(1));
+        let answer = self.nodes.send(&request.with("end-valid-time", end)).await?;
+        let Value::Array(rows) = answer.json()? else { return Err(answer.strange("no list of versions")) };
+        // Another client's deletion has no document, and its writes may have any shape.
+        let documents = rows.into_iter().filter_map(|mut row| row.get_mut("doc").map(Value::take));
+        Ok(documents.filter_map(|value| Given::read(value).ok()).collect())
+    }
+
+    pub(super) fn history_request(&self, id: &ObjectId, at: TxId, accept: Format) -> Request {
+        let request = self.read("entity", accept).with("eid", id).with("history", true);
+        let request = request.with("sort-order", "asc").with("with-corrections", true);
+        at_place(request, None, at)
+    }
+}

@@ -1,0 +1,240 @@
+//! XTDB's wire format: transaction operations and answers.
+
+use context_model::error::ModelError;
+use context_model::id::ObjectId;
+use context_model::object::Document;
+use context_model::time::{Timestamp, TxId};
+use serde_json::{Value, json};
+
+use super::edn::Edn;
+use context_store::{Result, StoreError};
+
+/// A valid time later than every other one, for reads without a limit.
+pub(crate) const FOREVER: &str = "9999-12-31T23:59:59.999Z";
+
+/// The longest base document, in bytes, that is sent again just to make sure that nobody has replaced it.
+pub(crate) const LONGEST_FENCE: usize = 1 << 20;
+
+/// The field with the patch of a version that is stored as one (see `form`): a JSON text, so that XTDB neither indexes nor
+/// changes it.
+pub(crate) const PATCH: &str = "context/patch";
+
+/// The field with the mark of a version that the owner erased: a JSON text (see `form`).
+pub(crate) const ERASED: &str = "context/erased";
+
+/// The field of a version that was put back after its object's eviction. It differs for each eviction, so that no node
+/// takes the document for the one that was evicted.
+pub(crate) const KEPT: &str = "context/kept";
+
+/// A transaction's number. XTDB counts from 0, but in this library 0 stands for an empty store.
+pub(crate) fn number(xtdb: u64) -> TxId {
+    TxId(xtdb + 1)
+}
+
+/// XTDB's number of a transaction. `None` for the empty store. XTDB's numbers are limited to Java's `long`.
+pub(crate) fn xtdb_number(tx: TxId) -> Option<u64> {
+    tx.0.checked_sub(1).map(|number| number.min(i64::MAX as u64))
+}
+
+/// A transaction and its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tx {
+    pub id: TxId,
+    pub time: Timestamp,
+}
+
+impl Tx {
+    /// From a map with `:xtdb.api/tx-id` and `:xtdb.api/tx-time`.
+    pub fn from_edn(map: &Edn) -> Option<Self> {
+        let id = map.get("xtdb.api/tx-id")?.number()?;
+        let time = map.get("xtdb.api/tx-time")?.time()?;
+        Some(Self { id: number(id), time })
+    }
+}
+
+/// The coordinates of a version: where it is in the history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub tx: Tx,
+    pub valid_time: Timestamp,
+}
+
+impl Place {
+    /// From an answer of `entity-tx` or a row of a history.
+    pub fn from_edn(map: &Edn) -> Option<Self> {
+        Some(Self { tx: Tx::from_edn(map)?, valid_time: map.get("xtdb.api/valid-time")?.time()? })
+    }
+}
+
+/// A document as XTDB returns it, checked against its stored hash.
+pub(crate) fn document(value: Value) -> Result<Document> {
+    let name = value.get("xt/id").and_then(Value::as_str).unwrap_or("without an ID").to_owned();
+    let stored = value.get("content_hash").and_then(Value::as_str).map(str::to_owned);
+    let document = Document::from_json(value).map_err(|e: ModelError| {
+        StoreError::Corrupt(format!("document {name} is not in this library's shape: {e}"))
+    })?;
+    if stored.is_some_and(|hash| hash != document.content_hash().to_string()) {
+        return Err(StoreError::Corrupt(format!("document {name} does not match its stored hash")));
+    }
+    Ok(document)
+}
+
+/// Refuses documents that XTDB would misunderstand.
+pub(crate) fn check(document: &Document) -> Result<()> {
+    if document.id().as_str().is_empty() {
+        return Err(StoreError::Invalid("an object needs a non-empty ID in XTDB".into()));
+    }
+    if let Some(name) = document.payload().keys().find(|k| k.starts_with("xt/") || k.starts_with("crux.")) {
+        return Err(StoreError::Invalid(format!("XTDB reserves the field name {name}; rename the field")));
+    }
+    if let Some(name) = [PATCH, ERASED, KEPT].into_iter().find(|name| document.field(name).is_some()) {
+        return Err(StoreError::Invalid(format!(
+            "the field name {name} is reserved for this library's use of XTDB; rename the field"
+        )));
+    }
+    Ok(())
+}
+
+/// The approximate length of a document's JSON text, in bytes.
+pub(crate) fn document_length(document: &Document) -> usize {
+    document.payload().iter().map(|(name, value)| name.len() + 4 + text_length(value)).sum::<usize>() + 200
+}
+
+/// The same for a value.
+pub(crate) fn text_length(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(text_length).sum::<usize>() + items.len(),
+        Value::Object(map) => map.iter().map(|(k, v)| k.len() + 4 + text_length(v)).sum(),
+        _ => 8,
+    }
+}
+
+/// A transaction's operations in JSON.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ops(Vec<String>);
+
+impl Ops {
+    /// A condition: the object has this document (or none) at the valid time. Otherwise the transaction has no effect.
+    pub fn matches(&mut self, id: &ObjectId, document: Option<&Value>, at: &str) {
+        self.0.push(json!(["match", id, document, at]).to_string());
+    }
+
+    /// The document is valid from this time on. Returns the operation's length in bytes.
+    pub fn put(&mut self, document: &Value, from: Option<Timestamp>) -> usize {
+        let op = match from {
+            Some(time) => json!(["put", document, time]).to_string(),
+            None => json!(["put", document]).to_string(),
+        };
+        let bytes = op.len();
+        self.0.push(op);
+        bytes
+    }
+
+    /// All versions of the object and their documents go.
+    pub fn evict(&mut self, id: &ObjectId) {
+        self.0.push(json!(["evict", id]).to_string());
+    }
+
+    /// The body of a submission; matches come first, because they see the puts before them.
+    pub fn body(mut self) -> String {
+        self.0.sort_by_key(|op| !op.starts_with("[\"match\""));
+        format!("{{\"tx-ops\":[{}]}}", self.0.join(","))
+    }
+}
+
+/// Splits a JSON array that arrives in pieces into its elements, without holding it whole.
+#[derive(Default)]
+pub(crate) struct Rows {
+    pending: Vec<u8>,
+    depth: usize,
+    in_text: bool,
+    escaped: bool,
+    scanned: usize,
+}
+
+impl Rows {
+    /// Takes the next piece and returns the elements that are now complete.
+    pub fn feed(&mut self, piece: &[u8]) -> Result<Vec<Value>> {
+        self.pending.extend_from_slice(piece);
+        let mut rows = Vec::new();
+        let mut start = 0;
+        for at in self.scanned..self.pending.len() {
+            let byte = self.pending[at];
+            if self.in_text {
+                match byte {
+                    _ if self.escaped => self.escaped = false,
+                    b'\\' => self.escaped = true,
+                    b'"' => self.in_text = false,
+                    _ => {}
+                }
+                continue;
+            }
+            match byte {
+                b'"' => self.in_text = true,
+                b'[' | b'{' => {
+                    self.depth += 1;
+                    if self.depth == 2 {
+                        start = at;
+                    }
+                }
+                b']' | b'}' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    if self.depth == 1 {
+                        let row = serde_json::from_slice(&self.pending[start..=at])
+                            .map_err(|e| StoreError::Unavailable(format!("XTDB's log is not JSON: {e}")))?;
+                        rows.push(row);
+                        start = at + 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.pending.drain(..start);
+        self.scanned = self.pending.len();
+        Ok(rows)
+    }
+
+    /// Whether the array has ended.
+    pub fn is_complete(&self) -> bool {
+        self.depth == 0 && !self.in_text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn matches_stand_before_puts() {
+        let mut ops = Ops::default();
+        ops.put(&json!({"xt/id": "a"}), None);
+        ops.matches(&ObjectId::new("a"), None, FOREVER);
+        let body: Value = serde_json::from_str(&ops.body()).unwrap();
+        assert_eq!(body["tx-ops"][0], json!(["match", "a", null, FOREVER]));
+        assert_eq!(body["tx-ops"][1], json!(["put", {"xt/id": "a"}]));
+    }
+
+    proptest! {
+        #[test]
+        fn rows_do_not_depend_on_the_pieces(
+            texts in prop::collection::vec(any::<String>(), 0..6),
+            cuts in prop::collection::vec(1_usize..40, 1..20),
+        ) {
+            let rows: Vec<Value> = texts.iter().map(|t| json!({"txId": 1, "ops": [[t, {"x": [t]}]]})).collect();
+            let bytes = serde_json::to_vec(&rows).unwrap();
+            let mut splitter = Rows::default();
+            let (mut got, mut at, mut cuts) = (Vec::new(), 0, cuts.into_iter().cycle());
+            while at < bytes.len() {
+                prop_assert!(at == 0 || !splitter.is_complete());
+                let end = (at + cuts.next().unwrap()).min(bytes.len());
+                got.extend(splitter.feed(&bytes[at..end]).unwrap());
+                at = end;
+            }
+            prop_assert!(splitter.is_complete());
+            prop_assert_eq!(got, rows);
+        }
+    }
+}

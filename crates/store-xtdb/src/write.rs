@@ -1,0 +1,354 @@
+//! Transactions: planned on the latest versions, fenced against other clients' writes, and applied exactly once.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use context_model::id::ObjectId;
+use context_model::time::{Timestamp, TxId};
+use serde_json::{Value, json};
+
+use super::cache::Head;
+use super::erasures::ERASURES;
+use super::http::{Format, Request};
+use super::inner::{Inner, WRITERS};
+use super::mark::Marks;
+use super::parallel::in_parallel;
+use super::plan::{Base, Part, id_of, is_equal, plan};
+use super::read::version;
+use super::wire::{FOREVER, Ops, Place, Tx, check, xtdb_number};
+use context_store::{AsOf, Receipt, Result, StoreError, Transaction, Write, clock};
+
+/// How often a transaction is planned again because others wrote in the meantime.
+const MOST_PLANS: u32 = 24;
+
+/// The valid time of all marks and notices, so that the newest transaction's mark is the valid one.
+pub(super) const MARK_TIME: i64 = 0;
+
+/// This client's mark in the database: a document that each of its transactions replaces.
+pub(crate) struct Writer {
+    id: ObjectId,
+    /// The mark in XTDB, as far as known.
+    mark: Option<Value>,
+    /// Whether it is known: not after a submission without an answer.
+    is_known: bool,
+    next: u64,
+    /// The notice that its next transaction writes, where it erases (see `erasures`).
+    pub(super) notice: Option<Value>,
+    /// What it calls itself in the notice while it erases.
+    pub(super) erasing: Option<String>,
+}
+
+impl Writer {
+    /// A writer with this name, or with a new one if `None`.
+    ///
+    /// # Errors
+    /// As [`random_name`].
+    pub fn new(name: Option<String>) -> Result<Self> {
+        let is_known = name.is_none();
+        let name = name.map_or_else(random_name, Ok)?;
+        Ok(Self {
+            id: ObjectId::new(format!("{WRITERS}{name}")),
+            mark: None,
+            is_known,
+            next: 1,
+            notice: None,
+            erasing: None,
+        })
+    }
+
+    /// The ID of the mark.
+    pub fn id(&self) -> &ObjectId {
+        &self.id
+    }
+}
+
+/// A name that no other client has: 128 random bits from the system.
+///
+/// # Errors
+/// `STORE_UNAVAILABLE` if the system has none.
+pub(crate) fn random_name() -> Result<String> {
+    let word = || {
+        getrandom::u64().map_err(|e| {
+            StoreError::Unavailable(format!("the system provides no random numbers ({e}); try again"))
+        })
+    };
+    Ok(format!("{:016x}{:016x}", word()?, word()?))
+}
+
+/// What a transaction that comes late from a journal has with it.
+pub(crate) struct Late {
+    /// Is stored in the writer's mark.
+    pub note: Value,
+    pub marks: Marks,
+}
+
+/// What became of a submission.
+pub(super) enum Outcome {
+    Committed(Tx),
+    Refused,
+    /// The owner of the store has erased something since, so everything has to be planned anew.
+    Erasing,
+}
+
+impl Inner {
+    /// Applies a transaction. One that comes late from a journal: if others have written a version with the same content in the meantime, that version counts as its own.
+    pub(super) async fn transact(
+        self: &Arc<Self>,
+        writer: &mut Writer,
+        transaction: Transaction,
+        late: Option<&Late>,
+    ) -> Result<Receipt> {
+        let note = late.map(|late| &late.note);
+        let Transaction { writes, expected } = transaction;
+        for write in &writes {
+            if let Write::Put { document, .. } = write {
+                check(document)?;
+            }
+        }
+        let mut written = Vec::with_capacity(writes.len());
+        let mut last = None;
+        let mut is_fresh = false;
+        let mut plans = 0;
+        let mut refused: Option<HashMap<ObjectId, Option<(TxId, Timestamp)>>> = None;
+        loop {
+            let expected = if last.is_none() { expected.as_slice() } else { &[] };
+            let rest = &writes[written.len()..];
+            let bases = self.bases(rest, expected, note.is_some()).await?;
+            for (id, wanted) in expected {
+                if bases.get(id).and_then(Base::tx) != *wanted {
+                    if is_fresh {
+                        return Err(StoreError::Conflict(id.clone()));
+                    }
+                    self.refresh().await?;
+                    is_fresh = true;
+                    break;
+                }
+            }
+            if expected.iter().any(|(id, wanted)| bases.get(id).and_then(Base::tx) != *wanted) {
+                continue;
+            }
+            // Refused although nothing has changed: a base was stored with types that JSON does not have.
+            let places = bases.iter().map(|(id, base)| (id.clone(), base.place())).collect();
+            let is_fenced = refused.as_ref() != Some(&places);
+            let erasures = self.erasures().await?;
+            let marks = late.map(|late| &late.marks);
+            let plan = plan(rest, &bases, expected, is_fenced, (&erasures, marks))?;
+            if plan.took_equal && !is_fresh {
+                self.refresh().await?;
+                is_fresh = true;
+                continue;
+            }
+            let (mut is_refused, mut is_erasing) = (false, false);
+            for part in plan.parts {
+                if !part.drafts.is_empty() {
+                    match self.submit(writer, &part, note).await? {
+                        Outcome::Committed(tx) => {
+                            last = Some(tx);
+                            self.remember(&part, &bases, tx);
+                        }
+                        Outcome::Refused => {
+                            is_refused = true;
+                            break;
+                        }
+                        Outcome::Erasing => {
+                            is_erasing = true;
+                            break;
+                        }
+                    }
+                }
+                written.extend_from_slice(&part.written);
+            }
+            if is_erasing {
+                is_fresh = true;
+                refused = None;
+                continue;
+            }
+            if !is_refused {
+                break;
+            }
+            plans += 1;
+            if plans == MOST_PLANS {
+                let busy = bases.into_keys().next().unwrap_or_else(|| ObjectId::new(""));
+                return Err(StoreError::Conflict(busy));
+            }
+            self.cache(|cache| bases.keys().for_each(|id| cache.forget(id)));
+            refused = Some(places);
+            is_fresh = true;
+            // Clients that collided once must not keep colliding in lockstep.
+            let spread = getrandom::u64().unwrap_or_default() % (4 << plans.min(6));
+            tokio::time::sleep(Duration::from_millis(spread)).await;
+        }
+        let tx = match last {
+            Some(tx) => tx,
+            None => self.latest().await?.unwrap_or(Tx { id: TxId(0), time: Timestamp::from_millis(0) }),
+        };
+        Ok(Receipt { tx_id: tx.id, tx_time: tx.time, written })
+    }
+
+    /// The note of this writer's last transaction. `None` if it never wrote one.
+    pub(super) async fn note(&self, writer: &mut Writer) -> Result<Option<Value>> {
+        self.settle(writer).await?;
+        Ok(writer.mark.as_ref().and_then(|mark| mark.get("note")).cloned())
+    }
+
+    /// The versions that the writes and expectations are about, from this client's memory or else from the node.
+    async fn bases(
+        self: &Arc<Self>,
+        writes: &[Write],
+        expected: &[(ObjectId, Option<TxId>)],
+        is_late: bool,
+    ) -> Result<HashMap<ObjectId, Base>> {
+        let ids: HashSet<&ObjectId> =
+            writes.iter().map(id_of).chain(expected.iter().map(|(id, _)| id)).collect();
+        let mut bases = HashMap::new();
+        let mut missing = Vec::new();
+        for id in ids {
+            match self.cache(|cache| cache.head(id)) {
+                Some(head) => {
+                    bases.insert(id.clone(), Base::new(Some(head), true));
+                }
+                None => missing.push(id.clone()),
+            }
+        }
+        let inner = Arc::clone(self);
+        let read = in_parallel(missing, move |id| {
+            let inner = Arc::clone(&inner);
+            async move {
+                let head = inner.find(&id, AsOf::default()).await?;
+                Ok((id, head))
+            }
+        })
+        .await?;
+        bases.extend(read.into_iter().map(|(id, head)| (id, Base::new(head, false))));
+        self.add_earlier(writes, &mut bases, is_late).await?;
+        Ok(bases)
+    }
+
+    /// For writes with an earlier valid time than the latest version: the version that they replace. For those that come
+    /// late from a journal, also whether the latest version is the next one.
+    async fn add_earlier(
+        &self,
+        writes: &[Write],
+        bases: &mut HashMap<ObjectId, Base>,
+        is_late: bool,
+    ) -> Result<()> {
+        let now = clock::system()();
+        for write in writes {
+            let Write::Put { document, valid_time } = write else { continue };
+            let Some(base) = bases.get_mut(document.id()) else { continue };
+            let Some(latest) = base.latest().map(Arc::clone) else { continue };
+            let is_ahead = latest.valid_time > latest.tx_time && latest.valid_time > now;
+            let from = match valid_time {
+                Some(time) if *time < latest.valid_time => *time,
+                None if is_ahead => now,
+                _ => continue,
+            };
+            let at = AsOf { valid_time: Some(from), known: None };
+            let earlier = self.find(document.id(), at).await?;
+            if is_late && is_equal(&latest.document, document) {
+                let last = Timestamp::from_millis(latest.valid_time.millis() - 1);
+                let at = AsOf { valid_time: Some(last), known: None };
+                let before =
+                    self.place(document.id(), at).await?.map(|place| (place.tx.id, place.valid_time));
+                let holding = earlier.as_ref().map(|head| (head.version.tx_id, head.version.valid_time));
+                if before == holding {
+                    base.add_last_before(from);
+                }
+            }
+            base.add_earlier(from, earlier);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn submit(
+        self: &Arc<Self>,
+        writer: &mut Writer,
+        part: &Part,
+        note: Option<&Value>,
+    ) -> Result<Outcome> {
+        let erasures = self.free(writer).await?;
+        let Some(erasures) = erasures else { return Ok(Outcome::Erasing) };
+        self.settle(writer).await?;
+        let mut mark = json!({ "xt/id": writer.id, "number": writer.next });
+        if let Some(note) = note.or_else(|| writer.mark.as_ref()?.get("note")) {
+            mark["note"] = note.clone();
+        }
+        writer.next += 1;
+        let mut ops: Ops = part.ops.clone();
+        ops.matches(&writer.id, writer.mark.as_ref(), FOREVER);
+        ops.matches(&ObjectId::new(ERASURES), erasures.value(), FOREVER);
+        ops.put(&mark, Some(Timestamp::from_millis(MARK_TIME)));
+        let notice = writer.notice.take();
+        if let Some(notice) = &notice {
+            ops.put(notice, Some(Timestamp::from_millis(MARK_TIME)));
+        }
+        let committed = |tx| {
+            self.cache(|cache| cache.wrote(tx));
+            notice.clone().into_iter().for_each(|notice| self.noticed(notice));
+            Ok(Outcome::Committed(tx))
+        };
+        writer.is_known = false;
+        let request = Request::post("submit-tx", Format::Edn, Format::Json, ops.body());
+        let answer = self.nodes.send(&request).await?;
+        let tx = Tx::from_edn(&answer.edn()?).ok_or_else(|| answer.strange("no transaction in it"))?;
+        let is_committed = self.is_committed(tx).await?;
+        self.known.fetch_max(tx.id.0, Ordering::AcqRel);
+        if is_committed {
+            writer.mark = Some(mark);
+            writer.is_known = true;
+            return committed(tx);
+        }
+        self.settle(writer).await?;
+        if writer.mark.as_ref() != Some(&mark) {
+            let is_news = self.look_for_erasures().await?;
+            return Ok(if is_news { Outcome::Erasing } else { Outcome::Refused });
+        }
+        // An earlier copy of this submission had been applied, but its answer was lost.
+        let place = self.place(&writer.id, AsOf::default()).await?;
+        committed(place.ok_or_else(|| answer.strange("the writer's mark is gone"))?.tx)
+    }
+
+    async fn is_committed(&self, tx: Tx) -> Result<bool> {
+        let number = xtdb_number(tx.id).unwrap_or_default();
+        let request = Request::get("tx-committed", Format::Json).with("tx-id", number);
+        let request = request.with("await-tx-id", number).with("await-tx-timeout", self.await_millis());
+        let answer = self.nodes.send(&request).await?;
+        let value = answer.json()?;
+        value["txCommitted?"]
+            .as_bool()
+            .ok_or_else(|| answer.strange("it does not say whether the transaction was committed"))
+    }
+
+    /// Reads the writer's mark after a submission without an answer.
+    async fn settle(&self, writer: &mut Writer) -> Result<()> {
+        if writer.is_known {
+            return Ok(());
+        }
+        let request = self.read("entity", Format::Json).with("eid", &writer.id).with("valid-time", FOREVER);
+        let answer = self.nodes.send(&request).await?;
+        writer.mark = if answer.is_missing() { None } else { Some(answer.json()?) };
+        let number = writer.mark.as_ref().and_then(|mark| mark["number"].as_u64()).unwrap_or(0);
+        writer.next = writer.next.max(number + 1);
+        writer.is_known = true;
+        Ok(())
+    }
+
+    /// Remembers what was written, if it is now the latest version.
+    fn remember(&self, part: &Part, bases: &HashMap<ObjectId, Base>, tx: Tx) {
+        self.cache(|cache| {
+            for draft in &part.drafts {
+                let valid_time = draft.valid_time.unwrap_or(tx.time);
+                let id = draft.document.id();
+                let latest = bases.get(id).and_then(Base::latest).map(|v| v.valid_time);
+                if latest.is_some_and(|latest| latest > valid_time) {
+                    continue;
+                }
+                let version = version(draft.document.clone(), Place { tx, valid_time }, draft.form.mark());
+                let (form, bytes) = (draft.form.clone(), draft.bytes);
+                cache.keep(Head { version: Arc::new(version), form, bytes });
+            }
+        });
+    }
+}

@@ -1,0 +1,20 @@
+//! Documents out of which secrets were taken when they were recorded.
+
+use context_model::object::Document;
+use serde_json::Value;
+
+/// The payload field that says by which rules how many secrets were taken out of a document.
+pub const FIELD: &str = "redacted";
+
+/// Whether a document says that secrets were taken out of its content, and the content has their marks.
+#[must_use]
+pub fn has_marks(document: &Document) -> bool {
+    let (Some(counts), Some(text)) = (document.field(FIELD).and_then(Value::as_object), document.content())
+    else {
+        return false;
+    };
+    let has = |(rule, count): (&String, &Value)| {
+        count.as_u64() == Some(text.matches(&format!("[redacted: {rule}]")).count() as u64)
+    };
+    !counts.is_empty() && counts.iter().all(has)
+}
