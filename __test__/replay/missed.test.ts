@@ -184,7 +184,7 @@ function missed(steps: Iterable<Step>, hides: Hides, phrases?: OwnPhrases): Miss
       shown = shown.filter(({ entry }) => keys.has(entry.key))
       const { compaction } = step
       meter.branch(step, compaction === undefined ? undefined : textBlock(compaction.summary, 'summary'))
-    } else {
+    } else if (step.kind === 'message') {
       const { entry } = step
       const { message } = entry
       calls.add(message)

@@ -128,7 +128,7 @@ describe('a run', () => {
     expect(order).toEqual([...order].sort((left, right) => left - right))
     expect(order.every((at) => at >= 0)).toBe(true)
     expect(stdout.trimEnd().split('\n').slice(-2)).toEqual([
-      expect.stringMatching(/^You would have paid \$\d+\.\d\d instead of \$\d+\.\d\d \(\d+ % less\) for the prompts of 2 sessions with 78 answers/),
+      expect.stringMatching(/^You would have paid \$\d+\.\d\d instead of \$\d+\.\d\d \(\d+ % less\) for the prompts of one session with 39 answers.* In Pi, the prompts of one session of Claude Code with 39 answers/),
       expect.stringMatching(/of 100 answers would have had to fetch something again|No answer/),
     ])
     expect(stdout).not.toMatch(/\x1b/)

@@ -1,7 +1,7 @@
 /** Pi's session files: version 1 is a list; versions 2 and 3 are a tree, written in chronological order. */
 import { jsonLines } from './lines.ts'
 import { callsOf } from './recording.ts'
-import type { BranchStep, Entry, Message, Origin, Problem, Recording, Step, Summarized } from './recording.ts'
+import type { BranchStep, EditStep, Entry, Message, Origin, Problem, Recording, Step, Summarized } from './recording.ts'
 
 /** The newest version of Pi's format that is read here. */
 export const NEWEST_PI_VERSION = 3
@@ -51,6 +51,10 @@ interface Node {
   sent: boolean
   /** What the entry put in place of earlier messages; `kept` is undefined for all of them. */
   compaction?: Summarized
+  /** The form that the entry gave to an earlier message. */
+  edit?: Pick<EditStep, 'key' | 'content'>
+  /** What the context manager had saved at this point, in fresh input tokens. */
+  saved?: number
 }
 
 class Tree {
@@ -84,6 +88,14 @@ class Tree {
       const firstKept = this.#firstKept(entry, id)
       node.compaction = { summary, kept: firstKept }
       yield { kind: 'compaction', summary, firstKept, at }
+    } else if (entry['type'] === 'context_edit') {
+      node.edit = editOf(entry)
+      yield { kind: 'edit', ...node.edit, at }
+    } else {
+      const saved = savedAt(entry)
+      if (saved === undefined) return
+      node.saved = saved
+      yield { kind: 'managed', saved, at }
     }
   }
 
@@ -92,19 +104,29 @@ class Tree {
     const keys: string[] = []
     const seen = new Set<string>()
     let compaction: Summarized | undefined
+    let saved: number | undefined
+    const edits = new Map<string, EditStep['content']>()
     for (let id = leaf; id !== null && !seen.has(id);) {
       seen.add(id)
       const node = this.#nodes.get(id)
       if (node === undefined) break
       if (node.sent) keys.push(id)
+      saved ??= node.saved
+      if (node.edit !== undefined && !edits.has(node.edit.key)) edits.set(node.edit.key, node.edit.content)
       if (compaction === undefined && node.compaction !== undefined) {
         const { summary, kept } = node.compaction
         compaction = { summary, kept: kept ?? keys.at(-1) }
       }
       id = node.parent
     }
-    const step: BranchStep = { kind: 'branch', keys: keys.reverse(), at }
-    return compaction === undefined ? step : { ...step, compaction }
+    return {
+      kind: 'branch',
+      keys: keys.reverse(),
+      at,
+      ...(compaction !== undefined && { compaction }),
+      ...(edits.size > 0 && { edits }),
+      ...(saved !== undefined && { saved }),
+    }
   }
 
   #firstKept(entry: Record<string, unknown>, own: string): string | undefined {
@@ -141,7 +163,7 @@ function messageOf(entry: Record<string, unknown>): Message | undefined {
     case 'message': {
       const message = entry['message'] as Message | null | undefined
       if (typeof message !== 'object' || message === null || typeof message.role !== 'string') return undefined
-      return message.role === 'hookMessage' ? { ...message, role: 'custom' } : message
+      return message.role === 'hookMessage' ? { ...message, role: 'custom' } : withoutHeader(message)
     }
     case 'custom_message':
       return {
@@ -154,6 +176,35 @@ function messageOf(entry: Record<string, unknown>): Message | undefined {
     default:
       return undefined
   }
+}
+
+function editOf(entry: Record<string, unknown>): Pick<EditStep, 'key' | 'content'> {
+  const replacement = entry['replacement'] as { content?: EditStep['content'] } | null | undefined
+  return { key: String(entry['targetId']), content: replacement?.content ?? null }
+}
+
+/** The type of the entries in which the context manager's extension keeps its state. */
+const POINT = 'pi-context-manager'
+
+/** What a point of the context manager says was saved; undefined for any other entry. */
+function savedAt(entry: Record<string, unknown>): number | undefined {
+  if (entry['type'] !== 'custom' || entry['customType'] !== POINT) return undefined
+  const { saved, off } = (entry['data'] ?? {}) as { saved?: unknown; off?: unknown }
+  if (typeof saved === 'number' && Number.isFinite(saved)) return saved
+  return off === true ? undefined : 0
+}
+
+/** The line with a short name that the context manager puts before a result. */
+const HEADER = /^id=[0-9a-f]{8,}(?:\n|$)/
+
+/** A result as the tool gave it. */
+function withoutHeader(message: Message): Message {
+  if (message.role !== 'toolResult' || !Array.isArray(message.content)) return message
+  const first = message.content.findIndex((block) => block.type === 'text')
+  const text = message.content[first]?.text
+  if (text === undefined || !HEADER.test(text)) return message
+  const content = message.content.map((block, index) => (index === first ? { ...block, text: text.replace(HEADER, '') } : block))
+  return { ...message, content }
 }
 
 /** The last line that Pi adds to a truncated text. */

@@ -1,6 +1,7 @@
 /** What tokens cost in a replay. */
 import { readName } from '../models/name.ts'
 import { pricesOf } from '../models/prices.ts'
+import type { Message } from './recording.ts'
 
 /** Prices per million tokens, in dollars; or relative to a fresh input token, which is then 1,000,000 a million. */
 export interface Prices {
@@ -20,6 +21,16 @@ export function ratioPrices(read: number, write: number, output = 5): Prices {
 /** The prices of a model that is known by name. */
 export function knownPrices(model: string): Prices | undefined {
   return pricesOf(readName(model))
+}
+
+/**
+ * What an answer's prompt cost by the provider's counts; undefined if it has none. `writes` if every token that was not
+ * cached is charged as written, as the replayed requests are under prices that the user gave.
+ */
+export function promptCost({ usage }: Message, prices: Prices, writes = false): number | undefined {
+  if (usage === undefined || !(usage.input + usage.cacheRead + usage.cacheWrite > 0)) return undefined
+  const fresh = writes ? prices.cacheWrite : prices.input
+  return (usage.input * fresh + usage.cacheRead * prices.cacheRead + usage.cacheWrite * prices.cacheWrite) / 1_000_000
 }
 
 /** Fills in prices missing from a catalogue: cache writes cost as much as input, cache reads a tenth of it. */

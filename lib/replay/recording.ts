@@ -62,6 +62,18 @@ export type Step =
   | BranchStep
   /** The recorded program replaced everything before `firstKept` with a summary; everything if that is undefined. */
   | { kind: 'compaction'; summary: string; firstKept: string | undefined; at: number }
+  | EditStep
+  /** The context manager ran in the recorded session, and says what it had saved on this branch so far. */
+  | { kind: 'managed'; saved: number; at: number }
+
+/** The recorded program shows a message in another form from now on. */
+export interface EditStep {
+  kind: 'edit'
+  key: string
+  /** What stands in place of the message's own content; null if the message is left out. */
+  content: NonNullable<Message['content']> | null
+  at: number
+}
 
 /** The conversation continues from an earlier point: it now consists of these messages, in order. */
 export interface BranchStep {
@@ -70,6 +82,10 @@ export interface BranchStep {
   at: number
   /** The newest compaction of the recorded program on that branch. */
   compaction?: Summarized
+  /** The forms of messages on that branch that differ from their own. */
+  edits?: ReadonlyMap<string, EditStep['content']>
+  /** What the context manager had saved on that branch, in fresh input tokens. */
+  saved?: number
 }
 
 /** A summary in place of all messages before one of them. */

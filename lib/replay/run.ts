@@ -16,7 +16,7 @@ import { BlockCache } from './policies/block-cache.ts'
 import { Append, Clear, Mask, Pi } from './policies/conversation.ts'
 import type { ManagerOptions, Moment, Policy, PolicyName, Setting } from './policies/policy.ts'
 import { Sections } from './policies/sections.ts'
-import { knownPrices, ratioPrices } from './prices.ts'
+import { knownPrices, promptCost, ratioPrices } from './prices.ts'
 import type { Prices } from './prices.ts'
 import { callsOf, isCall, isSent } from './recording.ts'
 import type { BranchStep, Entry, Format, Message, Problem, Recording } from './recording.ts'
@@ -69,6 +69,12 @@ export interface SessionReport {
   unit: 'USD' | 'input tokens'
   /** Prompt tokens that the provider counted when the session was recorded. */
   recordedTokens: number
+  /** What the prompts cost when the session was recorded, in `unit`; absent unless the provider counted every call. */
+  recordedCost?: number
+  /** The context manager ran when the session was recorded. */
+  isManaged: boolean
+  /** What it saved then against plain Pi by its own account, in `unit`; only if it ran. */
+  recordedSaved?: number
   policies: Partial<Record<PolicyName, Figures>>
   /** For the picture. */
   details: Details
@@ -99,7 +105,8 @@ export async function replaySession(
     for await (const step of recording.steps(report)) {
       if (step.kind === 'branch') await run.branch(step)
       else if (step.kind === 'compaction') run.compaction(step)
-      else {
+      else if (step.kind === 'managed') run.managed(step.saved)
+      else if (step.kind === 'message') {
         await run.message(step.entry)
         if (isCall(step.entry.message)) progress((calls += 1))
       }
@@ -131,6 +138,13 @@ class Run {
   #at = 0
   #from = 0
   #again = 0
+  /** What the recorded prompts cost; undefined once a call has no count. */
+  #recorded: number | undefined = 0
+  /** What the context manager saved when the session was recorded: in all, and on this branch in fresh input tokens. */
+  #saved = 0
+  #savedHere = 0
+  /** The price of a fresh input token of the newest model. */
+  #price = 0
   /** What the newest answers called, as text. */
   #latest: string[] = []
 
@@ -198,6 +212,7 @@ class Run {
     const path = step.keys.flatMap((key) => this.#entries.get(key) ?? [])
     for (const { policy } of this.#lanes) await policy.branch(path)
     this.#plain.branch(path)
+    this.#savedHere = step.saved ?? 0
     const { compaction } = step
     this.#meter?.branch(step, compaction === undefined ? undefined : textBlock(compaction.summary, 'summary'))
   }
@@ -205,6 +220,12 @@ class Run {
   /** The recorded program compacted; the policies make their own compactions. */
   compaction({ summary, firstKept }: { summary: string; firstKept: string | undefined }): void {
     this.#meter?.compaction(firstKept, textBlock(summary, 'summary'))
+  }
+
+  /** The context manager's own account of what it had saved on this branch, in fresh input tokens. */
+  managed(saved: number): void {
+    this.#saved += (saved - this.#savedHere) * this.#price
+    this.#savedHere = saved
   }
 
   async close(): Promise<void> {
@@ -240,6 +261,9 @@ class Run {
       systemTokens: this.#survey.systemTokens,
       unit: this.#unit(),
       recordedTokens: this.#survey.recordedTokens,
+      ...(this.#recorded !== undefined && { recordedCost: this.#recorded }),
+      isManaged: this.#survey.isManaged,
+      ...(this.#survey.isManaged && { recordedSaved: this.#saved }),
       policies: figures,
       details: {
         series,
@@ -267,6 +291,9 @@ class Run {
   async #call(message: Message): Promise<void> {
     const moment: Moment = { at: this.#at, model: modelOf(message), prices: this.#prices(message) }
     this.#bound.call(this.#setting.systemTokens, moment.prices)
+    const paid = promptCost(message, moment.prices, this.#options.prices !== undefined)
+    this.#price = moment.prices.input / 1_000_000
+    this.#recorded = paid === undefined || this.#recorded === undefined ? undefined : this.#recorded + paid
     const needs = needsOf(message)
     const plain = needs.length === 0 ? [] : this.#plain.request(moment).blocks
     const sent: Sent[] = []

@@ -3,8 +3,27 @@ import { addUses, noUses } from './missed/uses.ts'
 import type { MissedUses } from './missed/uses.ts'
 import { POLICY_NAMES } from './policies/policy.ts'
 import type { PolicyName } from './policies/policy.ts'
+import type { Format } from './recording.ts'
 import type { SessionReport } from './run.ts'
 import type { Figures } from './tally.ts'
+
+/** Where sessions come from, which decides what can be said about them. */
+export type Source = 'managed' | 'pi' | 'other'
+
+/** The sums over the sessions of one source. */
+export interface Share {
+  sessions: number
+  calls: number
+  /** The programs that recorded them. */
+  programs: Format[]
+  /** The cost of plain Pi and of the context manager; NaN if that policy was left out. */
+  pi: number
+  own: number
+  /** What the recorded prompts cost; NaN if one call has no count. */
+  recorded: number
+  /** What the context manager saved when it ran. */
+  saved: number
+}
 
 /** The sums over sessions. */
 export interface Summary {
@@ -15,6 +34,8 @@ export interface Summary {
   from?: number
   to?: number
   policies: Partial<Record<PolicyName, Figures>>
+  /** The same by where sessions come from. */
+  bySource?: Partial<Record<Source, Share>>
   /** Per policy the largest `costVsPi` of any one session. */
   worst: Partial<Record<PolicyName, number>>
 }
@@ -27,6 +48,7 @@ export class Sums {
   #to: number | undefined
   #unit: SessionReport['unit'] | undefined
   readonly #policies = new Map<PolicyName, Sum>()
+  readonly #bySource: Partial<Record<Source, Share>> = {}
 
   /** How many were added. */
   get sessions(): number {
@@ -43,6 +65,7 @@ export class Sums {
       this.#from = Math.min(this.#from ?? from, from)
       this.#to = Math.max(this.#to ?? to, to)
     }
+    this.#share(report)
     const piCost = report.policies.pi?.cost ?? 0
     for (const name of POLICY_NAMES) {
       const one = report.policies[name]
@@ -62,6 +85,18 @@ export class Sums {
       sum.peakTokens = Math.max(sum.peakTokens, one.peakTokens)
       sum.worst = Math.max(sum.worst, one.costVsPi)
     }
+  }
+
+  #share({ format, isManaged, calls, policies, recordedCost, recordedSaved }: SessionReport): void {
+    const source = isManaged ? 'managed' : format === 'pi' ? 'pi' : 'other'
+    const share = (this.#bySource[source] ??= { sessions: 0, calls: 0, programs: [], pi: 0, own: 0, recorded: 0, saved: 0 })
+    share.sessions += 1
+    share.calls += calls
+    if (!share.programs.includes(format)) share.programs.push(format)
+    share.pi += policies.pi?.cost ?? Number.NaN
+    share.own += policies['pi-context-manager']?.cost ?? Number.NaN
+    share.recorded += recordedCost ?? Number.NaN
+    share.saved += recordedSaved ?? 0
   }
 
   /** The sums so far. */
@@ -84,7 +119,7 @@ export class Sums {
       worst[name] = most
     }
     const period = this.#from === undefined || this.#to === undefined ? {} : { from: this.#from, to: this.#to }
-    return { sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', ...period, policies, worst }
+    return { sessions: this.#sessions, calls: this.#calls, unit: this.#unit ?? 'USD', ...period, policies, bySource: this.#bySource, worst }
   }
 }
 

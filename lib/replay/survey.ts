@@ -6,13 +6,14 @@
  * requests that were actually sent. Its slope gives the session's characters per token; its intercept gives the size
  * of the system part, which older recordings do not contain.
  */
-import { blocksOf, Calls, unitsOf } from './blocks.ts'
+import { Calls } from './blocks.ts'
 import { Reader } from './missed/answer.ts'
 import { Vocabulary } from './missed/vocabulary.ts'
 import { mended } from './prices.ts'
 import type { Prices } from './prices.ts'
-import { isCall, isSent, keysInSight } from './recording.ts'
+import { isCall } from './recording.ts'
 import type { Message, Problem, Recording } from './recording.ts'
+import { RecordedRequest } from './sent.ts'
 
 /** What the first pass finds. */
 export interface Survey {
@@ -32,6 +33,8 @@ export interface Survey {
   recordedTokens: number
   /** What the answers contain that could be recognised elsewhere. */
   vocabulary: Vocabulary
+  /** The context manager ran in the recorded session. */
+  isManaged: boolean
 }
 
 /** Assumed if a recording has no usage. */
@@ -44,43 +47,35 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
   const prices = new Map<string, Prices>()
   const models = new Map<string, number>()
   const summaries: string[] = []
-  const sizes = new Map<string, number>()
   const calls = new Calls()
+  const request = new RecordedRequest(calls)
   const vocabulary = new Vocabulary()
   const reader = new Reader(vocabulary, recording.origin.cwd)
-  let path: string[] = []
-  let units = 0
   let count = 0
+  let isManaged = false
   let recordedTokens = 0
   for await (const step of recording.steps(report)) {
-    if (step.kind === 'branch') {
-      path = [...step.keys]
-      units = keysInSight(step).reduce(
-        (sum, key) => sum + (sizes.get(key) ?? 0),
-        step.compaction?.summary.length ?? 0,
-      )
-    } else if (step.kind === 'compaction') {
+    if (step.kind === 'branch') request.branch(step)
+    else if (step.kind === 'compaction') {
       summaries.push(step.summary)
-      const kept = step.firstKept === undefined ? [] : path.slice(Math.max(0, path.indexOf(step.firstKept)))
-      units = step.summary.length + kept.reduce((sum, key) => sum + (sizes.get(key) ?? 0), 0)
-    } else {
-      const { key, message } = step.entry
+      request.compaction(step.summary, step.firstKept)
+    } else if (step.kind === 'edit') request.edit(step.key, step.content)
+    else if (step.kind === 'managed') isManaged = true
+    else {
+      const { message } = step.entry
       if (isCall(message)) {
         count += 1
         reader.learn(message)
         const model = modelOf(message)
         models.set(model, (models.get(model) ?? 0) + 1)
         const tokens = promptTokens(message)
-        if (tokens > 0) points.push({ units, tokens })
+        if (tokens > 0) points.push({ units: request.units, tokens })
         recordedTokens += tokens
         const noted = notedPrices(message)
         if (noted !== undefined) merge(prices, model, noted)
       }
       calls.add(message)
-      const size = isSent(message) ? unitsOf(blocksOf(step.entry, calls)) : 0
-      sizes.set(key, size)
-      path.push(key)
-      units += size
+      request.add(step.entry)
     }
   }
   for (const [model, noted] of prices) {
@@ -88,7 +83,7 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
     else prices.delete(model)
   }
   const byCalls = [...models].sort((left, right) => right[1] - left[1]).map(([model]) => model)
-  return { calls: count, ...fit(points), prices, models: byCalls, summaries, recordedTokens, vocabulary }
+  return { calls: count, ...fit(points), prices, models: byCalls, summaries, recordedTokens, vocabulary, isManaged }
 }
 
 /** The model of an answer, as `provider/model`. */

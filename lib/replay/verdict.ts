@@ -1,16 +1,17 @@
 /** The result of a run in sentences, money and percent first. */
+import type { Format } from './recording.ts'
 import type { SessionReport } from './run.ts'
-import type { Summary } from './summary.ts'
+import type { Share, Summary } from './summary.ts'
 import type { Figures } from './tally.ts'
 import { tokens } from './tokens.ts'
 
 /** The sentences of a verdict. */
 export interface Verdict {
-  /** What the sessions would have cost, instead of what they cost under plain Pi. */
+  /** What the sessions cost and would have cost: a sentence for each kind of sessions. */
   cost: string
   /** What the agent would have had to fetch again. */
   fetch: string
-  /** Whether it would have cost less. */
+  /** Whether the context manager costs less than plain Pi. */
   saves: boolean
 }
 
@@ -18,14 +19,54 @@ export interface Verdict {
 export function verdictOf(summary: Summary): Verdict | undefined {
   const { pi, 'pi-context-manager': own } = summary.policies
   if (pi === undefined || own === undefined || pi.cost === 0) return undefined
-  const { unit } = summary
-  const what = unit === 'USD' ? '' : ' fresh input tokens'
-  const paid = `You would have paid ${money(own.cost, unit)}${what} instead of ${money(pi.cost, unit)}`
-  return {
-    cost: `${paid} (${difference(own.costVsPi)}) for the prompts of ${extent(summary)}.`,
-    fetch: fetched(own, summary.calls),
-    saves: own.cost < pi.cost,
-  }
+  const { sessions, calls, bySource } = summary
+  const all: Share = { sessions, calls, programs: ['pi'], pi: pi.cost, own: own.cost, recorded: Number.NaN, saved: 0 }
+  const { managed, pi: plain, other } = bySource ?? { pi: all }
+  const about = ({ sessions: n, calls: answers }: Share, whose = ''): string => extent({ ...summary, sessions: n, calls: answers }, whose)
+  const sentences = [
+    managed === undefined ? [] : [managedSentence(managed, about(managed), summary.unit)],
+    plain === undefined ? [] : [plainSentence(plain, about(plain), summary.unit)],
+    other === undefined ? [] : [otherSentence(other, about(other, ` of ${namesOf(other)}`), summary.unit)],
+  ].flat()
+  return { cost: sentences.join(' '), fetch: fetched(own, calls), saves: own.cost < pi.cost }
+}
+
+/** The context manager ran, so what it saved is saved, and the replay shows another setting. */
+function managedSentence({ pi, own, recorded, saved }: Share, about: string, unit: SessionReport['unit']): string {
+  const setting = `With the settings of this replay it would have been ${price(own, unit)}.`
+  if (Number.isNaN(recorded))
+    return `Plain Pi would have cost ${price(pi, unit)} for the prompts of ${about}, which ran with pi-context-manager. What they did cost is not recorded. ${setting}`
+  const plain = recorded + saved
+  const paid = `You paid ${price(recorded, unit)} with pi-context-manager, where plain Pi would have cost ${money(plain, unit)}`
+  return `${paid} (${difference(recorded / plain)}), for the prompts of ${about}. ${setting}`
+}
+
+function plainSentence({ pi, own }: Share, about: string, unit: SessionReport['unit']): string {
+  return `You would have paid ${price(own, unit)} instead of ${money(pi, unit)} (${difference(own / pi)}) for the prompts of ${about}.`
+}
+
+/** Other agents send other requests, so their own bill is beside and not in the comparison. */
+function otherSentence(share: Share, about: string, unit: SessionReport['unit']): string {
+  const { pi, own, recorded } = share
+  const bill = Number.isNaN(recorded) ? '' : ` In ${namesOf(share)} they cost ${price(recorded, unit)}.`
+  const would = `would have cost ${price(own, unit)} with pi-context-manager and ${money(pi, unit)} without it (${difference(own / pi)})`
+  return `In Pi, the prompts of ${about} ${would}.${bill}`
+}
+
+function namesOf({ programs }: Share): string {
+  return programs.map((program) => PROGRAMS[program]).join(' and ')
+}
+
+const PROGRAMS: Readonly<Record<Format, string>> = {
+  pi: 'Pi',
+  'claude-code': 'Claude Code',
+  codex: 'Codex',
+  opencode: 'OpenCode',
+}
+
+/** A cost with its unit. */
+function price(cost: number, unit: SessionReport['unit']): string {
+  return unit === 'USD' ? money(cost, unit) : `${money(cost, unit)} fresh input tokens`
 }
 
 /** A cost for people: dollars, or fresh input tokens. */
@@ -48,8 +89,8 @@ export function dayOf(at: number): string {
 }
 
 /** How many sessions and answers, and from when to when. */
-function extent({ sessions, calls, from, to }: Summary): string {
-  const what = `${sessions === 1 ? 'one session' : `${sessions} sessions`} with ${calls.toLocaleString('en-US')} answers`
+function extent({ sessions, calls, from, to }: Summary, whose = ''): string {
+  const what = `${sessions === 1 ? 'one session' : `${sessions} sessions`}${whose} with ${calls.toLocaleString('en-US')} answers`
   if (from === undefined || to === undefined) return what
   const [first, last] = [dayOf(from), dayOf(to)]
   return first === last ? `${what}, on ${first}` : `${what}, from ${first} to ${last}`
