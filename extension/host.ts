@@ -1,11 +1,15 @@
 /** One Pi session under the context manager: opened, kept, closed, and abandoned with one notice if it fails. */
 import { homedir } from 'node:os'
-import { getAgentDir } from '@earendil-works/pi-coding-agent'
+import { join } from 'node:path'
+import { CONFIG_DIR_NAME, getAgentDir } from '@earendil-works/pi-coding-agent'
 import type { ExtensionAPI, ExtensionContext, ExtensionHandler } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, OpenOptions, StayOptions } from '../index.js'
 import { Boundary } from './boundary.ts'
 import { Circumstances } from './circumstances.ts'
+import { exemptions } from './exempt.ts'
+import type { Exempt } from './exempt.ts'
 import { bounded, Failures, HANDLER_LIMIT_MS, isPassing, sentence, tell } from './guard.ts'
+import { HOLDOUT, isHeldOut, isMarked } from './holdout.ts'
 import { NestedCalls } from './nested.ts'
 import { overrideTools } from './overrides.ts'
 import type { FileObserver } from './overrides.ts'
@@ -49,6 +53,10 @@ export class Host {
   readonly nested = new NestedCalls()
   /** Why there is no context manager in this session. */
   failure: string | undefined
+  /** Outputs that the settings exempt from collapsing. */
+  exempt: Exempt = () => false
+  /** The user wants the context manager in this session, although the holdout leaves it plain. */
+  #insists = false
   #session: string | undefined
   #opening: Promise<void> = Promise.resolve()
   readonly #told = new Set<string>()
@@ -100,8 +108,9 @@ export class Host {
     return this.#opening
   }
 
-  /** Opens the session again after a failure. Never rejects. */
+  /** Opens the session again after a failure, or although it is left plain. Never rejects. */
   restart(ctx: ExtensionContext): Promise<void> {
+    this.#insists = true
     this.#session = undefined
     this.#told.clear()
     return this.start(ctx)
@@ -113,6 +122,7 @@ export class Host {
     const { boundary } = this
     this.boundary = undefined
     this.#session = undefined
+    this.#insists = false
     if (boundary === undefined) return
     await bounded(boundary.manager.close(), CLOSE_LIMIT_MS, 'closing the store').catch(() => {
       // Every acknowledged write is already in the store, so nothing is lost.
@@ -145,11 +155,15 @@ export class Host {
   async #start(ctx: ExtensionContext, isNew: boolean): Promise<void> {
     await this.#close()
     this.requests.clear()
+    this.exempt = () => false
     this.failure = undefined
     try {
-      const { settings, problems } = readSettings(getAgentDir())
+      const project = ctx.isProjectTrusted() ? join(ctx.cwd, CONFIG_DIR_NAME) : undefined
+      const { settings, problems } = readSettings({ user: getAgentDir(), project })
       this.settings = settings
       for (const problem of problems) this.#tellOnce(ctx, problem)
+      if (this.#leavesPlain(ctx, settings)) return
+      this.exempt = exemptions(settings.neverCollapse, ctx.cwd)
       const manager = await this.#open(ctx, settings, isNew)
       const circumstances = new Circumstances(this.pi, settings, () => this.requests.last)
       const leftOut = (why: string): void =>
@@ -163,6 +177,17 @@ export class Host {
     } catch (error) {
       await this.#give(error, ctx, 'could not start')
     }
+  }
+
+  /** Leaves a session of the holdout as plain Pi would have it, with a mark by which `usage` tells it apart. */
+  #leavesPlain(ctx: ExtensionContext, { holdout }: Settings): boolean {
+    const { sessionManager } = ctx
+    const entries = sessionManager.getEntries()
+    if (this.#insists || !isHeldOut(sessionManager.getSessionId(), holdout, entries)) return false
+    this.failure =
+      'This session runs without the context manager, because the setting "holdout" leaves some sessions plain. /context on switches it on here.'
+    if (!isMarked(entries)) this.pi.appendEntry(HOLDOUT, { share: holdout })
+    return true
   }
 
   async #open(ctx: ExtensionContext, settings: Settings, isNew: boolean): Promise<ContextManager> {

@@ -103,7 +103,9 @@ export function install(pi: ExtensionAPI, load: Load): void {
     host.handler<ToolResultEvent, ToolResultEventResult>('tool_result', async (boundary, event) => {
       const parent = parentOf(event)
       if (parent !== undefined) return host.nested.record(boundary.manager, event, parent)
-      const { header } = await boundary.manager.receive(await toolcallOf(event))
+      const call = await toolcallOf(event)
+      const { header } = await boundary.manager.receive(call)
+      if (host.exempt(call.tool, event.input)) await boundary.manager.pin(call.id)
       if (header === undefined || !boundary.anchored) return undefined
       return { content: withHeader(event.content, header), ...structured(event) }
     }),

@@ -1,4 +1,7 @@
-/** The settings: `context-manager.json` in Pi's configuration folder, and a variable over it. Every field is optional. */
+/**
+ * The settings: `context-manager.json` in Pi's configuration folder, that of a trusted project (`.pi/context-manager.json`)
+ * over it, and a variable over both. Every field is optional.
+ */
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { isAbsolute, join, sep } from 'node:path'
@@ -42,6 +45,16 @@ export interface Settings {
   calls: Stay | undefined
   /** The same for the model's prose and the user's long texts. Their beginning stays. */
   prose: Stay | undefined
+  /**
+   * Outputs that never collapse: those of these tools, and those about a file that one of these globs names (relative to the
+   * working directory, or absolute). Default: none.
+   */
+  neverCollapse: NeverCollapse
+  /**
+   * The share of new sessions that are left plain, to measure the saving on one's own bills: 0.1 leaves every tenth session
+   * without the context manager. Default 0.
+   */
+  holdout: number
   /** Whether files that were read are watched for changes from outside. Default true. */
   watch: boolean
   /**
@@ -60,6 +73,12 @@ export interface Settings {
   statusLine: boolean
 }
 
+/** Tools by name, and files by glob. */
+export interface NeverCollapse {
+  tools?: readonly string[]
+  files?: readonly string[]
+}
+
 /** For good, or for this many model calls. */
 export type Stay = 'keep' | number
 
@@ -75,6 +94,8 @@ export const DEFAULTS: Settings = {
   thinking: undefined,
   calls: undefined,
   prose: undefined,
+  neverCollapse: {},
+  holdout: 0,
   watch: true,
   redact: false,
   rollOnlyAtUserTurn: false,
@@ -88,15 +109,24 @@ export interface ReadSettings {
   problems: string[]
 }
 
-/**
- * Reads the settings in a configuration folder; those in `over`, a JSON text (by default the variable CONTEXT_SETTINGS),
- * take precedence. Never throws: invalid values are reported and replaced by defaults.
- */
-export function readSettings(folder: string, over = process.env['CONTEXT_SETTINGS']): ReadSettings {
-  const path = join(folder, 'context-manager.json')
+/** Where settings are read from. */
+export interface Sources {
+  /** Pi's configuration folder. */
+  user: string
+  /** The configuration folder of a project that the user trusts. */
+  project?: string | undefined
+  /** A JSON text that takes precedence over both files; by default the variable CONTEXT_SETTINGS. */
+  over?: string | undefined
+}
+
+/** The name of the file in either folder. */
+const FILE = 'context-manager.json'
+
+/** Reads the settings. Never throws: invalid values are reported and replaced by defaults. */
+export function readSettings({ user, project, over = process.env['CONTEXT_SETTINGS'] }: Sources): ReadSettings {
   const problems: string[] = []
-  const fields: Record<string, unknown> = {}
-  const take = (name: string, text: string): void => {
+  const fields: Partial<Settings> = {}
+  const take = (name: string, text: string, isProject = false): void => {
     let value: unknown
     try {
       value = JSON.parse(text)
@@ -106,17 +136,32 @@ export function readSettings(folder: string, over = process.env['CONTEXT_SETTING
     }
     const checked = checkSettings(value)
     problems.push(...checked.problems.map((problem) => `${name}: ${problem}`))
-    for (const field of Object.keys(Object(value))) {
-      if (Object.hasOwn(DEFAULTS, field)) fields[field] = checked.settings[field as keyof Settings]
+    const given = Object.keys(Object(value)).filter((field) => Object.hasOwn(DEFAULTS, field)) as (keyof Settings)[]
+    for (const field of given) {
+      const reason = isProject ? refusedOfProject(field, checked.settings) : undefined
+      if (reason === undefined) Object.assign(fields, { [field]: checked.settings[field] })
+      else problems.push(`${name}: ${reason}`)
     }
   }
-  try {
-    take(path, readFileSync(path, 'utf8'))
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') problems.push(`${path}: ${(error as Error).message}`)
+  const takeFile = (folder: string, isProject: boolean): void => {
+    const path = join(folder, FILE)
+    try {
+      take(path, readFileSync(path, 'utf8'), isProject)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') problems.push(`${path}: ${(error as Error).message}`)
+    }
   }
+  takeFile(user, false)
+  if (project !== undefined) takeFile(project, true)
   if (over !== undefined && over !== '') take('CONTEXT_SETTINGS', over)
   return { settings: { ...DEFAULTS, ...fields }, problems }
+}
+
+/** Why a project's file can't say this; undefined if it can. Where the data goes and what is kept of it is the user's choice. */
+function refusedOfProject(field: keyof Settings, { redact }: Settings): string | undefined {
+  if (field === 'store') return '"store" can only be set in your own settings, because a project must not say where your data goes'
+  if (field === 'redact' && !redact) return '"redact" can only be switched off in your own settings'
+  return undefined
 }
 
 /** The settings in a parsed file. */
@@ -151,6 +196,8 @@ const STAY: Check = {
   test: (value) => value === undefined || value === 'keep' || COUNT.test(value),
 }
 
+const LIST: Check['test'] = (value) => value === undefined || (Array.isArray(value) && value.every((one) => typeof one === 'string' && one !== ''))
+
 const CHECKS: Record<keyof Settings, Check> = {
   enabled: YES_OR_NO,
   store: {
@@ -165,6 +212,18 @@ const CHECKS: Record<keyof Settings, Check> = {
   thinking: STAY,
   calls: STAY,
   prose: STAY,
+  neverCollapse: {
+    wanted: '{ "tools": names, "files": globs }, each a list of texts',
+    test: (value) => {
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+      const { tools, files, ...others } = value as NeverCollapse
+      return LIST(tools) && LIST(files) && Object.keys(others).length === 0
+    },
+  },
+  holdout: {
+    wanted: 'a share of sessions from 0 to 1',
+    test: (value) => typeof value === 'number' && value >= 0 && value <= 1,
+  },
   watch: YES_OR_NO,
   redact: YES_OR_NO,
   rollOnlyAtUserTurn: YES_OR_NO,

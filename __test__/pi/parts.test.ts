@@ -63,6 +63,15 @@ describe('settings', () => {
       {},
       ['"cacheLifetimeSeconds" must be a number of seconds above 0, not -1'],
     ],
+    ['texts that never collapse', { neverCollapse: { tools: ['todo'], files: ['docs/**'] } }, { neverCollapse: { tools: ['todo'], files: ['docs/**'] } }, []],
+    ...[[], { tools: 'todo' }, { files: [''] }, { paths: [] }].map((value): [string, unknown, object, string[]] => [
+      `no list of what never collapses: ${JSON.stringify(value)}`,
+      { neverCollapse: value },
+      {},
+      [`"neverCollapse" must be { "tools": names, "files": globs }, each a list of texts, not ${JSON.stringify(value)}`],
+    ]),
+    ['a holdout', { holdout: 0.1 }, { holdout: 0.1 }, []],
+    ['too large a holdout', { holdout: 10 }, {}, ['"holdout" must be a share of sessions from 0 to 1, not 10']],
     ['a name nobody knows', { toString: 1 }, {}, ['there is no setting "toString"']],
     ['a list', [], {}, ['the settings are a JSON object']],
     ['null', null, {}, ['the settings are a JSON object']],
@@ -113,27 +122,43 @@ describe('settings', () => {
 
   test('a folder without the file, a broken file, a folder in its place', () => {
     const folder = temporaryFolder('settings-')
-    expect(readSettings(folder)).toEqual({ settings: DEFAULTS, problems: [] })
+    expect(readSettings({ user: folder })).toEqual({ settings: DEFAULTS, problems: [] })
     writeFileSync(join(folder, 'context-manager.json'), '{')
-    expect(readSettings(folder)).toEqual({
+    expect(readSettings({ user: folder })).toEqual({
       settings: DEFAULTS,
       problems: [expect.stringContaining('is not JSON')],
     })
     const other = temporaryFolder('settings-')
     mkdirSync(join(other, 'context-manager.json'))
-    expect(readSettings(other)).toEqual({ settings: DEFAULTS, problems: [expect.stringContaining('EISDIR')] })
+    expect(readSettings({ user: other })).toEqual({ settings: DEFAULTS, problems: [expect.stringContaining('EISDIR')] })
+  })
+
+  test('a project takes precedence over the user, but does not say where data goes or that secrets are recorded', () => {
+    const [user, project] = [temporaryFolder('settings-'), temporaryFolder('settings-')]
+    writeFileSync(join(user, 'context-manager.json'), '{"perTurn": 8, "redact": true, "store": "/mine.db"}')
+    const file = join(project, 'context-manager.json')
+    writeFileSync(file, '{"perTurn": 3, "enabled": false, "redact": false, "store": "http://elsewhere:3000"}')
+    expect(readSettings({ user, project, over: '{"enabled": true}' })).toEqual({
+      settings: { ...DEFAULTS, perTurn: 3, redact: true, store: '/mine.db' },
+      problems: [
+        `${file}: "redact" can only be switched off in your own settings`,
+        `${file}: "store" can only be set in your own settings, because a project must not say where your data goes`,
+      ],
+    })
+    writeFileSync(file, '{"redact": true}')
+    expect(readSettings({ user: temporaryFolder('settings-'), project, over: '' }).settings.redact).toBe(true)
   })
 
   test('the variable takes precedence over the file, field by field', () => {
     const folder = temporaryFolder('settings-')
     writeFileSync(join(folder, 'context-manager.json'), '{"perTurn": 8, "thinking": 5, "other": 1}')
     const file = join(folder, 'context-manager.json')
-    expect(readSettings(folder, '{"thinking": "keep", "calls": 0}')).toEqual({
+    expect(readSettings({ user: folder, over: '{"thinking": "keep", "calls": 0}' })).toEqual({
       settings: { ...DEFAULTS, perTurn: 8, thinking: 'keep' },
       problems: [`${file}: there is no setting "other"`, expect.stringMatching(/^CONTEXT_SETTINGS: "calls" must be .*, not 0$/)],
     })
-    expect(readSettings(folder, '')).toMatchObject({ settings: { perTurn: 8, thinking: 5 } })
-    expect(readSettings(folder, '{')).toEqual({
+    expect(readSettings({ user: folder, over: '' })).toMatchObject({ settings: { perTurn: 8, thinking: 5 } })
+    expect(readSettings({ user: folder, over: '{' })).toEqual({
       settings: { ...DEFAULTS, perTurn: 8, thinking: 5 },
       problems: [expect.any(String), expect.stringContaining('CONTEXT_SETTINGS is not JSON')],
     })
