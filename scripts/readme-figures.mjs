@@ -38,7 +38,7 @@ const text = readFileSync(readme, 'utf8')
 const [from, to] = [text.indexOf(BEGIN), text.indexOf(END)]
 if (from < 0 || to < 0) throw new Error('README.md has lost its markers')
 const costs = all.map(({ costVsPi }) => costVsPi)
-const saving = (cost) => 5 * Math.round((100 * (1 - cost)) / 5)
+const saving = (cost) => Math.floor(100 * (1 - cost))
 const range = `${saving(Math.max(...costs))} to ${saving(Math.min(...costs))} percent`
 const wanted = `${text.slice(0, from + BEGIN.length)}\n${table}\n${text.slice(to)}`.replace(
   /<!-- saving -->.*<!-- \/saving -->/,
