@@ -173,7 +173,7 @@ export declare class ContextManager {
   /** The state of the session's store: its kind, and for XTDB what is waiting to be sent. */
   storeState(): Promise<StoreState>
   /**
-   * Calls a listener when a tracked file changes outside the agent's own calls. Returns a function that stops it.
+   * Calls a listener once for each change of a file of the session, whoever made it. Returns a function that stops it.
    * Watching does not keep the process alive. Throws `CLOSED`.
    */
   watch(listener: (event: WatchEvent) => void): () => void

@@ -1,4 +1,4 @@
-/** What a listener hears of files that change outside the agent's own calls. */
+/** What a listener hears of the session's files. */
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
@@ -86,12 +86,12 @@ test('flush waits until what is on disk is stored', async () => {
   }
 })
 
-test('a file whose directory is moved away is orphaned', async () => {
+test('a file whose directory is moved away is deleted', async () => {
   const { cwd, manager, id } = await tracked()
   const { until } = listen(manager)
   renameSync(join(cwd, 'dir'), join(cwd, 'away'))
-  await until('orphaned', id)
-  expect((await manager.get(id))?.content).toBe('1')
+  await until('deleted', id)
+  expect((await manager.get(id))?.content).toBeNull()
 })
 
 test('a renamed file is deleted under its old name and discovered under the new one', async () => {

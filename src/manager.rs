@@ -367,7 +367,7 @@ impl ContextManager {
         self.call(env, |open| async move { Ok(open.opened.state()) }, |state| state)
     }
 
-    /// Calls a listener when a tracked file changes outside the agent's own calls. Returns a function that stops it.
+    /// Calls a listener once for each change of a file of the session, whoever made it. Returns a function that stops it.
     /// Watching does not keep the process alive. Throws `CLOSED`.
     #[napi(
         ts_args_type = "listener: (event: WatchEvent) => void",

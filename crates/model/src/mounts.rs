@@ -68,6 +68,11 @@ impl Mounts {
         &self.default_filesystem
     }
 
+    /// The canonical prefixes of the mappings.
+    pub fn canonical_prefixes(&self) -> impl Iterator<Item = &str> {
+        self.mappings.iter().map(|mapping| mapping.canonical_prefix.as_str())
+    }
+
     /// Forward translation: the longest agent prefix that covers the path at a segment border wins.
     ///
     /// `path` is absolute and normalised (see [`normalise`](crate::path::normalise)).

@@ -18,7 +18,7 @@ use crate::ground::error::{EngineError, Result};
 use crate::ground::paths::Place;
 use crate::session::Session;
 use crate::session::commit::Work;
-use crate::session::news;
+use crate::session::refresh;
 
 impl Engine {
     /// Compares every file of the session with the disk, and indexes what has changed (SSOT 3.6): for clients that do
@@ -54,7 +54,7 @@ impl Engine {
         };
         let sets = Sets::from_document(&point).map_err(|e| StoreError::Corrupt(e.to_string()))?;
         let new: HashSet<ObjectId> = sets.index().difference(state.session.sets.index()).cloned().collect();
-        news::learn(&inner.ground, &mut state.session, new.iter().cloned()).await?;
+        refresh::learn(&inner.ground, &mut state.session, new.iter().cloned()).await?;
         let displays = point.field("display_paths").and_then(Value::as_object);
         let restore = |session: &mut Session, work: &mut Work| {
             work.documents.push(chat.clone());
@@ -99,6 +99,9 @@ impl Inner {
             stored_files(&eye, &state.session, only, |id| state.known.get(id).is_some())
         };
         let compared = compare_all(&eye, &self.stamps, files).await?;
+        if !compared.lost.is_empty() {
+            self.lock().await?.session.lost.extend(compared.lost);
+        }
         let mut indexed = Vec::new();
         if !compared.changed.is_empty() {
             indexed = self.index(compared.changed, Entry::Tracked).await?;

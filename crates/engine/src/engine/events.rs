@@ -191,13 +191,19 @@ impl Inner {
         if seen.is_empty() {
             return Ok(());
         }
+        let first: Vec<bool> = {
+            let state = self.lock().await?;
+            seen.iter().map(|one| state.session.is_first_read(&one.id)).collect()
+        };
         let results = self.index(seen, Entry::Tracked).await?;
         let now = Instant::now();
         for ((ticket, rest), result) in looked.into_iter().zip(&results) {
             self.tracking.due().looked(ticket, result.action != Action::Unchanged, rest, now);
         }
-        for result in &results {
-            self.announce(result).await?;
+        for (result, is_first) in results.iter().zip(first) {
+            if is_first {
+                self.announce_first(result).await?;
+            }
         }
         Ok(())
     }
@@ -241,9 +247,6 @@ impl Inner {
         for place in &found.unreachable {
             self.orphaned(place).await?;
         }
-        for result in &found.indexed {
-            self.announce(result).await?;
-        }
         Ok(())
     }
 
@@ -258,12 +261,13 @@ impl Inner {
         let place = blocking(path.as_str(), move || paths.reached(&from)).await?;
         let Some(place) = place.filter(|place| matches!(place.disk, Disk::At(_))) else { return Ok(()) };
         for result in self.index(vec![Seen::discovered(place)], Entry::Discovered).await? {
-            self.announce(&result).await?;
+            self.announce_first(&result).await?;
         }
         Ok(())
     }
 
-    async fn announce(&self, result: &IndexResult) -> Result<()> {
+    /// Tells the listeners of a file that an event has led to for the first time.
+    async fn announce_first(&self, result: &IndexResult) -> Result<()> {
         if result.action == Action::Unchanged {
             return Ok(());
         }
@@ -273,8 +277,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Tells the listeners that another client wrote a version of a file.
-    pub fn announce_foreign(&self, session: &Session, id: &ObjectId) {
+    /// Tells the listeners that a file of the session has another version.
+    pub fn announce(&self, session: &Session, id: &ObjectId) {
         let Some(current) = session.catalog.get(id).and_then(Meta::current) else { return };
         let gone = current.is_null && current.source_hash.is_none();
         let kind = FileEventKind::Indexed(if gone { Action::Deleted } else { Action::Updated });

@@ -14,11 +14,12 @@ use super::results::Taking;
 use super::truth::{is_end_of_difference, told_path};
 use super::{Inner, State, Written};
 use crate::files::difference::{common_lines, is_all_new_within, unified};
-use crate::files::known::{KnownVersion, Read};
+use crate::files::known::{KnownVersion, Read, Way};
 use crate::files::said::{Content, Passage, Says};
 use crate::files::seen::file_id;
 use crate::files::written::{Fit, Leaves};
 use crate::ground::error::Result;
+use crate::ground::paths::Place;
 use crate::sight::piece::{Carried, ShownLines};
 
 impl Inner {
@@ -38,7 +39,7 @@ impl Inner {
             if state.known.get(&file).is_none() {
                 state.known.saw(&file, lines.content);
             }
-            state.known.says(&file, Some(call), Says::Again(lines));
+            state.known.says(&file, Some(call), None, Says::Again(lines));
             return Ok(shown_lines(file, &lines, TxId(0)));
         }
         let (Some(hash), Some(text)) = (state.session.hash_of(object), self.text_at(object, None).await?)
@@ -49,7 +50,7 @@ impl Inner {
         let content = Content::stored(Some(hash), tx);
         let lines = Passage { content, first: 1, last: text.split('\n').count(), whole: true };
         state.known.saw(object, content);
-        state.known.says(object, Some(call), Says::Lines(lines));
+        state.known.says(object, Some(call), None, Says::Lines(lines));
         Ok(shown_lines(object.clone(), &lines, tx))
     }
 
@@ -69,11 +70,13 @@ impl Inner {
         let tool = input.tool.as_str();
         let path = args.get("path").and_then(Value::as_str);
         let Some(path) = path.filter(|_| matches!(tool, "read" | "write" | "edit")) else { return Ok(None) };
-        let Some(file) = self.file_at(path) else { return Ok(None) };
+        let Some(way) = self.way_of(path) else { return Ok(None) };
+        let (file, via) = (way.file.clone(), Some(&way.path));
         let Some(tx) = state.session.catalog.get(call).map(|meta| meta.tx) else { return Ok(None) };
         if tool != "read" && input.status == Status::Ok {
+            state.known.uses(&way);
             let content = self.written(state, &file, (call, tx), args, taking).await?;
-            state.known.says(&file, Some(call), Says::All(content));
+            state.known.says(&file, Some(call), via, Says::All(content));
             return Ok(None);
         }
         if self.file_told(output).as_ref() == Some(&file) {
@@ -81,8 +84,9 @@ impl Inner {
                 if taking.again {
                     state.known.wrote(&file, content);
                 }
+                state.known.uses(&way);
                 state.known.rests_on_sight(&file, content);
-                state.known.says(&file, Some(call), Says::All(content));
+                state.known.says(&file, Some(call), via, Says::All(content));
             }
             return Ok(None);
         }
@@ -109,29 +113,31 @@ impl Inner {
                 } else {
                     !is_past(state, &file, &lines, taking) && self.is_all_new(state, &file, &lines).await?
                 };
+                state.known.uses(&way);
                 if is_known {
                     state.known.saw_above(&file, lines.content);
                 }
                 let says = if whole { Says::All(lines.content) } else { Says::Pointed(lines) };
-                state.known.says(&file, Some(call), says);
+                state.known.says(&file, Some(call), via, says);
             }
             return Ok(None);
         }
         let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
         let is_limited = first > 1 || args.get("limit").is_some_and(|limit| !limit.is_null());
-        self.note_read(state, file, (call, tx), (first, is_limited), output, taking).await
+        self.note_read(state, &way, (call, tx), (first, is_limited), output, taking).await
     }
 
     /// What the model knows of a file after a read of it from a line on.
     async fn note_read(
         &self,
         state: &mut State,
-        file: ObjectId,
+        way: &Way,
         (call, tx): (&ObjectId, TxId),
         (first, is_limited): (usize, bool),
         output: &str,
         taking: Taking,
     ) -> Result<Option<ShownLines>> {
+        let (file, via) = (way.file.clone(), Some(&way.path));
         // A recorded message may show less than the tool gave: what that was says of which version it is.
         let recorded = if taking.record { None } else { self.text_at(call, None).await? };
         // Of a tool that numbers its lines the record has the numbers, and the harness hands over the lines alone.
@@ -179,21 +185,23 @@ impl Inner {
             // The tool gives files as they are, and this is none of the versions that anybody has seen.
             let lines = lost(Digest::of(text.as_bytes()), first, text);
             let Some(lines) = in_sight(lines) else { return Ok(None) };
+            state.known.uses(way);
             state.known.saw(&file, lines.content);
-            state.known.says(&file, Some(call), Says::Lines(lines));
+            state.known.says(&file, Some(call), via, Says::Lines(lines));
             return Ok(shown_lines(file, &lines, tx));
         };
         if !taking.again {
             state.known.reads(call, Read { file: file.clone(), lines, is_all });
         }
         let Some(lines) = in_sight(lines) else { return Ok(None) };
+        state.known.uses(way);
         // A tool that adorns lines may have left out some of their characters.
         if !is_all && !is_bare {
             // There is text that no version has.
             let unknown = Digest::of(text.as_bytes());
             let unknown = Passage { content: Content::lost(unknown), ..lines };
             state.known.saw(&file, unknown.content);
-            state.known.says(&file, Some(call), Says::Lines(unknown));
+            state.known.says(&file, Some(call), via, Says::Lines(unknown));
             return Ok(shown_lines(file, &lines, tx));
         }
         if !is_past(state, &file, &lines, taking) && self.is_all_new(state, &file, &lines).await? {
@@ -201,7 +209,7 @@ impl Inner {
         } else {
             state.known.has_pointed(&file);
         }
-        state.known.says(&file, Some(call), Says::Lines(lines));
+        state.known.says(&file, Some(call), via, Says::Lines(lines));
         Ok(shown_lines(file, &lines, tx))
     }
 
@@ -251,10 +259,8 @@ impl Inner {
         taking: Taking,
     ) -> Result<Option<Content>> {
         let leaves = Leaves::of(args);
-        let known =
-            if taking.again { state.known.get(file).and_then(|known| known.content.tx) } else { None };
-        let known = match known {
-            Some(tx) => self.text_at(file, Some(tx)).await?,
+        let known = match state.known.get(file).filter(|_| taking.again) {
+            Some(known) => self.text_known(state, file, &known.content).await?,
             None => None,
         };
         let says_what = !matches!(leaves, Leaves::Unsaid);
@@ -294,8 +300,9 @@ impl Inner {
                 continue;
             }
             hashes.push(hash);
-            if let Some(tx) = tx {
-                bases.push(self.text_at(file, Some(tx)).await?.unwrap_or_default());
+            if tx.is_some() {
+                let text = self.text_known(state, file, &Content { hash, tx }).await?;
+                bases.push(text.unwrap_or_default());
             }
         }
         // A file that is gone is like an empty one as what a difference starts from, but no difference leads there.
@@ -329,8 +336,32 @@ impl Inner {
 
     /// The file that a tool's argument names; some models put an `@` before the path.
     pub fn file_at(&self, path: &str) -> Option<ObjectId> {
+        self.way_of(path).map(|way| way.file)
+    }
+
+    /// The same with the path as the agent has it.
+    fn way_of(&self, path: &str) -> Option<Way> {
         let place = self.ground.paths.resolve(path.strip_prefix('@').unwrap_or(path)).ok()?;
-        Some(file_id(&place.source))
+        Some(self.way(&place))
+    }
+
+    /// The agent's path of a place, and where it leads.
+    pub fn way(&self, place: &Place) -> Way {
+        let is_alias = self.ground.paths.display(&place.source) != place.agent_path;
+        Way { path: place.agent_path.as_str().into(), file: file_id(&place.source), is_alias }
+    }
+
+    /// The text of bytes that the model knows of a file; `None` if nobody has stored them, or not their text.
+    pub async fn text_known(
+        &self,
+        state: &State,
+        file: &ObjectId,
+        content: &Content,
+    ) -> Result<Option<String>> {
+        match content.tx {
+            Some(tx) => self.text_at(&state.known.home_of(file, content), Some(tx)).await,
+            None => Ok(None),
+        }
     }
 
     /// Whether the model knows a version of a file once it has seen these lines of it: it knew no other one, or sees all
@@ -344,14 +375,22 @@ impl Inner {
         if known.hash == lines.content.hash || !is_in_sight || known.tx.is_none() {
             return Ok(true);
         }
-        self.shows_all_new(file, &known, lines).await
+        self.shows_all_new(state, file, &known, lines).await
     }
 
     /// Whether these lines show all that differs between a version and theirs.
-    pub async fn shows_all_new(&self, file: &ObjectId, old: &Content, lines: &Passage) -> Result<bool> {
-        let (Some(old), Some(new)) = (old.tx, lines.content.tx) else { return Ok(false) };
-        let old = self.text_at(file, Some(old)).await?.unwrap_or_default();
-        let new = self.text_at(file, Some(new)).await?.unwrap_or_default();
+    pub async fn shows_all_new(
+        &self,
+        state: &State,
+        file: &ObjectId,
+        old: &Content,
+        lines: &Passage,
+    ) -> Result<bool> {
+        if old.tx.is_none() || lines.content.tx.is_none() {
+            return Ok(false);
+        }
+        let old = self.text_known(state, file, old).await?.unwrap_or_default();
+        let new = self.text_known(state, file, &lines.content).await?.unwrap_or_default();
         Ok(is_all_new_within(&old, &new, lines.first, lines.last))
     }
 }

@@ -75,12 +75,14 @@ impl Engine {
         }
         let Some(seen) = Seen::of(place, state, since) else { unreachable!("a file that was looked at") };
         let (id, hash) = (seen.id.clone(), seen.observation.source_hash());
+        let way = self.inner.way(&seen.place);
         let indexed = self.inner.index(vec![seen], Entry::Written).await;
         let mut state = self.inner.lock().await?;
         if let Some(hash) = hash {
             // The model wrote it, even if it could not be stored.
             let latest = state.session.catalog.get(&id).filter(|_| state.session.hash_of(&id) == Some(hash));
             let content = latest.map_or(Content::lost(hash), |meta| Content::stored(Some(hash), meta.tx));
+            state.known.uses(&way);
             state.known.wrote(&id, content);
             state.written.entry(id).or_default().push_back(content);
         }
@@ -168,17 +170,17 @@ impl Inner {
             return Ok(None);
         }
         let (file, since) = self.eye().look(&place, None, Need::Text).await?;
-        let was_read = matches!(file, FileState::Text(_) | FileState::NoText { .. } | FileState::Gone);
+        let was_read = matches!(file, FileState::Text(_) | FileState::NoText { .. }) || file.is_gone();
         Ok(Seen::of(place, file, since).filter(|_| was_read))
     }
 
-    /// Reads the files in whose lines the model may be told of a change, and of whose latest version a session that does
-    /// not need the text has only stored the hash.
+    /// Reads the files whose changes the model may have to be told, and of whose latest version a session that does not need
+    /// the text has only stored the hash.
     pub async fn read_waived(&self, state: &mut State) -> Result<()> {
         for file in state.known.open() {
             let latest = state.session.catalog.get(&file).filter(|latest| latest.lacks_text());
             let Some(source) = latest.and_then(Meta::file).cloned() else { continue };
-            if !state.sum(&file).shows_lines {
+            if state.sum(&file).base.is_none() {
                 continue;
             }
             let disk = self.locate(source.clone()).await?;

@@ -9,6 +9,7 @@ pub mod job;
 pub mod look;
 pub mod open;
 pub mod passages;
+pub mod paths;
 pub mod pointed;
 pub mod project;
 pub mod record;
@@ -31,11 +32,11 @@ use crate::files::tracking::Tracking;
 use crate::ground::Ground;
 use crate::ground::error::Result;
 use crate::session::Session;
+use crate::session::changes::SessionChange;
 use crate::session::commit::{self, Intent, Work};
-use crate::session::heard::News;
 use crate::session::names::Names;
-use crate::session::news;
 use crate::session::queue::Queue;
+use crate::session::refresh;
 use crate::sight::Sight;
 use crate::sight::notices::Unsaid;
 use crate::sight::rolled::Rolled;
@@ -234,14 +235,14 @@ impl Inner {
         Eye { ground: Arc::clone(&self.ground), tracking: Arc::clone(&self.tracking) }
     }
 
-    /// Changes the session by one transaction; see [`commit::commit`]. All rooms follow.
+    /// Changes the session by one transaction; see [`commit::commit`]. All layers apply it.
     pub async fn commit<T: Send>(
         &self,
         state: &mut State,
         decide: impl FnMut(&mut Session, &mut Work) -> Result<T> + Send,
     ) -> Result<T> {
         let outcome = commit::commit(&self.ground, &mut state.session, decide).await;
-        self.follow(state);
+        self.apply(state);
         outcome
     }
 
@@ -252,38 +253,43 @@ impl Inner {
         intent: &mut I,
     ) -> Result<std::result::Result<(I::Outcome, Vec<(ObjectId, bool)>), I::Refusal>> {
         let outcome = commit::pursue(&self.ground, &mut state.session, intent).await;
-        self.follow(state);
+        self.apply(state);
         outcome
     }
 
     /// Takes in what other clients wrote since the last time. Costs one cheap query if nobody did.
     pub async fn refresh(&self, state: &mut State) -> Result<()> {
-        let outcome = news::refresh(&self.ground, &mut state.session).await;
-        self.follow(state);
+        let outcome = refresh::refresh(&self.ground, &mut state.session).await;
+        self.apply(state);
         outcome
     }
 
     /// The same, at a turn: this also fetches what other machines wrote.
     pub async fn refresh_at_turn(&self, state: &mut State) -> Result<()> {
-        let outcome = news::refresh_at_turn(&self.ground, &mut state.session).await;
-        self.follow(state);
+        let outcome = refresh::refresh_at_turn(&self.ground, &mut state.session).await;
+        self.apply(state);
         outcome
     }
 
-    /// Tells all rooms what the session has done and heard.
-    fn follow(&self, state: &mut State) {
-        for news in std::mem::take(&mut state.session.news) {
-            match news {
-                News::Wrote(written) => {
+    /// Has all layers apply what the session has done and learned. A listener hears of each change of a file here and
+    /// nowhere else: whoever stored the version, and however this client came to know it, it enters the catalog once.
+    fn apply(&self, state: &mut State) {
+        for change in std::mem::take(&mut state.session.changes) {
+            match change {
+                SessionChange::Wrote(written) => {
                     state.view.follow(&written, &self.ground);
                     state.sight.follow(&written, &state.session);
                 }
-                News::Version(file) => state.known.changed(file),
-                News::Foreign(changes) => {
-                    state.view.foreign(&changes, &self.ground, &state.session);
-                    changes.keys().for_each(|id| self.announce_foreign(&state.session, id));
+                SessionChange::Version { file, is_change } => {
+                    if is_change {
+                        self.announce(&state.session, &file);
+                    }
+                    state.known.changed(file);
                 }
-                News::Loaded(chat) => {
+                SessionChange::Foreign(changes) => {
+                    state.view.foreign(&changes, &self.ground, &state.session);
+                }
+                SessionChange::Loaded(chat) => {
                     state.view = View::default();
                     state.read_chat(chat.as_deref());
                 }

@@ -14,8 +14,8 @@ use crate::files::tracking::Tracking;
 use crate::ground::Ground;
 use crate::ground::error::Result;
 use crate::ground::options::Options;
-use crate::session::news;
 use crate::session::queue::Queue;
+use crate::session::refresh;
 use crate::sight::pieces::Pieces;
 
 impl Engine {
@@ -54,15 +54,15 @@ impl Inner {
     async fn load_or_start(&self) -> Result<()> {
         let mut state = self.lock().await?;
         state.sight.pieces = Pieces::new(self.ground.options.stays);
-        // Before the rest, so that what another client writes meanwhile counts as news.
+        // Before the rest, so that what another client writes meanwhile counts as a change.
         state.session.seen = self.store().latest_tx().await?;
         self.ground.heard_of(state.session.seen);
-        if !news::load(&self.ground, &mut state.session).await? {
+        if !refresh::load(&self.ground, &mut state.session).await? {
             self.start(&mut state).await?;
         } else if let Err(error) = self.store().set_note(&self.opened(), &now()).await {
             tracing::warn!(code = %error.code(), "the store could not note that the session was opened");
         }
-        self.follow(&mut state);
+        self.apply(&mut state);
         Ok(())
     }
 
@@ -94,7 +94,7 @@ impl Inner {
             }
             // Another process started the same session at the same moment.
             Err(StoreError::Conflict(_)) => {
-                news::load(&self.ground, &mut state.session).await?;
+                refresh::load(&self.ground, &mut state.session).await?;
                 Ok(())
             }
             Err(error) => Err(error.into()),

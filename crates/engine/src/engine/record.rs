@@ -22,8 +22,8 @@ use crate::ground::paths::Disk;
 use crate::session::Session;
 use crate::session::catalog::{Kind, Meta};
 use crate::session::commit::{Intent, Work};
-use crate::session::news;
 use crate::session::queue::answered;
+use crate::session::refresh;
 
 impl Engine {
     /// Records a tool call: a `toolcall` object in index, pool and active set, part of the current turn; what the
@@ -266,10 +266,10 @@ impl Intent for Recording<'_> {
 
     async fn ask(&mut self, ground: &Ground, session: &mut Session) -> Result<()> {
         if self.jobs.iter().any(|job| job.seen().next().is_some()) {
-            news::refresh(ground, session).await?;
+            refresh::refresh(ground, session).await?;
             let ids: Vec<ObjectId> =
                 self.jobs.iter().flat_map(Job::seen).map(|seen| seen.id.clone()).collect();
-            news::learn(ground, session, ids).await?;
+            refresh::learn(ground, session, ids).await?;
             self.eye.look_anew(session, self.jobs.iter_mut().flat_map(Job::seen_mut)).await?;
         }
         self.calls.clear();
@@ -368,7 +368,7 @@ async fn object_of(
             && is_args(document, &input.args)
     });
     let id = if is_same { id } else { ObjectId::repeated_toolcall(&input.call_id, &fingerprint(input)) };
-    news::learn(ground, session, [id.clone()]).await?;
+    refresh::learn(ground, session, [id.clone()]).await?;
     let is_new = session.catalog.get(&id).is_none();
     Ok((id, is_new))
 }

@@ -107,8 +107,12 @@ impl Engine {
     pub async fn check_edit(&self, path: &str) -> Result<Option<String>> {
         let place = self.inner.ground.paths.resolve(path)?;
         let id = file_id(&place.source);
-        if self.inner.lock().await?.known.get(&id).is_none() {
-            return Ok(None);
+        {
+            let mut state = self.inner.lock().await?;
+            self.inner.follow_path(&mut state, place.clone()).await?;
+            if state.known.get(&id).is_none() {
+                return Ok(None);
+            }
         }
         let looked = self.inner.look_at_one(place).await?;
         let mut state = self.inner.lock().await?;
@@ -122,7 +126,7 @@ impl Engine {
         }
         let path = render::text(path);
         let old = match known.tx {
-            Some(tx) => Some(self.inner.text_at(&id, Some(tx)).await?.unwrap_or_default()),
+            Some(_) => Some(self.inner.text_known(&state, &id, &known).await?.unwrap_or_default()),
             None => None,
         };
         let new = self.inner.text_at(&id, None).await?.unwrap_or_default();
@@ -209,7 +213,7 @@ impl State {
     fn unclaimed(&mut self) {
         for (file, contents) in std::mem::take(&mut self.written) {
             for content in contents {
-                self.known.says(&file, None, Says::All(content));
+                self.known.says(&file, None, None, Says::All(content));
             }
         }
     }
@@ -232,9 +236,9 @@ impl Inner {
         let whole = lines.first == 1 && lines.last == new.split('\n').count();
         let Some(known) = state.known_now(&lines.file).filter(|_| whole) else { return Ok(None) };
         let Content { hash: Some(hash), tx: Some(tx) } = known else { return Ok(None) };
-        let Some(old) = self.text_at(&lines.file, Some(tx)).await? else { return Ok(None) };
+        let Some(old) = self.text_known(state, &lines.file, &known).await? else { return Ok(None) };
         let last = old.split('\n').count();
-        let all = ShownLines { file: lines.file.clone(), hash, tx, first: 1, last };
+        let all = ShownLines { file: state.known.home_of(&lines.file, &known), hash, tx, first: 1, last };
         let Some(object) = state.sight.pieces.showing(&all) else { return Ok(None) };
         let handle = state.session.handle(object);
         let diff = unified(&old, new, &format!("in the result id={handle}"), "now");
@@ -251,6 +255,7 @@ impl Inner {
     /// What the store reports; nothing then counts as told.
     pub async fn notices(&self, state: &mut State) -> Result<()> {
         state.unclaimed();
+        self.follow_paths(state).await?;
         loop {
             self.read_waived(state).await?;
             let open = state.known.open();
@@ -258,7 +263,7 @@ impl Inner {
             for file in &open {
                 if let Some(base) = self.untold(state, file).await? {
                     let notice = Notice { file: file.clone(), hash: state.session.hash_of(file) };
-                    let line = self.notice(&state.session, file, base).await?;
+                    let line = self.notice(state, file, base).await?;
                     lines.push(Unsaid { notice: notice.clone(), line });
                     told.push(notice);
                 }
@@ -282,7 +287,8 @@ impl Inner {
             }
             for notice in told {
                 state.known.note(&notice);
-                state.known.says(&notice.file, None, Says::Other(notice.hash));
+                let via = display_of(&self.ground, &state.session, &notice.file).into();
+                state.known.says(&notice.file, None, Some(&via), Says::Other(notice.hash));
             }
             state.unsaid.retain(|one| lines.iter().all(|new| new.notice.file != one.notice.file));
             state.unsaid.append(&mut lines);
@@ -297,17 +303,18 @@ impl Inner {
             return Ok(None);
         }
         let (sum, now) = (state.sum(file), state.session.hash_of(file));
-        let Some(base) = sum.base.filter(|_| sum.shows_lines) else { return Ok(None) };
+        let Some(base) = sum.base else { return Ok(None) };
         if !sum.speaks_of(now) && base.hash != now {
             return Ok(Some(base));
         }
-        let outdated = self.outdated(file, now, &sum.standing).await?;
+        let outdated = self.outdated(state, file, now, &sum.standing).await?;
         Ok(if sum.speaks_of(now) { outdated } else { outdated.or(Some(base)) })
     }
 
     /// The bytes that the first outdated ones of these lines belong to.
     async fn outdated(
         &self,
+        state: &State,
         file: &ObjectId,
         now: Option<Digest>,
         standing: &[Standing],
@@ -318,10 +325,7 @@ impl Inner {
             if newest.is_none() {
                 newest = Some(self.text_at(file, None).await?);
             }
-            let text = match content.tx {
-                Some(tx) => self.text_at(file, Some(tx)).await?,
-                None => None,
-            };
+            let text = self.text_known(state, file, &content).await?;
             if let (Some(text), Some(Some(new))) = (&text, &newest)
                 && some_lines(text, lines).eq(some_lines(new, lines))
             {
@@ -329,7 +333,7 @@ impl Inner {
             }
             let mut is_told = false;
             for part in later {
-                is_told = is_told || self.shows_all_new(file, &content, part).await?;
+                is_told = is_told || self.shows_all_new(state, file, &content, part).await?;
             }
             if !is_told {
                 return Ok(Some(content));
@@ -338,7 +342,8 @@ impl Inner {
         Ok(None)
     }
 
-    async fn notice(&self, session: &Session, id: &ObjectId, base: Content) -> Result<String> {
+    async fn notice(&self, state: &State, id: &ObjectId, base: Content) -> Result<String> {
+        let session = &state.session;
         let now = session.hash_of(id);
         let is_gone = now.is_none() && session.catalog.get(id).is_none_or(|meta| meta.is_null);
         let what = if is_gone {
@@ -346,10 +351,7 @@ impl Inner {
         } else if base.hash == now {
             "as you know it again".to_owned()
         } else {
-            let old = match base.tx {
-                Some(tx) => self.text_at(id, Some(tx)).await?,
-                None => None,
-            };
+            let old = self.text_known(state, id, &base).await?;
             match (old, self.text_at(id, None).await?) {
                 (Some(old), Some(new)) => counted(&old, &new),
                 _ => "changed".to_owned(),

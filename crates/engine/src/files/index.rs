@@ -1,6 +1,7 @@
 //! The indexing protocol (SSOT 5.6): from a look at a file to a version of its object and its place in the sets.
 
 use std::convert::identity;
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use camino::Utf8Path;
@@ -80,7 +81,8 @@ impl Eye {
         let state = match self.attach(place) {
             Ok(path) => {
                 let path = path.to_owned();
-                blocking(&place.agent_path, move || reading::read(&path, limit)).await?
+                let eye = self.clone();
+                blocking(&place.agent_path, move || eye.read(&path, limit)).await?
             }
             Err(state) => state,
         };
@@ -91,8 +93,28 @@ impl Eye {
     pub fn look_now(&self, place: &Place, need: Need) -> (FileState, Option<TxId>) {
         let since = self.ground.newest();
         let limit = self.limit(need);
-        let state = self.attach(place).map_or_else(identity, |path| reading::read(path, limit));
+        let state = self.attach(place).map_or_else(identity, |path| self.read(path, limit));
         (state, Some(since))
+    }
+
+    /// Reads a file at a path without symbolic links. A file whose directory has disappeared is gone if what is left of
+    /// its path is on the file system that had it; with that file system itself it is only out of reach.
+    pub fn read(&self, path: &Utf8Path, limit: u64) -> FileState {
+        match reading::read(path, limit) {
+            FileState::Unreachable if self.has_lost_its_folder(path) => FileState::Gone,
+            state => state,
+        }
+    }
+
+    /// Whether the directory of a file that is not there was removed, moved or renamed, or something else took the place
+    /// of one of its parents.
+    fn has_lost_its_folder(&self, path: &Utf8Path) -> bool {
+        let Some(left) = nearest_directory(path) else { return false };
+        match self.tracking.device_of_parent(path) {
+            Some(device) => context_platform::device(left.as_std_path()) == Some(device),
+            // Nobody has seen it there in this process, but the session's own folders are in their places.
+            None => self.ground.paths.is_in_session(left),
+        }
     }
 
     /// What a look at a session's file is for if nobody is reading it now. `is_known`: the model knows its text.
@@ -153,6 +175,18 @@ impl Eye {
         }
         Ok(())
     }
+}
+
+/// The nearest directory above a path that can be read; `None` if something on the way can't be looked at.
+fn nearest_directory(path: &Utf8Path) -> Option<&Utf8Path> {
+    for ancestor in path.ancestors().skip(1) {
+        match std::fs::read_dir(ancestor) {
+            Ok(_) => return Some(ancestor),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(_) => return None,
+        }
+    }
+    None
 }
 
 /// Decides what an observation means and adds it to a transaction under construction. The catalog must already have

@@ -1,6 +1,7 @@
 //! Which version of a file the model knows, and what its request says of it.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use context_model::chat::Notice;
 use context_model::hash::Digest;
@@ -27,6 +28,12 @@ pub(crate) struct Known {
     said: HashMap<ObjectId, Vec<Statement>>,
     /// The files that each call's result says something about.
     told_by: HashMap<ObjectId, HashSet<ObjectId>>,
+    /// The agent's paths by which the model knows files: what it knows belongs to the path that it read or wrote.
+    paths: HashMap<Arc<str>, Named>,
+    /// Bytes that the model knows of a path which leads to another file now, and the file that had them.
+    homes: HashMap<(ObjectId, Content), ObjectId>,
+    /// How many statements there were.
+    count: usize,
     /// Files that the model may have to be told about.
     open: HashSet<ObjectId>,
     /// Files whose last read was answered by pointing to lines still visible; their next read is served in full.
@@ -36,6 +43,23 @@ pub(crate) struct Known {
     /// What the reads of this process have shown. Versions can be alike in all lines of an output, so the record of a
     /// read that came late does not tell which one it was.
     reads: HashMap<ObjectId, Read>,
+}
+
+/// Where a path of the agent's led when the model last read or wrote it.
+#[derive(Clone, Debug)]
+struct Named {
+    file: ObjectId,
+    /// It leads there through a symbolic link.
+    is_alias: bool,
+}
+
+/// A path as the agent wrote it, absolute, and the file to which it leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub path: Arc<str>,
+    pub file: ObjectId,
+    /// It leads there through a symbolic link.
+    pub is_alias: bool,
 }
 
 /// What a read has shown.
@@ -86,13 +110,81 @@ impl Known {
         }
     }
 
-    /// A message says something about a file: the result of this call, or a notice.
-    pub fn says(&mut self, file: &ObjectId, by: Option<&ObjectId>, says: Says) {
-        self.said.entry(file.clone()).or_default().push(Statement { by: by.cloned(), says });
+    /// A message says something about a file: the result of this call, or a notice. `via` is the path that it names.
+    pub fn says(&mut self, file: &ObjectId, by: Option<&ObjectId>, via: Option<&Arc<str>>, says: Says) {
+        self.count += 1;
+        let statement = Statement { by: by.cloned(), via: via.cloned(), number: self.count, says };
+        self.said.entry(file.clone()).or_default().push(statement);
         if let Some(call) = by {
             self.told_by.entry(call.clone()).or_default().insert(file.clone());
         }
         self.open.insert(file.clone());
+    }
+
+    /// The model has used a path. If that led to another file before, what the model knows of the path goes with it.
+    pub fn uses(&mut self, way: &Way) {
+        let named = Named { file: way.file.clone(), is_alias: way.is_alias };
+        if let Some(before) = self.paths.insert(Arc::clone(&way.path), named)
+            && before.file != way.file
+        {
+            self.take_along(&way.path, &before.file, &way.file);
+        }
+    }
+
+    /// The file to which a path led when the model last used it.
+    pub fn led(&self, path: &str) -> Option<&ObjectId> {
+        self.paths.get(path).map(|named| &named.file)
+    }
+
+    /// The paths that may lead elsewhere now, with the files to which they led: those through links, and those of files
+    /// that `is_gone`, in whose place there may be a link.
+    pub fn doubtful_paths(&self, is_gone: impl Fn(&ObjectId) -> bool) -> Vec<(Arc<str>, ObjectId)> {
+        let is_doubtful = |named: &Named| {
+            self.said.contains_key(&named.file)
+                && (named.is_alias || self.open.contains(&named.file) && is_gone(&named.file))
+        };
+        let doubtful = self.paths.iter().filter(|(_, named)| is_doubtful(named));
+        let mut paths: Vec<_> =
+            doubtful.map(|(path, named)| (Arc::clone(path), named.file.clone())).collect();
+        paths.sort();
+        paths
+    }
+
+    /// The file that had bytes which the model knows of this one.
+    pub fn home_of(&self, file: &ObjectId, content: &Content) -> ObjectId {
+        self.homes.get(&(file.clone(), *content)).unwrap_or(file).clone()
+    }
+
+    /// Moves what the model knows of a path from the file to which it led to the one to which it leads.
+    fn take_along(&mut self, path: &str, from: &ObjectId, to: &ObjectId) {
+        let is_last = !self.paths.values().any(|named| named.file == *from);
+        let belongs = |one: &Statement| one.via.as_deref().map_or(is_last, |via| via == path);
+        let (moved, kept): (Vec<_>, Vec<_>) =
+            self.said.remove(from).unwrap_or_default().into_iter().partition(belongs);
+        if !kept.is_empty() {
+            self.said.insert(from.clone(), kept);
+        }
+        for one in &moved {
+            if let Some(call) = &one.by {
+                self.told_by.entry(call.clone()).or_default().insert(to.clone());
+            }
+        }
+        let version = self.versions.get(from).copied();
+        let contents = moved.iter().filter_map(|one| one.says.content());
+        for content in contents.chain(version.map(|version| version.content)) {
+            let home = self.home_of(from, &content);
+            self.homes.insert((to.clone(), content), home);
+        }
+        let said = self.said.entry(to.clone()).or_default();
+        said.extend(moved);
+        said.sort_by_key(|one| one.number);
+        if let Some(version) = version {
+            self.versions.insert(to.clone(), version);
+        }
+        if is_last {
+            self.versions.remove(from);
+        }
+        self.open.extend([from.clone(), to.clone()]);
     }
 
     /// The lines of a file that a call's result has shown.
@@ -126,11 +218,7 @@ impl Known {
     /// The contents that the request has mentioned, newest statement first.
     pub fn contents(&self, file: &ObjectId) -> impl Iterator<Item = Content> {
         let said = self.said.get(file).into_iter().flatten().rev();
-        said.filter_map(|one| match one.says {
-            Says::Lines(lines) | Says::Again(lines) | Says::Pointed(lines) => Some(lines.content),
-            Says::All(content) => Some(content),
-            Says::Other(_) => None,
-        })
+        said.filter_map(|one| one.says.content())
     }
 
     /// The sum of the statements about a file whose calls are in sight.
@@ -187,6 +275,8 @@ impl Known {
         self.versions.clear();
         self.said.clear();
         self.told_by.clear();
+        self.paths.clear();
+        self.homes.clear();
         self.open.clear();
         self.pointed.clear();
     }
@@ -203,7 +293,7 @@ impl Known {
         let noted = self.noted.get(file).into_iter().flatten().copied().map(Some);
         let hash = noted.chain([now, None]).find(|hash| is_named(*hash));
         let unknown = || Some(Digest::of(format!("a notice about {file}").as_bytes()));
-        self.says(file, None, Says::Other(hash.unwrap_or_else(unknown)));
+        self.says(file, None, None, Says::Other(hash.unwrap_or_else(unknown)));
     }
 
     /// A read was answered by pointing to where its lines are.
@@ -248,7 +338,7 @@ mod tests {
             (Says::Other(None), None),
         ];
         for (says, expected) in said {
-            known.says(&file, None, says);
+            known.says(&file, None, None, says);
             assert_eq!(known.spoken_of(&file), expected);
         }
     }
@@ -307,12 +397,12 @@ mod tests {
         let (mut known, file) = (Known::default(), ObjectId::new("f"));
         let lines = |first| Passage { content: content("a"), first, last: 9, whole: false };
         let [one, two, three] = ["one", "two", "three"].map(ObjectId::new);
-        known.says(&file, Some(&one), Says::Lines(lines(1)));
-        known.says(&file, Some(&one), Says::Again(lines(2)));
-        known.says(&file, Some(&two), Says::Lines(lines(3)));
-        known.says(&file, Some(&one), Says::Other(None));
-        known.says(&file, Some(&three), Says::Pointed(lines(4)));
-        known.says(&file, None, Says::Lines(lines(5)));
+        known.says(&file, Some(&one), None, Says::Lines(lines(1)));
+        known.says(&file, Some(&one), None, Says::Again(lines(2)));
+        known.says(&file, Some(&two), None, Says::Lines(lines(3)));
+        known.says(&file, Some(&one), None, Says::Other(None));
+        known.says(&file, Some(&three), None, Says::Pointed(lines(4)));
+        known.says(&file, None, None, Says::Lines(lines(5)));
         assert_eq!(known.shown_by(&file, &one), Some(lines(2)));
         assert_eq!(known.shown_by(&file, &two), Some(lines(3)));
         assert_eq!(known.shown_by(&file, &three), None);
@@ -323,8 +413,8 @@ mod tests {
     fn a_file_is_open_until_it_is_settled_and_again_when_its_results_come_or_go() {
         let [file, other, call] = ["f", "g", "call"].map(ObjectId::new);
         let mut known = Known::default();
-        known.says(&file, Some(&call), Says::All(content("a")));
-        known.says(&other, None, Says::All(content("a")));
+        known.says(&file, Some(&call), None, Says::All(content("a")));
+        known.says(&other, None, None, Says::All(content("a")));
         assert_eq!(known.open(), [file.clone(), other.clone()]);
         known.settle(std::slice::from_ref(&file));
         assert_eq!(known.open(), std::slice::from_ref(&other));
@@ -333,12 +423,71 @@ mod tests {
         assert_eq!(known.open(), [file]);
     }
 
+    fn way(path: &str, file: &ObjectId) -> Way {
+        Way { path: path.into(), file: file.clone(), is_alias: true }
+    }
+
+    #[test]
+    fn what_is_known_of_a_path_goes_with_it_to_another_file() {
+        let [one, two, call] = ["one", "two", "call"].map(ObjectId::new);
+        let mut known = Known::default();
+        known.uses(&way("/link", &one));
+        known.saw(&one, content("a"));
+        known.says(&one, Some(&call), Some(&"/link".into()), Says::All(content("a")));
+        known.says(&one, None, None, Says::Other(content("b").hash));
+        known.settle(&known.open());
+        known.uses(&way("/link", &two));
+        assert_eq!(known.led("/link"), Some(&two));
+        assert_eq!((known.contents(&one).count(), known.get(&one)), (0, None));
+        assert_eq!(known.contents(&two).collect::<Vec<_>>(), [content("a")]);
+        assert_eq!(known.spoken_of(&two), content("b").hash, "in the order of the request");
+        assert_eq!(known.get(&two).map(|version| version.content), Some(content("a")));
+        assert_eq!(
+            known.home_of(&two, &content("a")),
+            one,
+            "its text is in the history of the file that had it"
+        );
+        assert_eq!(known.open(), [one.clone(), two.clone()]);
+        // And back.
+        known.uses(&way("/link", &one));
+        assert_eq!((known.spoken_of(&one), known.home_of(&one, &content("a"))), (content("b").hash, one));
+    }
+
+    #[test]
+    fn a_file_that_is_known_by_two_paths_stays_known_by_the_other_one() {
+        let [one, two] = ["one", "two"].map(ObjectId::new);
+        let mut known = Known::default();
+        for path in ["/link", "/one"] {
+            known.uses(&way(path, &one));
+            known.says(&one, None, Some(&path.into()), Says::All(content(path)));
+        }
+        known.saw(&one, content("/one"));
+        known.uses(&way("/link", &two));
+        assert_eq!(known.contents(&one).collect::<Vec<_>>(), [content("/one")]);
+        assert_eq!(known.contents(&two).collect::<Vec<_>>(), [content("/link")]);
+        assert!(known.get(&one).is_some() && known.get(&two).is_some());
+    }
+
+    #[test]
+    fn a_path_is_doubtful_if_it_leads_through_a_link_or_its_file_is_gone() {
+        let [one, two, three] = ["one", "two", "three"].map(ObjectId::new);
+        let mut known = Known::default();
+        for (path, file, is_alias) in [("/a", &one, true), ("/b", &two, false), ("/c", &three, false)] {
+            known.uses(&Way { is_alias, ..way(path, file) });
+            known.says(file, None, None, Says::All(content("a")));
+        }
+        let doubtful = |known: &Known| known.doubtful_paths(|file| *file == two);
+        assert_eq!(doubtful(&known), [("/a".into(), one.clone()), ("/b".into(), two.clone())]);
+        known.settle(&known.open());
+        assert_eq!(doubtful(&known), [("/a".into(), one)], "it was gone before");
+    }
+
     #[test]
     fn the_contents_that_were_mentioned_newest_first() {
         let (mut known, file) = (Known::default(), ObjectId::new("f"));
         let lines = |name| Passage { content: content(name), first: 1, last: 9, whole: false };
         for says in [Says::Lines(lines("a")), Says::Other(content("b").hash), Says::All(content("c"))] {
-            known.says(&file, None, says);
+            known.says(&file, None, None, says);
         }
         assert_eq!(known.contents(&file).collect::<Vec<_>>(), [content("c"), content("a")]);
         assert_eq!(known.contents(&ObjectId::new("g")).count(), 0);

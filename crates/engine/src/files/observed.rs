@@ -7,7 +7,6 @@ use context_model::observe::{self, Candidate, Kind};
 use serde_json::{Map, Value};
 
 use super::index::{Entry, Eye, Need, prepare};
-use super::reading::FileState;
 use super::seen::Seen;
 use crate::ground::Ground;
 use crate::ground::blocking::blocking;
@@ -75,9 +74,9 @@ impl Eye {
             state if state.is_file() => Some((Seen::of(place, state, since)?, entry)),
             // A command may have removed it. That matters only for known files, and is decided there. What was read may be
             // gone by the time the call is recorded; the model has seen it all the same.
-            FileState::Gone => {
+            state if state.is_gone() => {
                 let entry = if entry == Entry::Read { Entry::Gone } else { Entry::Tracked };
-                Some((Seen::of(place, FileState::Gone, since)?, entry))
+                Some((Seen::of(place, state, since)?, entry))
             }
             _ => None,
         }

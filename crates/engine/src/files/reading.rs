@@ -30,7 +30,13 @@ pub enum FileState {
     },
     /// There is no such file, and its directory can be read: confirmed to be gone.
     Gone,
-    /// There is no such file, and neither is its directory (or it can't be read): nothing is known.
+    /// Something else is at its path, so the file is gone: a directory, a pipe, a device, or a symbolic link on the way.
+    Replaced {
+        /// What is there, as the end of a sentence "the file …".
+        reason: String,
+    },
+    /// There is no such file, and neither is its directory (or it can't be read). [`super::index::Eye`] decides whether
+    /// the file has gone with its directory or is only out of reach.
     Unreachable,
     /// A regular file that is too large to take even its hash.
     Oversized {
@@ -70,7 +76,7 @@ impl FileState {
             Self::Text(text) => Some((Observation::Read(text.hash()), Some(text))),
             Self::NoText { hash, .. } => Some((Observation::Read(hash), None)),
             Self::Oversized { .. } => Some((Observation::Oversized, None)),
-            Self::Gone => Some((Observation::Deleted, None)),
+            Self::Gone | Self::Replaced { .. } => Some((Observation::Deleted, None)),
             Self::Unreadable { .. } => Some((Observation::Unreadable, None)),
             Self::Unreachable => None,
         }
@@ -102,14 +108,21 @@ impl FileState {
         matches!(self, Self::Text(_) | Self::NoText { .. } | Self::Oversized { .. })
     }
 
+    /// Whether it is confirmed that no regular file is at the path.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Gone | Self::Replaced { .. })
+    }
+
     /// Why there is no text, as the end of a sentence "the file …"; `None` if there is text.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Text(_) => None,
-            Self::NoText { reason, .. } | Self::Oversized { reason } | Self::Unreadable { reason } => {
-                Some(reason)
-            }
+            Self::NoText { reason, .. }
+            | Self::Oversized { reason }
+            | Self::Replaced { reason }
+            | Self::Unreadable { reason } => Some(reason),
             Self::Gone => Some("does not exist"),
             Self::Unreachable => Some("can't be reached (its directory is missing or can't be read)"),
         }
@@ -143,7 +156,7 @@ fn read_once(path: &Utf8Path, max_text_bytes: u64) -> io::Result<Option<FileStat
     let before = Facts::of(&file)?;
     if before.kind != Kind::File {
         let reason = format!("is not a regular file but {}", before.kind.name());
-        return Ok(Some(FileState::Unreadable { reason }));
+        return Ok(Some(FileState::Replaced { reason }));
     }
     if before.size > MAX_HASHED_BYTES {
         return Ok(Some(FileState::Oversized { reason: too_large(MAX_HASHED_BYTES) }));
@@ -179,11 +192,11 @@ fn of_error(path: &Utf8Path, error: &io::Error) -> FileState {
             FileState::Unreadable { reason: "can't be read (permission denied)".into() }
         }
         _ if context_platform::is_link(error) => {
-            FileState::Unreadable { reason: "is behind a symbolic link that can't be followed".into() }
+            FileState::Replaced { reason: "is behind a symbolic link that can't be followed".into() }
         }
         // A socket can't be opened at all.
         _ if context_platform::is_special(error) => {
-            FileState::Unreadable { reason: "is not a regular file (a socket or device)".into() }
+            FileState::Replaced { reason: "is not a regular file (a socket or device)".into() }
         }
         _ => FileState::Unreadable { reason: format!("can't be read ({error})") },
     }

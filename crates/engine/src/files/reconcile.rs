@@ -12,12 +12,12 @@ use context_model::time::TxId;
 use context_store::{AsOf, Known, StoreError};
 
 use super::index::{Eye, Need};
-use super::reading::{self, FileState};
+use super::reading::FileState;
 use super::seen::{Seen, file_id};
 use super::stamps::{Stamp, StampNote, Stamps};
 use crate::ground::Ground;
 use crate::ground::error::Result;
-use crate::ground::paths::{Disk, Paths, Place};
+use crate::ground::paths::{Disk, Place};
 use crate::session::Session;
 use crate::session::catalog::Meta;
 
@@ -32,6 +32,8 @@ pub(crate) struct Compared {
     pub changed: Vec<Seen>,
     /// Files about which nothing is known, because their directory is missing or can't be read.
     pub unreachable: Vec<Place>,
+    /// Files without bytes that had some in an earlier version.
+    pub lost: Vec<ObjectId>,
 }
 
 /// The stored state of a session's files (or only of those in `only`); `is_known` tells which texts the model knows.
@@ -57,6 +59,9 @@ pub(crate) async fn compare_all(eye: &Eye, note: &StampNote, mut files: Vec<Stor
     let ground = &eye.ground;
     for stored in files.iter_mut().filter(|stored| stored.is_blank()) {
         stored.only_discovered = !was_more(ground, stored).await?;
+        if !stored.only_discovered {
+            found.lost.push(file_id(&stored.source));
+        }
     }
     let stamps = note.read(ground).await?;
     let since = ground.newest();
@@ -72,7 +77,7 @@ pub(crate) async fn compare_all(eye: &Eye, note: &StampNote, mut files: Vec<Stor
                     eye.tracking.track(path, &stored.source);
                 }
                 let limit = eye.limit(stored.need);
-                compare(paths, disk, stored, (&stamps, since), limit)
+                compare(&eye, disk, stored, (&stamps, since), limit)
             });
             compared.collect::<Vec<_>>()
         }));
@@ -141,13 +146,7 @@ enum Outcome {
 }
 
 /// What has changed at a place, if anything. A path that was only discovered stays so until it is read.
-fn compare(
-    paths: &Paths,
-    disk: Disk,
-    stored: Stored,
-    (stamps, since): (&Stamps, TxId),
-    limit: u64,
-) -> Outcome {
+fn compare(eye: &Eye, disk: Disk, stored: Stored, (stamps, since): (&Stamps, TxId), limit: u64) -> Outcome {
     let Disk::At(path) = &disk else { return Outcome::Same };
     if stored.only_discovered {
         return Outcome::Same;
@@ -161,7 +160,8 @@ fn compare(
     {
         return Outcome::Same;
     }
-    let state = reading::read(path, limit);
+    let state = eye.read(path, limit);
+    let paths = &eye.ground.paths;
     if state == FileState::Unreachable {
         let place = Place { agent_path: paths.display(&stored.source), source: stored.source, disk };
         return Outcome::Unreachable(place);
@@ -170,7 +170,7 @@ fn compare(
     let same = match &state {
         FileState::Text(_) => stored.hash == read && !stored.lacks_text,
         FileState::NoText { .. } => stored.hash == read,
-        FileState::Gone | FileState::Oversized { .. } => stored.is_blank(),
+        FileState::Gone | FileState::Replaced { .. } | FileState::Oversized { .. } => stored.is_blank(),
         FileState::Unreachable | FileState::Unreadable { .. } => true,
     };
     if same {
@@ -190,6 +190,8 @@ mod tests {
     use camino::{Utf8Path, Utf8PathBuf};
 
     use super::*;
+    use crate::files::tracking::Tracking;
+    use crate::ground::options::Options;
 
     fn stored(path: &Utf8Path, text: &str) -> Stored {
         Stored {
@@ -204,9 +206,10 @@ mod tests {
     }
 
     async fn outcome(path: &Utf8Path, stored: Stored) -> Outcome {
-        let ground = Ground::of_test(|options| options).await;
-        let disk = Disk::At(path.to_owned());
-        compare(&ground.paths, disk, stored, (&Stamps::new(), TxId(1)), 1 << 20)
+        let ground =
+            Arc::new(Ground::of_test(|options| Options { cwd: "/no/where".into(), ..options }).await);
+        let eye = Eye { ground, tracking: Arc::new(Tracking::new(false, 0)) };
+        compare(&eye, Disk::At(path.to_owned()), stored, (&Stamps::new(), TxId(1)), 1 << 20)
     }
 
     /// What was read once need not be read again, unless it may be written again within the same tick of the clock.

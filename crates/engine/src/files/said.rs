@@ -1,12 +1,14 @@
 //! What the model's request says about each file, statement by statement. A model has no other memory, so the
 //! statements in sight decide what the model still has to be told.
 
+use std::sync::Arc;
+
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
 
 /// The bytes that a file had at some time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Content {
     /// The hash of the bytes; `None` for a file that was gone.
     pub hash: Option<Digest>,
@@ -59,11 +61,26 @@ pub(crate) enum Says {
     Other(Option<Digest>),
 }
 
+impl Says {
+    /// The bytes that it is about, unless it only says that they are different.
+    pub fn content(&self) -> Option<Content> {
+        match self {
+            Self::Lines(lines) | Self::Again(lines) | Self::Pointed(lines) => Some(lines.content),
+            Self::All(content) => Some(*content),
+            Self::Other(_) => None,
+        }
+    }
+}
+
 /// A statement, and whose result makes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Statement {
     /// The tool call; `None` for a notice, which never leaves the request.
     pub by: Option<ObjectId>,
+    /// The agent's path that it is about; `None` where only the file is known.
+    pub via: Option<Arc<str>>,
+    /// Its place among the statements about all files.
+    pub number: usize,
     pub says: Says,
 }
 
@@ -78,8 +95,6 @@ pub(crate) struct Sum {
     pub base: Option<Content>,
     /// The hashes of all bytes that they mention.
     pub contents: Vec<Option<Digest>>,
-    /// Whether lines of the file are among them.
-    pub shows_lines: bool,
     /// Lines that no statement about another version follows.
     pub standing: Vec<Standing>,
 }
@@ -129,7 +144,6 @@ impl Sum {
             Says::All(_) | Says::Other(_) => self.standing.retain(|one| one.lines.content.hash == hash),
         }
         if let Says::Lines(lines) | Says::Again(lines) = says {
-            self.shows_lines = true;
             self.standing.push(Standing { lines, later: Vec::new() });
         }
     }
@@ -145,6 +159,10 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    fn statement(says: Says) -> Statement {
+        Statement { by: None, via: None, number: 0, says }
+    }
 
     fn content(name: &str) -> Content {
         Content::stored(Some(Digest::of(name.as_bytes())), TxId(1))
@@ -200,7 +218,7 @@ mod tests {
         #[case] base: Option<&str>,
         #[case] standing: &[(&str, usize, usize)],
     ) {
-        let said: Vec<Statement> = said.iter().map(|says| Statement { by: None, says: *says }).collect();
+        let said: Vec<Statement> = said.iter().map(|says| statement(*says)).collect();
         let sum = Sum::of(said.iter());
         for name in ["a", "b"] {
             assert_eq!(sum.speaks_of(content(name).hash), told.contains(&name), "{name}");
@@ -214,7 +232,7 @@ mod tests {
     #[test]
     fn a_part_of_another_version_may_show_what_is_new_in_lines_before_it() {
         let said = [lines("a", 1, 9), lines("a", 2, 3), lines("b", 4, 5), lines("b", 6, 7)];
-        let said = said.map(|says| Statement { by: None, says });
+        let said = said.map(statement);
         let sum = Sum::of(said.iter());
         let later: Vec<usize> = sum.standing.iter().map(|one| one.later.len()).collect();
         assert_eq!(later, [2, 2, 0, 0]);
@@ -223,8 +241,8 @@ mod tests {
 
     #[test]
     fn a_file_that_is_gone_is_a_version_too() {
-        let gone = Statement { by: None, says: Says::Other(None) };
-        let read = Statement { by: None, says: lines("a", 1, 9) };
+        let gone = statement(Says::Other(None));
+        let read = statement(lines("a", 1, 9));
         assert!(Sum::of([&read, &gone].into_iter()).speaks_of(None));
         assert!(!Sum::of([&gone, &read].into_iter()).speaks_of(None));
     }

@@ -18,8 +18,9 @@ use super::stamps::Stamp;
 use crate::ground::Ground;
 use crate::ground::paths::Paths;
 
-/// Something that happened to a file of the session outside the agent's own calls: a tracker saw it, or another
-/// client wrote a version.
+/// Something that happened to a file of the session. Each change of its bytes is told once, whoever made it, whoever
+/// stored it first, and however this client learned of it: by a tracker, a comparison, a read or another client's
+/// transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEvent {
     /// The object; `None` for a warning about tracking as such.
@@ -66,6 +67,8 @@ pub(crate) struct Tracking {
 #[derive(Default)]
 pub(crate) struct Attached {
     files: Mutex<HashMap<Utf8PathBuf, FilesystemSource>>,
+    /// The device of each directory that had a file of the session when it was looked at.
+    devices: Mutex<HashMap<Utf8PathBuf, u64>>,
     /// Files of which only the path was seen so far, with their stamps at that time: nobody has looked at them.
     only_seen: Mutex<HashMap<Utf8PathBuf, Option<Stamp>>>,
     pub listeners: Listeners,
@@ -143,7 +146,23 @@ impl Tracking {
         self.attach(path, source);
     }
 
+    /// The device on which a file's directory was when this process looked there; `None` if it never found it.
+    pub fn device_of_parent(&self, path: &Utf8Path) -> Option<u64> {
+        locked(&self.attached.devices).get(path.parent()?).copied()
+    }
+
+    fn note_device(&self, path: &Utf8Path) {
+        let Some(parent) = path.parent() else { return };
+        if locked(&self.attached.devices).contains_key(parent) {
+            return;
+        }
+        if let Some(device) = context_platform::device(parent.as_std_path()) {
+            locked(&self.attached.devices).insert(parent.to_owned(), device);
+        }
+    }
+
     fn attach(&self, path: &Utf8Path, source: &FilesystemSource) {
+        self.note_device(path);
         let Some(tracker) = locked(&self.tracker).clone() else { return };
         if locked(&self.attached.files).insert(path.to_owned(), source.clone()).is_some() {
             return;

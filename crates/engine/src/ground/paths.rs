@@ -154,6 +154,14 @@ impl Paths {
         (place.disk == Disk::At(path.to_owned())).then_some(place)
     }
 
+    /// Whether a directory on disk is, or is in, the working directory or a mapped one.
+    #[must_use]
+    pub fn is_in_session(&self, directory: &Utf8Path) -> bool {
+        let mapped = self.mounts.canonical_prefixes().map(to_disk);
+        let own = self.shares_unmapped.then(|| real_path(&to_disk(&self.cwd)));
+        mapped.chain(own).any(|root| directory.starts_with(root))
+    }
+
     fn not_own(&self, disk: Disk) -> Disk {
         match disk {
             Disk::At(path) if self.own.contains(&path) => Disk::Own,

@@ -15,9 +15,9 @@ use serde_json::json;
 
 use super::Session;
 use super::catalog::Meta;
+use super::changes::{SessionChange, Written};
 use super::documents::Documents;
-use super::heard::{News, Written};
-use super::news;
+use super::refresh;
 use crate::ground::Ground;
 use crate::ground::error::{EngineError, Result};
 
@@ -146,7 +146,7 @@ pub(crate) async fn pursue<I: Intent>(
             Ok(written) => return Ok(Ok((outcome, written))),
             Err(EngineError::Store(StoreError::Conflict(id))) if attempt < MAX_ATTEMPTS => {
                 attempt += 1;
-                news::after_conflict(ground, session, &id).await?;
+                refresh::after_conflict(ground, session, &id).await?;
             }
             Err(error) => return Err(error),
         }
@@ -199,7 +199,7 @@ async fn save(ground: &Ground, session: &mut Session, mut work: Work) -> Result<
     }
     session.dropped.extend(work.dropped);
     let documents = outcome.iter().filter(|(_, written)| *written).map(|(id, _)| id.clone()).collect();
-    session.news.push(News::Wrote(Written {
+    session.changes.push(SessionChange::Wrote(Written {
         documents,
         chat: work.chat.into_patch(),
         touched: work.change.touched().to_vec(),
@@ -209,7 +209,7 @@ async fn save(ground: &Ground, session: &mut Session, mut work: Work) -> Result<
     if outcome.iter().any(|(_, written)| !written) {
         // Another client wrote the same thing at the same moment. If its transaction can't be read now, it still
         // counts as unheard, and the next refresh reads it.
-        if let Err(error) = news::refresh(ground, session).await {
+        if let Err(error) = refresh::refresh(ground, session).await {
             tracing::debug!(%error, "what another client wrote is asked for again later");
         }
     }

@@ -2,15 +2,15 @@
 //!
 //! Architecture invariants:
 //! - Memory never runs ahead of the store. [`commit::commit`] changes it, and undoes the change if the write fails.
-//! - What other clients wrote enters through [`news`] alone, and only from transactions that were read.
+//! - What other clients wrote enters through [`refresh`] alone, and only from transactions that were read.
 
 pub mod catalog;
+pub mod changes;
 pub mod commit;
 pub mod documents;
-pub mod heard;
 pub mod names;
-pub mod news;
 pub mod queue;
+pub mod refresh;
 pub mod window;
 
 use std::collections::{HashMap, HashSet};
@@ -21,7 +21,7 @@ use context_model::time::TxId;
 
 use crate::ground::error::{EngineError, Result};
 use catalog::{Catalog, Kind, Meta};
-use heard::News;
+use changes::SessionChange;
 
 /// What a session holds in memory.
 #[derive(Default)]
@@ -52,8 +52,10 @@ pub(crate) struct Session {
     /// True while the lock holder leaves fsync to `settle`.
     pub soon: bool,
     pub closed: bool,
-    /// What has happened since the rooms above looked, oldest first.
-    pub news: Vec<News>,
+    /// Files that had bytes, and are gone.
+    pub lost: HashSet<ObjectId>,
+    /// What has happened since the layers above took it in, oldest first.
+    pub changes: Vec<SessionChange>,
 }
 
 impl Session {
@@ -72,14 +74,24 @@ impl Session {
     /// Takes in an object's metadata. This is the only way into the catalog, so no new version of a file goes
     /// unnoticed.
     pub fn meet(&mut self, id: &ObjectId, meta: Meta) {
-        let is_news = match (self.catalog.get(id), &meta.kind) {
-            (before, Kind::File { .. }) => before.and_then(Meta::current) != meta.current(),
-            _ => false,
-        };
+        let before = self.catalog.get(id).and_then(Meta::current);
+        let now = meta.current().filter(|now| before != Some(*now));
         self.catalog.put(id, meta);
-        if is_news {
-            self.news.push(News::Version(id.clone()));
+        let Some(now) = now else { return };
+        // The text may come later than the hash of the same bytes.
+        let bytes = before.and_then(|before| before.source_hash);
+        let was_lost = self.lost.remove(id);
+        if now.source_hash.is_none() && (bytes.is_some() || was_lost) {
+            self.lost.insert(id.clone());
         }
+        let is_change = bytes != now.source_hash && (bytes.is_some() || was_lost);
+        self.changes.push(SessionChange::Version { file: id.clone(), is_change });
+    }
+
+    /// Whether nobody has read a file yet, as far as this process knows.
+    pub fn is_first_read(&self, id: &ObjectId) -> bool {
+        let current = self.catalog.get(id).and_then(Meta::current);
+        current.is_some_and(|current| current.source_hash.is_none()) && !self.lost.contains(id)
     }
 
     /// Whether an object is a tool call.

@@ -26,7 +26,7 @@ use context_projection::Policy;
 use serde_json::{Map, Value};
 
 use crate::session::Session;
-use crate::session::heard::Written;
+use crate::session::changes::Written;
 use forms::Executed;
 use piece::Excerpts;
 use pieces::Pieces;

@@ -19,7 +19,7 @@ use crate::ground::Ground;
 use crate::ground::error::Result;
 use crate::session::Session;
 use crate::session::catalog::Catalog;
-use crate::session::heard::Written;
+use crate::session::changes::Written;
 
 /// The sections, each `None` until it is needed, and again when it is no longer valid.
 #[derive(Default)]

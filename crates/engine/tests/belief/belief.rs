@@ -69,6 +69,8 @@ pub struct Belief {
     pub led_to: Vec<Arc<str>>,
     /// All that it heard of that version is a part: of the rest it believes nothing.
     pub told_of_a_part: bool,
+    /// The request shows a text that it wrote itself.
+    pub wrote: bool,
     /// The last thing that it heard was an announcement.
     pub announced: bool,
     /// Lines that the request shows: of which text, and what came after them.
@@ -119,6 +121,7 @@ impl Belief {
         if let What::Wrote { text } | What::Told { text } = what {
             self.led_to.push(Arc::clone(text));
         }
+        self.wrote |= whole && matches!(what, What::Wrote { .. });
         // A part of another version than the one it heard of says nothing of the rest.
         let is_part = matches!(what, What::Shown { text, first, last } | What::Pointed { text, first, last }
             if !is_whole(text, *first, *last));

@@ -45,7 +45,7 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
         };
         let believed = Belief::of(file, client.heard().iter());
         let seen = Belief::seen(file, client.heard().iter());
-        let Some(version) = stored(client, &world.files[file].id).await else {
+        let Some(version) = stored(client, &world.id(file)).await else {
             return violation(Kind::FalseNotice, format!("of a file that is not stored: {line}"));
         };
         let rebuilt = client.rebuilt.contains(&file);
@@ -174,10 +174,16 @@ pub async fn beliefs(world: &World, client: &Client) -> Outcome {
     let heard = client.heard();
     for (number, file) in world.files.iter().enumerate() {
         let believed = Belief::of(number, heard.iter());
-        let (Some(told), Some(now)) = (&believed.told, stored(client, &file.id).await) else { continue };
-        if believed.fragments.is_empty() {
+        let Some(told) = &believed.told else { continue };
+        if believed.fragments.is_empty() && !believed.wrote {
             continue;
         }
+        let Some(now) = stored(client, &world.id(number)).await else {
+            if client.clean && world.is_link(number) && *told != world.now(number) {
+                return violation(Kind::Missed, format!("where the link {} leads is not stored", file.name));
+            }
+            continue;
+        };
         if client.clean && now != world.now(number) {
             let change = changes(now.as_deref(), world.now(number).as_deref());
             return violation(
@@ -331,8 +337,10 @@ pub fn shared(world: &World) -> Outcome {
 /// The versions of a file are what was on the disk, in that order, and none is there twice in a row: only a text may follow
 /// its hash, once somebody has read it.
 pub async fn histories(world: &World) -> Outcome {
-    for file in &world.files {
-        let versions = world.store.history(&file.id).await.unwrap();
+    // Behind a link there are two files, and `past` has what was at the link.
+    let own = world.files.iter().enumerate().filter(|(number, _)| !world.is_link(*number));
+    for (number, file) in own {
+        let versions = world.store.history(&world.ids(number)[0]).await.unwrap();
         let hash_of = |content: &Content| content.as_ref().map(|text| Digest::of(text.as_bytes()));
         let mut past = file.past.iter().map(hash_of).peekable();
         let mut before: Option<(Option<Digest>, bool)> = None;
@@ -355,6 +363,45 @@ pub async fn histories(world: &World) -> Outcome {
             before = is_known.then_some((hash, text.is_some()));
         }
     }
+    Ok(())
+}
+
+/// Each change of a session's files was heard, and none of them twice. All events were delivered, and nothing is wrong
+/// with the store. Where machines share a database, the versions of others have times and places of their own.
+pub async fn listener(world: &World, client: &mut Client) -> Outcome {
+    let is_checked = !client.doubt && client.wire.is_used() && !world.is_shared();
+    let Some(engine) = client.engine.clone().filter(|_| is_checked) else { return Ok(()) };
+    let heard = client.listener.take();
+    let store = client.store.inner();
+    let newest = store.latest_tx().await.unwrap();
+    let files: Vec<ObjectId> = (0..world.files.len()).flat_map(|file| world.ids(file)).collect();
+    if let Some((since, before)) = &client.listener.since {
+        for id in before {
+            let versions = store.history(id).await.unwrap();
+            let hash = |version: &context_store::Version| version.document.source_hash();
+            let then = versions.iter().rev().find(|version| version.tx_id <= *since).and_then(hash);
+            let later = versions.iter().filter(|version| version.tx_id > *since);
+            // The first bytes of a path that was only seen are no change.
+            let mut had_bytes = versions.iter().any(|one| one.tx_id <= *since && hash(one).is_some());
+            let (mut last, mut changes) = (then, 0);
+            for version in later {
+                changes += usize::from(hash(version) != last && had_bytes);
+                had_bytes |= hash(version).is_some();
+                last = hash(version);
+            }
+            let count = heard.get(id).copied().unwrap_or_default();
+            // A link that was pointed elsewhere is a change of its path without one of the file.
+            let is_link =
+                (0..world.files.len()).any(|file| world.is_link(file) && world.ids(file).contains(id));
+            if count > changes && !is_link || count == 0 && changes > 0 && last != then {
+                let what = format!("{} heard {count} times of {changes} changes of {id}", client.session);
+                return violation(Kind::Unheard, what);
+            }
+        }
+    }
+    let Ok(sets) = engine.session_sets().await else { return Ok(()) };
+    let known = files.into_iter().filter(|id| sets.session_index.contains(id)).collect();
+    client.listener.since = Some((newest, known));
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::belief::{Heard, Held, Note, Rebuilt};
 use crate::conversation::{Compaction, Message, Open, Output, Point};
 use crate::faults::Faulty;
+use crate::listener::Listener;
 use crate::violation::{Kind, Outcome, violation};
 use crate::wire::Wire;
 
@@ -32,6 +33,8 @@ pub struct Client {
     pub wire: Arc<Wire>,
     /// None after the process has ended.
     pub engine: Option<Engine>,
+    /// What listens to this engine.
+    pub listener: Listener,
     pub messages: Vec<Message>,
     /// How many of them the engine has.
     pub sent: usize,
@@ -71,6 +74,7 @@ impl Client {
             store,
             wire: Arc::default(),
             engine: None,
+            listener: Listener::default(),
             messages: Vec::new(),
             sent: 0,
             points: vec![start],

@@ -1,8 +1,8 @@
 //! Belief, simulated: whatever happens to files, processes and the store, what each session is told is true, and it is
 //! told everything.
 //!
-//! One seed drives several sessions on one store, files that change by themselves, and a store and a tracker that fail
-//! by plan. A plain model reads nothing but the requests that a harness would send, and keeps what each says of each
+//! One seed drives several sessions on one store, files that change by themselves, appear and disappear with their folders
+//! or stand behind links, and a store and a tracker that fail by plan. A plain model reads nothing but the requests that a harness would send, and keeps what each says of each
 //! file. A schedule that fails is printed with its shortest steps.
 //!
 //! `CONTEXT_LONG=1` runs 100,000 schedules. `CONTEXT_SEED=n` runs the one of this seed, `CONTEXT_SURVEY=n` goes on
@@ -10,6 +10,7 @@
 //! `CONTEXT_FROM=n` the first schedule is that of this seed, and `CONTEXT_THREADS=n` says how many run at once: so a long
 //! run may be divided.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![cfg(unix)]
 
 mod belief;
 mod check;
@@ -19,9 +20,11 @@ mod conversation;
 mod faults;
 mod found;
 mod found_later;
+mod listener;
 mod mutants;
 mod node;
 mod patch;
+mod place;
 mod rng;
 mod run;
 mod shrink;

@@ -8,6 +8,7 @@ use context_model::id::SessionId;
 use crate::check;
 use crate::client::{Client, Style};
 use crate::faults::Faulty;
+use crate::listener::Listener;
 use crate::node::Way;
 use crate::steps::{Delivery, Fault, Schedule, Step, TurnEnd};
 use crate::tools::act;
@@ -58,6 +59,12 @@ impl Run {
             Step::Disk { file, change } => {
                 let file = self.world.number(file);
                 if self.world.change(file, change) {
+                    self.disturb(None, file);
+                }
+            }
+            Step::Path { file, change } => {
+                let file = self.world.number(file);
+                if self.world.change_path(file, change) {
                     self.disturb(None, file);
                 }
             }
@@ -143,7 +150,7 @@ impl Run {
     pub fn disturb(&mut self, knows: Option<usize>, file: usize) {
         for (n, client) in self.clients.iter_mut().enumerate() {
             client.clean &= knows == Some(n);
-            client.wire.changed(&self.world.files[file].path);
+            self.world.paths(file).iter().for_each(|path| client.wire.changed(path));
         }
     }
 
@@ -155,7 +162,10 @@ impl Run {
             let store = std::sync::Arc::<Faulty>::clone(&client.store);
             let options = self.world.options(&client.session, store, &client.wire);
             match Engine::open(options).await {
-                Ok(engine) => client.engine = Some(engine),
+                Ok(engine) => {
+                    client.listener = Listener::of(&engine);
+                    client.engine = Some(engine);
+                }
                 Err(error) => {
                     client.allow(faulty, "open", &error)?;
                     return Ok(false);
@@ -258,6 +268,9 @@ impl Run {
         }
         for n in 0..self.clients.len() {
             self.turn(n, TurnEnd::Open).await?;
+        }
+        for client in &mut self.clients {
+            check::listener(&self.world, client).await?;
         }
         Ok(())
     }

@@ -29,6 +29,11 @@ pub enum Step {
         file: usize,
         change: Change,
     },
+    /// Something happens to a file's path: to its folder, or to the link that leads to it.
+    Path {
+        file: usize,
+        change: PathChange,
+    },
     /// The client hears of what has changed on disk.
     Events {
         client: usize,
@@ -111,6 +116,29 @@ pub enum Change {
     Delete,
     /// It has the content again that it had so many changes ago.
     Old(usize),
+}
+
+/// What happens to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathChange {
+    /// The folder disappears with the file.
+    FolderGone,
+    FolderAway,
+    FolderBack,
+    /// Something else takes the file's place.
+    Occupied(Occupant),
+    /// The link leads to the one or the other of its files.
+    Point(usize),
+    /// The file changes to which the link does not lead.
+    Beside,
+}
+
+/// What may be at a path in a file's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occupant {
+    Folder,
+    Pipe,
+    DanglingLink,
 }
 
 /// How events arrive.
@@ -250,7 +278,7 @@ impl Step {
         // A fork may have come up.
         let forked = usize::from(rng.once_in(3));
         let client = rng.below(clients + forked);
-        match rng.below(104) {
+        match rng.below(112) {
             0..14 => Self::Disk { file: rng.below(4), change: Change::draw(rng) },
             14..24 => Self::Events { client, how: Delivery::draw(rng) },
             24..60 => {
@@ -268,7 +296,8 @@ impl Step {
             93 => Self::Idle { client },
             94..97 if !calm => Self::Fault { client, fault: Fault::draw(rng) },
             97 if !calm => Self::Calm { client },
-            100.. => Self::Compact { client, keep: rng.below(12) },
+            104.. => Self::Path { file: rng.below(4), change: PathChange::draw(rng) },
+            100..104 => Self::Compact { client, keep: rng.below(12) },
             _ => Self::Quiet,
         }
     }
@@ -284,6 +313,19 @@ impl Change {
             9 => *rng.of(&[Self::Empty, Self::Delete]),
             10 => Self::Delete,
             _ => Self::Old(1 + rng.below(3)),
+        }
+    }
+}
+
+impl PathChange {
+    fn draw(rng: &mut Rng) -> Self {
+        match rng.below(12) {
+            0..2 => Self::FolderGone,
+            2 => Self::FolderAway,
+            3..5 => Self::FolderBack,
+            5 => Self::Occupied(*rng.of(&[Occupant::Folder, Occupant::Pipe, Occupant::DanglingLink])),
+            6..10 => Self::Point(rng.below(2)),
+            _ => Self::Beside,
         }
     }
 }

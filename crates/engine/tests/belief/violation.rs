@@ -46,6 +46,8 @@ pub enum Kind {
     Rewritten,
     /// What is pinned or activated is not whole.
     NotWhole,
+    /// A listener has not heard of a change, or more than once.
+    Unheard,
     /// A call failed, and nothing was wrong.
     Failed,
 }

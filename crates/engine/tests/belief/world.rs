@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use context_engine::{DEFAULT_NAMED_TEXT_BYTES, Options};
-use context_model::hash::identity_hash;
-use context_model::id::{ObjectId, SessionId};
-use context_model::object::ObjectType;
-use context_model::source::{FilesystemSource, Source};
+use context_model::id::SessionId;
 use context_store::memory::MemoryStore;
 use context_store::{Store, StoreError};
 use context_store_sqlite::{Durability, SqliteStore};
@@ -15,12 +12,13 @@ use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions};
 
 use crate::belief::Belief;
 use crate::node::{Node, Port};
+use crate::place::{Shape, remove};
 use crate::steps::{Backend, Change, Schedule};
 use crate::violation::{Kind, Outcome, violation};
 use crate::wire::Wire;
 
 /// The namespace of the files.
-const FILESYSTEM: &str = "belief";
+pub const FILESYSTEM: &str = "belief";
 
 /// A text, or none where the file does not exist.
 pub type Content = Option<Arc<str>>;
@@ -47,7 +45,7 @@ struct Machine {
 pub struct File {
     pub name: String,
     pub path: String,
-    pub id: ObjectId,
+    pub shape: Shape,
     /// What was on the disk, one after the other; the last is there now.
     pub past: Vec<Content>,
 }
@@ -84,19 +82,18 @@ impl World {
             named_text_bytes: if schedule.seed & 8 == 0 { DEFAULT_NAMED_TEXT_BYTES } else { 1_000 },
         };
         for number in 0..schedule.files {
-            let name = format!("f{number}.txt");
+            let shape = Shape::of(number, schedule.seed);
+            let name = shape.name(number);
             let path = world.directory().join(&name).to_str().unwrap().to_owned();
-            let source = FilesystemSource { filesystem_id: FILESYSTEM.into(), path: path.clone() };
-            let id = ObjectId::sourced(identity_hash(ObjectType::File, Some(&Source::Filesystem(source))));
-            world.files.push(File { name, path, id, past: Vec::new() });
+            world.files.push(File { name, path, shape, past: Vec::new() });
             let lines = [12, 40, 3, 60][(number + schedule.seed as usize) % 4];
             let text = world.text(number, lines);
-            world.put(number, Some(text));
+            world.place(number, text);
         }
         world
     }
 
-    fn directory(&self) -> PathBuf {
+    pub fn directory(&self) -> PathBuf {
         self.root.join("work")
     }
 
@@ -132,7 +129,7 @@ impl World {
 
     /// What the database has of a file; `None` where it has nothing.
     pub fn shared(&self, file: usize) -> Option<Content> {
-        let document = self.node.latest(self.files[file].id.as_str())?;
+        let document = self.node.latest(self.id(file).as_str())?;
         Some(document["content"].as_str().map(Into::into))
     }
 
@@ -175,16 +172,18 @@ impl World {
     /// Writes a file, or removes it. `false` where it is so already.
     pub fn put(&mut self, file: usize, text: Option<String>) -> bool {
         let new: Content = text.map(Into::into);
-        let file = &mut self.files[file];
-        if file.past.last() == Some(&new) {
+        if self.files[file].past.last() == Some(&new) {
             return false;
         }
+        let path = PathBuf::from(&self.files[file].path);
         match &new {
-            Some(text) => std::fs::write(&file.path, text.as_bytes()).unwrap(),
-            None if Path::new(&file.path).exists() => std::fs::remove_file(&file.path).unwrap(),
-            None => {}
+            Some(text) => {
+                self.clear(&path);
+                std::fs::write(&path, text.as_bytes()).unwrap();
+            }
+            None => remove(&path),
         }
-        file.past.push(new);
+        self.files[file].past.push(new);
         true
     }
 
@@ -215,8 +214,12 @@ impl World {
 
     /// The texts of all versions of a file.
     pub async fn stored(&self, file: usize) -> Vec<Arc<str>> {
-        let versions = self.store.history(&self.files[file].id).await.unwrap();
-        versions.iter().filter_map(|version| version.document.content().map(Into::into)).collect()
+        let mut texts = Vec::new();
+        for id in self.ids(file) {
+            let versions = self.store.history(&id).await.unwrap();
+            texts.extend(versions.iter().filter_map(|version| version.document.content().map(Into::into)));
+        }
+        texts
     }
 
     /// A file changes by itself. `false` where nothing changed.

@@ -45,7 +45,7 @@ fn below_a_file(path: &Path) {
 
 #[rstest]
 #[case::missing("x", nothing, "does not exist")]
-#[case::missing_directory("no/such/x", nothing, "can't be reached")]
+#[case::missing_directory("no/such/x", nothing, "does not exist")]
 #[case::fifo("x", fifo, "named pipe")]
 #[case::socket("x", socket, "socket")]
 #[case::directory("x", directory, "directory")]

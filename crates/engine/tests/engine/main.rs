@@ -34,5 +34,7 @@ mod stamps;
 mod staying;
 mod stepped;
 mod truth;
+#[cfg(unix)]
+mod vanished;
 mod views;
 mod watching;

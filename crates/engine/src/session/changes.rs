@@ -1,4 +1,4 @@
-//! What the rooms above hear about a session.
+//! What the layers above take in of a session.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,17 @@ use context_model::object::Document;
 use context_model::patch::Patch;
 use context_model::time::TxId;
 
-/// A change that the rooms above take in.
-pub(crate) enum News {
+/// A change that the layers above take in.
+pub(crate) enum SessionChange {
     /// The session has written.
     Wrote(Written),
-    /// The catalog has a new version of a file, or its first.
-    Version(ObjectId),
+    /// The catalog has another version of a file, whoever stored it.
+    Version {
+        /// The file's object.
+        file: ObjectId,
+        /// The file has changed. `false` for the first version, and for the first bytes of a path that was only seen.
+        is_change: bool,
+    },
     /// Other clients have written these objects, each listed with its newest transaction.
     Foreign(BTreeMap<ObjectId, TxId>),
     /// Sets and chat were reloaded: on opening, or because another client has the same session open.

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Session;
 use super::catalog::Meta;
-use super::heard::News;
+use super::changes::SessionChange;
 use crate::ground::Ground;
 use crate::ground::error::{EngineError, Result};
 
@@ -46,7 +46,7 @@ pub(crate) async fn load(ground: &Ground, session: &mut Session) -> Result<bool>
         session.point = chat.tx_id.max(session.point);
         session.read_chat(&chat.document);
     }
-    session.news.push(News::Loaded(chat.map(|chat| Box::new(chat.document))));
+    session.changes.push(SessionChange::Loaded(chat.map(|chat| Box::new(chat.document))));
     Ok(true)
 }
 
@@ -81,7 +81,7 @@ pub(crate) async fn refresh(ground: &Ground, session: &mut Session) -> Result<()
     let foreign = known.into_iter().filter_map(|id| Some((id.clone(), *changes.get(&id)?)));
     let own = |id: &ObjectId| *id == ground.chat_id || *id == ground.prompt_id;
     let infrastructure = changes.iter().filter(|(id, _)| own(id)).map(|(id, tx)| (id.clone(), *tx));
-    session.news.push(News::Foreign(foreign.chain(infrastructure).collect()));
+    session.changes.push(SessionChange::Foreign(foreign.chain(infrastructure).collect()));
     session.seen = newest;
     ground.heard_of(newest);
     Ok(())
@@ -176,17 +176,17 @@ mod tests {
             let tx = written(&ground, document.clone()).await;
             session.meet(document.id(), Meta::of_document(document, tx).unwrap());
         }
-        session.news.clear();
+        session.changes.clear();
         let newer = file("/foreign", "b");
         let tx = written(&ground, newer).await;
         let newest = written(&ground, unknown.clone()).await;
         refresh(&ground, &mut session).await.unwrap();
         assert_eq!(session.seen, newest);
-        let is_news = |news: &News, id: &ObjectId| matches!(news, News::Version(of) if of == id);
-        assert!(is_news(&session.news[0], foreign.id()), "its new version is in the catalog");
-        let News::Foreign(changes) = &session.news[1] else { panic!("what others have written") };
+        let is_news = |news: &SessionChange, id: &ObjectId| matches!(news, SessionChange::Version { file, is_change: true } if file == id);
+        assert!(is_news(&session.changes[0], foreign.id()), "its new version is in the catalog");
+        let SessionChange::Foreign(changes) = &session.changes[1] else { panic!("what others have written") };
         assert_eq!(changes.iter().collect::<Vec<_>>(), [(foreign.id(), &tx)]);
-        assert_eq!(session.news.len(), 2);
+        assert_eq!(session.changes.len(), 2);
         assert!(session.catalog.get(unknown.id()).is_none());
     }
 

@@ -1,0 +1,345 @@
+//! Ways in which a path changes other than by new bytes in its file: the file or one of its folders disappears, something
+//! else takes its place, or a link leads elsewhere.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use context_engine::{FileEvent, FileEventKind, Options};
+use context_model::error::ErrorCode;
+use context_model::id::ObjectId;
+use context_model::index::Action;
+use rstest::rstest;
+use serde_json::json;
+
+use crate::bench::{Backend, Bench};
+use crate::chat::Chat;
+use crate::truth::{chat, lines};
+
+/// What happens to `dir/sub/a.txt`.
+#[derive(Clone, Copy, Debug)]
+enum Loss {
+    FileRemoved,
+    FolderRemoved,
+    ParentRemoved,
+    FolderMoved,
+    FileIsFolder,
+    FileIsPipe,
+    FileIsDanglingLink,
+    FolderIsFile,
+    FolderIsPipe,
+    FolderIsDanglingLink,
+}
+
+impl Loss {
+    fn happen(self, bench: &Bench) {
+        let (file, folder) = (bench.path("dir/sub/a.txt"), bench.path("dir/sub"));
+        let remove = |path: &str| fs::remove_dir_all(path).unwrap();
+        let pipe = |path: &str| assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+        match self {
+            Self::FileRemoved | Self::FileIsFolder | Self::FileIsPipe | Self::FileIsDanglingLink => {
+                fs::remove_file(&file).unwrap();
+            }
+            Self::ParentRemoved => remove(&bench.path("dir")),
+            Self::FolderMoved => fs::rename(&folder, bench.path("away")).unwrap(),
+            _ => remove(&folder),
+        }
+        match self {
+            Self::FileIsFolder => fs::create_dir(&file).unwrap(),
+            Self::FileIsPipe => pipe(&file),
+            Self::FileIsDanglingLink => symlink("no/where", &file).unwrap(),
+            Self::FolderIsFile => fs::write(&folder, "a file").unwrap(),
+            Self::FolderIsPipe => pipe(&folder),
+            Self::FolderIsDanglingLink => symlink("no/where", &folder).unwrap(),
+            _ => {}
+        }
+    }
+}
+
+fn of(name: &str, count: usize) -> String {
+    lines(name, count)
+}
+
+/// Reads a file and takes a turn. Returns the file's object.
+async fn shown(chat: &mut Chat, path: &str) -> ObjectId {
+    chat.user("read");
+    let id = chat.engine.index_file(path, None).await.unwrap().id;
+    chat.read("one", path, None).await;
+    chat.done();
+    chat.advance().await;
+    assert_eq!(chat.notices, Vec::<String>::new());
+    id
+}
+
+async fn told(chat: &mut Chat) -> Vec<String> {
+    chat.turn("go on").await.notices
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn vanished_file_is_told_and_not_shown_any_more(
+    #[values(
+        Loss::FileRemoved,
+        Loss::FolderRemoved,
+        Loss::ParentRemoved,
+        Loss::FolderMoved,
+        Loss::FileIsFolder,
+        Loss::FileIsPipe,
+        Loss::FileIsDanglingLink,
+        Loss::FolderIsFile,
+        Loss::FolderIsPipe,
+        Loss::FolderIsDanglingLink
+    )]
+    loss: Loss,
+    #[values(true, false)] watch: bool,
+) {
+    let bench = Bench::new(Backend::Sqlite);
+    let path = bench.write("dir/sub/a.txt", of("old", 40));
+    let options = Options { watch, ..bench.options("s") };
+    let mut chat = Chat::new(context_engine::Engine::open(options).await.unwrap());
+    let id = shown(&mut chat, &path).await;
+
+    loss.happen(&bench);
+    let find = async |chat: &Chat| match watch {
+        true => chat.engine.flush().await.unwrap(),
+        false => drop(chat.engine.reconcile().await.unwrap()),
+    };
+    find(&chat).await;
+    let said = told(&mut chat).await;
+    assert!(said.len() == 1 && said[0].ends_with("a.txt deleted"), "{said:?}");
+    assert_eq!(told(&mut chat).await, Vec::<String>::new(), "once");
+    let activated = chat.engine.activate(id.as_str(), None).await.unwrap();
+    assert_eq!(activated.code, Some(ErrorCode::NullContent), "{}", activated.message);
+    let view = chat.engine.assemble().await.unwrap();
+    assert!(view.blocks().all(|block| *block.id != id || block.content.is_empty()));
+
+    // And when it is back, with another text.
+    for left in [&path, &bench.path("dir/sub")] {
+        if fs::symlink_metadata(left).is_ok_and(|found| !found.is_dir()) {
+            fs::remove_file(left).unwrap();
+        }
+    }
+    if fs::metadata(&path).is_ok_and(|found| found.is_dir()) {
+        fs::remove_dir(&path).unwrap();
+    }
+    bench.write("dir/sub/a.txt", of("new", 40));
+    find(&chat).await;
+    let said = told(&mut chat).await;
+    assert!(said.len() == 1 && said[0].ends_with("+40 -40"), "{said:?}");
+    chat.engine.close().await.unwrap();
+}
+
+/// Without the folder that had it, a file outside of the session's folders may be out of reach: a drive that is not there.
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_folder_outside_the_session_is_orphaned_at_resume() {
+    let bench = Bench::new(Backend::Memory);
+    let beside = bench.outside().join("drive/dir");
+    fs::create_dir_all(&beside).unwrap();
+    fs::write(beside.join("a.txt"), "text").unwrap();
+    let engine = bench.open("s").await;
+    let id = engine.index_file(beside.join("a.txt").to_str().unwrap(), None).await.unwrap().id;
+    engine.close().await.unwrap();
+    fs::remove_dir_all(&beside).unwrap();
+    let engine = bench.watching("s").await;
+    let heard: Arc<Mutex<Vec<FileEvent>>> = Arc::default();
+    let sink = Arc::clone(&heard);
+    engine.subscribe(move |event| sink.lock().unwrap().push(event.clone()));
+    engine.flush().await.unwrap();
+    let kinds: Vec<FileEventKind> = heard.lock().unwrap().iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [FileEventKind::Orphaned]);
+    assert_eq!(bench.contents(&id).await, [Some("text".to_owned())]);
+    engine.close().await.unwrap();
+}
+
+/// Where a link stands, and how a path leads through it.
+#[derive(Clone, Copy, Debug)]
+enum Link {
+    ToFile,
+    ToFolder,
+    /// The link has taken the place of a file.
+    ForFile,
+    /// The link has taken the place of a folder.
+    ForFolder,
+}
+
+impl Link {
+    /// Makes `r1/a.txt` and `r2/a.txt`, and the path that leads to the first.
+    fn prepare(self, bench: &Bench, texts: [&str; 2]) -> String {
+        bench.write("r1/a.txt", texts[0]);
+        bench.write("r2/a.txt", texts[1]);
+        match self {
+            Self::ToFile => symlink("r1/a.txt", bench.root().join("current")).unwrap(),
+            Self::ToFolder => symlink("r1", bench.root().join("current")).unwrap(),
+            Self::ForFile => drop(bench.write("current", texts[0])),
+            Self::ForFolder => drop(bench.write("current/a.txt", texts[0])),
+        }
+        bench.path(match self {
+            Self::ToFile | Self::ForFile => "current",
+            Self::ToFolder | Self::ForFolder => "current/a.txt",
+        })
+    }
+
+    /// Points it to a folder.
+    fn point(self, bench: &Bench, to: &str) {
+        let link = bench.root().join("current");
+        if link.is_dir() && !link.is_symlink() {
+            fs::remove_dir_all(&link).unwrap();
+        } else {
+            fs::remove_file(&link).unwrap();
+        }
+        match self {
+            Self::ToFile | Self::ForFile => symlink(format!("{to}/a.txt"), link).unwrap(),
+            Self::ToFolder | Self::ForFolder => symlink(to, link).unwrap(),
+        }
+    }
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn link_pointed_elsewhere_is_told_as_a_change_of_its_path(
+    #[values(Link::ToFile, Link::ToFolder, Link::ForFile, Link::ForFolder)] link: Link,
+) {
+    let bench = Bench::new(Backend::Memory);
+    let (first, second) = (of("old", 40), of("old", 40).replace("old line 7\n", "new line 7\n"));
+    let path = link.prepare(&bench, [&first, &second]);
+    let mut chat = chat(&bench, "s").await;
+    shown(&mut chat, &path).await;
+    link.point(&bench, "r2");
+    chat.engine.reconcile().await.unwrap();
+    let said = told(&mut chat).await;
+    assert!(said.len() == 1 && said[0].contains(&format!(" path={path} ")), "{said:?}");
+    assert!(said[0].ends_with(" +1 -1"), "{said:?}");
+    assert_eq!(told(&mut chat).await, Vec::<String>::new(), "once");
+
+    // What was at the path before is nothing that the model knows by it.
+    fs::write(bench.path("r1/a.txt"), of("other", 3)).unwrap();
+    chat.engine.reconcile().await.unwrap();
+    assert_eq!(told(&mut chat).await, Vec::<String>::new());
+    fs::write(bench.path("r2/a.txt"), of("last", 3)).unwrap();
+    chat.engine.reconcile().await.unwrap();
+    let said = told(&mut chat).await;
+    assert!(said.len() == 1 && said[0].contains(&format!(" path={path} ")), "{said:?}");
+    fs::write(bench.path("r1/a.txt"), &first).unwrap();
+    link.point(&bench, "r1");
+    let said = told(&mut chat).await;
+    assert!(said.len() == 1 && said[0].ends_with("as you know it again"), "{said:?}");
+    link.point(&bench, "no-where");
+    chat.engine.reconcile().await.unwrap();
+    let said = told(&mut chat).await;
+    assert!(said.len() == 1 && said[0].ends_with(" deleted"), "{said:?}");
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn link_pointed_to_an_equal_file_changes_nothing(
+    #[values(Link::ToFile, Link::ToFolder, Link::ForFile, Link::ForFolder)] link: Link,
+) {
+    let bench = Bench::new(Backend::Memory);
+    let path = link.prepare(&bench, [&of("old", 40), &of("old", 40)]);
+    let mut chat = chat(&bench, "s").await;
+    shown(&mut chat, &path).await;
+    link.point(&bench, "r2");
+    chat.engine.reconcile().await.unwrap();
+    assert_eq!(told(&mut chat).await, Vec::<String>::new());
+    assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None);
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread")]
+async fn edit_through_a_link_pointed_elsewhere_is_refused_with_the_difference(
+    #[values(Link::ToFile, Link::ToFolder, Link::ForFile, Link::ForFolder)] link: Link,
+) {
+    let bench = Bench::new(Backend::Memory);
+    let (first, second) = (of("old", 40), of("old", 40).replace("old line 7\n", "new line 7\n"));
+    let path = link.prepare(&bench, [&first, &second]);
+    let mut chat = chat(&bench, "s").await;
+    shown(&mut chat, &path).await;
+    assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None);
+    link.point(&bench, "r2");
+    let refusal = chat.engine.check_edit(&path).await.unwrap().unwrap();
+    assert!(refusal.contains("\n-old line 7\n+new line 7\n"), "{refusal}");
+    assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None, "once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn file_known_by_two_paths_is_told_by_each_as_it_changes() {
+    let bench = Bench::new(Backend::Memory);
+    let link = Link::ToFolder;
+    let path = link.prepare(&bench, [&of("old", 40), &of("new", 40)]);
+    let mut chat = chat(&bench, "s").await;
+    chat.user("read");
+    chat.read("one", &path, None).await;
+    chat.read("two", &bench.path("r1/a.txt"), Some((1, 5))).await;
+    chat.done();
+    chat.advance().await;
+    link.point(&bench, "r2");
+    let said = told(&mut chat).await;
+    assert!(said.len() == 1 && said[0].contains("current/a.txt version="), "{said:?}");
+    fs::write(bench.path("r1/a.txt"), of("own", 40)).unwrap();
+    chat.engine.reconcile().await.unwrap();
+    let said = told(&mut chat).await;
+    assert!(said.len() == 1 && said[0].contains("r1/a.txt version="), "{said:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn change_of_a_file_that_was_only_written_is_told() {
+    let bench = Bench::new(Backend::Memory);
+    let (path, text) = (bench.path("a.txt"), of("own", 40));
+    let mut chat = chat(&bench, "s").await;
+    chat.user("write");
+    chat.advance().await;
+    fs::write(&path, &text).unwrap();
+    chat.engine.index_written(&path, Some(text.clone().into_bytes())).await.unwrap();
+    chat.run("one", "write", json!({ "path": path, "content": text }), "written").await;
+    chat.done();
+    assert_eq!(chat.advance().await.notices, Vec::<String>::new());
+    fs::write(&path, text.replace("own line 7\n", "")).unwrap();
+    chat.engine.reconcile().await.unwrap();
+    let said = told(&mut chat).await;
+    assert!(said.len() == 1 && said[0].ends_with(" +0 -1"), "{said:?}");
+    fs::remove_file(&path).unwrap();
+    chat.engine.reconcile().await.unwrap();
+    let said = told(&mut chat).await;
+    assert!(said.len() == 1 && said[0].ends_with(" deleted"), "{said:?}");
+    fs::write(&path, &text).unwrap();
+    chat.engine.reconcile().await.unwrap();
+    let said = told(&mut chat).await;
+    assert!(said.len() == 1 && said[0].ends_with("as you know it again"), "{said:?}");
+    assert_eq!(told(&mut chat).await, Vec::<String>::new());
+}
+
+/// Each of two processes on one store hears of each change once, whichever of them stores it first.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_watching_processes_hear_of_each_change_once() {
+    const CHANGES: usize = 40;
+    let bench = Bench::new(Backend::Sqlite);
+    let path = bench.write("dir/a.txt", "0");
+    let mut clients = Vec::new();
+    for session in ["one", "two"] {
+        let options = Options { watch: true, store: bench.second_store(), ..bench.options(session) };
+        let engine = context_engine::Engine::open(options).await.unwrap();
+        let id = engine.index_file(&path, None).await.unwrap().id;
+        let heard: Arc<Mutex<Vec<FileEventKind>>> = Arc::default();
+        let sink = Arc::clone(&heard);
+        engine.subscribe(move |event| {
+            if event.id.as_ref() == Some(&id) {
+                sink.lock().unwrap().push(event.kind);
+            }
+        });
+        clients.push((engine, heard));
+    }
+    for number in 1..=CHANGES {
+        let beside = bench.path("beside");
+        fs::write(&beside, number.to_string()).unwrap();
+        fs::rename(&beside, &path).unwrap();
+        let (one, two) = tokio::join!(clients[0].0.flush(), clients[1].0.flush());
+        one.and(two).unwrap();
+    }
+    for (engine, heard) in &clients {
+        // What the other one has stored is known at the latest with the next turn.
+        engine.append_turn(crate::bench::user("next")).await.unwrap();
+        assert_eq!(*heard.lock().unwrap(), vec![FileEventKind::Indexed(Action::Updated); CHANGES]);
+        engine.close().await.unwrap();
+    }
+}
