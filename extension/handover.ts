@@ -12,13 +12,13 @@ import { join } from 'node:path'
 import type { ToolCallEvent } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, Toolcall } from '../index.js'
 import { namesIn } from '../lib/harness/handover.ts'
-import { TOOLS } from './tools.ts'
+import { toolOf } from './tools.ts'
 
 /** The variable that names the folder. */
 export const HANDOVER = 'PI_CONTEXT_HANDOVER'
 
 /** Tools that start no agent, although their arguments may name outputs. */
-const ALONE: ReadonlySet<string> = new Set([...TOOLS, 'read', 'edit', 'write', 'grep', 'find', 'ls'])
+const ALONE: ReadonlySet<string> = new Set(['read', 'edit', 'write', 'grep', 'find', 'ls'])
 
 /** The contents of a file in the folder, which has an object's name. */
 type Laid = { path: string } | { call: Toolcall }
@@ -31,7 +31,7 @@ export class Handover {
 
   /** Writes the outputs that a call's arguments name to the folder, if this session has them. */
   async lay(manager: ContextManager, { toolName, input }: ToolCallEvent): Promise<void> {
-    if (ALONE.has(toolName)) return
+    if (ALONE.has(toolName) || toolOf(toolName) !== undefined) return
     const names = namesIn(JSON.stringify(input))
     if (names.length === 0) return
     const { session_index } = await manager.sessionSets()
@@ -100,7 +100,7 @@ export class Handover {
 }
 
 /** Tells a subagent's model how to read the outputs that its prompt names. */
-export function handedLine(names: readonly string[], tool: 'read' | 'activate'): string {
-  const how = tool === 'read' ? `read with path "id=${names[0]}"` : `activate with id "${names[0]}"`
+export function handedLine(names: readonly string[], tool: string): string {
+  const how = tool === 'read' ? `read with path "id=${names[0]}"` : `${tool} with id "${names[0]}"`
   return `Handed over with this task, whole: ${names.map((name) => `id=${name}`).join(', ')}. ${how} shows ${names.length === 1 ? 'it' : 'the first'}.`
 }

@@ -14,7 +14,7 @@ import { NestedCalls } from './nested.ts'
 import { overrideTools } from './overrides.ts'
 import type { FileObserver } from './overrides.ts'
 import { placeOf } from './place.ts'
-import { confirmation, declaresTools, keptText, Recall, wholeText } from './recall.ts'
+import { confirmation, declaresTool, keptText, Recall, wholeText } from './recall.ts'
 import { LastRequests } from './requests.ts'
 import { readSettings } from './settings.ts'
 import type { Settings } from './settings.ts'
@@ -134,15 +134,15 @@ export class Host {
    * some versions of Pi do this on their own, and only for tools that the process knows.
    */
   followBranch(ctx: ExtensionContext): void {
-    const declared = this.#early || declaresTools(ctx)
+    const declared = this.#early || declaresTool(ctx, this.#recall.names.activate)
     if (declared && !this.#recall.tools) this.#recall.bringTools()
     else if (!declared && this.#recall.tools) this.#recall.takeTools()
   }
 
   /** The tool with which the model brings something back. Adds one if there is none yet. */
-  wayBack(): 'read' | 'activate' {
+  wayBack(): string {
     if (!this.#recall.possible) this.#recall.bringTools()
-    return this.#recall.reads && this.pi.getActiveTools().includes('read') ? 'read' : 'activate'
+    return this.#recall.reads && this.pi.getActiveTools().includes('read') ? 'read' : this.#recall.names.activate
   }
 
   /** The open engine. Throws a message for the model or the user if there is none. */
@@ -225,6 +225,11 @@ export class Host {
       this.#recall.reads = overrideTools(this.pi, ctx, this.#observer(ctx)).includes('read')
     }
     this.#recall.inSections = settings.layout === 'sections'
+    const { names } = this.#recall
+    if (names.activate !== 'activate') {
+      const called = Object.values(names).join(', ')
+      this.#tellOnce(ctx, `Another extension has a tool with a name of ours, so the context manager's are called ${called}.`)
+    }
     this.#early = settings.modelTools === 'start' || this.#recall.inSections || !this.#recall.possible
     this.followBranch(ctx)
   }

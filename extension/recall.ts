@@ -5,8 +5,8 @@
  */
 import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ContextManager, Plan } from '../index.js'
-import { ACTIVATE, registerTools, TOOLS, TOOLS_TOKENS } from './tools.ts'
-import type { Engine } from './tools.ts'
+import { namesBeside, registerTools, TOOLS_TOKENS } from './tools.ts'
+import type { Engine, ToolNames } from './tools.ts'
 
 /** What the model is told once, when outputs have been shortened and the tools have not been added. */
 export const HOW_TO_READ =
@@ -22,6 +22,7 @@ const WRITE = 1.25
 export class Recall {
   readonly #pi: ExtensionAPI
   readonly #engine: Engine
+  #names: ToolNames | undefined
   #registered = false
   /** Whether Pi's `read` is ours and therefore accepts ids. */
   reads = false
@@ -33,9 +34,17 @@ export class Recall {
     this.#engine = engine
   }
 
-  /** Whether the model has the tools. */
+  /**
+   * What the tools are called. Fixed when first asked for, which is once all extensions have registered theirs: Pi would
+   * give one name to one extension without a word.
+   */
+  get names(): ToolNames {
+    return (this.#names ??= namesBeside(new Set(this.#pi.getAllTools().map((tool) => tool.name))))
+  }
+
+  /** True if the model has the tools. */
   get tools(): boolean {
-    return this.#pi.getActiveTools().includes(ACTIVATE)
+    return this.#pi.getActiveTools().includes(this.names.activate)
   }
 
   /** Whether the model can bring anything back. If not, nothing may collapse. */
@@ -45,16 +54,17 @@ export class Recall {
 
   /** Removes the tools from the model, from the next call on. */
   takeTools(): void {
-    this.#pi.setActiveTools(this.#pi.getActiveTools().filter((name) => !TOOLS.includes(name)))
+    const ours = Object.values(this.names)
+    this.#pi.setActiveTools(this.#pi.getActiveTools().filter((name) => !ours.includes(name)))
   }
 
   /** Gives the model the tools that the user has not switched off, from the next call on. */
   bringTools(): void {
     if (this.#registered) {
-      this.#pi.setActiveTools([...new Set([...this.#pi.getActiveTools(), ...TOOLS])])
+      this.#pi.setActiveTools([...new Set([...this.#pi.getActiveTools(), ...Object.values(this.names)])])
     } else {
       this.#registered = true
-      registerTools(this.#pi, this.#engine, () => this.inSections)
+      registerTools(this.#pi, this.#engine, this.names, () => this.inSections)
     }
   }
 
@@ -70,13 +80,13 @@ export class Recall {
   }
 }
 
-/** Whether the branch's transcript declares the tools, so that they are part of its prompt. */
-export function declaresTools(ctx: ExtensionContext): boolean {
+/** Returns whether the branch's transcript declares a tool, so that it is part of its prompt. */
+export function declaresTool(ctx: ExtensionContext, name: string): boolean {
   let declared = false
   for (const message of ctx.sessionManager.buildSessionProjection().messages) {
     if (message.role !== 'system') continue
-    if (message.toolsRemoved?.some((tool) => tool.name === ACTIVATE)) declared = false
-    if (message.toolsAdded?.some((tool) => tool.name === ACTIVATE)) declared = true
+    if (message.toolsRemoved?.some((tool) => tool.name === name)) declared = false
+    if (message.toolsAdded?.some((tool) => tool.name === name)) declared = true
   }
   return declared
 }

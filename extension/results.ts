@@ -7,6 +7,7 @@ import { basename, dirname, resolve } from 'node:path'
 import type { ToolResultEvent } from '@earendil-works/pi-coding-agent'
 import type { Toolcall } from '../index.js'
 import { flattened } from './flat.ts'
+import { toolOf } from './tools.ts'
 
 /** The largest output that is recorded whole: 16 MiB, as for files. Larger ones are recorded as Pi shows them. */
 export const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
@@ -20,7 +21,8 @@ export async function toolcallOf(event: ToolResultEvent): Promise<Toolcall> {
   const cut = cutOutput(event, shown)
   return {
     id: event.toolCallId,
-    tool: event.toolName,
+    // Recorded under the name that the engine knows, whatever it is called here.
+    tool: toolOf(event.toolName) ?? event.toolName,
     args: flattened(event.input),
     content: (cut && (await wholeOutput(cut))) ?? shown,
     status: event.isError ? 'fail' : 'ok',

@@ -6,9 +6,6 @@ import type { ContextManager, Part, SetChange } from '../index.js'
 /** Returns the open engine. Throws a message for the model if there is none. */
 export type Engine = () => ContextManager
 
-/** The tool without which nothing collapses, because the model could not bring it back. */
-export const ACTIVATE = 'activate'
-
 /** Hits that a search shows. */
 const MAX_HITS = 20
 
@@ -22,14 +19,32 @@ const ID = {
  */
 const FOR_THE_MODEL = { exposure: 'model-only' } as const
 
-/** Their names. */
-export const TOOLS: readonly string[] = [ACTIVATE, 'deactivate', 'pin', 'unpin', 'search_context']
+/** The tools as they are recorded, and called where no other extension has a tool of such a name. */
+export const TOOLS = ['activate', 'deactivate', 'pin', 'unpin', 'search_context'] as const
 
-/** Registers them, which also makes them active. `inSections`: active contents are shown in a section of their own. */
-export function registerTools(pi: ExtensionAPI, engine: Engine, inSections: () => boolean = () => false): void {
+type Tool = (typeof TOOLS)[number]
+
+/** What the tools are called in a session. */
+export type ToolNames = Readonly<Record<Tool, string>>
+
+/** Names for the tools: their own, or all of them with a prefix if one of their own is taken. */
+export function namesBeside(taken: ReadonlySet<string>): ToolNames {
+  const prefix = TOOLS.some((tool) => taken.has(tool)) ? PREFIX : ''
+  return Object.fromEntries(TOOLS.map((tool) => [tool, prefix + tool])) as ToolNames
+}
+
+const PREFIX = 'context_'
+
+/** The tool of ours that a session calls by this name; undefined for any other name. */
+export function toolOf(name: string): Tool | undefined {
+  return TOOLS.find((tool) => name === tool || name === PREFIX + tool)
+}
+
+/** Registers the tools, which also makes them active. `inSections`: active contents are shown in a section of their own. */
+export function registerTools(pi: ExtensionAPI, engine: Engine, names: ToolNames, inSections: () => boolean = () => false): void {
   pi.registerTool({
     ...FOR_THE_MODEL,
-    name: ACTIVATE,
+    name: names.activate,
     label: 'activate',
     // All guidance is in the descriptions: words in the system prompt would change it when the tools are added.
     description:
@@ -51,7 +66,7 @@ export function registerTools(pi: ExtensionAPI, engine: Engine, inSections: () =
   })
   pi.registerTool({
     ...FOR_THE_MODEL,
-    name: 'deactivate',
+    name: names.deactivate,
     label: 'deactivate',
     description:
       'Say that you have taken what you need from an output or file, so that it can collapse. It can be activated again.',
@@ -67,7 +82,7 @@ export function registerTools(pi: ExtensionAPI, engine: Engine, inSections: () =
   })
   pi.registerTool({
     ...FOR_THE_MODEL,
-    name: 'pin',
+    name: names.pin,
     label: 'pin',
     description: 'Keep an output or file that you need throughout from collapsing.',
     parameters: Type.Object(ID),
@@ -77,7 +92,7 @@ export function registerTools(pi: ExtensionAPI, engine: Engine, inSections: () =
   })
   pi.registerTool({
     ...FOR_THE_MODEL,
-    name: 'unpin',
+    name: names.unpin,
     label: 'unpin',
     description: 'Undo pin.',
     parameters: Type.Object(ID),
@@ -87,7 +102,7 @@ export function registerTools(pi: ExtensionAPI, engine: Engine, inSections: () =
   })
   pi.registerTool({
     ...FOR_THE_MODEL,
-    name: 'search_context',
+    name: names.search_context,
     label: 'search context',
     description:
       'Search all outputs and files of this session, collapsed ones and old versions included, for words.',
@@ -146,7 +161,7 @@ function measured(): number {
   }
   registerTools(meter as unknown as ExtensionAPI, () => {
     throw new Error('only measured')
-  })
+  }, namesBeside(new Set()))
   return Math.ceil(characters / 4)
 }
 

@@ -6,7 +6,7 @@ import type { Replacement } from './messages.ts'
 import { isReference, readHeader } from './reference.ts'
 import type { Difference } from './requests.ts'
 import { money, short } from './shares.ts'
-import { TOOLS } from './tools.ts'
+import { toolOf } from './tools.ts'
 
 /** Providers cache in blocks, so losing up to this many tokens, or this share of the prompt, does not count. */
 const BLOCK_TOKENS = 1024
@@ -183,7 +183,7 @@ function toolCauses(between: readonly SessionEntry[]): string[] {
     )
   const [added, removed] = [names('toolsAdded'), names('toolsRemoved')]
   if (added.length + removed.length === 0) return []
-  const isOurs = [...added, ...removed].every((name) => TOOLS.includes(name))
+  const isOurs = [...added, ...removed].every((name) => toolOf(name) !== undefined)
   const what = [
     ...(added.length > 0 ? [`added ${added.join(', ')}`] : []),
     ...(removed.length > 0 ? [`removed ${removed.join(', ')}`] : []),

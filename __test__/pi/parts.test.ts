@@ -17,7 +17,7 @@ import { isReference, readHeader } from '../../extension/reference.ts'
 import type { Report } from '../../extension/report.ts'
 import { MAX_OUTPUT_BYTES, toolcallOf, withHeader } from '../../extension/results.ts'
 import { checkSettings, DEFAULTS, readSettings } from '../../extension/settings.ts'
-import { partOf, registerTools, TOOLS_TOKENS } from '../../extension/tools.ts'
+import { namesBeside, partOf, registerTools, TOOLS_TOKENS } from '../../extension/tools.ts'
 import { short } from '../../extension/shares.ts'
 import { costLine, receiptLine, reportLines, savedLine } from '../../extension/ui.ts'
 import { cleanUp, onCleanUp, temporaryFolder } from '../rig/pi.ts'
@@ -198,7 +198,7 @@ describe('tools', () => {
     }
     registerTools(pi as any, () => {
       throw new Error('not open')
-    })
+    }, namesBeside(new Set()))
     const characters = words.join('').length
     expect(words).toHaveLength(5)
     expect(characters / 4).toBeLessThan(600)
@@ -245,6 +245,7 @@ describe('ways back', () => {
   ])('the tools come only where they are worth it: %s', (_name, plan, compat, come) => {
     const active: string[] = ['read']
     const pi = {
+      getAllTools: () => [],
       getActiveTools: () => active,
       registerTool: ({ name }: { name: string }) => void active.push(name),
     }
