@@ -11,7 +11,7 @@ const NAME = /^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}_[0-9a-f]{6}_\d{13}_\d+_[0-9a-z]{4
 describe('names', () => {
   const nasty = ['../../etc/passwd', '/etc/passwd', '..', '.', '', 'a\0b', 'x'.repeat(300), '../'.repeat(100), 'C:\\Windows', 'CON', 'nul', 'COM1.txt', 'a/b', 'a\\b', '.hidden', '-rf', '~', '$HOME', 'a\nb', '\u202e', 'поиск', '😀', '%2e%2e%2f', 'a*?<>|"', 'trailing.', 'trailing ']
 
-  test.each([['native files', false], ['a file system of the caller', true]])('no tool and no argument leaves the directory: %s', async (_, own) => {
+  test.each([['local files', false], ['a file system of the caller', true]])('no tool and no argument leaves the directory: %s', async (_, own) => {
     const parent = await directory()
     const contextDir = join(parent, 'context')
     const fs = memoryFileSystem()

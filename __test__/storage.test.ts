@@ -12,7 +12,7 @@ import { directory, memoryFileSystem } from './storage/setup.ts'
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_-]*_[0-9a-f]{6}_\d{13}_\d+_[0-9a-z]{4}\.json$/
 
 const fileSystems: [string, () => IFileSystem | undefined][] = [
-  ['native files', () => undefined],
+  ['local files', () => undefined],
   ['node:fs/promises', () => nodeFileSystem],
   ['a file system in memory', memoryFileSystem],
 ]

@@ -7,14 +7,16 @@
  */
 import { homedir } from 'node:os'
 import { join, resolve, sep } from 'node:path'
+import { OutputCache } from './storage/cache.ts'
 import { describeCall } from './storage/describe.ts'
+import { OutputDirectory, type OutputText } from './storage/directory.ts'
 import { expect, reasonOf, StorageError } from './storage/error.ts'
 import { atExit } from './storage/exit.ts'
-import { FileSystemDirectory, ownDirectory, type OutputFiles } from './storage/file-system.ts'
 import { Gate } from './storage/gate.ts'
-import { OutputCache, outputQueryHash, RelevanceIndex, RelevanceRanking } from './storage/native.ts'
+import { outputQueryHash } from './storage/names.ts'
 import { askRanker } from './storage/ranker.ts'
-import { checkMetadata, isRecord, storedContext } from './storage/stored.ts'
+import { rank, RelevanceIndex } from './storage/relevance.ts'
+import { isRecord, storedContext } from './storage/stored.ts'
 import type { ContextPointer, StorageOptions, StoredContext } from './storage/types.ts'
 
 export { type IndexedDirectory, indexContextDir, storeFileSystem, type ToolcallStore } from './storage/bridge.ts'
@@ -37,8 +39,8 @@ type Metadata = Pick<StoredContext, 'toolName' | 'toolDescription' | 'args'> & {
 
 const DEFAULT_THRESHOLD = 32 * 1024
 const DEFAULT_RANKER_TIMEOUT = 10_000
-/** How many descriptions are passed to the native half in one text. */
-const FOREIGN_BLOCK = 1024
+/** How many files' texts {@link ContextManager.restorePointers} holds at a time. */
+const RESTORED_AT_ONCE = 32
 
 /**
  * The tool outputs of one directory. Several instances and processes may share a directory: files are complete or
@@ -50,7 +52,7 @@ const FOREIGN_BLOCK = 1024
 export class ContextManager {
   readonly #directory: string
   readonly #prefix: string
-  readonly #files: OutputFiles
+  readonly #files: OutputDirectory
   readonly #cache: OutputCache | undefined
   readonly #options: StorageOptions
   readonly #gate = new Gate()
@@ -77,10 +79,11 @@ export class ContextManager {
     this.#directory = absolute(options.contextDir)
     this.#prefix = this.#directory.endsWith(sep) ? this.#directory : this.#directory + sep
     const durable = options.durability !== 'process'
-    const own = options.fileSystem === undefined ? ownDirectory(this.#directory, durable) : undefined
-    this.#files = own ?? new FileSystemDirectory(options.fileSystem!, this.#directory, durable)
+    this.#files = new OutputDirectory(this.#directory, durable, options.fileSystem)
     if (options.cacheBytes) this.#cache = new OutputCache(options.cacheBytes, options.persistThreshold ?? DEFAULT_THRESHOLD)
-    if (options.autoCleanup && own !== undefined) this.#forgetExit = atExit(() => own.removeNow(this.#own))
+    if (options.autoCleanup && options.fileSystem === undefined) {
+      this.#forgetExit = atExit(() => this.#files.removeNow(this.#own))
+    }
   }
 
   /**
@@ -199,26 +202,19 @@ export class ContextManager {
 
   /**
    * Adds pointers for those files of the directory that this instance has no pointer for, oldest first, and resolves
-   * with their number. Results are not read. Damaged files are left out with a debug message.
+   * with their number. Results don't stay in memory. Damaged files are left out with a debug message.
    */
   async restorePointers(): Promise<number> {
     this.#checkOpen()
     return await this.#gate.alone(async () => {
       const known = new Set(this.#pointers.map((pointer) => pointer.filename))
       const names = (await this.#files.names()).filter((name) => !known.has(name))
-      const read = await this.#files.metadata(names)
       const before = this.size
-      names.forEach((name, i) => {
-        try {
-          const { text, reason } = read[i] ?? {}
-          if (text === undefined) throw new Error(reason)
-          const metadata: unknown = JSON.parse(text)
-          checkMetadata(metadata)
-          this.#insert(this.#begun++, name, metadata)
-        } catch (error) {
-          this.#debug('skipped a tool output', { filepath: this.#prefix + name, reason: reasonOf(error) })
-        }
-      })
+      for (let at = 0; at < names.length; at += RESTORED_AT_ONCE) {
+        const part = names.slice(at, at + RESTORED_AT_ONCE)
+        const read = await this.#files.load(part)
+        part.forEach((name, i) => this.#restore(name, read[i] ?? {}))
+      }
       return this.size - before
     })
   }
@@ -281,6 +277,15 @@ export class ContextManager {
     return this.#directory
   }
 
+  #restore(name: string, { text, reason }: OutputText): void {
+    try {
+      if (text === undefined) throw new Error(reason)
+      this.#insert(this.#begun++, name, storedContext(text))
+    } catch (error) {
+      this.#debug('skipped a tool output', { filepath: this.#prefix + name, reason: reasonOf(error) })
+    }
+  }
+
   #insert(began: number, filename: string, metadata: Metadata): ContextPointer {
     const { toolName, toolDescription, args, taskId, queryId } = metadata
     const pointer: ContextPointer = Object.freeze({
@@ -304,7 +309,8 @@ export class ContextManager {
     const places = new Uint32Array(pointers.length)
     for (let i = 0; i < pointers.length; i += 1) {
       const place = this.#places.get(pointers[i]!)
-      if (place === undefined) return rankForeign(query, pointers)
+      // Pointers of another instance, from earlier, or made by hand, are in no index.
+      if (place === undefined) return rank(query, pointers.map(({ toolDescription }) => toolDescription))
       places[i] = place
     }
     return this.#index.rank(query, places)
@@ -348,20 +354,6 @@ export class ContextManager {
   #checkOpen(): void {
     if (this.#closed) throw new StorageError('CLOSED', 'this ContextManager is closed: create another one')
   }
-}
-
-/** Pointers of another instance, from earlier, or made by hand, which no index has. */
-function rankForeign(query: string, pointers: ContextPointer[]): Uint32Array | null {
-  const ranking = new RelevanceRanking(query)
-  for (let at = 0; at < pointers.length; at += FOREIGN_BLOCK) {
-    const texts = pointers.slice(at, at + FOREIGN_BLOCK).map(({ toolDescription }) => toolDescription)
-    const lengths = new Uint32Array(texts.length)
-    texts.forEach((text, i) => {
-      lengths[i] = text.length
-    })
-    ranking.add(texts.join(''), lengths)
-  }
-  return ranking.order()
 }
 
 function absolute(directory = join('~', '.agent', 'context')): string {

@@ -79,7 +79,6 @@ function build(): Promise<string> {
     await writeFile(join(out, 'package.json'), '{"type":"module"}')
     const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
     await promisify(execFile)(process.execPath, [tsc, '-p', join(out, 'tsconfig.json')])
-    await writeFile(join(out, 'index.js'), `export * from ${JSON.stringify(pathToFileURL(join(ROOT, 'index.js')).href)}\n`)
     return join(out, 'lib/storage.js')
   })()
   return built

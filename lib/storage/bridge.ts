@@ -1,7 +1,7 @@
 import { basename, dirname, join, resolve } from 'node:path'
+import { OutputDirectory } from './directory.ts'
 import { expect, reasonOf, StorageError } from './error.ts'
-import { ownDirectory } from './file-system.ts'
-import { outputNames } from './native.ts'
+import { outputNames } from './names.ts'
 import { storedContext } from './stored.ts'
 import type { IFileSystem } from './types.ts'
 
@@ -51,7 +51,7 @@ const UNLINK = 'unlink'
 export async function indexContextDir(manager: ToolcallStore, dir: string): Promise<IndexedDirectory> {
   expect(typeof dir === 'string' && dir !== '', 'dir must be a path')
   const directory = resolve(dir)
-  const files = ownDirectory(directory, true)
+  const files = new OutputDirectory(directory, true)
   const names = await files.names()
   const known = new Set((await manager.sessionSets()).session_index)
   const outcome: IndexedDirectory = { indexed: [], skipped: [] }

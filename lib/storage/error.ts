@@ -1,7 +1,7 @@
 /** The codes of {@link StorageError}. */
 export type StorageErrorCode = 'INVALID_ARGUMENT' | 'IO' | 'STORE_FULL' | 'CLOSED'
 
-/** The error that this entry point throws and rejects with. The native half uses the same codes. */
+/** The error that this entry point throws and rejects with. */
 export class StorageError extends Error {
   /** Stable; the message may change. */
   readonly code: StorageErrorCode

@@ -31,3 +31,20 @@ export class Gate {
     return turn
   }
 }
+
+/** Returns a function that runs tasks, at most `most` of them at once, in the order of the calls. */
+export function atMost(most: number): <T>(task: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = []
+  let running = 0
+  return async (task) => {
+    if (running < most) running += 1
+    else await new Promise<void>((resolve) => waiting.push(resolve))
+    try {
+      return await task()
+    } finally {
+      const next = waiting.shift()
+      if (next === undefined) running -= 1
+      else next()
+    }
+  }
+}

@@ -75,7 +75,7 @@ export interface StorageOptions {
   contextDir?: string
   /** Outputs smaller than this many bytes are cached as far as `cacheBytes` allows; all go to disk. Default 32,768. */
   persistThreshold?: number
-  /** Used instead of the native file access, with the same guarantees as far as it keeps its own. */
+  /** Used instead of the local file system, with the same guarantees as far as it keeps its own. */
   fileSystem?: IFileSystem
   /**
    * Called with debug messages about what is skipped and done. Exceptions are ignored, so a logger can't make a save
