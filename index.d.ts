@@ -56,281 +56,80 @@ export type Content = string | Uint8Array
  */
 export declare const __napiBindingTarget: 'native' | 'wasm32-wasi' | 'wasm32-wasip1'
 
-/**
- * One open session: it indexes files, records tool calls and turns, keeps the session's sets, renders the context,
- * and gives access to every version of every object.
- *
- * Every method but `watch` and `watchTouches` returns a promise; a rejection is an `Error` with a `code`
- * of `ErrorCode`. After `close()` every method rejects with `CLOSED`.
- */
+/** The native half of the class `ContextManager` in lib/manager.ts, which documents the methods. */
 export declare class ContextManager {
-  /**
-   * Opens the store and starts the session, or resumes it if the store has it. On a resume, files that have
-   * changed get a new version, and unreachable files keep their last one.
-   *
-   * Rejects with `INVALID_ARGUMENT`, `STORE_UNAVAILABLE`, `STORE_CORRUPT`, `STORE_NEWER` or `STORE_FULL`.
-   */
-  static open(options: OpenOptions): Promise<ContextManager>
-  /**
-   * Imports an exported session and opens it. If `sessionId` differs from the file's, the session becomes a copy
-   * with that ID: it shares the objects and then develops independently.
-   *
-   * Rejects with `INVALID_ARGUMENT` if the file is not a complete export of one session (nothing was written),
-   * `CONFLICT` if the store has the session with a different history, `IO`, and like `open`.
-   */
-  static importSession(path: string, options: OpenOptions): Promise<ContextManager>
-  /** The ID of the open session. */
-  get sessionId(): string
-  /**
-   * Indexes a file that the agent has read. The file enters the metadata pool and the active set.
-   *
-   * `content` is the whole file as the tool read it; if it is absent, the file is read from disk. Text is hashed
-   * as UTF-8, so pass bytes if you have them. A file that is not text is indexed with null content and a `reason`.
-   *
-   * Rejects with `IO` if there is no readable regular file, and `INVALID_ARGUMENT` for an impossible path.
-   */
-  indexFile(path: string, content?: Content | undefined | null): Promise<IndexResult>
-  /**
-   * Indexes a file that the agent has written. The file enters the metadata pool but is not activated.
-   *
-   * Rejects like `indexFile`.
-   */
-  indexWritten(path: string, content?: Content | undefined | null): Promise<IndexResult>
-  /**
-   * Indexes many files, for instance a whole project, so that the model knows them and they can be searched. They
-   * enter the metadata pool; the active set does not change. Several threads read while another writes.
-   *
-   * Unreadable files are listed in `refused` and don't stop the others. Rejects if the store fails; files written
-   * before that stay, and a repeated call continues from there.
-   */
-  indexFiles(paths: Array<string>): Promise<IndexedFiles>
-  /** Records that a file has been deleted, as a version with null content. The history stays. */
-  indexFileDeletion(path: string): Promise<IndexResult>
-  /**
-   * Records paths that were only seen (by ls, find or grep) as metadata without content. Never overwrites
-   * anything.
-   */
-  discover(paths: Array<string>): Promise<Array<IndexResult>>
-  /**
-   * Records a tool call of the current turn as a `toolcall` object, which is active until it leaves the window.
-   * Files that it read, wrote or named are indexed. Resolves with the object's ID.
-   */
-  recordToolcall(call: Toolcall): Promise<string>
-  /**
-   * Starts a turn with the user's message, or adds the assistant's answer to the current one. A message is `{
-   * role, content, … }` in the shape of pi-ai; other fields of an answer are kept as its metadata.
-   */
-  appendTurn(message: object): Promise<{ turnCount: number }>
-  /** Records the system prompt. Writes nothing if the text has not changed. */
-  setSystemPrompt(text: string): Promise<undefined>
-  /**
-   * Adds an object to the active set and returns its content. `id` is a full ID, a handle, or either with `@txId`
-   * for an old version, which does not change the sets.
-   */
-  activate(id: string, part?: Part | undefined | null): Promise<SetChange>
-  /** Removes an object from the active set; its metadata stays in the pool. */
-  deactivate(id: string): Promise<SetChange>
-  /** Keeps an object from collapsing automatically. */
-  pin(id: string): Promise<SetChange>
-  /** Removes a pin. */
-  unpin(id: string): Promise<SetChange>
-  /** Adds an object of the session index to the metadata pool. */
-  promote(id: string): Promise<SetChange>
-  /** Removes an object from the metadata pool and the active set; it stays in the session index. */
-  demote(id: string): Promise<SetChange>
-  /** The session's four sets. */
-  sessionSets(): Promise<SessionSets>
-  /**
-   * The canonical view: system prompt, metadata pool, chat and active content. The same state gives the same
-   * bytes. The cost grows with the length of the conversation.
-   */
-  assemble(): Promise<Assembled>
-  /** The latest version of an object, or null. */
-  get(id: string): Promise<ObjectDocument | null>
-  /** The version of an object at a point in the two times, or null. A string is a valid time. */
-  getAsOf(id: string, at: string | AsOf): Promise<ObjectDocument | null>
-  /**
-   * The versions of an object, oldest first; empty for an unknown object. All of them, or a part: with `limit` and
-   * `after` a long history is read piece by piece, and only what is asked for is held in memory.
-   *
-   * The documents share what they have in common, such as the turns of a chat, so treat them as read-only.
-   */
-  history(id: string, part?: HistoryPart | undefined | null): Promise<Version[]>
-  /**
-   * The difference between the contents of two versions as a unified diff; empty if they are equal. `fromTx` and
-   * `toTx` are `txId`s from `history`.
-   *
-   * Rejects with `UNKNOWN_OBJECT` if one of the versions does not exist, and `INVALID_ARGUMENT` if only the hash of one is
-   * stored.
-   */
-  diff(id: string, fromTx: number, toTx: number): Promise<string>
-  /** The objects that match a filter, in the order in which they were first written. */
-  query(filter: QueryFilter): Promise<ObjectDocument[]>
-  /** Searches the contents of all versions, best match first. */
-  search(text: string, options?: SearchOptions | undefined | null): Promise<Array<SearchHit>>
-  /** Statistics of the session. */
-  stats(): Promise<Stats>
-  /** The state of the session's store: its kind, and for XTDB what is waiting to be sent. */
-  storeState(): Promise<StoreState>
-  /**
-   * Calls a listener once for each change of a file of the session, whoever made it. Returns a function that stops it.
-   * Watching does not keep the process alive. Throws `CLOSED`.
-   */
-  watch(listener: (event: WatchEvent) => void): () => void
-  /**
-   * Calls a listener as soon as a tracked file is touched, before it is read, for instance to mark it in an
-   * editor. The action is `touched`. If the file has changed, the listeners of `watch` hear of the new version
-   * once it is stored. Returns a function that stops it. Throws `CLOSED`.
-   */
-  watchTouches(listener: (event: WatchEvent) => void): () => void
-  /**
-   * Compares every file of the session with the disk and indexes those that have changed, for sessions that don't
-   * watch. Returns what was written. A file is read only if its size, times or inode number have changed since an
-   * earlier comparison.
-   */
-  reconcile(): Promise<Array<IndexResult>>
-  /** Waits until the trackers have seen and indexed everything written to disk before the call. */
-  flush(): Promise<undefined>
-  /**
-   * Stops the trackers. The store always has the session's state, so nothing else is needed for a pause; `open`
-   * with the same session ID resumes it, here or elsewhere.
-   */
-  pause(): Promise<undefined>
-  /** Pauses the session and closes the store. Closing twice is fine. */
-  close(): Promise<undefined>
-  /**
-   * Writes this session, with the whole history of everything it has encountered, as JSON Lines, readable only by
-   * the owner. An existing file is replaced once the new one is complete.
-   *
-   * Rejects with `IO`, and with the errors of the store.
-   */
-  exportSession(path: string): Promise<TransferSummary>
-  /**
-   * Records a tool result before the harness stores it, and returns the line to put before it. `content` is the
-   * complete output, before any truncation. When the promise resolves, the record survives the end of the process;
-   * after `settle` it also survives a power failure.
-   */
-  receive(call: Toolcall): Promise<ReceivedResult>
-  /**
-   * Takes the messages that are new since the last call, records those not recorded yet, and decides what the next
-   * model call will see. Between two rolls, no message that was already sent is replaced. When the promise
-   * resolves, the record survives the end of the process; after `settle` it also survives a power failure.
-   */
-  advance(messages: Array<IncomingMessage>, call: ModelCall): Promise<Plan>
-  /**
-   * Waits until everything that `receive`, `advance` and `resync` recorded also survives a power failure. Other
-   * writes do so as soon as their promise resolves. The harness can continue meanwhile.
-   */
-  settle(): Promise<undefined>
-  /**
-   * Rebuilds the visible state from the messages of the harness's current branch, with earlier edits already
-   * applied. The first `recorded` messages are already in the store.
-   */
-  resync(messages: Array<IncomingMessage>, recorded: number, call: ModelCall): Promise<Plan>
-  /**
-   * The answer to a read of a file, just indexed, whose lines are still visible in the model's request: where they
-   * are, or what has changed in them since. Null means: show the lines. `offset` is the first line, counted from
-   * 1, and `limit` the number of lines.
-   */
-  answerRead(path: string, offset?: number | undefined | null, limit?: number | undefined | null): Promise<string | undefined | null>
-  /**
-   * Checks an edit of a file. If the file has changed since the model last saw or wrote it, returns a refusal with
-   * the difference; after that, the model counts as knowing the change. Null means: go ahead.
-   */
-  checkEdit(path: string): Promise<string | undefined | null>
-  /**
-   * Checks the arguments of a call. If one of them is nothing but a marker for collapsed text, returns the message
-   * to refuse the call with. Null means: go ahead.
-   */
-  checkArguments(args: object): Promise<string | undefined | null>
-  /**
-   * Notices for the model about files that have changed since the version it knows, once for each version.
-   * `advance` returns the same in its plan; call this between a prompt and its first model call.
-   */
-  staleNotices(): Promise<Array<string>>
-  /** Rolls everything stale now, at the user's request. */
-  rollNow(call: ModelCall): Promise<Plan>
-  /** Undoes the latest roll of this process: its messages are shown as before it. */
-  undoRoll(): Promise<Plan>
-  /** The receipts of the rolls in effect, oldest first. */
-  receipts(): Promise<Array<RollReceipt>>
-  /**
-   * Restores the pool, the active and pinned sets, and the chat to their state after a transaction of a session:
-   * this one (when moving to another branch) or the one it was forked from. The index becomes the union of both.
-   * Transaction 0 comes before all others: nothing encountered, nothing said.
-   *
-   * Pass the result of `pointTimes` as `times` to find the point even in a store that the session was moved to,
-   * where transactions have different numbers. Rejects with `UNKNOWN_OBJECT` if the store does not have the point.
-   */
-  restore(sessionId: string, tx: number, times?: Array<string> | undefined | null): Promise<undefined>
-  /** The session's newest own transaction, for `restore`. */
-  point(): Promise<number>
-  /** The valid times of the session's document and its chat at that point, the same in every store; RFC 3339. */
-  pointTimes(): Promise<[string, string]>
-}
-
-/** A cache of texts by name with a limit in bytes; the least recently used text leaves first. */
-export declare class OutputCache {
-  /** At most `capacity` bytes of texts that are shorter than `threshold` bytes. */
-  constructor(capacity: number, threshold: number)
-  /** Stores a text. Returns whether it fits. */
-  put(name: string, text: string): boolean
-  /** The text of a name, or null. */
-  get(name: string): string | null
-  /** Drops one text. */
-  remove(name: string): void
-  /** Drops all texts. */
-  clear(): void
-  /** Bytes of all names and texts. */
-  get bytes(): number
-}
-
-/** One directory of output files; nothing is read or created before the first call. */
-export declare class OutputDirectory {
-  /**
-   * `path` is absolute. If `durable` is true, a finished save survives a power failure and not only the end of the
-   * process.
-   */
-  constructor(path: string, durable: boolean)
-  /**
-   * Writes a new file and resolves with its name. `args` is JSON text; `timestamp` is in milliseconds.
-   * Rejects with `INVALID_ARGUMENT`, `STORE_FULL` or `IO`.
-   */
-  save(tool: string, args: string, text: string, timestamp: number, counter: number): Promise<string>
-  /** Reads whole files by name, in the given order. */
-  load(names: Array<string>): Promise<Array<OutputText>>
-  /** Reads the metadata of files by name, in the given order. */
-  metadata(names: Array<string>): Promise<Array<OutputText>>
-  /** The names of all output files, oldest first. Rejects with `IO`. */
-  names(): Promise<Array<string>>
-  /** Removes all output files and leftovers. Resolves with their number. Rejects with `IO`. */
-  clear(): Promise<number>
-  /** Removes some files by name, and resolves with the number of those that existed. Rejects with `IO`. */
-  remove(names: Array<string>): Promise<number>
-  /** The same, synchronously, for a process that is about to exit. Throws `IO`. */
-  removeNow(names: Array<string>): number
-}
-
-/** Ranks the descriptions added to it by the keyword rule. */
-export declare class RelevanceIndex {
-  /** An empty index. */
   constructor()
-  /** Adds a description and returns its place. */
-  add(description: string): number
-  /** Positions in `places` of the matches, best first; null if nothing matches. */
-  rank(query: string, places: Uint32Array): Uint32Array | null
-  /** Forgets all descriptions; places start at 0 again. */
-  clear(): void
+  start(options: OpenOptions, file?: string | undefined | null): Promise<undefined>
+  /** The ID of the session; empty before `start`. */
+  get sessionId(): string
+  indexFile(path: string, content?: Content | undefined | null): Promise<IndexResult>
+  indexWritten(path: string, content?: Content | undefined | null): Promise<IndexResult>
+  indexFiles(paths: Array<string>): Promise<IndexedFiles>
+  indexFileDeletion(path: string): Promise<IndexResult>
+  discover(paths: Array<string>): Promise<Array<IndexResult>>
+  recordToolcall(call: Toolcall): Promise<string>
+  appendTurn(message: object): Promise<{ turnCount: number }>
+  setSystemPrompt(text: string): Promise<undefined>
+  activate(id: string, part?: Part | undefined | null): Promise<SetChange>
+  deactivate(id: string): Promise<SetChange>
+  pin(id: string): Promise<SetChange>
+  unpin(id: string): Promise<SetChange>
+  promote(id: string): Promise<SetChange>
+  demote(id: string): Promise<SetChange>
+  sessionSets(): Promise<SessionSets>
+  assemble(): Promise<Assembled>
+  get(id: string): Promise<ObjectDocument | null>
+  getAsOf(id: string, at: string | AsOf): Promise<ObjectDocument | null>
+  history(id: string, part?: HistoryPart | undefined | null): Promise<Version[]>
+  diff(id: string, fromTx: number, toTx: number): Promise<string>
+  query(filter: QueryFilter): Promise<ObjectDocument[]>
+  search(text: string, options?: SearchOptions | undefined | null): Promise<Array<SearchHit>>
+  stats(): Promise<Stats>
+  storeState(): Promise<StoreState>
+  watch(listener: (event: WatchEvent) => void): () => void
+  watchTouches(listener: (event: WatchEvent) => void): () => void
+  reconcile(): Promise<Array<IndexResult>>
+  flush(): Promise<undefined>
+  pause(): Promise<undefined>
+  close(): Promise<undefined>
+  receive(call: Toolcall): Promise<ReceivedResult>
+  advance(messages: Array<IncomingMessage>, call: ModelCall): Promise<Plan>
+  settle(): Promise<undefined>
+  resync(messages: Array<IncomingMessage>, recorded: number, call: ModelCall): Promise<Plan>
+  answerRead(path: string, offset?: number | undefined | null, limit?: number | undefined | null): Promise<string | undefined | null>
+  checkEdit(path: string): Promise<string | undefined | null>
+  checkArguments(args: object): Promise<string | undefined | null>
+  staleNotices(): Promise<Array<string>>
+  rollNow(call: ModelCall): Promise<Plan>
+  undoRoll(): Promise<Plan>
+  receipts(): Promise<Array<RollReceipt>>
+  restore(sessionId: string, tx: number, times?: Array<string> | undefined | null): Promise<undefined>
+  point(): Promise<number>
+  pointTimes(): Promise<[string, string]>
+  exportSession(path: string): Promise<TransferSummary>
 }
 
-/** Ranks descriptions that are in no index by the keyword rule, block by block. */
-export declare class RelevanceRanking {
-  /** An empty ranking. */
-  constructor(query: string)
-  /** Adds descriptions, joined to one text; `lengths` has the length of each. */
-  add(joined: string, lengths: Uint32Array): void
-  /** Positions of the matches, best first, counted over all blocks; null if nothing matches. */
-  order(): Uint32Array | null
+/** The native half of the class `Store` in lib/store.ts, which documents the methods. */
+export declare class Store {
+  /** An instance that is not open yet. */
+  constructor()
+  /** Opens the store. */
+  start(options: StoreOptions): Promise<undefined>
+  close(): Promise<undefined>
+  state(): Promise<StoreState>
+  sessions(): Promise<Array<SessionSummary>>
+  search(text: string, options?: SearchOptions | undefined | null): Promise<Array<StoreHit>>
+  find(name: string): Promise<Array<string>>
+  history(id: string, part?: HistoryPart | undefined | null): Promise<Version[]>
+  get(id: string, txId?: number | undefined | null): Promise<Version | null>
+  findSecrets(): Promise<Array<SecretPlace>>
+  export(path: string, sessionId?: string | undefined | null): Promise<TransferSummary>
+  import(path: string): Promise<TransferSummary>
+  verify(): Promise<Array<Damage>>
+  forget(wanted: Array<Forgetting>, why: string): Promise<Forgotten>
+  prune(options: PruneOptions): Promise<Pruned>
+  limits(): Promise<StoreLimits>
+  setLimits(limits: StoreLimits): Promise<undefined>
 }
 
 /** A point in the two times. */
@@ -366,6 +165,9 @@ export interface Block {
   /** Its content, verbatim. */
   content: string
 }
+
+/** Reads an export whole. Rejects with `INVALID_ARGUMENT` if it can't be imported, and `IO`. */
+export declare function checkExport(path: string): Promise<undefined>
 
 /** Arguments that replace the full ones of a call. */
 export interface CollapsedCall {
@@ -408,40 +210,6 @@ export interface ErasedMark {
   why: string
 }
 
-/**
- * Writes the histories of a store, or of one of its sessions, as JSON Lines.
- *
- * Rejects with `UNKNOWN_OBJECT` if the store does not have the session, `IO`, and with the errors of the store.
- */
-export declare function exportStore(store: StoreOptions, path: string, sessionId?: string | undefined | null): Promise<TransferSummary>
-
-/**
- * The IDs of the objects that a name may stand for: the object with this ID; else the files with this canonical path;
- * else the objects whose IDs, or whose short names as models and people see them (`673a446c`), begin so. At most 20.
- *
- * Rejects with the errors of the store.
- */
-export declare function findObjects(store: StoreOptions, name: string): Promise<Array<string>>
-
-/**
- * Looks for secrets of known shapes in all versions of a store, with the rules of gitleaks. It names the places, never the
- * secrets: in a name that contains one, `[secret]` or a mark such as `[redacted: github-pat]` stands in its place.
- *
- * Rejects with the errors of the store.
- */
-export declare function findSecrets(store: StoreOptions): Promise<Array<SecretPlace>>
-
-/**
- * Erases texts from a store for good: from all versions, the search index, the log and the free pages of a file; from XTDB
- * with `evict`, and from the journal in front of it. Envelopes, hashes and times stay. The versions say when and why, and
- * the same text is never stored again. A file is rewritten, which needs free space of twice its size. An interrupted call
- * is completed by repeating it.
- *
- * Rejects with `INVALID_ARGUMENT` for an unknown object, path or session and for a text that is too short; with
- * `STORE_FULL` if there is not enough free space (nothing was erased then); and with the errors of the store.
- */
-export declare function forgetStore(store: StoreOptions, wanted: Array<Forgetting>, why: string): Promise<Forgotten>
-
 /** What is to be forgotten: one of these. */
 export interface Forgetting {
   /** The ID of an object. */
@@ -475,16 +243,6 @@ export interface HistoryPart {
   limit?: number
 }
 
-/**
- * Writes those versions of an export that a store does not have yet, with the same IDs, hashes, order and valid
- * times. An interrupted import can be repeated.
- *
- * Rejects with `INVALID_ARGUMENT` if the file is damaged, incomplete or not an export (nothing was written),
- * `CONFLICT` if the store has an object with the same ID and a different history, `IO`, and with the errors of the
- * store.
- */
-export declare function importStore(store: StoreOptions, path: string): Promise<TransferSummary>
-
 /** A message of the harness that the engine has not seen yet. */
 export interface IncomingMessage {
   /** The harness's own name for the message, used again in the plan. */
@@ -510,13 +268,6 @@ export interface IndexResult {
   /** Why the object has no text, as the end of a sentence that begins "the file …". */
   reason?: string
 }
-
-/**
- * The sessions of a store, the one that was written last first.
- *
- * Rejects with the errors of the store.
- */
-export declare function listSessions(store: StoreOptions): Promise<Array<SessionSummary>>
 
 /** The circumstances of the next model call. */
 export interface ModelCall {
@@ -590,13 +341,6 @@ export interface MountMapping {
   filesystemId: string
 }
 
-/**
- * The versions of an object, oldest first, or a part of them; empty for an unknown object.
- *
- * Rejects with the errors of the store.
- */
-export declare function objectHistory(store: StoreOptions, id: string, part?: HistoryPart | undefined | null): Promise<Version[]>
-
 /** How a session is opened. */
 export interface OpenOptions {
   /** The harness's ID of the session. A session that the store already has is resumed. */
@@ -628,26 +372,6 @@ export interface OpenOptions {
    * the model is sent while this process runs. Default false.
    */
   redact?: boolean
-}
-
-/** A fresh file name for an output. `args` is JSON text. Throws `INVALID_ARGUMENT`. */
-export declare function outputFileName(tool: string, args: string, timestamp: number, counter: number): string
-
-/** Those of some file names that are outputs, oldest first; with `temporary`, the leftovers instead. */
-export declare function outputNames(names: Array<string>, temporary: boolean): Array<string>
-
-/** The first 12 hexadecimal digits of a query's SHA-256. */
-export declare function outputQueryHash(query: string): string
-
-/** The name of an output's file until it is complete. */
-export declare function outputTemporaryName(fileName: string): string
-
-/** The result for one requested file: its text, or why there is none. */
-export interface OutputText {
-  /** The file's text (for metadata: a JSON object of the fields without the result). */
-  text?: string
-  /** Why there is no text, as a clause that follows the file's name. */
-  reason?: string
 }
 
 /** Which part of a content to return. */
@@ -735,14 +459,6 @@ export interface PruneOptions {
   dryRun?: boolean
 }
 
-/**
- * Removes sessions from a store, together with what only they have encountered. They can be imported again. Sessions written
- * or opened within the last day stay.
- *
- * Rejects with `INVALID_ARGUMENT` if neither an age, a size nor a project is given, and with the errors of the store.
- */
-export declare function pruneStore(store: StoreOptions, options: PruneOptions): Promise<Pruned>
-
 /** Which objects a query returns. Absent fields do not restrict it. */
 export interface QueryFilter {
   /** Only objects of this type. */
@@ -754,13 +470,6 @@ export interface QueryFilter {
   /** Only objects that changed at this time or later, RFC 3339. */
   since?: string
 }
-
-/**
- * The version of an object that holds now, or held after a transaction; `null` if there is none.
- *
- * Rejects with the errors of the store.
- */
-export declare function readObject(store: StoreOptions, id: string, txId?: number | undefined | null): Promise<Version | null>
 
 /** What to show when a tool result enters the transcript. */
 export interface ReceivedResult {
@@ -840,13 +549,6 @@ export interface SearchOptions {
   /** Only files and tool calls in the index of this session. Default: the whole store. */
   sessionId?: string
 }
-
-/**
- * Full-text search over all sessions of a store, best match first.
- *
- * Rejects with the errors of the store.
- */
-export declare function searchStore(store: StoreOptions, text: string, options?: SearchOptions | undefined | null): Promise<Array<StoreHit>>
 
 /** Secrets that one rule has found in one object. The secrets themselves are not given. */
 export interface SecretPlace {
@@ -970,14 +672,6 @@ export interface StoreHit {
   snippet: string
 }
 
-/**
- * Returns the limits of a database file; sets them first if they are given. Without limits, nothing is removed
- * automatically.
- *
- * Rejects with `INVALID_ARGUMENT` for a store that is not a file, and with the errors of the store.
- */
-export declare function storeLimits(store: StoreOptions, limits?: StoreLimits | undefined | null): Promise<StoreLimits>
-
 /** Limits of a store. While the store is idle, sessions beyond them are removed automatically. */
 export interface StoreLimits {
   /** How many bytes of the file may be in use. */
@@ -1083,12 +777,6 @@ export interface TurnCount {
   /** Turns, including the current one. */
   turnCount: number
 }
-
-/**
- * Reads a whole store and lists each version that does not match its stored hash. An empty list means an intact
- * store.
- */
-export declare function verifyStore(store: StoreOptions): Promise<Array<Damage>>
 
 /** One version of an object. */
 export interface Version {

@@ -773,28 +773,10 @@ if (
   }
 }
 
-const { ContextManager, OutputCache, OutputDirectory, RelevanceIndex, RelevanceRanking, exportStore, findObjects, findSecrets, forgetStore, importStore, listSessions, objectHistory, outputFileName, outputNames, outputQueryHash, outputTemporaryName, pruneStore, readObject, redactedText, searchStore, storeLimits, textPart, verifyStore } = nativeBinding
+const { ContextManager, Store, checkExport, redactedText, textPart } = nativeBinding
 export { ContextManager }
-export { OutputCache }
-export { OutputDirectory }
-export { RelevanceIndex }
-export { RelevanceRanking }
-export { exportStore }
-export { findObjects }
-export { findSecrets }
-export { forgetStore }
-export { importStore }
-export { listSessions }
-export { objectHistory }
-export { outputFileName }
-export { outputNames }
-export { outputQueryHash }
-export { outputTemporaryName }
-export { pruneStore }
-export { readObject }
+export { Store }
+export { checkExport }
 export { redactedText }
-export { searchStore }
-export { storeLimits }
 export { textPart }
-export { verifyStore }
 export const __napiBindingTarget = __napiLoadedBindingTarget

@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 import { loadAddon } from '../lib/addon.ts'
-import * as entry from '../lib/module.ts'
 import { cleanUp, temporaryFolder } from './rig/pi.ts'
 
 const execute = promisify(execFile)
@@ -45,15 +44,10 @@ function sentenceOf(root: string, machine?: { platform: string; arch: string }):
 describe('found', () => {
   test('in a checkout, and in the platform package beside', () => {
     const own = loadAddon(ROOT)
-    expect(typeof own.ContextManager.open).toBe('function')
+    expect(typeof own.ContextManager.prototype.start).toBe('function')
     const { root, platform } = installation()
     copyFileSync(join(ROOT, FILE), join(platform, FILE))
     expect(Object.keys(loadAddon(root))).toEqual(Object.keys(own))
-  })
-
-  test('by the entry "native", whole', () => {
-    const generated = readFileSync(join(ROOT, 'index.js'), 'utf8').matchAll(/^export \{ (\w+) \}/gm)
-    expect(Object.keys(entry).sort()).toEqual([...generated].map(([, name]) => name).sort())
   })
 
   test('above, where packages are hoisted, and through a symbolic link', () => {

@@ -4,7 +4,7 @@ import { chmodSync, copyFileSync, readdirSync, readFileSync, statSync, symlinkSy
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test } from 'vitest'
-import { exportStore, importStore } from '../index.js'
+import { inStore } from '../lib/cli/store.ts'
 import { plain, shown } from '../lib/cli/terminal.ts'
 import { ContextManager } from '../lib/index.ts'
 import { cleanUp, temporaryFolder } from './rig/pi.ts'
@@ -115,16 +115,16 @@ describe('files', () => {
     symlinkSync(secret, `${out}.part`)
     writeFileSync(out, 'old')
     chmodSync(out, 0o666)
-    await Promise.all(Array.from({ length: 6 }, () => exportStore(options, out)))
+    await Promise.all(Array.from({ length: 6 }, () => inStore(options, (store) => store.export(out))))
     expect(readFileSync(secret, 'utf8')).toBe('secret')
     expect(statSync(out).mode & 0o777).toBe(0o600)
-    expect((await importStore({ kind: 'memory' }, out)).versions).toBeGreaterThan(0)
+    expect((await inStore({ kind: 'memory' }, (store) => store.import(out))).versions).toBeGreaterThan(0)
     expect(readdirSync(folder).sort()).toEqual(['context.db', 'out.jsonl', 'out.jsonl.part', 'secret'])
 
     const link = join(folder, 'link')
     symlinkSync(secret, link)
     for (const path of ['/dev/null', '/dev/stdout', link, folder]) {
-      await expect(exportStore(options, path)).rejects.toMatchObject({ code: 'IO' })
+      await expect(inStore(options, (store) => store.export(path))).rejects.toMatchObject({ code: 'IO' })
     }
     expect(readFileSync(secret, 'utf8')).toBe('secret')
 
@@ -136,7 +136,7 @@ describe('files', () => {
     const folder = temporaryFolder('cli-')
     const pipe = join(folder, 'pipe')
     expect(spawnSync('mkfifo', [pipe]).status).toBe(0)
-    await expect(importStore({ kind: 'memory' }, pipe)).rejects.toMatchObject({ code: 'IO' })
+    await expect(inStore({ kind: 'memory' }, (store) => store.import(pipe))).rejects.toMatchObject({ code: 'IO' })
     const options = { sessionId: 's', cwd: folder, store: { kind: 'memory' }, watch: false } as const
     await expect(ContextManager.importSession(pipe, options)).rejects.toMatchObject({ code: 'IO' })
   })

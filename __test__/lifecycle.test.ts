@@ -10,7 +10,7 @@ import { cleanUp } from './rig/cleanup.ts'
 afterEach(cleanUp)
 
 const execute = promisify(execFile)
-const native = new URL('../index.js', import.meta.url).href
+const native = new URL('../dist/index.js', import.meta.url).href
 
 const call = { id: 'c', tool: 't', args: {}, content: '', status: 'ok' as const }
 

@@ -2,7 +2,7 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { exportStore, importStore, verifyStore } from '../index.js'
+import { inStore } from '../lib/cli/store.ts'
 import { ContextManager } from '../lib/index.ts'
 import type { StoreOptions } from '../lib/index.ts'
 import { cleanUp, onCleanUp, temporaryFolder } from './rig/pi.ts'
@@ -49,8 +49,8 @@ test('an exported session is the same in another store', async () => {
   expect(texts(await moved.history(file))).toEqual(texts(await original.history(file)))
   expect((await moved.get('chat:s1'))?.content_hash).toBe((await original.get('chat:s1'))?.content_hash)
   await moved.close()
-  expect(await verifyStore(there)).toEqual([])
-  expect((await importStore(there, path)).written).toBe(0)
+  expect(await inStore(there, (store) => store.verify())).toEqual([])
+  expect((await inStore(there, (store) => store.import(path))).written).toBe(0)
 })
 
 test('under another ID an import is a copy that goes its own way', async () => {
@@ -84,12 +84,12 @@ test('a damaged export is refused and leaves the store as it was', async () => {
   const empty: StoreOptions = { kind: 'sqlite', path: join(folder, 'empty', 'context.db') }
   for (const broken of [whole.replace('out 1', 'out X'), whole.slice(0, -40), 'no export\n', '']) {
     writeFileSync(path, broken)
-    await expect(importStore(empty, path)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+    await expect(inStore(empty, (store) => store.import(path))).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   }
-  await expect(importStore(empty, join(folder, 'missing'))).rejects.toMatchObject({ code: 'IO' })
-  await expect(exportStore(empty, path, 's9')).rejects.toMatchObject({ code: 'UNKNOWN_OBJECT' })
+  await expect(inStore(empty, (store) => store.import(join(folder, 'missing')))).rejects.toMatchObject({ code: 'IO' })
+  await expect(inStore(empty, (store) => store.export(path, 's9'))).rejects.toMatchObject({ code: 'UNKNOWN_OBJECT' })
   const options = { sessionId: 's1', cwd: folder, store: empty, watch: false }
   await expect(ContextManager.importSession(path, options)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   const all = join(folder, 'all.jsonl')
-  expect(await exportStore(empty, all)).toEqual({ objects: 0, versions: 0, written: 0 })
+  expect(await inStore(empty, (store) => store.export(all))).toEqual({ objects: 0, versions: 0, written: 0 })
 })

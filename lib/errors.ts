@@ -33,24 +33,11 @@ export function coded(error: unknown): Error {
   return invalid(error instanceof Error ? error.message : String(error), error)
 }
 
-/**
- * Makes the methods of a class reject instead of throwing if an argument has the wrong type. Getters stay as they
- * are.
- */
-export function coding(prototype: object): void {
-  for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
-    if (typeof value !== 'function' || name === 'constructor') continue
-    const method = value as (...args: unknown[]) => unknown
-    Object.defineProperty(prototype, name, {
-      value(this: unknown, ...args: unknown[]): unknown {
-        try {
-          return method.apply(this, args)
-        } catch (error) {
-          return Promise.reject(coded(error))
-        }
-      },
-      writable: true,
-      configurable: true,
-    })
+/** Runs a call of the native half. An argument of a wrong type rejects with `INVALID_ARGUMENT` instead of throwing. */
+export async function calling<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call()
+  } catch (error) {
+    throw coded(error)
   }
 }

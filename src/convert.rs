@@ -12,17 +12,11 @@ use context_store::{AsOf, Known};
 use napi::bindgen_prelude::Either;
 
 use crate::error::Coded;
-use crate::json::Json;
+use crate::json;
 use crate::types as js;
 
 /// `Number.MAX_SAFE_INTEGER`.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
-
-/// An absolute path as the store has it: a Windows path with slashes and its drive letter in upper case. `None` if the text
-/// is no absolute path.
-pub fn stored_path(path: &str) -> Option<String> {
-    if path.starts_with('/') { Some(path.to_owned()) } else { context_model::path::absolute(path) }
-}
 
 pub fn bytes(content: js::Content) -> Vec<u8> {
     match content {
@@ -58,7 +52,7 @@ pub fn set_change(change: SetChange) -> Result<js::SetChange, Coded> {
         message: change.message,
         code: change.code.map(|code| code.as_str().to_owned()),
         content: change.content,
-        arguments: change.arguments.as_ref().map(Json::of).transpose()?,
+        arguments: change.arguments.as_ref().map(json::text).transpose()?,
         visible: change.visible,
     })
 }
@@ -78,7 +72,7 @@ pub fn assembled(view: &Assembled) -> Result<js::Assembled, Coded> {
     Ok(js::Assembled {
         system_prompt: view.system_prompt().to_owned(),
         metadata_pool: view.metadata_pool().to_owned(),
-        chat: Json::of(&view.chat().collect::<Vec<_>>())?,
+        chat: json::text(&view.chat().collect::<Vec<_>>())?,
         active_content: view.active_content().to_owned(),
         blocks: view.blocks().map(block).collect(),
         text: view.text().to_owned(),
@@ -126,7 +120,7 @@ pub fn toolcall(call: js::Toolcall) -> Result<ToolcallInput, Coded> {
     Ok(ToolcallInput {
         call_id: call.id,
         tool: call.tool,
-        args: call.args.object("args")?,
+        args: json::object(call.args, "args")?,
         args_display: call.args_display,
         content: call.content,
         status,

@@ -2,8 +2,6 @@
 
 use context_engine::{EngineError, caught};
 use context_model::error::ModelError;
-use context_model::id::ObjectId;
-use context_outputs::OutputError;
 use context_store::StoreError;
 use context_store::transfer::TransferError;
 use napi::bindgen_prelude::{Env, JsObjectValue as _, PromiseRaw, ToNapiValue};
@@ -29,9 +27,9 @@ impl Coded {
         Self { code: "INTERNAL", message: message.into() }
     }
 
-    /// `UNKNOWN_OBJECT`.
-    pub fn unknown(id: &ObjectId) -> Self {
-        EngineError::Unknown(id.to_string()).into()
+    /// `CLOSED`, of a store.
+    pub fn closed_store() -> Self {
+        Self { code: "CLOSED", message: "the store is closed; open it again with Store.open".into() }
     }
 
     /// `CLOSED`.
@@ -49,12 +47,6 @@ impl Coded {
             Ok(error) => Error::from(error),
             Err(error) => error,
         }
-    }
-}
-
-impl From<OutputError> for Coded {
-    fn from(error: OutputError) -> Self {
-        Self { code: error.code(), message: error.to_string() }
     }
 }
 

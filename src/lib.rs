@@ -6,14 +6,12 @@
 mod callback;
 mod convert;
 mod error;
-mod import;
 mod json;
-mod look;
 mod manager;
-mod outputs;
+mod opened;
 mod passage;
-mod portable;
 mod projection;
 mod runtime;
 mod store;
 mod types;
+mod upkeep;

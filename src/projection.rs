@@ -10,7 +10,7 @@ use napi_derive::napi;
 
 use crate::convert;
 use crate::error::{Coded, prompt_promise};
-use crate::json::Json;
+use crate::json;
 use crate::manager::{ContextManager, Open};
 use crate::types as js;
 
@@ -32,7 +32,7 @@ pub struct IncomingMessage {
     pub key: String,
     /// The message in the shape of pi-ai: `{ role, content, … }`.
     #[napi(ts_type = "object")]
-    pub message: Json,
+    pub message: String,
 }
 
 /// Prices per million tokens, as a model catalogue lists them; only their ratios matter. Zero means unknown.
@@ -146,9 +146,6 @@ pub struct RollReceipt {
 
 #[napi]
 impl ContextManager {
-    /// Records a tool result before the harness stores it, and returns the line to put before it. `content` is the
-    /// complete output, before any truncation. When the promise resolves, the record survives the end of the process;
-    /// after `settle` it also survives a power failure.
     #[napi]
     pub fn receive<'env>(
         &self,
@@ -163,9 +160,6 @@ impl ContextManager {
         })
     }
 
-    /// Takes the messages that are new since the last call, records those not recorded yet, and decides what the next
-    /// model call will see. Between two rolls, no message that was already sent is replaced. When the promise
-    /// resolves, the record survives the end of the process; after `settle` it also survives a power failure.
     #[napi]
     pub fn advance<'env>(
         &self,
@@ -179,15 +173,11 @@ impl ContextManager {
         self.plan(env, work)
     }
 
-    /// Waits until everything that `receive`, `advance` and `resync` recorded also survives a power failure. Other
-    /// writes do so as soon as their promise resolves. The harness can continue meanwhile.
     #[napi]
     pub fn settle<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
         self.call(env, |open| async move { Ok(open.engine.settle().await?) }, |()| ())
     }
 
-    /// Rebuilds the visible state from the messages of the harness's current branch, with earlier edits already
-    /// applied. The first `recorded` messages are already in the store.
     #[napi]
     pub fn resync<'env>(
         &self,
@@ -203,9 +193,6 @@ impl ContextManager {
         self.plan(env, work)
     }
 
-    /// The answer to a read of a file, just indexed, whose lines are still visible in the model's request: where they
-    /// are, or what has changed in them since. Null means: show the lines. `offset` is the first line, counted from
-    /// 1, and `limit` the number of lines.
     #[napi]
     pub fn answer_read<'env>(
         &self,
@@ -221,8 +208,6 @@ impl ContextManager {
         self.call(env, work, |answer| answer.map(|answer| answer.text))
     }
 
-    /// Checks an edit of a file. If the file has changed since the model last saw or wrote it, returns a refusal with
-    /// the difference; after that, the model counts as knowing the change. Null means: go ahead.
     #[napi]
     pub fn check_edit<'env>(
         &self,
@@ -232,52 +217,39 @@ impl ContextManager {
         self.call(env, |open| async move { Ok(open.engine.check_edit(&path).await?) }, |refusal| refusal)
     }
 
-    /// Checks the arguments of a call. If one of them is nothing but a marker for collapsed text, returns the message
-    /// to refuse the call with. Null means: go ahead.
     #[napi(ts_args_type = "args: object")]
     pub fn check_arguments<'env>(
         &self,
         env: &'env Env,
-        args: Json,
+        args: String,
     ) -> napi::Result<PromiseRaw<'env, Option<String>>> {
-        let args = args.object("args").unwrap_or_default();
+        let args = json::object(args, "args").unwrap_or_default();
         let open = self.current();
         let work = async move { Ok(open?.engine.check_arguments(&args).await?) };
         prompt_promise(env, work, |refusal| refusal)
     }
 
-    /// Notices for the model about files that have changed since the version it knows, once for each version.
-    /// `advance` returns the same in its plan; call this between a prompt and its first model call.
     #[napi]
     pub fn stale_notices<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<String>>> {
         self.call(env, |open| async move { Ok(open.engine.stale_notices().await?) }, |lines| lines)
     }
 
-    /// Rolls everything stale now, at the user's request.
     #[napi]
     pub fn roll_now<'env>(&self, env: &'env Env, call: ModelCall) -> napi::Result<PromiseRaw<'env, Plan>> {
         self.plan(env, |open| async move { Ok(open.engine.roll_now(&circumstances(call)?).await?) })
     }
 
-    /// Undoes the latest roll of this process: its messages are shown as before it.
     #[napi]
     pub fn undo_roll<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Plan>> {
         self.plan(env, |open| async move { Ok(open.engine.undo_roll().await?) })
     }
 
-    /// The receipts of the rolls in effect, oldest first.
     #[napi]
     pub fn receipts<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<RollReceipt>>> {
         let work = |open: Open| async move { Ok(open.engine.receipts().await?) };
         self.call(env, work, |receipts| receipts.into_iter().map(receipt).collect())
     }
 
-    /// Restores the pool, the active and pinned sets, and the chat to their state after a transaction of a session:
-    /// this one (when moving to another branch) or the one it was forked from. The index becomes the union of both.
-    /// Transaction 0 comes before all others: nothing encountered, nothing said.
-    ///
-    /// Pass the result of `pointTimes` as `times` to find the point even in a store that the session was moved to,
-    /// where transactions have different numbers. Rejects with `UNKNOWN_OBJECT` if the store does not have the point.
     #[napi]
     pub fn restore<'env>(
         &self,
@@ -293,13 +265,11 @@ impl ContextManager {
         self.call(env, work, |()| ())
     }
 
-    /// The session's newest own transaction, for `restore`.
     #[napi]
     pub fn point<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, i64>> {
         self.call(env, |open| async move { Ok(open.engine.point().await?) }, convert::number)
     }
 
-    /// The valid times of the session's document and its chat at that point, the same in every store; RFC 3339.
     #[napi(ts_return_type = "Promise<[string, string]>")]
     pub fn point_times<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<String>>> {
         let work = |open: Open| async move { Ok(open.engine.point_times().await?) };
@@ -328,7 +298,7 @@ fn point_times(times: Vec<String>) -> Result<[Timestamp; 2], Coded> {
 }
 
 fn incoming(messages: Vec<IncomingMessage>) -> Result<Vec<Incoming>, Coded> {
-    messages.into_iter().map(|m| Ok(Incoming { key: m.key, message: m.message.value()? })).collect()
+    messages.into_iter().map(|m| Ok(Incoming { key: m.key, message: json::value(m.message)? })).collect()
 }
 
 fn circumstances(call: ModelCall) -> Result<Call, Coded> {
@@ -336,20 +306,28 @@ fn circumstances(call: ModelCall) -> Result<Call, Coded> {
     if call.lookback_blocks.is_some() && call.lookback_endings.is_some() {
         return Err(Coded::invalid("a model call has lookbackBlocks or lookbackEndings, not both"));
     }
-    let step =
-        |step: PriceStep| Step { input_tokens_above: whole(step.input_tokens_above), factor: step.factor };
+    for (price, name) in
+        [(prices.input, "input"), (prices.cache_read, "cacheRead"), (prices.cache_write, "cacheWrite")]
+    {
+        amount(price, &format!("call.prices.{name}"))?;
+    }
+    let step = |step: PriceStep| {
+        let input_tokens_above = amount(step.input_tokens_above, "call.prices.tiers.inputTokensAbove")?;
+        Ok(Step { input_tokens_above, factor: step.factor })
+    };
+    let steps = prices.tiers.into_iter().flatten().map(step).collect::<Result<Vec<_>, Coded>>()?;
     Ok(Call {
         model: call.model,
         prices: Prices::from_catalogue(prices.input, prices.cache_read, prices.cache_write, prices.caches),
-        price_steps: PriceSteps::new(prices.tiers.into_iter().flatten().map(step).collect()),
+        price_steps: PriceSteps::new(steps),
         binding: call.binding.map_or(Ok(Binding::None), |name| binding(&name))?,
         text_is_reasoning: call.text_is_reasoning.unwrap_or(false),
         lookback_blocks: call.lookback_blocks,
         lookback_endings: call.lookback_endings,
-        context_window: whole(call.context_window),
-        cache_ttl_ms: call.cache_ttl_ms as i64,
-        now_ms: call.now_ms as i64,
-        system_tokens: whole(call.system_tokens),
+        context_window: amount(call.context_window, "call.contextWindow")?,
+        cache_ttl_ms: amount(call.cache_ttl_ms, "call.cacheTtlMs")? as i64,
+        now_ms: amount(call.now_ms, "call.nowMs")? as i64,
+        system_tokens: amount(call.system_tokens, "call.systemTokens")?,
         only_at_user_turn: call.only_at_user_turn,
         at_user_turn: call.at_user_turn,
         rolls: call.rolls,
@@ -363,9 +341,13 @@ fn binding(name: &str) -> Result<Binding, Coded> {
     })
 }
 
-/// A count from JavaScript: negative, fractional and absent ones become whole and at least 0.
-fn whole(number: f64) -> u64 {
-    number.max(0.0) as u64
+/// An estimate from JavaScript, without its fraction. `what` begins the sentence.
+fn amount(number: f64, what: &str) -> Result<u64, Coded> {
+    if number >= 0.0 {
+        Ok(number as u64)
+    } else {
+        Err(Coded::invalid(format!("{what} is a number of 0 or more, not {number}")))
+    }
 }
 
 fn plan(plan: context_engine::Plan) -> Result<Plan, Coded> {
@@ -398,7 +380,7 @@ fn collapsed(call: CollapsedCall) -> Result<js::CollapsedCall, Coded> {
     Ok(js::CollapsedCall {
         call_id: call.call_id,
         position: u32::try_from(call.position).unwrap_or(u32::MAX),
-        args: Json::of(&call.args)?,
+        args: json::text(&call.args)?,
     })
 }
 

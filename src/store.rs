@@ -1,121 +1,229 @@
-//! Opening the store that the options name, and reporting its state.
+//! The class `Store`: reading a store without opening a session.
 
-use std::sync::Arc;
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use context_store::memory::MemoryStore;
-use context_store::{OwnedStore, Store, StoreError};
-use context_store_sqlite::{Durability, SqliteStore};
-use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
+use context_engine::{find_objects, search_store, source_path};
+use context_model::id::ObjectId;
+use context_secrets::{self as secrets, Place};
+use context_store::sessions::{self, SessionSummary};
+use context_store::{AsOf, Hit, Known, Outline};
+use napi::bindgen_prelude::{Env, PromiseRaw, ToNapiValue};
+use napi_derive::napi;
 
-use crate::error::Coded;
-use crate::types::{StoreOptions, StoreState};
+use crate::convert;
+use crate::error::{Coded, promise};
+use crate::json::{self, History};
+use crate::opened::{self, Opened};
+use crate::types as js;
 
-/// A store, and what can be asked about it beyond its calls.
-#[derive(Clone)]
-pub struct Opened {
-    pub store: Arc<dyn Store>,
-    about: About,
+/// As many versions are read at once.
+const PAGE: usize = 256;
+
+/// The native half of the class `Store` in lib/store.ts, which documents the methods.
+#[napi]
+pub struct Store {
+    opened: Arc<Mutex<Option<Opened>>>,
 }
 
-#[derive(Clone)]
-enum About {
-    Memory(Arc<MemoryStore>),
-    Sqlite(Arc<SqliteStore>),
-    /// A node that every call waits for.
-    Xtdb(Arc<XtdbStore>),
-    /// One behind a journal.
-    Queue(Arc<QueuedStore>),
-}
-
-/// Opens a store. `None` is the ephemeral one: the place of the embedded store is the TypeScript entry's choice.
-pub async fn open(options: Option<StoreOptions>) -> Result<Opened, Coded> {
-    Ok(match options {
-        None | Some(StoreOptions::Memory {}) => {
-            let store = MemoryStore::new();
-            Opened { store: Arc::clone(&store) as Arc<dyn Store>, about: About::Memory(store) }
-        }
-        Some(StoreOptions::Sqlite { path, durability }) => {
-            let durability = match durability.as_deref() {
-                None | Some("power") => Durability::Power,
-                Some("process") => Durability::Process,
-                Some(_) => return Err(Coded::invalid("durability is 'power' or 'process'")),
-            };
-            let store = tokio::task::spawn_blocking(move || SqliteStore::open(path, durability))
-                .await
-                .map_err(|error| StoreError::Unavailable(error.to_string()))??;
-            Opened { store: Arc::clone(&store) as Arc<dyn Store>, about: About::Sqlite(store) }
-        }
-        Some(StoreOptions::Xtdb { url, urls, timeout_ms, journal }) => {
-            let mut xtdb = XtdbOptions::new(std::iter::once(url).chain(urls.unwrap_or_default()));
-            if let Some(timeout) = timeout_ms {
-                xtdb.timeout_ms = u64::from(timeout);
-            }
-            match journal {
-                Some(journal) => {
-                    let queue = QueuedStore::open(QueueOptions::new(journal, xtdb)).await?;
-                    Opened { store: Arc::clone(&queue) as Arc<dyn Store>, about: About::Queue(queue) }
-                }
-                None => {
-                    let store = XtdbStore::connect(xtdb).await?;
-                    Opened { store: Arc::clone(&store) as Arc<dyn Store>, about: About::Xtdb(store) }
-                }
-            }
-        }
-    })
-}
-
-/// Works with a store, and closes it afterwards.
-pub async fn used<S, T, W>(store: Arc<S>, work: impl FnOnce(Arc<S>) -> W + Send) -> Result<T, Coded>
-where
-    S: Store + ?Sized,
-    W: Future<Output = Result<T, Coded>> + Send,
-    T: Send,
-{
-    let done = work(Arc::clone(&store)).await;
-    store.close().await?;
-    done
-}
-
-impl Opened {
-    /// The same store with what only its owner may do.
-    pub fn owned(&self) -> Arc<dyn OwnedStore> {
-        match &self.about {
-            About::Memory(store) => Arc::clone(store) as _,
-            About::Sqlite(store) => Arc::clone(store) as _,
-            About::Xtdb(store) => Arc::clone(store) as _,
-            About::Queue(store) => Arc::clone(store) as _,
-        }
+#[napi]
+impl Store {
+    /// An instance that is not open yet.
+    #[napi(constructor)]
+    #[expect(clippy::new_without_default, reason = "only JavaScript makes instances")]
+    pub fn new() -> Self {
+        Self { opened: Arc::default() }
     }
 
-    /// The state of the store.
-    pub fn state(&self) -> StoreState {
-        let plain = |kind: &str| StoreState {
-            kind: kind.to_owned(),
-            url: None,
-            connected: None,
-            queued: 0.0,
-            waiting_since: None,
-            sender: None,
-            behind: None,
-            last_error: None,
+    /// Opens the store.
+    #[napi]
+    pub fn start<'env>(
+        &self,
+        env: &'env Env,
+        options: js::StoreOptions,
+    ) -> napi::Result<PromiseRaw<'env, ()>> {
+        let opened = Arc::clone(&self.opened);
+        let work = async move {
+            let store = opened::open(Some(options)).await?;
+            *opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(store);
+            Ok(())
         };
-        match &self.about {
-            About::Memory(_) => plain("memory"),
-            About::Sqlite(_) => plain("sqlite"),
-            About::Xtdb(store) => StoreState { url: Some(store.current_url().to_owned()), ..plain("xtdb") },
-            About::Queue(queue) => {
-                let state = queue.state();
-                StoreState {
-                    url: Some(state.url),
-                    connected: Some(state.is_connected),
-                    queued: state.queued as f64,
-                    waiting_since: state.waiting_since.map(|time| time.to_string()),
-                    sender: Some(state.is_sender),
-                    behind: Some(state.behind as f64),
-                    last_error: state.last_error,
-                    ..plain("xtdb")
-                }
-            }
-        }
+        promise(env, work, |()| ())
     }
+
+    #[napi]
+    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, ()>> {
+        let opened = self.opened().take();
+        let work = async move {
+            match opened {
+                Some(opened) => Ok(opened.store.close().await?),
+                None => Ok(()),
+            }
+        };
+        promise(env, work, |()| ())
+    }
+
+    #[napi]
+    pub fn state<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::StoreState>> {
+        self.call(env, |opened| async move { Ok(opened.state()) }, |state| state)
+    }
+
+    #[napi]
+    pub fn sessions<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<js::SessionSummary>>> {
+        let work = |opened: Opened| async move { Ok(sessions::summaries(&*opened.store).await?) };
+        self.call(env, work, |all: Vec<SessionSummary>| all.into_iter().map(summary).collect())
+    }
+
+    #[napi]
+    pub fn search<'env>(
+        &self,
+        env: &'env Env,
+        text: String,
+        options: Option<js::SearchOptions>,
+    ) -> napi::Result<PromiseRaw<'env, Vec<js::StoreHit>>> {
+        let work = |opened: Opened| async move {
+            let hits = search_store(&*opened.store, convert::wanted(text, options)?).await?;
+            hits.into_iter().map(hit).collect::<Result<Vec<_>, Coded>>()
+        };
+        self.call(env, work, |hits| hits)
+    }
+
+    #[napi]
+    pub fn find<'env>(&self, env: &'env Env, name: String) -> napi::Result<PromiseRaw<'env, Vec<String>>> {
+        let work = |opened: Opened| async move { Ok(find_objects(&*opened.store, &name).await?) };
+        self.call(env, work, |ids| ids.iter().map(ToString::to_string).collect())
+    }
+
+    #[napi(ts_return_type = "Promise<Version[]>")]
+    pub fn history<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        part: Option<js::HistoryPart>,
+    ) -> napi::Result<PromiseRaw<'env, Vec<String>>> {
+        let work = |opened: Opened| async move {
+            let (mut after, mut left) = convert::history_part(part)?;
+            let (id, mut history) = (ObjectId::new(id), History::default());
+            while left > 0 {
+                let page = opened.store.history_page(&id, after, left.min(PAGE)).await?;
+                let Some(last) = page.last() else { break };
+                (after, left) = (last.tx_id, left.saturating_sub(page.len()));
+                history.add(page)?;
+            }
+            Ok(history)
+        };
+        self.call(env, work, History::into_pages)
+    }
+
+    #[napi(ts_return_type = "Promise<Version | null>")]
+    pub fn get<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        tx_id: Option<f64>,
+    ) -> napi::Result<PromiseRaw<'env, Option<String>>> {
+        let work = move |opened: Opened| async move {
+            let known = tx_id.map(convert::tx).transpose()?.map(Known::Tx);
+            let found = opened.store.get(&ObjectId::new(id), AsOf { valid_time: None, known }).await?;
+            found.map(|version| json::version(&version)).transpose()
+        };
+        self.call(env, work, |found| found)
+    }
+
+    #[napi]
+    pub fn find_secrets<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<js::SecretPlace>>> {
+        let work = |opened: Opened| async move {
+            let found = secrets::in_store(&*opened.store).await?;
+            let ids: Vec<ObjectId> = found.places.iter().map(|place| place.id.clone()).collect();
+            let outlines = opened.store.outlines(&ids).await?;
+            let hidden = |name: String| without(name, &found.values);
+            Ok(found.places.into_iter().zip(outlines).map(|place| named(place, &hidden)).collect::<Vec<_>>())
+        };
+        self.call(env, work, |places| places)
+    }
+}
+
+impl Store {
+    /// Runs a call on the open store. Fails with `CLOSED` inside the promise, never by throwing.
+    pub(crate) fn call<'env, T, U, F>(
+        &self,
+        env: &'env Env,
+        work: impl FnOnce(Opened) -> F + Send + 'static,
+        convert: impl FnOnce(T) -> U + Send + 'static,
+    ) -> napi::Result<PromiseRaw<'env, U>>
+    where
+        F: Future<Output = Result<T, Coded>> + Send + 'static,
+        T: Send + 'static,
+        U: ToNapiValue + 'static,
+    {
+        let opened = self.opened().clone().ok_or_else(Coded::closed_store);
+        promise(env, async move { work(opened?).await }, convert)
+    }
+
+    fn opened(&self) -> MutexGuard<'_, Option<Opened>> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The text as `redact` stores it, with a mark such as `[redacted: github-pat]` in place of each secret; null if it has none.
+///
+/// Never rejects.
+#[napi]
+pub fn redacted_text(env: &Env, text: String) -> napi::Result<PromiseRaw<'_, Option<String>>> {
+    let work = async move { Ok(secrets::redacted(&text, None).map(|(text, _)| text)) };
+    promise(env, work, |text| text)
+}
+
+/// A session's summary in JavaScript's shape.
+pub fn summary(summary: SessionSummary) -> js::SessionSummary {
+    js::SessionSummary {
+        id: summary.id.to_string(),
+        turns: summary.turns as f64,
+        objects: summary.objects as f64,
+        last_written: summary.last_written.to_string(),
+        folder: summary.folder,
+        first_prompt: summary.first_prompt,
+    }
+}
+
+/// What stands in place of a secret in a name.
+const HIDDEN: &str = "[secret]";
+
+/// A name that may contain a secret itself, such as a path, without it.
+fn without(name: String, values: &HashSet<String>) -> String {
+    let mut held: Vec<&str> =
+        values.iter().map(String::as_str).filter(|value| name.contains(value)).collect();
+    held.sort_unstable_by_key(|value| Reverse(value.len()));
+    let name = held.into_iter().fold(name, |name, value| name.replace(value, HIDDEN));
+    secrets::redacted(&name, None).map_or(name, |(name, _)| name)
+}
+
+fn named((place, outline): (Place, Option<Outline>), hidden: &dyn Fn(String) -> String) -> js::SecretPlace {
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let tool = outline.as_ref().and_then(|outline| outline.payload.get("tool")?.as_str().map(str::to_owned));
+    js::SecretPlace {
+        id: hidden(place.id.to_string()),
+        path: outline.as_ref().and_then(source_path).cloned().map(hidden),
+        tool: tool.map(hidden),
+        tx_id: convert::number(place.tx_id),
+        line: place.line.map(count),
+        rule: place.rule.to_owned(),
+        count: count(place.count),
+    }
+}
+
+fn hit((hit, outline): (Hit, Option<Outline>)) -> Result<js::StoreHit, Coded> {
+    let field = |name: &str| outline.as_ref()?.payload.get(name);
+    Ok(js::StoreHit {
+        id: hit.id.to_string(),
+        r#type: outline.as_ref().map_or("", |outline| outline.object_type.as_str()).to_owned(),
+        path: outline.as_ref().and_then(source_path).cloned(),
+        tool: field("tool").and_then(|tool| tool.as_str()).map(str::to_owned),
+        args: field("args").map(json::text).transpose()?,
+        tx_id: convert::number(hit.tx_id),
+        is_latest: outline.as_ref().is_some_and(|outline| outline.tx_id == hit.tx_id),
+        line: u32::try_from(hit.line).unwrap_or(u32::MAX),
+        snippet: hit.snippet,
+    })
 }

@@ -1,9 +1,9 @@
 //! The shapes that cross the border. Their documentation is what TypeScript users read.
+//!
+//! A field whose type in TypeScript is an object or a list, and here a text, crosses as JSON: lib/json.ts converts it.
 
 use napi::bindgen_prelude::{Either, Uint8Array};
 use napi_derive::napi;
-
-use crate::json::Json;
 
 /// Where objects are stored.
 #[derive(Clone)]
@@ -147,7 +147,7 @@ pub struct Toolcall {
     pub tool: String,
     /// The arguments as the model gave them.
     #[napi(ts_type = "object")]
-    pub args: Json,
+    pub args: String,
     /// A short form of the arguments for people.
     pub args_display: Option<String>,
     /// The complete output text.
@@ -179,7 +179,7 @@ pub struct SetChange {
     pub content: Option<String>,
     /// After the activation of a tool call whose arguments have collapsed in the last projection: the full arguments.
     #[napi(ts_type = "object")]
-    pub arguments: Option<Json>,
+    pub arguments: Option<String>,
     /// After an activation: whether the whole content is still visible in the last projection. `message` then names the
     /// result in which it is.
     pub visible: bool,
@@ -231,7 +231,7 @@ pub struct Assembled {
     pub metadata_pool: String,
     /// The conversation, with `toolcall_ref` lines in place of outputs.
     #[napi(ts_type = "unknown[]")]
-    pub chat: Json,
+    pub chat: String,
     /// One block for each object of the active set.
     pub active_content: String,
     /// All four as one text.
@@ -246,7 +246,7 @@ pub struct Assembled {
 pub struct Version {
     /// The whole document.
     #[napi(ts_type = "ObjectDocument")]
-    pub document: Json,
+    pub document: String,
     /// The transaction that wrote it; strictly increasing within a store.
     pub tx_id: i64,
     /// When the store learned of it, RFC 3339.
@@ -500,7 +500,7 @@ pub struct StoreHit {
     pub tool: Option<String>,
     /// The arguments of a tool call.
     #[napi(ts_type = "Record<string, unknown>")]
-    pub args: Option<Json>,
+    pub args: Option<String>,
     /// The newest version with this content.
     pub tx_id: i64,
     /// Whether that is the object's latest version.
@@ -588,7 +588,7 @@ pub struct CollapsedCall {
     pub position: u32,
     /// The arguments to show.
     #[napi(ts_type = "object")]
-    pub args: Json,
+    pub args: String,
 }
 
 /// Bytes or text, as JavaScript hands them over.

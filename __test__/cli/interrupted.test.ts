@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { exportStore } from '../../index.js'
+import { inStore } from '../../lib/cli/store.ts'
 import { ContextManager } from '../../lib/index.ts'
 import { findNode } from '../../pi-runtime/index.mjs'
 import { cli, MAIN } from '../replay/support.ts'
@@ -117,7 +117,7 @@ test('an export of the library has a name that doctor knows', async () => {
   const watcher = watch(out, (_, name) => void names.push(String(name)))
   onCleanUp(() => watcher.close())
   const complete = new Promise<void>((resolve) => watcher.on('change', (_, name) => name === 'store.jsonl' && resolve()))
-  await exportStore({ kind: 'sqlite', path: store }, join(out, 'store.jsonl'))
+  await inStore({ kind: 'sqlite', path: store }, (opened) => opened.export(join(out, 'store.jsonl')))
   await complete
   expect(names[0]).toMatch(new RegExp(`^\\.store\\.jsonl\\.${process.pid}-[0-9a-f]{16}\\.part$`))
 })

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
-import { verifyStore } from '../../index.js'
+import { inStore } from '../../lib/cli/store.ts'
 import { folder, opened, sqlite } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
 import { GENEROUS, NATIVE, say, sized } from './sized.ts'
@@ -55,7 +55,7 @@ test(
       const texts = versions.flatMap(({ document }) => (typeof document.content === 'string' ? [document.content] : []))
       expect(Number(/^version (\d+)/.exec(texts.at(-1)!)![1])).toBeGreaterThanOrEqual(done)
       await manager.close()
-      expect(await verifyStore(store)).toEqual([])
+      expect(await inStore(store, (store) => store.verify())).toEqual([])
       acknowledged = done
     }
     say(`killed through the class: ${runs} kills, ${total + acknowledged} calls, none lost`)

@@ -15,4 +15,4 @@ export function say(figure: string): void {
 export const GENEROUS = 3_600_000
 
 /** The loader of the addon, for processes that know nothing of TypeScript. */
-export const NATIVE = new URL('../../index.js', import.meta.url).href
+export const NATIVE = new URL('../../dist/index.js', import.meta.url).href

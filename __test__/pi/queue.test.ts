@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { exportStore, importStore } from '../../index.js'
+import { inStore } from '../../lib/cli/store.ts'
 import type { StoreOptions } from '../../index.js'
 import { ContextManager } from '../../lib/index.ts'
 import { checkAllToolPairs, checkAppendOnly } from '../rig/checks.ts'
@@ -67,7 +67,7 @@ async function lineWith(rpc: PiRpc, words: string): Promise<string> {
 /** Each object with the valid times of its versions, as a store has them. */
 async function versionsOf(store: StoreOptions, folder: string): Promise<Map<string, string[]>> {
   const file = join(folder, `${store.kind}.jsonl`)
-  await exportStore(store, file)
+  await inStore(store, (store) => store.export(file))
   const versions = new Map<string, string[]>()
   for (const line of readFileSync(file, 'utf8').trim().split('\n')) {
     const { object, valid_time: time } = JSON.parse(line) as { object?: string; valid_time?: string }
@@ -220,14 +220,14 @@ describe.skipIf(missing)('Pi on XTDB', () => {
     await rpc.prompt('one')
     await rpc.close()
     const file = join(home.root, 'moving.jsonl')
-    await exportStore({ kind: 'sqlite', path }, file)
-    await importStore({ kind: 'xtdb', url: node.url, journal }, file)
+    await inStore({ kind: 'sqlite', path }, (store) => store.export(file))
+    await inStore({ kind: 'xtdb', url: node.url, journal }, (store) => store.import(file))
     rpc = await startRpc({ ...load, args: ['--continue'] })
     await rpc.prompt('two')
     await allSent(rpc)
     await rpc.close()
-    await exportStore({ kind: 'xtdb', url: node.url }, file)
-    await importStore({ kind: 'sqlite', path }, file)
+    await inStore({ kind: 'xtdb', url: node.url }, (store) => store.export(file))
+    await inStore({ kind: 'sqlite', path }, (store) => store.import(file))
     rpc = await startRpc({ ...sqlite, args: ['--continue'] })
     await rpc.prompt('three')
     const id = (await rpc.state())['sessionId'] as string

@@ -51,7 +51,7 @@ export function kinds(n) {
 export const ends = Array.from({ length: EACH }, (_, n) => kinds(n).map((secret) => secret.slice(secret.length / 2, -3).split('\n')[0])).flat()
 
 async function record([path, folder, redact]) {
-  const { ContextManager } = await import('../../index.js')
+  const { ContextManager } = await import('../../dist/index.js')
   const store = { kind: 'sqlite', path, durability: 'process' }
   const manager = await ContextManager.open({ sessionId: 's', cwd: folder, store, watch: false, redact: redact === 'true' })
   for (let n = 0; n < EACH; n += 1) {

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { exportStore, importStore, verifyStore } from '../../index.js'
+import { inStore } from '../../lib/cli/store.ts'
 import { ContextManager } from '../../lib/index.ts'
 import type { OpenOptions, StoreOptions } from '../../lib/index.ts'
 import { cleanUp, onCleanUp, temporaryFolder } from '../rig/pi.ts'
@@ -81,9 +81,9 @@ test.skipIf(missing)('paused on SQLite, resumed on XTDB without its files, and b
   await manager.close()
 
   // Straight out of the database, as a machine without the journal does it.
-  await exportStore({ kind: 'xtdb', url: node.url }, file, 's1')
-  expect((await importStore(here, file)).written).toBeGreaterThan(0)
-  expect((await importStore(here, file)).written).toBe(0)
+  await inStore({ kind: 'xtdb', url: node.url }, (store) => store.export(file, 's1'))
+  expect((await inStore(here, (store) => store.import(file))).written).toBeGreaterThan(0)
+  expect((await inStore(here, (store) => store.import(file))).written).toBe(0)
   manager = await open(atHome)
   expect(await manager.sessionSets()).toEqual(moved)
   expect((await manager.get('chat:s1'))!['turn_count']).toBe(2)
@@ -94,6 +94,6 @@ test.skipIf(missing)('paused on SQLite, resumed on XTDB without its files, and b
   const texts = (await manager.history('chat:s1')).map(({ document }) => (document['turns'] as unknown[]).length)
   expect(texts).toContain(turns)
   await manager.close()
-  expect(await verifyStore(here)).toEqual([])
-  expect(await verifyStore({ kind: 'xtdb', url: node.url })).toEqual([])
+  expect(await inStore(here, (store) => store.verify())).toEqual([])
+  expect(await inStore({ kind: 'xtdb', url: node.url }, (store) => store.verify())).toEqual([])
 })

@@ -5,10 +5,9 @@ import { parseArgs } from 'node:util'
 import { contentsOf } from '../inspect/contents.ts'
 import type { Contents, ObjectSummary } from '../inspect/contents.ts'
 import type { SecretPlace, StoreOptions } from '../../index.js'
-import { native } from '../native.ts'
 import { exitHelp } from './exit.ts'
 import { LARGE_BYTES, size } from '../inspect/names.ts'
-import { reading, STORE_HELP } from './store.ts'
+import { inStore, reading, STORE_HELP } from './store.ts'
 import { countOf, out, plain } from './terminal.ts'
 import { leftovers, withFolder } from './unfinished.ts'
 import type { Leftover } from './unfinished.ts'
@@ -60,14 +59,14 @@ export async function doctor(args: string[]): Promise<number> {
 }
 
 async function check(options: StoreOptions, name: string, top: number, isJson: boolean): Promise<number> {
-  const damages = await native.verifyStore(options)
+  const damages = await inStore(options, (store) => store.verify())
   // A damaged store can't be exported completely, so its contents are left out.
   const contents =
     damages.length > 0
       ? NOTHING
       : await withFolder(async (folder) => {
           const file = join(folder, 'export.jsonl')
-          await native.exportStore(options, file)
+          await inStore(options, (store) => store.export(file))
           return contentsOf(file)
         })
   const findings: Findings = {
@@ -89,7 +88,7 @@ async function check(options: StoreOptions, name: string, top: number, isJson: b
 }
 
 async function secrets(options: StoreOptions, store: string, isJson: boolean): Promise<number> {
-  const places = await native.findSecrets(options)
+  const places = await inStore(options, (store) => store.findSecrets())
   if (isJson) out(JSON.stringify(places, null, 2))
   else if (places.length === 0) out(plain(`${store}: no secrets of known shapes`))
   else {

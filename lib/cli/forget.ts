@@ -3,11 +3,10 @@ import { readFileSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Forgetting } from '../../index.js'
-import { native } from '../native.ts'
 import { secretLine } from './doctor.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
 import { objectOf, sessionOf } from './objects.ts'
-import { asStored, ownedStoreOf, STORE_HELP } from './store.ts'
+import { asStored, inStore, ownedStoreOf, STORE_HELP } from './store.ts'
 import { out, plain, UsageError } from './terminal.ts'
 
 export const FORGET_HELP = `pi-context-manager forget [options]
@@ -63,8 +62,8 @@ export async function forget(args: string[]): Promise<number> {
     ...texts.map((text) => ({ text })),
     ...(secrets ? [{ secrets: true }] : []),
   ]
-  const places = secrets ? await native.findSecrets(store.options) : []
-  const forgotten = await native.forgetStore(store.options, wanted, values.why)
+  const places = secrets ? await inStore(store.options, (opened) => opened.findSecrets()) : []
+  const forgotten = await inStore(store.options, (opened) => opened.forget(wanted, values.why))
   const { texts: erased, versions } = forgotten
   if (values.json === true) out(JSON.stringify(secrets ? { ...forgotten, secrets: places } : forgotten))
   else if (versions === 0) out(plain(`${store.name}: nothing matched, so nothing was erased`))

@@ -7,12 +7,11 @@ import { ContextManager } from '../index.ts'
 import { contentsOf } from '../inspect/contents.ts'
 import { begin, END, sessionParts } from '../inspect/page.ts'
 import { rebuild } from '../inspect/request.ts'
-import { native } from '../native.ts'
 import { piSessionFolder, sessionFiles } from '../replay/open.ts'
 import { exitHelp } from './exit.ts'
 import { sessionOf } from './objects.ts'
 import { writePrivately } from './private.ts'
-import { reading, STORE_HELP } from './store.ts'
+import { inStore, reading, STORE_HELP } from './store.ts'
 import type { NamedStore } from './store.ts'
 import { countOf, out, plain, tell, UsageError } from './terminal.ts'
 import { withFolder } from './unfinished.ts'
@@ -54,7 +53,7 @@ export async function inspect(args: string[]): Promise<number> {
 async function listed(store: NamedStore, values: { session?: string; html?: string; json?: boolean }): Promise<number> {
   const { options, name } = store
   const session = values.session === undefined ? undefined : await sessionOf(store, values.session)
-  const all = await native.listSessions(options)
+  const all = await inStore(options, (store) => store.sessions())
   const sessions = all.filter(({ id }) => session === undefined || id === session)
   if (values.json === true) out(JSON.stringify(sessions, null, 2))
   else if (values.html === undefined) list(sessions, name)
@@ -62,14 +61,14 @@ async function listed(store: NamedStore, values: { session?: string; html?: stri
   const html = values.html
   return withFolder(async (folder) => {
     const whole = join(folder, 'store.jsonl')
-    await native.exportStore(options, whole, session)
+    await inStore(options, (store) => store.export(whole, session))
     const { objects } = await contentsOf(whole)
     const summaries = new Map(objects.map((one) => [one.id, one]))
     await writePrivately(html, async (write) => {
       write(begin(name, sessions))
       for (const [index, { id }] of sessions.entries()) {
         const file = join(folder, `session-${index}.jsonl`)
-        await native.exportStore(options, file, id)
+        await inStore(options, (store) => store.export(file, id))
         const manager = await copyOf(file, id)
         try {
           for await (const part of sessionParts(manager, summaries)) write(part)

@@ -3,12 +3,11 @@ import { parseArgs } from 'node:util'
 import type { Version } from '../../index.js'
 import { difference } from '../inspect/difference.ts'
 import { when } from '../inspect/names.ts'
-import { native } from '../native.ts'
 import { exitHelp } from './exit.ts'
 import { only, textOf, whyOf } from './look.ts'
 import { objectOf, shortName } from './objects.ts'
 import { paged } from './pager.ts'
-import { reading, STORE_HELP } from './store.ts'
+import { inStore, reading, STORE_HELP } from './store.ts'
 import { countOf, plain, shown } from './terminal.ts'
 
 export const LOG_HELP = `pi-context-manager log [options] ID|PATH
@@ -37,7 +36,7 @@ export async function log(args: string[]): Promise<number> {
   const given = only(positionals, 'log')
   return reading(values.store, async (store) => {
     const id = await objectOf(store, given)
-    const versions = await native.objectHistory(store.options, id)
+    const versions = await inStore(store.options, (opened) => opened.history(id))
     const first = Math.max(0, versions.length - limit)
     await paged(async (write, paint) => {
       for (let index = versions.length - 1; index >= first; index -= 1) {

@@ -9,7 +9,7 @@ import { exitHelp } from './exit.ts'
 import { sessionOf, shortened, shortName, versionOf } from './objects.ts'
 import { paged, shownWhole } from './pager.ts'
 import type { Paint } from './pager.ts'
-import { asStored, reading, STORE_HELP } from './store.ts'
+import { asStored, inStore, reading, STORE_HELP } from './store.ts'
 import { NotFound, countOf, plain, shown, UsageError } from './terminal.ts'
 
 export const SESSIONS_HELP = `pi-context-manager sessions [options]
@@ -65,7 +65,7 @@ export async function sessions(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: SESSIONS_OPTIONS })
   return reading(values.store, async ({ options }) => {
     const below = values.project === undefined ? undefined : asStored(resolve(values.project))
-    const listed = await native.listSessions(options)
+    const listed = await inStore(options, (store) => store.sessions())
     const all = listed.filter(({ folder }) => isBelow(folder && asStored(folder), below))
     await paged(async (write, paint) => {
       if (values.json === true) return write(shown(JSON.stringify(all, null, 2)))
@@ -95,11 +95,12 @@ export async function search(args: string[]): Promise<number> {
   const limit = countOf('limit', values.limit, 20, 1, 100_000)
   const type = values.type === undefined ? undefined : typeOf(values.type)
   return reading(values.store, async (store) => {
-    const hits = await native.searchStore(store.options, query, {
+    const wanted = {
       limit,
       ...(values.session === undefined ? {} : { sessionId: await sessionOf(store, values.session) }),
       ...(type === undefined ? {} : { type }),
-    })
+    }
+    const hits = await inStore(store.options, (opened) => opened.search(query, wanted))
     await paged(async (write, paint) => {
       if (values.json === true) return write(shown(JSON.stringify(hits, null, 2)))
       for (const hit of hits) await write(hitLines(hit, paint))
@@ -150,7 +151,7 @@ export async function show(args: string[]): Promise<number> {
   const given = only(positionals, 'show')
   return reading(values.store, async (store) => {
     const { id, tx } = await versionOf(store, given)
-    const version = await native.readObject(store.options, id, tx)
+    const version = await inStore(store.options, (opened) => opened.get(id, tx))
     if (version === null) throw new NotFound(`${given} has no version at transaction ${tx}; "log" lists its versions`)
     if (values.json === true) {
       await paged((write) => write(shown(JSON.stringify(version, null, 2))))

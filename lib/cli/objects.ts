@@ -2,8 +2,7 @@
 import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { StoreOptions } from '../../index.js'
-import { native } from '../native.ts'
-import { asStored } from './store.ts'
+import { asStored, inStore } from './store.ts'
 import type { NamedStore } from './store.ts'
 import { NotFound, UsageError } from './terminal.ts'
 
@@ -51,7 +50,7 @@ export async function versionOf(store: NamedStore, name: string): Promise<{ id: 
 
 /** The session whose ID this is, or begins so. Throws {@link NotFound}, {@link UsageError}. */
 export async function sessionOf({ options, name: store }: NamedStore, given: string): Promise<string> {
-  const found = (await native.findObjects(options, `${SESSION}${given}`)).map((id) => id.slice(SESSION.length))
+  const found = (await inStore(options, (store) => store.find(`${SESSION}${given}`))).map((id) => id.slice(SESSION.length))
   const [id] = found
   if (given === '' || id === undefined) throw new NotFound(`${store} has no session ${given}; "sessions" lists them`)
   if (found.length > 1) throw ambiguous(given, found)
@@ -69,6 +68,6 @@ function ambiguous(name: string, found: readonly string[]): UsageError {
 }
 
 async function named(options: StoreOptions, name: string): Promise<string[]> {
-  const found = await native.findObjects(options, name)
-  return found.length > 0 ? found : native.findObjects(options, asStored(resolve(name)))
+  const found = await inStore(options, (store) => store.find(name))
+  return found.length > 0 ? found : inStore(options, (store) => store.find(asStored(resolve(name))))
 }

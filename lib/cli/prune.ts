@@ -2,9 +2,8 @@
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Pruned, StoreLimits } from '../../index.js'
-import { native } from '../native.ts'
 import { size, when } from '../inspect/names.ts'
-import { ownedStoreOf, STORE_HELP, storeOf } from './store.ts'
+import { inStore, ownedStoreOf, STORE_HELP, storeOf } from './store.ts'
 import { out, plain, UsageError } from './terminal.ts'
 
 export const PRUNE_HELP = `pi-context-manager prune [options]
@@ -47,12 +46,13 @@ export async function prune(args: string[]): Promise<number> {
   if (age === undefined && most === undefined && project === undefined)
     throw new UsageError('say what to remove: --older-than, --max-size or --project')
   const { options, name } = ownedStoreOf(values.store)
-  const pruned = await native.pruneStore(options, {
+  const wanted = {
     ...(age === undefined ? {} : { olderThanDays: daysOf(age) }),
     ...(most === undefined ? {} : { maxBytes: bytesOf(most) }),
     ...(project === undefined ? {} : { project: resolve(project) }),
     dryRun: values['dry-run'] === true,
-  })
+  }
+  const pruned = await inStore(options, (store) => store.prune(wanted))
   if (values.json === true) out(JSON.stringify(pruned, null, 2))
   else print(pruned, name, values['dry-run'] === true)
   return 0
@@ -81,18 +81,17 @@ export async function limits(args: string[]): Promise<number> {
   if (most !== undefined && bytesOf(most) < SMALLEST_LIMIT)
     throw new UsageError(`--max-size of a limit starts at ${size(SMALLEST_LIMIT)}; "prune --max-size" removes what is there once`)
   const { options, name } = storeOf(values.store)
-  const before = await native.storeLimits(options)
-  const wanted: StoreLimits | undefined =
-    none === true
-      ? {}
-      : age === undefined && most === undefined
-        ? undefined
-        : {
-            ...before,
-            ...(age === undefined ? {} : { maxDays: daysOf(age) }),
-            ...(most === undefined ? {} : { maxBytes: bytesOf(most) }),
-          }
-  const now = wanted === undefined ? before : await native.storeLimits(options, wanted)
+  if (options.kind !== 'sqlite') throw new Error('only a database file keeps to limits by itself; on XTDB, run `prune` when you want it')
+  const now = await inStore(options, async (store): Promise<StoreLimits> => {
+    const before = await store.limits()
+    if (none !== true && age === undefined && most === undefined) return before
+    const given = {
+      ...(age === undefined ? {} : { maxDays: daysOf(age) }),
+      ...(most === undefined ? {} : { maxBytes: bytesOf(most) }),
+    }
+    await store.setLimits(none === true ? {} : { ...before, ...given })
+    return await store.limits()
+  })
   if (values.json === true) {
     out(JSON.stringify(now))
     return 0

@@ -2,8 +2,8 @@
 import { accessSync, chmodSync, constants, copyFileSync, existsSync, rmSync, statSync } from 'node:fs'
 import { dirname, join, resolve, sep } from 'node:path'
 import type { StoreOptions } from '../../index.js'
-import { defaultStorePath } from '../index.ts'
-import { journalOf } from '../journal.ts'
+import { defaultStorePath, journalOf } from '../place.ts'
+import { Store } from '../store.ts'
 import { UsageError } from './terminal.ts'
 import { withFolder } from './unfinished.ts'
 
@@ -39,6 +39,16 @@ export function ownedStoreOf(text: string | undefined): NamedStore {
   if (options.kind !== 'xtdb') return { options, name }
   const journal = process.env['CONTEXT_XTDB_JOURNAL'] ?? journalOf(options.url, dirname(defaultStorePath()))
   return { options: existsSync(journal) ? { ...options, journal } : options, name }
+}
+
+/** Opens a store for one piece of work. */
+export async function inStore<T>(options: StoreOptions, work: (store: Store) => Promise<T>): Promise<T> {
+  const store = await Store.open(options)
+  try {
+    return await work(store)
+  } finally {
+    await store.close()
+  }
 }
 
 /** A resolved path as the store has it: with slashes, on Windows too. */

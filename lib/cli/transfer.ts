@@ -3,11 +3,11 @@ import { createReadStream, existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { parseArgs } from 'node:util'
-import { native } from '../native.ts'
 import { DONE, exitHelp } from './exit.ts'
 import { sessionOf } from './objects.ts'
 import { needReader } from './signals.ts'
-import { reading, STORE_HELP, storeOf } from './store.ts'
+import { Store } from '../store.ts'
+import { inStore, reading, STORE_HELP, storeOf } from './store.ts'
 import { out, plain, UsageError } from './terminal.ts'
 import { whileUnfinished, withFolder } from './unfinished.ts'
 
@@ -58,13 +58,13 @@ export async function exportCommand(args: string[]): Promise<number> {
       needReader()
       await withFolder(async (folder) => {
         const whole = join(folder, 'export.jsonl')
-        await native.exportStore(store.options, whole, session)
+        await inStore(store.options, (opened) => opened.export(whole, session))
         await pipeline(createReadStream(whole), process.stdout, { end: false })
       })
       return DONE
     }
     if (existsSync(file) && values.force !== true) throw new UsageError(`${file} already exists; use --force to replace it`)
-    const written = await whileUnfinished(file, () => native.exportStore(store.options, file, session))
+    const written = await whileUnfinished(file, () => inStore(store.options, (opened) => opened.export(file, session)))
     const { objects, versions } = written
     out(values.json === true ? JSON.stringify({ file, ...written }) : plain(`${file}: ${objects} objects in ${versions} versions of ${store.name}`))
     return DONE
@@ -77,7 +77,9 @@ export async function importCommand(args: string[]): Promise<number> {
   const file = only(positionals, 'import needs the name of one file to read')
   if (!existsSync(file)) throw new UsageError(`there is no file ${file}`)
   const { options, name } = storeOf(values.store, true)
-  const imported = await native.importStore(options, file)
+  // A file that can't be imported leaves no empty store behind.
+  if (options.kind === 'sqlite' && !existsSync(options.path)) await Store.checkExport(file)
+  const imported = await inStore(options, (store) => store.import(file))
   const { objects, versions, written } = imported
   out(values.json === true ? JSON.stringify(imported) : plain(`${name}: ${written} of ${versions} versions were new (${objects} objects)`))
   return DONE

@@ -5,11 +5,10 @@
 import { realpathSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { ObjectDocument, StoreOptions } from '../../index.js'
-import { asStored, stamp } from '../cli/store.ts'
+import { asStored, inStore, stamp } from '../cli/store.ts'
 import { withFolder } from '../cli/unfinished.ts'
 import { invalid } from '../errors.ts'
 import { ContextManager } from '../index.ts'
-import { native } from '../native.ts'
 
 /** What may be shown. */
 export interface Limits {
@@ -69,7 +68,7 @@ export class LimitedStore {
       for (const [index, session] of this.#limits.sessions.entries()) {
         const file = join(folder, `${index}.jsonl`)
         try {
-          await native.exportStore(this.#options, file, session)
+          await inStore(this.#options, (store) => store.export(file, session))
         } catch (error) {
           // The session may start later.
           if ((error as { code?: string }).code === 'UNKNOWN_OBJECT') continue

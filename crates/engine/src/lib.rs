@@ -22,6 +22,7 @@ pub use engine::control::{Part, SetChange};
 pub use engine::index::Indexed;
 pub use engine::job::ToolcallInput;
 pub use engine::look::{Found, Query, Stats, Wanted};
+pub use engine::stored::{find_objects, search_store, session_objects, source_path, stored_path};
 pub use engine::truth::Answer;
 pub use engine::{Engine, SessionSets};
 pub use files::index::IndexResult;

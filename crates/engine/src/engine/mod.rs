@@ -4,6 +4,7 @@ pub mod branch;
 pub mod control;
 pub mod events;
 pub mod evidence;
+pub mod import;
 pub mod index;
 pub mod job;
 pub mod look;
@@ -15,6 +16,7 @@ pub mod project;
 pub mod record;
 pub mod results;
 pub mod roll;
+pub mod stored;
 pub mod truth;
 
 use std::collections::{HashMap, VecDeque};

@@ -5,6 +5,7 @@ use std::task::Poll;
 
 use context_model::error::{ErrorCode, ModelError};
 use context_store::StoreError;
+use context_store::transfer::TransferError;
 
 /// The result of every use case.
 pub type Result<T> = std::result::Result<T, EngineError>;
@@ -15,6 +16,9 @@ pub enum EngineError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A session could not be imported.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
     /// A value has no usable form.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -48,6 +52,7 @@ impl EngineError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Store(error) => error.code(),
+            Self::Transfer(error) => error.code(),
             Self::Model(error) => error.code(),
             Self::Invalid(_) => ErrorCode::InvalidArgument,
             Self::Unknown(_) => ErrorCode::UnknownObject,

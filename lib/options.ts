@@ -1,0 +1,140 @@
+/** Checks options at run time: a misspelt or impossible one is an error with a sentence, never ignored. */
+import type {
+  AsOf,
+  Forgetting,
+  HistoryPart,
+  MountMapping,
+  OpenOptions as NativeOptions,
+  Part,
+  PruneOptions,
+  QueryFilter,
+  SearchOptions,
+  StayOptions,
+  StoreLimits,
+  StoreOptions,
+  Toolcall,
+  WindowOptions,
+} from '../index.js'
+import { invalid } from './errors.ts'
+import type { ProjectedModel, ShapeName } from './harness.ts'
+
+/** How a session is opened, and how its messages are projected. */
+export interface OpenOptions extends NativeOptions {
+  /** How `transformContext` renders. Default `anchored`. */
+  layout?: 'anchored' | 'sections'
+  /** The model that `transformContext` renders for; a function if it may change. */
+  model?: ProjectedModel | (() => ProjectedModel)
+  /** The shape of `transformContext`'s messages. Default: detected from the messages. */
+  shape?: ShapeName
+}
+
+/** The names of all fields; the compiler refuses a list that lacks one or has one too many. */
+type Names<T> = Record<keyof T, true>
+type Of<Kind extends StoreOptions['kind']> = Extract<StoreOptions, { kind: Kind }>
+
+const OPEN: Names<OpenOptions> = {
+  sessionId: true, cwd: true, store: true, home: true, systemPrompt: true, filesystemId: true, mounts: true, window: true,
+  stay: true, watch: true, watchUnmapped: true, detectDevices: true, redact: true, layout: true, model: true, shape: true,
+}
+const STORES: { [Kind in StoreOptions['kind']]: Names<Of<Kind>> } = {
+  memory: { kind: true },
+  sqlite: { kind: true, path: true, durability: true },
+  xtdb: { kind: true, url: true, urls: true, timeoutMs: true, journal: true },
+}
+const MOUNT: Names<MountMapping> = { agentPrefix: true, canonicalPrefix: true, filesystemId: true }
+const WINDOW: Names<WindowOptions> = { perTurn: true, turnsBack: true }
+const STAY: Names<StayOptions> = { thinking: true, calls: true, prose: true, weight: true }
+const MODEL: Names<ProjectedModel> = {
+  input: true, cacheRead: true, cacheWrite: true, caches: true, contextWindow: true, cacheTtlMs: true, name: true, lookbackBlocks: true,
+  lookbackEndings: true, binding: true, textIsReasoning: true, tiers: true,
+}
+const TOOLCALL: Names<Toolcall> = {
+  id: true, tool: true, args: true, argsDisplay: true, content: true, status: true, fileRefs: true, parent: true,
+}
+const PART: Names<Part> = { lines: true, grep: true }
+const AS_OF: Names<AsOf> = { validTime: true, txTime: true, txId: true }
+const HISTORY_PART: Names<HistoryPart> = { after: true, limit: true }
+const QUERY: Names<QueryFilter> = { type: true, sessionId: true, pathPrefix: true, since: true }
+const SEARCH: Names<SearchOptions> = { limit: true, type: true, sessionId: true }
+const FORGETTING: Names<Forgetting> = { id: true, path: true, text: true, sessionId: true, secrets: true }
+const PRUNE: Names<PruneOptions> = { olderThanDays: true, maxBytes: true, project: true, dryRun: true }
+const LIMITS: Names<StoreLimits> = { maxBytes: true, maxDays: true }
+
+/** Checks the options of `ContextManager.open`. Throws `INVALID_ARGUMENT`. */
+export function checkOpen(options: OpenOptions): void {
+  known('the options of open', options, OPEN)
+  if (![undefined, 'anchored', 'sections'].includes(options.layout)) throw invalid("layout is 'anchored' or 'sections'")
+  if (options.store !== undefined) checkStore(options.store)
+  if (options.window !== undefined) known('window', options.window, WINDOW)
+  if (options.stay !== undefined) known('stay', options.stay, STAY)
+  if (options.model !== undefined && typeof options.model !== 'function') checkModel(options.model)
+  for (const mount of list('mounts', options.mounts ?? [])) known('a mount', mount, MOUNT)
+}
+
+/** Checks where a store is. Throws `INVALID_ARGUMENT`. */
+export function checkStore(store: StoreOptions): void {
+  if (typeof store !== 'object' || store === null) throw invalid("a store is an object such as { kind: 'sqlite', path: '…' }")
+  const names = Object.hasOwn(STORES, store.kind) ? STORES[store.kind] : undefined
+  if (names === undefined) throw invalid(`the kind of a store is ${listed(Object.keys(STORES), 'or')}, not ${shown(store.kind)}`)
+  known(`a store of the kind '${store.kind}'`, store, names)
+  if (store.kind === 'sqlite') checkPath(store.path)
+}
+
+/** Checks a model's description. Throws `INVALID_ARGUMENT`. */
+export function checkModel(model: ProjectedModel): void {
+  known('model', model, MODEL)
+  for (const name of ['contextWindow', 'input', 'cacheRead', 'cacheWrite', 'cacheTtlMs'] as const) {
+    const value: unknown = model[name]
+    const isNumber = typeof value === 'number' && value >= 0
+    if (!isNumber && !(name === 'cacheTtlMs' && value === undefined)) {
+      throw invalid(`model.${name} is a number of 0 or more, not ${shown(value)}`)
+    }
+  }
+}
+
+export const checkToolcall = (call: Toolcall): void => known('a tool call', call, TOOLCALL)
+export const checkPart = (part: Part | null | undefined): void => optional('part', part, PART)
+export const checkHistoryPart = (part: HistoryPart | null | undefined): void => optional('part', part, HISTORY_PART)
+export const checkAsOf = (at: AsOf | string): void => (typeof at === 'string' ? undefined : known('at', at, AS_OF))
+export const checkQuery = (filter: QueryFilter): void => known('filter', filter, QUERY)
+export const checkSearch = (options: SearchOptions | null | undefined): void => optional('the options of search', options, SEARCH)
+export const checkPrune = (options: PruneOptions): void => known('the options of prune', options, PRUNE)
+export const checkLimits = (limits: StoreLimits): void => known('limits', limits, LIMITS)
+export const checkForgetting = (wanted: Forgetting[]): void => {
+  for (const one of list('wanted', wanted)) known('what to forget', one, FORGETTING)
+}
+
+/** SQLite would make something else of these than a file with this name. */
+function checkPath(path: unknown): void {
+  if (typeof path !== 'string' || path === '') throw invalid("store.path is the database file's path")
+  if (path.startsWith(':')) throw invalid(`${path} is no file; for a store in memory, pass { kind: 'memory' }`)
+  if (/^file:/i.test(path)) throw invalid(`store.path is a plain path and no URL: pass ${shown(path.replace(/^file:(\/\/)?/i, ''))}`)
+  if (path.includes('\0')) throw invalid('store.path must not contain a NUL character')
+}
+
+function optional(what: string, value: object | null | undefined, names: Record<string, true>): void {
+  if (value !== undefined && value !== null) known(what, value, names)
+}
+
+function known(what: string, value: object, names: Record<string, true>): void {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw invalid(`${what} is an object with ${listed(Object.keys(names), 'and')}`)
+  }
+  for (const name of Object.keys(value)) {
+    if (Object.hasOwn(names, name)) continue
+    throw invalid(`${what} has no field ${shown(name)}; it has ${listed(Object.keys(names), 'and')}`)
+  }
+}
+
+function list<T>(what: string, value: T[]): T[] {
+  if (!Array.isArray(value)) throw invalid(`${what} is an array`)
+  return value
+}
+
+function listed(names: string[], conjunction: string): string {
+  return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} ${conjunction} ${names.at(-1)}`
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value) : String(value)
+}

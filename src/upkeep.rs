@@ -1,0 +1,206 @@
+//! The class `Store`, second part: moving histories between stores, checking a store, and removing from it.
+
+use std::path::Path;
+
+use context_engine::{session_objects, stored_path};
+use context_model::id::{ObjectId, SessionId};
+use context_model::time::Timestamp;
+use context_secrets as secrets;
+use context_store::sessions::{Limits, Prune, Pruned};
+use context_store::transfer::{self, Summary, Target};
+use context_store::{Damage, Erase, ErasedCount};
+use napi::bindgen_prelude::{Env, PromiseRaw};
+use napi_derive::napi;
+
+use crate::convert;
+use crate::error::{Coded, promise};
+use crate::manager::{ContextManager, Open};
+use crate::opened::Opened;
+use crate::store::{self, Store};
+use crate::types as js;
+
+#[napi]
+impl ContextManager {
+    #[napi]
+    pub fn export_session<'env>(
+        &self,
+        env: &'env Env,
+        path: String,
+    ) -> napi::Result<PromiseRaw<'env, js::TransferSummary>> {
+        let work = |open: Open| async move {
+            let ids = transfer::session_objects(open.store(), open.engine.session_id()).await?;
+            export_to(open.store(), &ids, Path::new(&path)).await
+        };
+        self.call(env, work, summary)
+    }
+}
+
+#[napi]
+impl Store {
+    #[napi]
+    pub fn export<'env>(
+        &self,
+        env: &'env Env,
+        path: String,
+        session_id: Option<String>,
+    ) -> napi::Result<PromiseRaw<'env, js::TransferSummary>> {
+        let work = |opened: Opened| async move {
+            let store = &*opened.store;
+            let ids = match session_id {
+                None => transfer::all_objects(store).await?,
+                Some(session) => session_objects(store, &SessionId::new(session)?).await?,
+            };
+            export_to(store, &ids, Path::new(&path)).await
+        };
+        self.call(env, work, summary)
+    }
+
+    #[napi]
+    pub fn import<'env>(
+        &self,
+        env: &'env Env,
+        path: String,
+    ) -> napi::Result<PromiseRaw<'env, js::TransferSummary>> {
+        let work = |opened: Opened| async move {
+            let mut file = transfer::open(Path::new(&path))?;
+            Ok(transfer::import(&mut file, &*opened.store).await?)
+        };
+        self.call(env, work, summary)
+    }
+
+    #[napi]
+    pub fn verify<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Vec<js::Damage>>> {
+        let work = |opened: Opened| async move { Ok(opened.store.verify().await?) };
+        self.call(env, work, |found: Vec<Damage>| found.into_iter().map(damage).collect())
+    }
+
+    #[napi]
+    pub fn forget<'env>(
+        &self,
+        env: &'env Env,
+        wanted: Vec<js::Forgetting>,
+        why: String,
+    ) -> napi::Result<PromiseRaw<'env, js::Forgotten>> {
+        let work = |opened: Opened| async move {
+            let (all_secrets, wanted): (Vec<_>, Vec<_>) =
+                wanted.into_iter().partition(|one| one.secrets == Some(true));
+            let mut wanted = wanted.into_iter().map(erase).collect::<Result<Vec<_>, Coded>>()?;
+            if !all_secrets.is_empty() {
+                let found = secrets::in_store(&*opened.store).await?;
+                wanted.extend(found.values.into_iter().map(Erase::Text));
+            }
+            Ok(opened.owned().erase(wanted, &why).await?)
+        };
+        self.call(env, work, |count: ErasedCount| js::Forgotten {
+            texts: count.texts as f64,
+            versions: count.versions as f64,
+        })
+    }
+
+    #[napi]
+    pub fn prune<'env>(
+        &self,
+        env: &'env Env,
+        options: js::PruneOptions,
+    ) -> napi::Result<PromiseRaw<'env, js::Pruned>> {
+        let work = move |opened: Opened| async move {
+            let before = options.older_than_days.map(before).transpose()?;
+            let max_bytes = options.max_bytes.map(|bytes| convert::whole(bytes, "maxBytes")).transpose()?;
+            let wanted = Prune {
+                before,
+                max_bytes: max_bytes.map(|bytes| bytes as u64),
+                project: options.project.map(|path| stored_path(&path).unwrap_or(path)),
+                is_dry_run: options.dry_run.unwrap_or(false),
+            };
+            Ok(opened.owned().prune(wanted).await?)
+        };
+        self.call(env, work, |pruned: Pruned| js::Pruned {
+            sessions: pruned.sessions.into_iter().map(store::summary).collect(),
+            objects: pruned.objects as f64,
+            freed_bytes: pruned.freed_bytes as f64,
+            used_bytes: pruned.used_bytes as f64,
+            is_shorter: pruned.is_shorter,
+        })
+    }
+
+    #[napi]
+    pub fn limits<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, js::StoreLimits>> {
+        self.call(env, |opened| async move { Ok(opened.file()?.limits().await?) }, js_limits)
+    }
+
+    #[napi]
+    pub fn set_limits<'env>(
+        &self,
+        env: &'env Env,
+        limits: js::StoreLimits,
+    ) -> napi::Result<PromiseRaw<'env, ()>> {
+        let work = move |opened: Opened| async move {
+            let max_bytes = limits.max_bytes.map(|bytes| convert::whole(bytes, "maxBytes")).transpose()?;
+            let max_days = limits.max_days.map(|days| convert::whole(days, "maxDays")).transpose()?;
+            let max_days = max_days.map(|days| u32::try_from(days).unwrap_or(u32::MAX));
+            let limits = Limits { max_bytes: max_bytes.map(|bytes| bytes as u64), max_days };
+            Ok(opened.file()?.set_limits(limits).await?)
+        };
+        self.call(env, work, |()| ())
+    }
+}
+
+/// Reads an export whole. Rejects with `INVALID_ARGUMENT` if it can't be imported, and `IO`.
+#[napi]
+pub fn check_export(env: &Env, path: String) -> napi::Result<PromiseRaw<'_, ()>> {
+    let work = async move { Ok(transfer::check(&mut transfer::open(Path::new(&path))?)?) };
+    promise(env, work, |_| ())
+}
+
+fn js_limits(limits: Limits) -> js::StoreLimits {
+    js::StoreLimits {
+        max_bytes: limits.max_bytes.map(|bytes| bytes as f64),
+        max_days: limits.max_days.map(f64::from),
+    }
+}
+
+/// The time this many days ago.
+fn before(days: f64) -> Result<Timestamp, Coded> {
+    let millis = convert::whole(days, "olderThanDays")?.saturating_mul(24 * 60 * 60 * 1_000);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    Ok(Timestamp::from_millis(now.saturating_sub(i64::try_from(millis).unwrap_or(i64::MAX))))
+}
+
+fn erase(wanted: js::Forgetting) -> Result<Erase, Coded> {
+    match (wanted.id, wanted.path, wanted.text, wanted.session_id) {
+        (Some(id), None, None, None) => Ok(Erase::Object(ObjectId::new(id))),
+        (None, Some(path), None, None) => Ok(Erase::Path(path)),
+        (None, None, Some(text), None) => Ok(Erase::Text(text)),
+        (None, None, None, Some(session)) => Ok(Erase::Session(SessionId::new(session)?)),
+        _ => Err(Coded::invalid("name one of id, path, text, sessionId and secrets")),
+    }
+}
+
+/// Writes next to the target and renames, so that an incomplete export never replaces a complete one.
+async fn export_to(
+    store: &dyn context_store::Store,
+    ids: &[ObjectId],
+    path: &Path,
+) -> Result<Summary, Coded> {
+    let mut target = Target::create(path)?;
+    let summary = transfer::export(store, ids, &mut target).await?;
+    target.finish()?;
+    Ok(summary)
+}
+
+fn summary(summary: Summary) -> js::TransferSummary {
+    js::TransferSummary {
+        objects: summary.objects as f64,
+        versions: summary.versions as f64,
+        written: summary.written as f64,
+    }
+}
+
+fn damage(damage: Damage) -> js::Damage {
+    js::Damage {
+        id: damage.id.map(|id| id.to_string()),
+        tx_id: damage.tx_id.map(convert::number),
+        what: damage.what,
+    }
+}
