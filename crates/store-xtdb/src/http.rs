@@ -6,13 +6,17 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE};
-use reqwest::{Client, StatusCode};
+use context_store::{Result, StoreError};
+use hyper::StatusCode;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
+use super::connection::{Base, Client, Failure, Head};
 use super::edn::Edn;
 use super::wire::Rows;
-use context_store::{Result, StoreError};
+
+/// Everything but what RFC 3986 leaves as it is.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// The format of a request's body or answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,20 +54,18 @@ impl Request {
         Self { body: Some((format, body)), ..Self::get(endpoint, accept) }
     }
 
+    fn head(&self) -> Head<'_> {
+        let body = self.body.as_ref().map(|(format, body)| (format.mime(), body.as_str()));
+        Head { path: &self.path, accept: self.accept.mime(), body }
+    }
+
     /// Adds a parameter.
     pub fn with(mut self, name: &str, value: impl std::fmt::Display) -> Self {
         self.path.push(self.separator);
         self.separator = '&';
         self.path.push_str(name);
         self.path.push('=');
-        for byte in value.to_string().bytes() {
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                    self.path.push(char::from(byte));
-                }
-                byte => self.path.push_str(&format!("%{byte:02X}")),
-            }
-        }
+        self.path.extend(utf8_percent_encode(&value.to_string(), ESCAPED));
         self
     }
 }
@@ -124,9 +126,7 @@ impl Answer {
 /// The nodes of one database.
 pub(crate) struct Nodes {
     client: Client,
-    urls: Vec<String>,
-    /// The same without user names and passwords, for messages.
-    shown: Vec<String>,
+    bases: Vec<Base>,
     current: AtomicUsize,
     timeout: Duration,
     attempts: u32,
@@ -134,42 +134,13 @@ pub(crate) struct Nodes {
 
 impl Nodes {
     pub fn new(urls: &[String], timeout: Duration, attempts: u32) -> Result<Self> {
-        let invalid = |what: String| StoreError::Invalid(what);
         if urls.is_empty() {
-            return Err(invalid(
-                "an XTDB store needs the URL of a node, such as http://127.0.0.1:3000".into(),
-            ));
+            let what = "an XTDB store needs the URL of a node, such as http://127.0.0.1:3000";
+            return Err(StoreError::Invalid(what.into()));
         }
-        let mut bases = Vec::new();
-        let mut shown = Vec::new();
-        for url in urls {
-            let base = url.trim_end_matches('/').trim_end_matches("/_xtdb").to_owned();
-            let parsed = reqwest::Url::parse(&base).map_err(|e| {
-                invalid(format!("{url} is not the URL of an XTDB node (http://host:port): {e}"))
-            })?;
-            if !matches!(parsed.scheme(), "http" | "https") || parsed.host().is_none() {
-                return Err(invalid(format!(
-                    "{} is not the URL of an XTDB node: it must begin with http:// or https://",
-                    shown_url(url)
-                )));
-            }
-            bases.push(base);
-            shown.push(shown_url(url));
-        }
-        let client = Client::builder()
-            .connect_timeout(timeout.min(Duration::from_secs(5)))
-            .pool_idle_timeout(Duration::from_secs(20))
-            .tcp_nodelay(true)
-            .build()
-            .map_err(|e| StoreError::Unavailable(format!("the HTTP client can't be built: {e}")))?;
-        Ok(Self {
-            client,
-            urls: bases,
-            shown,
-            current: AtomicUsize::new(0),
-            timeout,
-            attempts: attempts.max(1),
-        })
+        let bases = urls.iter().map(|url| Base::new(url)).collect::<Result<Vec<_>>>()?;
+        let client = Client::new(timeout.min(Duration::from_secs(5)), bases.iter().any(Base::is_secure))?;
+        Ok(Self { client, bases, current: AtomicUsize::new(0), timeout, attempts: attempts.max(1) })
     }
 
     /// The time limit of one request.
@@ -179,36 +150,45 @@ impl Nodes {
 
     /// The URL that the next request goes to first.
     pub fn current(&self) -> &str {
-        &self.shown[self.current.load(Ordering::Relaxed) % self.shown.len()]
+        self.base(self.current.load(Ordering::Relaxed)).shown()
     }
 
     /// All URLs, for messages.
     pub fn all(&self) -> String {
-        self.shown.join(", ")
+        self.bases.iter().map(Base::shown).collect::<Vec<_>>().join(", ")
+    }
+
+    fn base(&self, place: usize) -> &Base {
+        &self.bases[place % self.bases.len()]
+    }
+
+    /// Has the next request go to the next node, unless another request has seen to that.
+    fn pass_over(&self, place: usize) {
+        let next = place.wrapping_add(1);
+        let _ = self.current.compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Sends a request until a node answers it. After a failure it goes to the next node.
     pub async fn send(&self, request: &Request) -> Result<Answer> {
         let deadline = Instant::now() + self.timeout * 2;
         let mut cause = String::new();
-        for attempt in 0..self.attempts.max(u32::try_from(self.urls.len()).unwrap_or(1)) {
+        for attempt in 0..self.attempts.max(u32::try_from(self.bases.len()).unwrap_or(1)) {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
             let place = self.current.load(Ordering::Relaxed);
-            match self.attempt(place % self.urls.len(), request, left.min(self.timeout)).await {
+            match self.attempt(place, request, left.min(self.timeout)).await {
                 Ok(answer) => match transient(&answer) {
                     None => return Ok(answer),
                     Some(what) => cause = what,
                 },
-                Err(error) => cause = root_cause(&error),
+                Err(error) => cause = error.to_string(),
             }
             tracing::debug!(attempt, path = %request.path, %cause, "a request to XTDB failed");
-            let next = place.wrapping_add(1);
-            let _ = self.current.compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
+            self.pass_over(place);
             // While there are nodes that have not been asked yet, there is no reason to wait.
-            if next.is_multiple_of(self.urls.len()) {
+            if place.wrapping_add(1).is_multiple_of(self.bases.len()) {
                 let pause = Duration::from_millis(40 << attempt.min(5));
                 tokio::time::sleep(pause.min(deadline.saturating_duration_since(Instant::now()))).await;
             }
@@ -224,26 +204,19 @@ impl Nodes {
     /// If it fails in the middle, the elements before that have been passed on, and the caller continues from there.
     pub async fn each(&self, request: &Request, mut row: impl FnMut(Value) -> Result<bool>) -> Result<()> {
         let place = self.current.load(Ordering::Relaxed);
-        let target = &self.urls[place % self.urls.len()];
-        let url = &self.shown[place % self.urls.len()];
-        let failed = |e: &reqwest::Error| {
-            let next = place.wrapping_add(1);
-            let _ = self.current.compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
-            StoreError::Unavailable(format!(
-                "the connection to XTDB at {url} was interrupted: {}",
-                root_cause(e)
-            ))
+        let url = self.base(place).shown();
+        let failed = |failure: &Failure| {
+            self.pass_over(place);
+            StoreError::Unavailable(format!("the connection to XTDB at {url} was interrupted: {failure}"))
         };
         let late = || StoreError::Unavailable(format!("XTDB at {url} stopped answering"));
-        let builder =
-            self.client.get(format!("{target}{}", request.path)).header(ACCEPT, request.accept.mime());
-        let sent = tokio::time::timeout(self.timeout, builder.send()).await.map_err(|_| late())?;
-        let mut response = sent.map_err(|e| failed(&e))?;
+        let head = request.head();
+        let sent = tokio::time::timeout(self.timeout, self.client.send(self.base(place), &head));
+        let mut response = sent.await.map_err(|_| late())?.map_err(|e| failed(&e))?;
         if !response.status().is_success() {
             let status = response.status();
             let body = response.text().await.unwrap_or_default();
-            let answer = Answer { status, body, request: format!("{url}{}", request.path) };
-            return answer.success();
+            return Answer { status, body, request: format!("{url}{}", request.path) }.success();
         }
         let mut rows = Rows::default();
         loop {
@@ -264,31 +237,20 @@ impl Nodes {
         }
     }
 
-    async fn attempt(&self, place: usize, request: &Request, limit: Duration) -> reqwest::Result<Answer> {
-        let target = format!("{}{}", self.urls[place], request.path);
-        let mut builder = match &request.body {
-            None => self.client.get(&target),
-            Some((format, body)) => {
-                self.client.post(&target).header(CONTENT_TYPE, format.mime()).body(body.clone())
-            }
+    async fn attempt(
+        &self,
+        place: usize,
+        request: &Request,
+        limit: Duration,
+    ) -> std::result::Result<Answer, Failure> {
+        let base = self.base(place);
+        let exchange = async {
+            let response = self.client.send(base, &request.head()).await?;
+            Ok((response.status(), response.text().await?))
         };
-        builder = builder.header(ACCEPT, request.accept.mime()).timeout(limit);
-        let response = builder.send().await?;
-        let status = response.status();
-        let body = response.text().await?;
+        let (status, body) = tokio::time::timeout(limit, exchange).await.map_err(|_| Failure::Late)??;
         let path = request.path.split('?').next().unwrap_or(&request.path);
-        Ok(Answer { status, body, request: format!("{}{path}", self.shown[place]) })
-    }
-}
-
-/// A URL without user name and password, for messages.
-pub(crate) fn shown_url(url: &str) -> String {
-    match reqwest::Url::parse(url) {
-        Ok(mut parsed) => {
-            let _ = parsed.set_username("").and_then(|()| parsed.set_password(None));
-            parsed.as_str().trim_end_matches('/').trim_end_matches("/_xtdb").to_owned()
-        }
-        Err(_) => url.to_owned(),
+        Ok(Answer { status, body, request: format!("{}{path}", base.shown()) })
     }
 }
 
@@ -301,14 +263,6 @@ fn transient(answer: &Answer) -> Option<String> {
     }
     let is_busy = matches!(answer.status.as_u16(), 429 | 502 | 503 | 504);
     is_busy.then(|| format!("it answered {}: {}", answer.status.as_u16(), excerpt(&answer.body)))
-}
-
-fn root_cause(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    if error.is_timeout() { "no answer in time".to_owned() } else { cause.to_string() }
 }
 
 fn excerpt(body: &str) -> String {
@@ -326,14 +280,6 @@ mod tests {
     fn parameters_are_escaped() {
         let request = Request::get("entity", Format::Json).with("eid", "päth/ü+ &").with("tx-id", 5);
         assert_eq!(request.path, "/_xtdb/entity?eid=p%C3%A4th%2F%C3%BC%2B%20%26&tx-id=5");
-    }
-
-    #[rstest]
-    #[case("http://me:secret@host:3000/_xtdb/", "http://host:3000")]
-    #[case("https://host", "https://host")]
-    #[case("nonsense", "nonsense")]
-    fn passwords_are_not_shown(#[case] url: &str, #[case] shown: &str) {
-        assert_eq!(shown_url(url), shown);
     }
 
     #[rstest]

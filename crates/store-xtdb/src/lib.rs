@@ -30,6 +30,7 @@ use context_store::{
 };
 
 mod cache;
+mod connection;
 mod edn;
 mod erase;
 mod erasures;

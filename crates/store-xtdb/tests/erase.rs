@@ -6,6 +6,7 @@
     reason = "a test fails by panicking, and prints its figures"
 )]
 
+mod ask;
 mod rig;
 #[path = "../../store-sqlite/tests/secrets/mod.rs"]
 mod secrets;
@@ -133,8 +134,7 @@ fn shapes(all: &[(ObjectId, Vec<Version>)]) -> Vec<(ObjectId, Vec<Shape>)> {
 
 /// What a node answers to a request.
 async fn asked(node: &Node, path: &str) -> String {
-    let request = reqwest::Client::new().get(format!("{}/_xtdb/{path}", node.url()));
-    request.header("accept", "application/json").send().await.unwrap().text().await.unwrap()
+    ask::ask(&format!("{}/_xtdb/{path}", node.url()), &[("accept", "application/json")], None).await.1
 }
 
 /// How often a text stands in the node's raw answers: the whole log with its documents, all documents that a query finds,

@@ -2,6 +2,7 @@
 //! engine's simulation, which counts.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod ask;
 #[allow(dead_code)] // the simulation uses more of it
 #[path = "../../engine/tests/belief/node.rs"]
 mod node;
@@ -9,6 +10,7 @@ mod node;
 use std::path::Path;
 use std::sync::Arc;
 
+use ask::ask;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Document;
 use context_model::patch::Patch;
@@ -141,9 +143,8 @@ async fn whole_versions_of_before_are_read_and_grown_on() {
         let op = json!({ "tx-ops": [["put", version.document.to_json(), version.valid_time]] });
         ops.push(op.to_string());
     }
-    let client = reqwest::Client::new();
     for body in ops {
-        client.post(format!("{}/_xtdb/submit-tx", port.url)).body(body).send().await.unwrap();
+        ask(&format!("{}/_xtdb/submit-tx", port.url), &[], Some(body)).await;
     }
     let remote = XtdbStore::connect(XtdbOptions::new([port.url.clone()])).await.unwrap();
     let chat = ObjectId::chat(&session());

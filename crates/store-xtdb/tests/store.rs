@@ -1,11 +1,13 @@
 //! The store on a real XTDB node.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod ask;
 mod rig;
 
 use std::io::Cursor;
 use std::sync::Arc;
 
+use ask::ask;
 use context_model::error::ErrorCode;
 use context_model::hash::Digest;
 use context_model::id::{ObjectId, SessionId};
@@ -191,11 +193,9 @@ async fn documents_of_other_clients_are_replaced_too() {
         edn.push_str(&format!(":{name} {text} "));
     }
     let body = format!("{{:tx-ops [[:xtdb.api/put {edn}}}]]}}");
-    let client = reqwest::Client::new();
-    let answer =
-        client.post(format!("{}/_xtdb/submit-tx", node.url())).header("content-type", "application/edn");
-    assert_eq!(answer.body(body).send().await.unwrap().status(), 202);
-    client.get(format!("{}/_xtdb/sync", node.url())).send().await.unwrap();
+    let edn = [("content-type", "application/edn")];
+    assert_eq!(ask(&format!("{}/_xtdb/submit-tx", node.url()), &edn, Some(body)).await.0, 202);
+    ask(&format!("{}/_xtdb/sync", node.url()), &[], None).await;
     assert_eq!(store.get(document.id(), AsOf::default()).await.unwrap().unwrap().document, document);
     assert_eq!(store.changes_since(TxId(0)).await.unwrap().len(), 1);
     let receipt =
@@ -207,8 +207,8 @@ async fn documents_of_other_clients_are_replaced_too() {
     let ours = file("/x", "text");
     store.transact(puts([ours.clone()])).await.unwrap();
     let url = format!("{}/_xtdb/entity?eid={}", node.url(), ours.id());
-    let request = client.get(url).header("accept", "application/json");
-    let read: Value = serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap();
+    let (_, read) = ask(&url, &[("accept", "application/json")], None).await;
+    let read: Value = serde_json::from_str(&read).unwrap();
     assert_eq!(
         read,
         json!({

@@ -31,7 +31,7 @@ use context_model::time::TxId;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-use super::http::shown_url;
+use super::connection::shown_url;
 use super::plan::id_of;
 use super::wire::check;
 use super::write::random_name;

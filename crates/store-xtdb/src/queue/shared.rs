@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 
 use super::progress::Progress;
 use super::status::Status;
-use crate::http::shown_url;
+use crate::connection::shown_url;
 use crate::{XtdbOptions, XtdbStore};
 use context_store::{Result, Store, StoreError, Transaction, Write, clock};
 use context_store_sqlite::SqliteStore;
