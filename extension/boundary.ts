@@ -241,7 +241,7 @@ export class Boundary {
   }
 
   #bringTools(plan: Plan, ctx: ExtensionContext): void {
-    if (this.#recall.tools) return
+    if (this.#recall.tools || this.circumstances.bindsTools(ctx)) return
     const price = this.#recall.bringToolsIfWorth(plan, ctx.model)
     this.figures.saved -= price
     if (price > 0) this.figures.gain -= TOOLS_TOKENS * this.circumstances.prices(ctx).read

@@ -1,16 +1,19 @@
 /** The circumstances of the next model call, for the engine: the model, its prices and its prompt cache. */
 import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ModelCall } from '../index.js'
+import { factorsOf } from '../lib/models/prices.ts'
+import { rulesFor, SessionBinding } from './binding.ts'
 import { lastAnswer, physicalModel } from './provider.ts'
 import { appendsTools } from './recall.ts'
 import { askedSeconds } from './requests.ts'
+import { DEFAULTS } from './settings.ts'
 import type { Settings } from './settings.ts'
 
-/**
- * How many content blocks Anthropic's API looks back from a breakpoint for a cached prefix (its prompt caching
- * guide).
- */
+/** How many positions Anthropic's API looks back from a breakpoint for a cached prefix (its prompt caching guide). */
 const ANTHROPIC_LOOKBACK_BLOCKS = 20
+
+/** The cost of writing a token to a cache of an hour, in fresh input tokens (Anthropic's prompt caching guide). */
+const LONG_WRITE = 2
 
 /** What changes from call to call. */
 export interface Moment {
@@ -25,6 +28,8 @@ export class Circumstances {
   readonly #pi: ExtensionAPI
   readonly #settings: Settings
   readonly #lastRequest: () => unknown
+  /** What the provider does with reasoning once something before it has changed. */
+  readonly binding: SessionBinding
   #tools = { key: '', characters: 0 }
   #head = { model: '', tokens: 0 }
 
@@ -33,20 +38,22 @@ export class Circumstances {
     this.#pi = pi
     this.#settings = settings
     this.#lastRequest = lastRequest
+    this.binding = new SessionBinding(settings.binding, lastRequest)
   }
 
   /** The next call in `ctx`. */
   call(ctx: ExtensionContext, moment: Moment): ModelCall {
     const last = lastAnswer(ctx.sessionManager)
     const model = physicalModel(ctx, last)
-    const cost = model?.cost
+    this.binding.follow(ctx.sessionManager)
     // If Pi has kept the cache warm, its age counts from the last refresh.
     const keptMs = last?.warmedMs === undefined ? 0 : Math.max(0, last.warmedMs - last.atMs)
     const call: ModelCall = {
       model: model === undefined ? '' : `${model.provider}/${model.id}`,
-      prices: { input: cost?.input ?? 0, cacheRead: cost?.cacheRead ?? 0, cacheWrite: cost?.cacheWrite ?? 0 },
+      prices: this.#prices(model),
+      binding: this.binding.of(model),
       contextWindow: model?.contextWindow ?? 0,
-      cacheTtlMs: 1000 * this.#cacheSeconds(model?.promptCache) + keptMs,
+      cacheTtlMs: 1000 * this.#cacheSeconds(model) + keptMs,
       nowMs: Date.now(),
       systemTokens: this.#systemTokens(ctx),
       onlyAtUserTurn: this.#settings.rollOnlyAtUserTurn,
@@ -54,7 +61,32 @@ export class Circumstances {
       ...moment,
     }
     if (looksBack(model)) call.lookbackBlocks = ANTHROPIC_LOOKBACK_BLOCKS
+    else if (model !== undefined) {
+      const { kind, lookback } = rulesFor(model).cache
+      if (kind === 'endings' && lookback !== undefined) call.lookbackEndings = lookback
+    }
+    if (model !== undefined && rulesFor(model).textIsReasoning) call.textIsReasoning = true
     return call
+  }
+
+  /** The catalogue's prices and steps. A cache of an hour is dearer to write than the catalogue says. */
+  #prices(model: ExtensionContext['model']): ModelCall['prices'] {
+    if (model === undefined) return { input: 0, cacheRead: 0, cacheWrite: 0 }
+    const { input, cacheRead, cacheWrite } = model.cost
+    const tiers = factorsOf(model.cost as Parameters<typeof factorsOf>[0])
+    const isLong = model.api === 'anthropic-messages' && askedSeconds(this.#lastRequest()) === 3600
+    return {
+      input,
+      cacheRead,
+      cacheWrite: isLong ? Math.max(cacheWrite, LONG_WRITE * input) : cacheWrite,
+      ...(tiers.length === 0 ? {} : { tiers }),
+    }
+  }
+
+  /** Whether a later change of the tools would cost the model its reasoning. */
+  bindsTools(ctx: ExtensionContext): boolean {
+    const binding = this.binding.of(ctx.model)
+    return (binding === 'drops' || binding === 'refuses') && !appendsTools(ctx.model)
   }
 
   /** The cost of a cached and of an uncached token, in fresh input tokens, as the engine counts it. */
@@ -82,12 +114,15 @@ export class Circumstances {
    * How long the provider keeps the last request's prompt: what the request asked for, by the times of Pi's catalogue.
    * Before the first request, what Pi is set to ask for.
    */
-  #cacheSeconds(tiers: { short?: number; long?: number } | undefined): number {
+  #cacheSeconds(model: ExtensionContext['model']): number {
+    const tiers: { short?: number; long?: number } | undefined = model?.promptCache
     const asked = askedSeconds(this.#lastRequest())
     if (typeof asked === 'number') return tiers?.long ?? asked
     const isLong = asked === undefined && process.env['PI_CACHE_RETENTION'] === 'long'
     const known = isLong ? (tiers?.long ?? tiers?.short) : tiers?.short
-    return known ?? this.#settings.cacheLifetimeSeconds
+    const { cacheLifetimeSeconds } = this.#settings
+    if (known !== undefined || model === undefined || cacheLifetimeSeconds !== DEFAULTS.cacheLifetimeSeconds) return known ?? cacheLifetimeSeconds
+    return rulesFor(model).cache.lifetimeMs / 1000
   }
 
   #toolCharacters(): number {

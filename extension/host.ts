@@ -139,6 +139,25 @@ export class Host {
     else if (!declared && this.#recall.tools) this.#recall.takeTools()
   }
 
+  /**
+   * A payload without the reasoning that the provider has refused; undefined if it stays as it is. Tells the user once for
+   * each refusal. Never throws.
+   */
+  withoutRefused(payload: unknown, ctx: ExtensionContext): unknown {
+    try {
+      const binding = this.boundary?.circumstances.binding
+      const count = binding?.withhold(ctx.sessionManager) ?? 0
+      if (count > 0) {
+        const steps = `${count} ${count === 1 ? 'step' : 'steps'}`
+        this.#tellOnce(ctx, `Context manager: the provider refused the reasoning of ${steps}, because what came before it had changed. It is left out from now on.`)
+      }
+      return binding?.changed(payload)
+    } catch (error) {
+      this.#tellOnce(ctx, `Context manager: ${sentence(error)}.`)
+      return undefined
+    }
+  }
+
   /** The tool with which the model brings something back. Adds one if there is none yet. */
   wayBack(): string {
     if (!this.#recall.possible) this.#recall.bringTools()
@@ -230,8 +249,18 @@ export class Host {
       const called = Object.values(names).join(', ')
       this.#tellOnce(ctx, `Another extension has a tool with a name of ours, so the context manager's are called ${called}.`)
     }
-    this.#early = settings.modelTools === 'start' || this.#recall.inSections || !this.#recall.possible
+    this.#early =
+      settings.modelTools === 'start' || this.#recall.inSections || !this.#recall.possible || this.#addsTooLate(ctx)
     this.followBranch(ctx)
+  }
+
+  /**
+   * Whether tools that come later would cost reasoning: it is bound to the set of tools, and the provider takes no additions
+   * in mid-conversation. They are declared from the first request then. A session that has begun stays as it is.
+   */
+  #addsTooLate(ctx: ExtensionContext): boolean {
+    const hasBegun = ctx.sessionManager.getBranch().some((entry) => entry.type === 'message' && entry.message.role === 'assistant')
+    return !hasBegun && this.boundary?.circumstances.bindsTools(ctx) === true
   }
 
   #observer(ctx: ExtensionContext): FileObserver {

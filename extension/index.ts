@@ -73,7 +73,11 @@ export function install(pi: ExtensionAPI, load: Load): void {
       boundary.beforeCall(event, ctx),
     ),
   )
-  pi.on('before_provider_request', (event) => host.requests.keep(event.payload))
+  pi.on('before_provider_request', (event, ctx) => {
+    const changed = host.withoutRefused(event.payload, ctx)
+    host.requests.keep(changed ?? event.payload)
+    return changed
+  })
   pi.on(
     'before_agent_start',
     host.handler<BeforeAgentStartEvent, BeforeAgentStartEventResult>('handover', async (boundary, event) => {

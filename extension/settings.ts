@@ -5,6 +5,8 @@
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { isAbsolute, join, sep } from 'node:path'
+import { BINDINGS } from '../lib/models/rules.ts'
+import type { Binding } from '../lib/models/rules.ts'
 import type { XtdbPlace } from './place.ts'
 
 /** The settings, with a value for each. */
@@ -67,7 +69,13 @@ export interface Settings {
    * false.
    */
   rollOnlyAtUserTurn: boolean
-  /** How many seconds the provider keeps a prompt, if Pi's model catalogue does not say. Default 300. */
+  /**
+   * What the provider does with the model's reasoning once something before it has changed: it does not check (`none`), the
+   * model still reads it (`keeps`), it drops that reasoning and all later reasoning (`drops`), or it refuses the request
+   * (`refuses`). Default undefined: by the model, by what Pi's requests ask for, and by what answers report.
+   */
+  binding: Binding | undefined
+  /** How many seconds the provider keeps a prompt, if Pi's model catalogue does not say. Default 300, or what is known. */
   cacheLifetimeSeconds: number
   /** Whether Pi's footer shows the status line. Default true. */
   statusLine: boolean
@@ -99,6 +107,7 @@ export const DEFAULTS: Settings = {
   watch: true,
   redact: false,
   rollOnlyAtUserTurn: false,
+  binding: undefined,
   cacheLifetimeSeconds: 300,
   statusLine: true,
 }
@@ -227,6 +236,10 @@ const CHECKS: Record<keyof Settings, Check> = {
   watch: YES_OR_NO,
   redact: YES_OR_NO,
   rollOnlyAtUserTurn: YES_OR_NO,
+  binding: {
+    wanted: '"none", "keeps", "drops" or "refuses"',
+    test: (value) => (BINDINGS as readonly unknown[]).includes(value),
+  },
   cacheLifetimeSeconds: {
     wanted: 'a number of seconds above 0',
     test: (value) => typeof value === 'number' && Number.isFinite(value) && value > 0,

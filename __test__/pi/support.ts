@@ -14,6 +14,7 @@ import type { PiHome, PiHomeOptions, PiRpc, RpcEvent } from '../rig/pi.ts'
 import type { Script } from '../rig/reply.ts'
 import { resultsById } from '../rig/request.ts'
 import type { ModelRequest } from '../rig/request.ts'
+import type { StrictOptions } from '../rig/strict.ts'
 import { freshNode } from '../rig/xtdb.ts'
 
 /** Whether the suites run on XTDB (CONTEXT_STORE=xtdb), each test with a node of its own, instead of on SQLite. */
@@ -37,12 +38,12 @@ export interface Setting {
   load: { home: PiHome; extension: string; env: Record<string, string> }
 }
 
-/** Makes a setting. `context` are the extension's settings. */
+/** Makes a setting. `context` are the extension's settings; `strict`: the model binds its reasoning. */
 export async function setUp(
   script: Script,
-  { context, ...options }: Omit<PiHomeOptions, 'server'> & { context?: Partial<Settings> } = {},
+  { context, strict, ...options }: Omit<PiHomeOptions, 'server'> & { context?: Partial<Settings>; strict?: StrictOptions } = {},
 ): Promise<Setting> {
-  const server = await startModelServer(script)
+  const server = await startModelServer(script, strict)
   const home = createPiHome({ server, ...options })
   if (context !== undefined) {
     writeFileSync(join(home.agentDir, 'context-manager.json'), JSON.stringify(context))

@@ -6,7 +6,12 @@
 /** A block's or item's identity: its signature, or all of it if it has none. Undefined for what is no reasoning. */
 export function reasoningKey(block: unknown): string | undefined {
   if (typeof block !== 'object' || block === null) return undefined
-  const { type, signature, thinkingSignature, data, encrypted_content: encrypted } = block as Record<string, unknown>
+  const { type, signature, thinkingSignature, data, encrypted_content: encrypted, reasoningContent } = block as Record<string, unknown>
+  // Bedrock's Converse.
+  if (typeof reasoningContent === 'object' && reasoningContent !== null) {
+    const { reasoningText } = reasoningContent as { reasoningText?: { signature?: unknown } }
+    return typeof reasoningText?.signature === 'string' ? reasoningText.signature : JSON.stringify(reasoningContent)
+  }
   if (type !== 'thinking' && type !== 'redacted_thinking' && type !== 'reasoning') return undefined
   const signed = [signature, thinkingSignature, data, encrypted].find((one) => typeof one === 'string' && one !== '')
   return typeof signed === 'string' ? signed : JSON.stringify(block)

@@ -1,0 +1,120 @@
+/**
+ * What the provider of a Pi session does with reasoning once something before it has changed: by the model's name, by what
+ * Pi's requests ask for, and by what answers have reported.
+ */
+import type { ExtensionContext, SessionEntry } from '@earendil-works/pi-coding-agent'
+import { askedOf } from '../lib/models/asked.ts'
+import { isBindingRefusal, ObservedBinding } from '../lib/models/observed.ts'
+import { rulesOf } from '../lib/models/rules.ts'
+import type { Binding, ModelRules } from '../lib/models/rules.ts'
+import { Withheld } from '../lib/models/withheld.ts'
+import type { Branch } from './messages.ts'
+
+type Model = NonNullable<ExtensionContext['model']>
+
+/** What is known about one of Pi's models by its name. */
+export function rulesFor({ id, provider, api }: Model): ModelRules {
+  return rulesOf(id, { provider, api })
+}
+
+/** The binding of one session's models. */
+export class SessionBinding {
+  readonly #setting: Binding | undefined
+  readonly #lastRequest: () => unknown
+  readonly #observed = new ObservedBinding()
+  readonly #withheld = new Withheld()
+  /** Entries of refusals that have been dealt with. */
+  readonly #handled = new Set<string>()
+  #hasRead = false
+
+  /** `setting`: what the user says, over everything else. `lastRequest` gives the payload of the last request. */
+  constructor(setting: Binding | undefined, lastRequest: () => unknown = () => undefined) {
+    this.#setting = setting
+    this.#lastRequest = lastRequest
+  }
+
+  /** The binding of the next call to a model. */
+  of(model: Model | undefined): Binding {
+    if (this.#setting !== undefined) return this.#setting
+    if (model === undefined) return 'none'
+    const { binding, askedBinding } = rulesFor(model)
+    const table = binding === 'refuses' && asksForDrops(model, this.#lastRequest()) ? askedBinding : binding
+    return this.#observed.binding(nameOf(model), table)
+  }
+
+  /** Takes in what the newest answers of a branch say. Call it before each model call; it reads back to the last answer. */
+  follow(branch: Branch): void {
+    for (let id = branch.getLeafId(); id !== null; ) {
+      const entry = branch.getEntry(id)
+      if (entry === undefined) return
+      if (entry.type === 'message' && entry.message.role === 'assistant') {
+        const { provider, model, stopReason } = entry.message
+        if (isRefusal(entry)) this.#observed.refused(`${provider}/${model}`)
+        else if (stopReason !== 'error' && stopReason !== 'aborted') {
+          this.#observed.answered(`${provider}/${model}`, entry.message)
+          return
+        }
+      }
+      id = entry.parentId
+    }
+  }
+
+  /**
+   * Withholds all reasoning before each refusal on a branch. Reads the whole branch the first time, and after that only if
+   * the newest answer is a refusal. Returns how many blocks are withheld that were not before.
+   */
+  withhold(session: Branch & { getBranch(): SessionEntry[] }): number {
+    const leaf = session.getLeafId()
+    const newest = newestAnswer(session, leaf)
+    if (this.#hasRead && (newest === undefined || !isRefusal(newest) || this.#handled.has(newest.id))) return 0
+    this.#hasRead = true
+    let added = 0
+    const entries = session.getBranch()
+    for (const [index, entry] of entries.entries()) {
+      if (!isRefusal(entry) || this.#handled.has(entry.id)) continue
+      this.#handled.add(entry.id)
+      added += this.#withheld.add(entries.slice(0, index).flatMap((one) => (one.type === 'message' ? [one.message] : [])))
+    }
+    return added
+  }
+
+  /** A payload without the reasoning that is withheld; undefined if it has none of it. */
+  changed(payload: unknown): unknown {
+    if (this.#withheld.size === 0 || typeof payload !== 'object' || payload === null) return undefined
+    const name = ['messages', 'input'].find((field) => Array.isArray((payload as Record<string, unknown>)[field]))
+    if (name === undefined) return undefined
+    const sent = (payload as Record<string, object[]>)[name] as object[]
+    const left = this.#withheld.without(sent)
+    return left.every((message, index) => message === sent[index]) && left.length === sent.length ? undefined : { ...payload, [name]: left }
+  }
+}
+
+/**
+ * Whether Pi's requests to a model ask for drops: as the last one did, or before the first as Pi does where it sets an
+ * effort for each answer (not through GitHub Copilot, Vercel or Cloudflare; with thinking off, only some versions).
+ */
+function asksForDrops(model: Model, lastRequest: unknown): boolean {
+  const { model: sentTo, modelId } = (lastRequest ?? {}) as { model?: unknown; modelId?: unknown }
+  if (sentTo === model.id || modelId === model.id) return askedOf(lastRequest) === 'drops'
+  return (model.compat as { supportsMidConvoEffort?: boolean } | undefined)?.supportsMidConvoEffort === true
+}
+
+/** The last answer before an entry, also one that failed. */
+function newestAnswer(branch: Branch, from: string | null): SessionEntry | undefined {
+  for (let id = from; id !== null; ) {
+    const entry = branch.getEntry(id)
+    if (entry === undefined || (entry.type === 'message' && entry.message.role === 'assistant')) return entry
+    id = entry.parentId
+  }
+  return undefined
+}
+
+function isRefusal(entry: SessionEntry): boolean {
+  if (entry.type !== 'message' || entry.message.role !== 'assistant') return false
+  const { stopReason, errorMessage } = entry.message
+  return stopReason === 'error' && isBindingRefusal(errorMessage)
+}
+
+function nameOf({ provider, id }: Model): string {
+  return `${provider}/${id}`
+}
