@@ -66,6 +66,11 @@ pub fn asked(name: &str) -> bool {
     names.peek().is_none() || names.any(|argument| argument == name)
 }
 
+/// How often a part is repeated: as given, or once with `--once`, which shows only that the bench runs.
+pub fn rounds(count: usize) -> usize {
+    if std::env::args().any(|argument| argument == "--once") { 1 } else { count }
+}
+
 /// The median in milliseconds.
 pub fn median(mut times: Vec<Duration>) -> f64 {
     times.sort();

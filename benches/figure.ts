@@ -18,6 +18,11 @@ export interface Figure {
   note?: string
 }
 
+/** How often a part is repeated: as given, or once with `--once`, which shows only that the bench runs. */
+export function rounds(count: number): number {
+  return process.argv.includes('--once') ? 1 : count
+}
+
 /** Prints a figure. */
 export function print(figure: Figure): void {
   console.log(JSON.stringify({ ...figure, ratio: figure.ours / figure.beside }))

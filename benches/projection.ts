@@ -10,7 +10,7 @@ import { Projection } from '../lib/harness.ts'
 import { ContextManager } from '../lib/index.ts'
 import { openRecording, sessionFiles } from '../lib/replay/open.ts'
 import { isCall, isSent } from '../lib/replay/recording.ts'
-import { median, notRun, percentile, print, text } from './figure.ts'
+import { median, notRun, percentile, print, rounds, text } from './figure.ts'
 
 const CALL: ModelCall = {
   model: 'm',
@@ -49,7 +49,7 @@ async function atLength(): Promise<void> {
     const own: number[] = []
     const plain: number[] = []
     const held: number[] = []
-    for (let round = 0; round < 120; round += 1) {
+    for (let round = 0; round < rounds(120); round += 1) {
       add()
       const given = [...messages]
       const [time, longest] = await watched(() => projection.transform(given))

@@ -4,6 +4,7 @@
  *     npm run bench                  everything, 2 to 8 minutes
  *     npm run bench -- G5 G14        only these
  *     npm run bench -- --json        one JSON document instead of the table
+ *     npm run bench -- --once        one round of each, to see that all of them run; not for figures
  *
  * CONTEXT_SESSIONS names a folder of recorded sessions for the error of the token count; without it that figure is
  * left out. Needs `npm ci`, `npm run build:dist` and `npm run build:ts`.
@@ -15,10 +16,13 @@ import { fileURLToPath } from 'node:url'
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const asked = process.argv.slice(2).filter((argument) => !argument.startsWith('--'))
 const json = process.argv.includes('--json')
+/** Then what cargo's tests have compiled will do. */
+const once = process.argv.includes('--once') ? ['--once'] : []
+const profile = once.length > 0 ? ['--profile', 'dev'] : []
 
 const cargo = (crate, bench = crate) => [
   'cargo',
-  ['bench', '--quiet', '-p', `context-${crate}`, '--bench', bench, '--', '--json'],
+  ['bench', '--quiet', ...profile, '-p', `context-${crate}`, '--bench', bench, '--', '--json'],
 ]
 const script = (file) => ['node', ['benches/ts.mjs', `benches/${file}`]]
 
@@ -37,7 +41,7 @@ const benches = [
 
 /** What a program prints, line by line; what it says beside the figures goes on to the person. */
 async function run([program, args], names) {
-  const child = spawn(program, [...args, ...names], { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(program, [...args, ...names, ...once], { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] })
   let output = ''
   child.stdout.setEncoding('utf8').on('data', (text) => (output += text))
   const code = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve))

@@ -3,7 +3,7 @@ import { fsyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ContextManager } from '../lib/index.ts'
-import { median, print, text, timed } from './figure.ts'
+import { median, print, rounds, text, timed } from './figure.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'context-bench-'))
 const manager = await ContextManager.open({
@@ -16,7 +16,7 @@ const log = openSync(join(root, 'log'), 'w')
 const ours: number[] = []
 const beside: number[] = []
 const way: number[] = []
-for (let round = 0; round < 500; round += 1) {
+for (let round = 0; round < rounds(500); round += 1) {
   const bytes = Buffer.from(text(2048, round))
   const line = text(4096, round)
   beside.push(

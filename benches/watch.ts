@@ -6,9 +6,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ContextManager } from '../lib/index.ts'
-import { median, notRun, print, text } from './figure.ts'
+import { median, notRun, print, rounds, text } from './figure.ts'
 
-const ROUNDS = 120
+const ROUNDS = rounds(120)
 
 const chokidar = await import('chokidar').catch(() => undefined)
 if (chokidar === undefined) notRun('G8: chokidar is missing; run npm ci first')

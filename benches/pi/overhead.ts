@@ -12,7 +12,7 @@ import { withExtension } from '../../__test__/rig/extension.ts'
 import { startModelServer } from '../../__test__/rig/model-server.ts'
 import { cleanUp, createPiHome, runPrint } from '../../__test__/rig/pi.ts'
 import { calls } from '../../__test__/rig/reply.ts'
-import { median, percentile, print } from '../figure.ts'
+import { median, percentile, print, rounds } from '../figure.ts'
 import type { Time } from './timed.ts'
 
 const RESULTS = Number(process.env['CONTEXT_RESULTS'] ?? 1000)
@@ -84,7 +84,7 @@ await cleanUp()
 
 async function start(): Promise<void> {
   const [without, with_]: [Run[], Run[]] = [[], []]
-  for (let round = 0; round < 7; round += 1) {
+  for (let round = 0; round < rounds(7); round += 1) {
     without.push(await run(0, plain))
     with_.push(await run(0, managed))
   }

@@ -10,7 +10,7 @@ use context_model::hash::{Digest, source_hash};
 use context_model::object::Document;
 use context_model::source::FilesystemSource;
 
-use crate::figure::{Figure, Words, asked, median, timed};
+use crate::figure::{Figure, Words, asked, median, rounds, timed};
 
 #[path = "../../../benches/figure.rs"]
 mod figure;
@@ -27,7 +27,7 @@ fn hashes() {
     let mut reference = Reference::start(&text);
     let mut escaped = Vec::with_capacity(2 * text.len());
     let (mut ours, mut limit, mut script) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..60 {
+    for _ in 0..rounds(60) {
         let owned = text.clone();
         let source = FilesystemSource { filesystem_id: "0".repeat(64), path: "/src/a.rs".into() };
         let make = || {

@@ -23,7 +23,7 @@ use context_store_sqlite::{Durability, SqliteStore};
 use serde_json::{Map, json};
 use tokio::runtime::Runtime;
 
-use crate::figure::{Figure, Words, asked, median};
+use crate::figure::{Figure, Words, asked, median, rounds};
 
 #[path = "../../../benches/figure.rs"]
 mod figure;
@@ -105,7 +105,7 @@ fn one_turn(runtime: &Runtime) {
     let store = open(&place);
     let mut words = Words(2);
     let (mut single, mut grouped) = (Vec::new(), Vec::new());
-    for _ in 0..10 {
+    for _ in 0..rounds(10) {
         let mut documents =
             || (0..100).map(|n| Write::put(file(&format!("/{n}"), words.text(2048)))).collect::<Vec<_>>();
         let (one_by_one, together) = (documents(), documents());
@@ -279,7 +279,7 @@ fn processes(_: &Runtime) {
     let mut rates = COUNTS.map(|_| Vec::new());
     let mut longest = COUNTS.map(|_| Duration::ZERO);
     // In turns, for the disk is not equally quick at all times.
-    for _ in 0..7 {
+    for _ in 0..rounds(7) {
         for (n, count) in COUNTS.into_iter().enumerate() {
             let (rate, wait) = together(count, 800 / count);
             rates[n].push(rate);
@@ -423,7 +423,7 @@ fn chat_turns(runtime: &Runtime) {
         }
         runtime.block_on(store.flush()).unwrap();
         let before = fs::metadata(&path).unwrap().len();
-        let time = median((0..100).map(|_| append(&mut done)).collect());
+        let time = median((0..rounds(100)).map(|_| append(&mut done)).collect());
         runtime.block_on(store.flush()).unwrap();
         let bytes = (fs::metadata(&path).unwrap().len() - before) / 100;
         let start = Instant::now();

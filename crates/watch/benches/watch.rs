@@ -9,7 +9,7 @@ use std::process::Command;
 use camino::{Utf8Path, Utf8PathBuf};
 use context_watch::{Event, NotifyTracker, Options, Tracker as _};
 
-use crate::figure::{Figure, asked, timed};
+use crate::figure::{Figure, asked, rounds, timed};
 
 #[path = "../../../benches/figure.rs"]
 mod figure;
@@ -38,7 +38,7 @@ fn track() {
     }
     let mut ours: Vec<(f64, f64)> = Vec::new();
     let mut peer = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..rounds(3) {
         ours.extend(run(Command::new(std::env::current_exe().unwrap()).arg("--alone").arg(place.path())));
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benches/chokidar.mjs");
         peer.extend(run(Command::new("node").arg(script).arg(place.path())));

@@ -16,12 +16,12 @@ use context_model::object::Status;
 use context_store::{AsOf, Store};
 use context_store_sqlite::{Durability, SqliteStore};
 use notify::{RecursiveMode, Watcher as _};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-use crate::figure::{Figure, Words, asked, median, timed};
+use crate::figure::{Figure, Words, asked, median, rounds, timed};
 
 #[path = "../../../../benches/figure.rs"]
 mod figure;
@@ -108,7 +108,7 @@ fn unchanged(runtime: &Runtime) {
         let path = place.file(what, &Words(1).text(size));
         runtime.block_on(engine.index_file(&path, None)).unwrap();
         let (mut ours, mut peer) = (Vec::new(), Vec::new());
-        for _ in 0..200 {
+        for _ in 0..rounds(200) {
             peer.push(timed(|| black_box(Digest::of(&fs::read(&path).unwrap()))).1);
             ours.push(timed(|| runtime.block_on(engine.index_file(&path, None)).unwrap()).1);
         }
@@ -153,7 +153,7 @@ fn saved(runtime: &Runtime) {
     let mut log = File::create(place.directory.path().join("log")).unwrap();
     let mut words = Words(2);
     let (mut ours, mut peer) = (Vec::new(), Vec::new());
-    for _ in 0..150 {
+    for _ in 0..rounds(150) {
         let (text, entry) = (words.text(10_000), words.text(4096));
         let theirs = other.join("file");
         fs::write(&theirs, &text).unwrap();
@@ -202,7 +202,7 @@ fn assembled(runtime: &Runtime) {
             let path = format!("/project/src/active_{n}.rs");
             engine.index_file(&path, Some(words.text(8_000).into_bytes())).await.unwrap();
         }
-        for _ in 0..200 {
+        for _ in 0..rounds(200) {
             engine.append_turn(json!({ "role": "user", "content": words.text(600) })).await.unwrap();
             let content = json!([{ "type": "text", "text": words.text(1_800) }]);
             engine.append_turn(json!({ "role": "assistant", "content": content })).await.unwrap();
@@ -210,7 +210,7 @@ fn assembled(runtime: &Runtime) {
     });
     let text = runtime.block_on(engine.assemble()).unwrap().text().to_owned();
     let (mut ours, mut peer, mut again) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..100 {
+    for _ in 0..rounds(100) {
         peer.push(timed(|| black_box(text.clone())).1);
         again.push(timed(|| runtime.block_on(engine.assemble()).unwrap()).1);
         // One new message: what was assembled before is not the answer.
@@ -245,7 +245,7 @@ fn resumed(runtime: &Runtime) {
     runtime.block_on(engine.close()).unwrap();
     runtime.block_on(place.store.flush()).unwrap();
     let (mut ours, mut peer) = (Vec::new(), Vec::new());
-    for _ in 0..21 {
+    for _ in 0..rounds(21) {
         let (_, time) = timed(|| {
             for path in &paths {
                 black_box(fs::metadata(path).unwrap());
@@ -275,7 +275,7 @@ fn resumed(runtime: &Runtime) {
 
     // Everything changed: all of it is read, hashed and written.
     let mut changed = Vec::new();
-    for _ in 0..5 {
+    for _ in 0..rounds(5) {
         for path in &paths {
             fs::write(path, words.text(8_000)).unwrap();
         }
@@ -298,12 +298,12 @@ fn at_once(runtime: &Runtime) {
     let engine = runtime.block_on(place.open("s", false));
     let mut words = Words(6);
     let (mut together, mut one_by_one) = (Vec::new(), Vec::new());
-    for round in 0..30 {
+    for round in 0..rounds(30) {
         let mut calls = |kind: &str| -> Vec<ToolcallInput> {
             (0..20).map(|n| call(format!("{kind}{round}_{n}"), words.text(2_000))).collect()
         };
         let (first, second) = (calls("a"), calls("b"));
-        runtime.block_on(engine.append_turn(json!({ "role": "user", "content": Value::Null }))).unwrap();
+        runtime.block_on(engine.append_turn(json!({ "role": "user", "content": "" }))).unwrap();
         let time = timed(|| {
             runtime.block_on(async {
                 for call in first {
