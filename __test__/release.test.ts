@@ -53,8 +53,9 @@ test('the packages: binaries in folders of their own are found, and the main pac
   const tarballs = packAll(artifacts, join(artifacts, 'out'), [PLATFORM])
   const inside = tarballs.map((path) => execFileSync('tar', ['-tzf', path], { encoding: 'utf8' }))
   expect(inside[0]).toContain(`package/${FILE}`)
+  for (const name of ['LICENSE', 'THIRD-PARTY-NOTICES.txt']) expect(inside[0]).toContain(`package/${name}\n`)
   expect(inside[1]).not.toContain('.node\n')
-  for (const name of ['dist/index.js', 'dist/cli/start.js', 'extension/index.ts', 'lib/addon.ts', 'LICENSE', 'README.md'])
+  for (const name of ['dist/index.js', 'dist/cli/start.js', 'extension/index.ts', 'lib/addon.ts', 'LICENSE', 'THIRD-PARTY-NOTICES.txt', 'README.md'])
     expect(inside[1]).toContain(`package/${name}\n`)
   const text = execFileSync('tar', ['-xzOf', tarballs[1]!, 'package/package.json'], { encoding: 'utf8' })
   const manifest = JSON.parse(text) as Record<string, object>

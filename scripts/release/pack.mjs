@@ -9,6 +9,9 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { addonOf, checkGlibc, manifestIn, NAME, platformOf, ROOT, TARGETS } from './targets.mjs'
 
+/** What every tarball has; npm adds a LICENSE by itself, and other files that `files` names. */
+const LEGAL = ['LICENSE', 'THIRD-PARTY-NOTICES.txt']
+
 /** Fields of the main package.json that only development needs. */
 const DEVELOPMENT = ['scripts', 'devDependencies', 'workspaces', 'napi']
 
@@ -28,6 +31,7 @@ export function packAll(artifacts, out, platforms = Object.keys(TARGETS)) {
     const folders = platforms.map((platform) => {
       const folder = join(work, platform)
       cpSync(join(ROOT, 'npm', platform), folder, { recursive: true })
+      for (const name of LEGAL) copyFileSync(join(ROOT, name), join(folder, name))
       copyFileSync(binaryOf(platform, artifacts), join(folder, addonOf(platform)))
       return folder
     })
@@ -80,7 +84,7 @@ function binaryOf(platform, artifacts) {
 function mainPackage(folder, version) {
   const manifest = manifestIn(ROOT)
   mkdirSync(folder)
-  for (const name of [...manifest.files, 'README.md', 'LICENSE']) {
+  for (const name of [...new Set([...manifest.files, 'README.md', ...LEGAL])]) {
     cpSync(join(ROOT, name), join(folder, name), { recursive: true })
   }
   for (const name of DEVELOPMENT) delete manifest[name]
