@@ -2,7 +2,8 @@
  * Codex's rollouts (`~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`): a line for each item of the conversation, as
  * `{ timestamp, type, payload }` (openai/codex, `codex-rs/protocol`). They are read as if Pi had held the conversation:
  * shell commands become `bash` calls, and the items of one response become one answer. Events only repeat items for the
- * screen, so they are skipped, except for the provider's token counts. Patches remain calls of `apply_patch`.
+ * screen, so they are skipped, except for the provider's token counts. Patches remain calls of `apply_patch`. Rollouts of
+ * 2025's first versions begin with a line `{ id, timestamp, instructions }`, and their other lines are the items themselves.
  */
 import { piCall } from '../host-tools.ts'
 import { jsonLines } from './lines.ts'
@@ -49,6 +50,20 @@ export function codexOrigin(value: Line): Origin {
   }
 }
 
+/** Whether a first line begins a rollout of the first versions. */
+export function isOldCodexHeader(value: Line): boolean {
+  const { id, timestamp, type } = value
+  return type === undefined && typeof id === 'string' && typeof timestamp === 'string' && 'instructions' in value
+}
+
+/** What that line says about its session. */
+export function oldCodexOrigin({ id }: Line): Origin {
+  return { format: 'codex', version: 0, id: String(id), cwd: '/' }
+}
+
+/** The items that are lines of their own in rollouts of the first versions. */
+const ITEMS = new Set(['message', 'reasoning', 'function_call', 'function_call_output', 'local_shell_call', 'custom_tool_call', 'custom_tool_call_output'])
+
 type Line = Record<string, unknown>
 
 /** A response whose items are still coming, and the outputs of its calls. */
@@ -75,6 +90,13 @@ class Rollout {
     const at = Date.parse(String(line['timestamp']))
     if (Number.isFinite(at)) this.#at = Math.max(this.#at, at)
     const payload = isObject(line['payload']) ? line['payload'] : {}
+    if (line['payload'] === undefined) {
+      if (isOldCodexHeader(line)) return
+      if (ITEMS.has(text(line['type']))) {
+        yield* this.#item(line, before === 0 ? this.#at : before)
+        return
+      }
+    }
     switch (line['type']) {
       case 'session_meta':
         return

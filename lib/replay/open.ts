@@ -4,8 +4,9 @@ import { open, readdir, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { ClaudeCodeRecording, claudeCodeOrigin, isClaudeCodeLine } from './claude.ts'
-import { CodexRecording, codexOrigin, isCodexLine } from './codex.ts'
+import { CodexRecording, codexOrigin, isCodexLine, isOldCodexHeader, oldCodexOrigin } from './codex.ts'
 import { jsonLines } from './lines.ts'
+import { isTrajectory, jsonDocument, MiniSweAgentRecording } from './mini-swe-agent.ts'
 import { isOpenCodeExport, openOpenCode } from './opencode.ts'
 import { NEWEST_PI_VERSION, PiRecording, piOrigin } from './pi.ts'
 import { LeftOut, NotReplayable } from './recording.ts'
@@ -22,7 +23,10 @@ const LOOK_CHARACTERS = 400
  * contains no session in a known format, and any file system error.
  */
 export async function openRecording(file: string): Promise<Recording> {
-  if (/\.json(\.gz)?$/.test(file)) return openOpenCode(file)
+  if (/\.json(\.gz)?$/.test(file)) {
+    const document = await jsonDocument(file)
+    return isTrajectory(document) ? new MiniSweAgentRecording(file, document) : openOpenCode(file)
+  }
   let looked = 0
   let first: Record<string, unknown> | undefined
   let subagent: Record<string, unknown> | undefined
@@ -36,6 +40,7 @@ export async function openRecording(file: string): Promise<Recording> {
       }
       return new PiRecording(file, origin)
     }
+    if (value === first && isOldCodexHeader(value)) return new CodexRecording(file, oldCodexOrigin(value))
     if (isCodexLine(value)) return new CodexRecording(file, codexOrigin(value))
     if (isClaudeCodeLine(value)) {
       if (value['isSidechain'] !== true) return new ClaudeCodeRecording(file, claudeCodeOrigin(value))
@@ -48,12 +53,12 @@ export async function openRecording(file: string): Promise<Recording> {
     throw new LeftOut(`the conversation of a subagent of Claude Code's session ${claudeCodeOrigin(subagent).id}`)
   }
   if (first === undefined) throw new NotReplayable('no session: the file holds no JSON lines')
-  throw new NotReplayable('neither a session of Pi nor of Claude Code, Codex or OpenCode')
+  throw new NotReplayable('neither a session of Pi nor of Claude Code, Codex, OpenCode or mini-swe-agent')
 }
 
 /**
  * The session files that a path stands for: the file itself, or every `.jsonl` and `.jsonl.gz` file below a folder, and
- * the exports of OpenCode, sorted by name. Links to files are followed, links to folders are not. Rejects with any file
+ * the exports of OpenCode and trajectories of mini-swe-agent, sorted by name. Links to files are followed, links to folders are not. Rejects with any file
  * system error.
  */
 export async function* sessionFiles(path: string): AsyncGenerator<string> {
@@ -72,9 +77,10 @@ export async function* sessionFiles(path: string): AsyncGenerator<string> {
 
 async function isSessionFile(path: string, entry: Dirent): Promise<boolean> {
   const lines = /\.jsonl(\.gz)?$/.test(entry.name)
-  if (!lines && !entry.name.endsWith('.json')) return false
+  const trajectory = /\.traj\.json(\.gz)?$/.test(entry.name)
+  if (!lines && !trajectory && !entry.name.endsWith('.json')) return false
   const isFile = entry.isFile() || (entry.isSymbolicLink() && (await stat(path).catch(() => undefined))?.isFile() === true)
-  return isFile && (lines || isOpenCodeExport(await beginning(path)))
+  return isFile && (lines || trajectory || isOpenCodeExport(await beginning(path)))
 }
 
 async function beginning(path: string): Promise<string> {

@@ -96,7 +96,7 @@ export interface Summarized {
 }
 
 /** The programs whose recordings are read. */
-export type Format = 'pi' | 'claude-code' | 'codex' | 'opencode'
+export type Format = 'pi' | 'claude-code' | 'codex' | 'opencode' | 'mini-swe-agent'
 
 /** What is known before the first step. */
 export interface Origin {

@@ -62,6 +62,7 @@ const PROGRAMS: Readonly<Record<Format, string>> = {
   'claude-code': 'Claude Code',
   codex: 'Codex',
   opencode: 'OpenCode',
+  'mini-swe-agent': 'mini-swe-agent',
 }
 
 /** A cost with its unit. */

@@ -1,0 +1,204 @@
+/**
+ * mini-swe-agent's trajectories (`*.traj.json`): one JSON document with the messages of a benchmark run (SWE-agent/
+ * mini-swe-agent). The agent has one tool, a shell. In older runs a command is a code block in the answer and its output a
+ * user's message; in newer ones they are tool calls. Both are read as if Pi had held the conversation.
+ */
+import { readFile } from 'node:fs/promises'
+import { gunzipSync } from 'node:zlib'
+import { NotReplayable } from './recording.ts'
+import type { ContentBlock, Entry, Message, Origin, Problem, Recording, RecordedUsage, Step } from './recording.ts'
+
+type Fields = Record<string, unknown>
+
+/** Whether a JSON document is a trajectory: its messages have roles. */
+export function isTrajectory(document: unknown): document is Fields {
+  if (!isObject(document) || !Array.isArray(document['messages'])) return false
+  const { trajectory_format: format, messages } = document
+  if (typeof format === 'string') return format.startsWith('mini-swe-agent')
+  const first: unknown = messages[0]
+  return isObject(first) && typeof first['role'] === 'string'
+}
+
+/** Reads a JSON document, gzipped or not. Throws {@link NotReplayable} for anything else. */
+export async function jsonDocument(file: string): Promise<unknown> {
+  const bytes = await readFile(file)
+  try {
+    return JSON.parse((file.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8').replace(/^\uFEFF/, ''))
+  } catch {
+    throw new NotReplayable('it is no JSON document, or is cut off')
+  }
+}
+
+/** A recording by mini-swe-agent. */
+export class MiniSweAgentRecording implements Recording {
+  readonly file: string
+  readonly origin: Origin
+  readonly skipped = new Map<string, number>()
+
+  constructor(file: string, document: Fields) {
+    this.file = file
+    const environment = at(document, 'info', 'config', 'environment')
+    const cwd = isObject(environment) ? text(environment['cwd']) : ''
+    const id = text(document['instance_id'])
+    this.origin = { format: 'mini-swe-agent', version: 0, id: id === '' ? 'unknown' : id, cwd: cwd.startsWith('/') ? cwd : '/' }
+  }
+
+  async *steps(_report: (problem: Problem) => void): AsyncGenerator<Step> {
+    this.skipped.clear()
+    const document = await jsonDocument(this.file)
+    if (!isTrajectory(document)) throw new NotReplayable('no trajectory of mini-swe-agent')
+    const model = text(at(document, 'info', 'config', 'model', 'model_name'))
+    const run = new Run(model, this.skipped)
+    for (const message of document['messages'] as unknown[]) if (isObject(message)) yield* run.take(message)
+  }
+}
+
+class Run {
+  readonly #provider: string
+  readonly #model: string
+  readonly #skipped: Map<string, number>
+  /** Calls without an output yet, in their order. */
+  #waiting: string[] = []
+  #count = 0
+  #at = 0
+
+  constructor(model: string, skipped: Map<string, number>) {
+    const [provider, ...name] = model.split('/')
+    this.#provider = name.length > 0 ? (provider ?? 'unknown') : 'unknown'
+    this.#model = (name.length > 0 ? name.join('/') : model) || 'unknown'
+    this.#skipped = skipped
+  }
+
+  *take(message: Fields): Generator<Step> {
+    const seconds = at(message, 'extra', 'timestamp') ?? message['timestamp']
+    if (typeof seconds === 'number' && Number.isFinite(seconds)) this.#at = Math.max(this.#at, seconds * 1000)
+    switch (message['role']) {
+      case 'system':
+        // A part of every request that is fitted, as for the other programs.
+        return
+      case 'assistant':
+        yield this.#step(this.#answer(message))
+        return
+      case 'tool':
+        yield this.#step(this.#output(message, text(message['tool_call_id'])))
+        return
+      case 'user': {
+        const [call] = this.#waiting
+        yield this.#step(call === undefined ? { role: 'user', content: contentOf(message['content']) } : this.#output(message, call))
+        return
+      }
+      default: {
+        const kind = text(message['role']) || text(message['type']) || text(message['object']) || 'messages without a role'
+        this.#skipped.set(kind, (this.#skipped.get(kind) ?? 0) + 1)
+      }
+    }
+  }
+
+  #step(message: Message): Step {
+    this.#count += 1
+    const entry: Entry = { key: `message-${this.#count}`, message, at: this.#at }
+    return { kind: 'message', entry }
+  }
+
+  #answer(message: Fields): Message {
+    const said = textOf(message['content'])
+    const calls = callsIn(message, said, this.#count)
+    this.#waiting = calls.map(({ id }) => id)
+    const thinking = text(message['reasoning_content'])
+    const prose = calls.some(({ isInText }) => isInText) ? said.replace(COMMAND, '').trim() : said
+    const content: ContentBlock[] = [
+      ...(thinking === '' ? [] : [{ type: 'thinking', thinking }]),
+      ...(prose === '' ? [] : [{ type: 'text', text: prose }]),
+      ...calls.map(({ id, command }) => ({ type: 'toolCall', id, name: 'bash', arguments: { command } })),
+    ]
+    const usage = usageOf(at(message, 'extra', 'response', 'usage'))
+    return {
+      role: 'assistant',
+      content,
+      provider: this.#provider,
+      model: this.#model,
+      stopReason: calls.length > 0 ? 'toolUse' : 'stop',
+      ...(usage !== undefined && { usage }),
+    }
+  }
+
+  #output(message: Fields, id: string): Message {
+    this.#waiting = this.#waiting.filter((one) => one !== id)
+    const content = contentOf(message['content'])
+    const code = at(message, 'extra', 'returncode') ?? RETURN_CODE.exec(content[0]?.text ?? '')?.[1]
+    return { role: 'toolResult', toolCallId: id, toolName: 'bash', content, isError: code !== undefined && Number(code) !== 0 }
+  }
+}
+
+/** A command in the text of an answer. */
+const COMMAND = /```(?:bash|mswea_bash_command)\s*\n([\s\S]*?)\n?```|<mswea_bash_command>([\s\S]*?)<\/mswea_bash_command>/
+
+const RETURN_CODE = /^\s*<returncode>(-?\d+)<\/returncode>/
+
+interface Command {
+  id: string
+  command: string
+  /** It is a part of the answer's text. */
+  isInText: boolean
+}
+
+function callsIn(message: Fields, said: string, count: number): Command[] {
+  const called = Array.isArray(message['tool_calls']) ? message['tool_calls'].filter(isObject) : []
+  if (called.length > 0) {
+    return called.map((call, index) => ({
+      id: text(call['id']) || `call-${count}-${index}`,
+      command: commandOf(at(call, 'function', 'arguments')),
+      isInText: false,
+    }))
+  }
+  const found = COMMAND.exec(said)
+  const actions = at(message, 'extra', 'actions')
+  const listed = Array.isArray(actions) ? actions.flatMap((one) => (isObject(one) ? [text(one['command'])] : typeof one === 'string' ? [one] : [])) : []
+  const commands = listed.length > 0 ? listed : found === null ? [] : [found[1] ?? found[2] ?? '']
+  return commands.map((command, index) => ({ id: `call-${count}-${index}`, command, isInText: found !== null }))
+}
+
+function commandOf(value: unknown): string {
+  try {
+    const parsed: unknown = typeof value === 'string' ? JSON.parse(value) : value
+    return isObject(parsed) ? text(parsed['command']) : ''
+  } catch {
+    return text(value)
+  }
+}
+
+/** The counts of an answer as LiteLLM has them: OpenAI's names, and Anthropic's for the cache. */
+function usageOf(usage: unknown): RecordedUsage | undefined {
+  if (!isObject(usage)) return undefined
+  const prompt = number(usage['prompt_tokens'])
+  const cacheRead = number(usage['cache_read_input_tokens']) || number(at(usage, 'prompt_tokens_details', 'cached_tokens'))
+  const cacheWrite = number(usage['cache_creation_input_tokens'])
+  if (prompt === 0) return undefined
+  return { input: Math.max(0, prompt - cacheRead - cacheWrite), output: number(usage['completion_tokens']), cacheRead, cacheWrite }
+}
+
+function contentOf(value: unknown): ContentBlock[] {
+  return [{ type: 'text', text: textOf(value) }]
+}
+
+/** A content that is a text, or a list of `{ type: 'text', text }`. */
+function textOf(value: unknown): string {
+  if (!Array.isArray(value)) return text(value)
+  return value.flatMap((part) => (isObject(part) && typeof part['text'] === 'string' ? [part['text']] : [])).join('\n')
+}
+
+function at(value: unknown, ...path: string[]): unknown {
+  return path.reduce((inner: unknown, name) => (isObject(inner) ? inner[name] : undefined), value)
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+function number(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) ? value : 0
+}
