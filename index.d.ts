@@ -670,6 +670,12 @@ export interface StoreHit {
   line: number
   /** That line, shortened around the match. */
   snippet: string
+  /** The newest session that has encountered the object; absent if none has. */
+  session?: string
+  /** The folder that this session worked in, if that is known. */
+  folder?: string
+  /** From when on that version holds, RFC 3339. */
+  time?: string
 }
 
 /** Limits of a store. While the store is idle, sessions beyond them are removed automatically. */

@@ -48,9 +48,9 @@ describe('looking into a store', () => {
     const store = await storeIn(folder)
     const older = await cli(['search', '--store', store, 'pelicans'])
     expect(older.code).toBe(0)
-    expect(older.stdout).toMatch(/^\w+@\d+ \S+a\.txt \(older version\)\n {4}2: two pelicans\n$/)
+    expect(older.stdout).toMatch(/^\w+@\d+ \S+a\.txt \(older version\)\n {4}\d{4}-\d\d-\d\d \d\d:\d\d {2}session first {2}\S+\n {4}2: two pelicans\n$/)
     const call = await cli(['search', '--store', store, 'heron', '--type', 'toolcall', '--session', 'first'])
-    expect(call.stdout).toMatch(/^[0-9a-f]{8}@\d+ bash ls -l \*\.ts\n {4}1: a heron\n$/)
+    expect(call.stdout).toMatch(/^[0-9a-f]{8}@\d+ bash ls -l \*\.ts\n {4}.* session first .*\n {4}1: a heron\n$/)
     expect(JSON.parse((await cli(['search', '--store', store, '--json', 'heron'])).stdout)).toMatchObject([
       { id: 'call_1', type: 'toolcall', tool: 'bash', args: { command: 'ls  -l\n*.ts' }, line: 1, isLatest: true },
     ])

@@ -83,8 +83,18 @@ impl Store {
         options: Option<js::SearchOptions>,
     ) -> napi::Result<PromiseRaw<'env, Vec<js::StoreHit>>> {
         let work = |opened: Opened| async move {
-            let hits = search_store(&*opened.store, convert::wanted(text, options)?).await?;
-            hits.into_iter().map(hit).collect::<Result<Vec<_>, Coded>>()
+            let store = &*opened.store;
+            let hits = search_store(store, convert::wanted(text, options)?).await?;
+            let ids: Vec<ObjectId> = hits.iter().map(|(hit, _)| hit.id.clone()).collect();
+            let sessions = sessions::of_objects(store, &ids).await?;
+            let mut found = Vec::with_capacity(hits.len());
+            for (one, outline) in hits {
+                let at = AsOf { valid_time: None, known: Some(Known::Tx(one.tx_id)) };
+                let time = store.get(&one.id, at).await?.map(|version| version.valid_time.to_string());
+                let session = sessions.get(&one.id).map(AsRef::as_ref);
+                found.push(js::StoreHit { time, ..hit(one, outline, session)? });
+            }
+            Ok(found)
         };
         self.call(env, work, |hits| hits)
     }
@@ -213,7 +223,7 @@ fn named((place, outline): (Place, Option<Outline>), hidden: &dyn Fn(String) -> 
     }
 }
 
-fn hit((hit, outline): (Hit, Option<Outline>)) -> Result<js::StoreHit, Coded> {
+fn hit(hit: Hit, outline: Option<Outline>, session: Option<&SessionSummary>) -> Result<js::StoreHit, Coded> {
     let field = |name: &str| outline.as_ref()?.payload.get(name);
     Ok(js::StoreHit {
         id: hit.id.to_string(),
@@ -225,5 +235,8 @@ fn hit((hit, outline): (Hit, Option<Outline>)) -> Result<js::StoreHit, Coded> {
         is_latest: outline.as_ref().is_some_and(|outline| outline.tx_id == hit.tx_id),
         line: u32::try_from(hit.line).unwrap_or(u32::MAX),
         snippet: hit.snippet,
+        session: session.map(|session| session.id.to_string()),
+        folder: session.and_then(|session| session.folder.clone()),
+        time: None,
     })
 }

@@ -509,6 +509,12 @@ pub struct StoreHit {
     pub line: u32,
     /// That line, shortened around the match.
     pub snippet: String,
+    /// The newest session that has encountered the object; absent if none has.
+    pub session: Option<String>,
+    /// The folder that this session worked in, if that is known.
+    pub folder: Option<String>,
+    /// From when on that version holds, RFC 3339.
+    pub time: Option<String>,
 }
 
 /// What an export or import did.

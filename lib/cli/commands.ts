@@ -10,6 +10,8 @@ import { mcp, MCP_HELP, MCP_OPTIONS } from './mcp.ts'
 import { limits, LIMITS_HELP, LIMITS_OPTIONS, prune, PRUNE_HELP, PRUNE_OPTIONS } from './prune.ts'
 import { replay } from './replay.ts'
 import { REPLAY_HELP, REPLAY_OPTIONS } from './replay-options.ts'
+import { usage, USAGE_HELP, USAGE_OPTIONS } from './usage.ts'
+import { why, WHY_HELP, WHY_OPTIONS } from './why.ts'
 import { EXPORT_HELP, EXPORT_OPTIONS, exportCommand, IMPORT_HELP, IMPORT_OPTIONS, importCommand } from './transfer.ts'
 
 /** One command. */
@@ -31,6 +33,13 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     options: REPLAY_OPTIONS,
     run: replay,
   },
+  usage: {
+    summary: 'show what your sessions cost and what was saved, by day, project, model or session',
+    help: USAGE_HELP,
+    options: USAGE_OPTIONS,
+    run: usage,
+  },
+  why: { summary: 'say what made the provider process a prompt again', help: WHY_HELP, options: WHY_OPTIONS, run: why },
   sessions: { summary: 'list the sessions of a store', help: SESSIONS_HELP, options: SESSIONS_OPTIONS, run: sessions },
   search: { summary: 'search all sessions for words', help: SEARCH_HELP, options: SEARCH_OPTIONS, run: search },
   show: { summary: 'print the text of a file or tool output', help: SHOW_HELP, options: SHOW_OPTIONS, run: show },

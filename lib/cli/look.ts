@@ -5,12 +5,14 @@ import { parseArgs } from 'node:util'
 import type { SessionSummary, StoreHit, Version } from '../../index.js'
 import { native } from '../native.ts'
 import { subject, when } from '../inspect/names.ts'
+import type { Sum } from '../usage/sums.ts'
+import { Bills } from './bills.ts'
 import { exitHelp } from './exit.ts'
 import { sessionOf, shortened, shortName, versionOf } from './objects.ts'
 import { paged, shownWhole } from './pager.ts'
 import type { Paint } from './pager.ts'
 import { asStored, inStore, reading, STORE_HELP } from './store.ts'
-import { NotFound, countOf, plain, shown, UsageError } from './terminal.ts'
+import { NotFound, countOf, dollars, plain, shown, UsageError } from './terminal.ts'
 
 export const SESSIONS_HELP = `pi-context-manager sessions [options]
 
@@ -67,18 +69,37 @@ export async function sessions(args: string[]): Promise<number> {
     const below = values.project === undefined ? undefined : asStored(resolve(values.project))
     const listed = await inStore(options, (store) => store.sessions())
     const all = listed.filter(({ folder }) => isBelow(folder && asStored(folder), below))
+    const bills = await Bills.find()
     await paged(async (write, paint) => {
-      if (values.json === true) return write(shown(JSON.stringify(all, null, 2)))
+      if (values.json === true) return write(shown(JSON.stringify(await withBills(all, bills), null, 2)))
       const names = shortened(listed.map(({ id }) => id))
-      for (const session of all) await write(sessionLines(session, names.get(session.id) ?? session.id, paint))
+      // Bills are read one by one, so the first screen does not wait for all of them.
+      for (const session of all) {
+        await write(sessionLines(session, names.get(session.id) ?? session.id, await bills.of(session.id), paint))
+      }
     })
     return all.length === 0 ? 1 : 0
   })
 }
 
-function sessionLines({ turns, lastWritten, folder, firstPrompt }: SessionSummary, name: string, paint: Paint): string {
+async function withBills(all: readonly SessionSummary[], bills: Bills): Promise<object[]> {
+  const list: object[] = []
+  for (const session of all) {
+    const bill = await bills.of(session.id)
+    list.push(bill === undefined ? session : { ...session, cost: bill.cost, saved: bill.saved })
+  }
+  return list
+}
+
+function sessionLines(
+  { turns, lastWritten, folder, firstPrompt }: SessionSummary,
+  name: string,
+  bill: Sum | undefined,
+  paint: Paint,
+): string {
   const where = folder === undefined ? '' : `  ${paint.path(folder, pathToFileURL(folder).href)}`
-  const line = `${paint.dim(when(lastWritten))}  ${paint.id(name)}  ${String(turns).padStart(4)} ${turns === 1 ? 'turn ' : 'turns'}${where}`
+  const paid = bill === undefined ? '' : `  ${dollars(bill.cost)}${bill.saved === 0 ? '' : `, saved ${dollars(bill.saved)}`}`
+  const line = `${paint.dim(when(lastWritten))}  ${paint.id(name)}  ${String(turns).padStart(4)} ${turns === 1 ? 'turn ' : 'turns'}${paid}${where}`
   return firstPrompt === undefined ? line : `${line}\n    ${plain(firstPrompt)}`
 }
 
@@ -113,7 +134,9 @@ function hitLines(hit: StoreHit, paint: Paint): string {
   const link = hit.path === undefined ? undefined : pathToFileURL(hit.path).href
   const older = hit.isLatest ? '' : paint.dim(' (older version)')
   const place = `${paint.id(`${shortName(hit.id)}@${hit.txId}`)} ${paint.path(nameOf(hit), link)}${older}`
-  return `${place}\n    ${paint.dim(`${hit.line}:`)} ${plain(hit.snippet.trim())}`
+  const from = [hit.time === undefined ? '' : when(hit.time), hit.session === undefined ? '' : `session ${hit.session}`, hit.folder ?? '']
+  const origin = from.filter((part) => part !== '').join('  ')
+  return `${place}\n    ${paint.dim(origin)}\n    ${paint.dim(`${hit.line}:`)} ${plain(hit.snippet.trim())}`
 }
 
 /**

@@ -44,6 +44,12 @@ function escaped(char: string): string {
   return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
+/** Dollars and cents. */
+export function dollars(amount: number): string {
+  const cents = Math.abs(amount).toFixed(2)
+  return amount < 0 && Number(cents) > 0 ? `-$${cents}` : `$${cents}`
+}
+
 /** Whether a stream shows colours: a terminal, unless the user wants none. */
 export function showsColours(stream: { isTTY?: boolean }): boolean {
   return stream.isTTY === true && (process.env['NO_COLOR'] ?? '') === '' && process.env['TERM'] !== 'dumb'

@@ -1,5 +1,8 @@
 //! The sessions of a store, described for people, and which of them to remove.
 
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::ObjectType;
 use context_model::source::Source;
@@ -114,6 +117,37 @@ pub async fn summaries(store: &dyn Store) -> Result<Vec<SessionSummary>> {
     }
     all.sort_by(|a, b| b.last_written.cmp(&a.last_written).then_with(|| a.id.as_str().cmp(b.id.as_str())));
     Ok(all)
+}
+
+/// The newest session that has encountered each of these objects. Objects of no session are absent.
+///
+/// # Errors
+/// Those of the store.
+pub async fn of_objects(
+    store: &dyn Store,
+    objects: &[ObjectId],
+) -> Result<HashMap<ObjectId, Arc<SessionSummary>>> {
+    let mut found = HashMap::new();
+    let mut missing: HashSet<&str> = objects.iter().map(ObjectId::as_str).collect();
+    let sessions = Filter { object_type: Some(ObjectType::Session), ..Filter::default() };
+    // In the order of their first transactions.
+    for id in store.query(&sessions).await?.into_iter().rev() {
+        if missing.is_empty() {
+            break;
+        }
+        let Some(version) = store.get(&id, AsOf::default()).await? else { continue };
+        let index = version.document.field("session_index").and_then(Value::as_array);
+        let here: Vec<&str> =
+            index.into_iter().flatten().filter_map(|id| missing.take(id.as_str()?)).collect();
+        let Some(session) = id.as_str().strip_prefix("session:").filter(|_| !here.is_empty()) else {
+            continue;
+        };
+        if let Some(summary) = summary(store, SessionId::new(session)?).await? {
+            let summary = Arc::new(summary);
+            found.extend(here.into_iter().map(|id| (ObjectId::new(id), Arc::clone(&summary))));
+        }
+    }
+    Ok(found)
 }
 
 async fn summary(store: &dyn Store, id: SessionId) -> Result<Option<SessionSummary>> {

@@ -1,0 +1,180 @@
+/** What sessions cost and what was saved, and what broke their caches, by the program itself. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { sinceOf } from '../../lib/cli/usage.ts'
+import { ContextManager } from '../../lib/index.ts'
+import { cli } from '../replay/support.ts'
+import { cleanUp, temporaryFolder } from '../rig/pi.ts'
+
+afterEach(cleanUp)
+
+/** A model whose fresh input token costs a millionth of a dollar. */
+const MODEL = { provider: 'acme', model: 'large' }
+
+interface Call {
+  id: string
+  parent: string | null
+  /** When it came, in the local time zone. */
+  at: string
+  input?: number
+  cacheRead?: number
+  model?: { provider: string; model: string }
+  isPriced?: boolean
+}
+
+function call({ id, parent, at, input = 0, cacheRead = 0, model = MODEL, isPriced = true }: Call): object {
+  const cost = isPriced ? { input: input / 1e6, output: 100 / 1e6, cacheRead: cacheRead / 1e7, cacheWrite: 0 } : undefined
+  const usage = { input, output: 20, cacheRead, cacheWrite: 0, totalTokens: input + cacheRead + 20, cost }
+  const message = { role: 'assistant', content: [{ type: 'text', text: id }], ...model, stopReason: 'stop', usage, timestamp: Date.parse(at) }
+  return { type: 'message', id, parentId: parent, timestamp: new Date(at).toISOString(), message }
+}
+
+const point = (id: string, parent: string, saved: number, at: string): object => ({
+  type: 'custom',
+  customType: 'pi-context-manager',
+  ...{ id, parentId: parent, timestamp: new Date(at).toISOString(), data: { session: 's', tx: 1, saved } },
+})
+
+const edit = (id: string, parent: string, targetId: string): object => ({ type: 'context_edit', id, parentId: parent, targetId, replacement: { content: 'gone' }, timestamp: '2026-03-01T12:00:00.000Z' })
+
+function session(folder: string, id: string, cwd: string, entries: object[]): void {
+  const header = { type: 'session', version: 3, id, timestamp: '2026-03-01T12:00:00.000Z', cwd }
+  const sessions = join(folder, 'sessions', '--w--')
+  mkdirSync(sessions, { recursive: true })
+  writeFileSync(join(sessions, `2026-03-01_${id}.jsonl`), [header, ...entries].map((entry) => `${JSON.stringify(entry)}\n`).join(''))
+}
+
+/** Two sessions on two days; the second one is a fork and repeats the first call. */
+function given(): { folder: string; env: Record<string, string> } {
+  const folder = temporaryFolder('usage-')
+  const first = [
+    call({ id: 'a', parent: null, at: '2026-03-01T10:00:00', input: 1_000_000 }),
+    point('p', 'a', -40_000, '2026-03-01T10:00:01'),
+    call({ id: 'b', parent: 'p', at: '2026-03-01T10:01:00', input: 500_000, cacheRead: 1_000_000 }),
+    point('q', 'b', 260_000, '2026-03-01T10:01:01'),
+    // Back to the first answer: what was saved there is where this branch begins.
+    call({ id: 'c', parent: 'p', at: '2026-03-02T09:00:00', input: 100_000, cacheRead: 1_000_000 }),
+    point('r', 'c', 60_000, '2026-03-02T09:00:01'),
+  ]
+  session(folder, '0199aaaa-1', '/w/shop', first)
+  session(folder, '0199bbbb-2', '/w/blog', [
+    ...first.slice(0, 2),
+    call({ id: 'x', parent: 'p', at: '2026-03-02T11:00:00', input: 700, model: { provider: 'acme', model: 'unknown' }, isPriced: false }),
+  ])
+  return { folder, env: { PI_CODING_AGENT_DIR: folder, XDG_DATA_HOME: join(folder, 'data') } }
+}
+
+describe('usage', () => {
+  test('sums up by day what was charged and saved, each call once', async () => {
+    const { env } = given()
+    const { code, stdout, stderr } = await cli(['usage', '--json'], env)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const { by, rows, total } = JSON.parse(stdout)
+    expect(by).toBe('day')
+    expect(rows).toMatchObject([
+      { key: '2026-03-01', sessions: 1, calls: 2, cost: expect.closeTo(1.6002), saved: expect.closeTo(0.26), plainCost: expect.closeTo(1.8602), unpricedCalls: 0 },
+      { key: '2026-03-02', sessions: 2, calls: 2, cost: expect.closeTo(0.2001), saved: expect.closeTo(0.1), unpricedCalls: 1 },
+    ])
+    expect(total).toMatchObject({ key: 'total', sessions: 2, calls: 4, savedTokens: 360_000, tokens: { input: 1_600_700, cacheRead: 2_000_000, cacheWrite: 0, output: 80 } })
+  })
+
+  test.each([
+    ['project', ['/w/shop', '/w/blog']],
+    ['model', ['acme/large', 'acme/unknown']],
+    ['session', ['0199aaaa-1', '0199bbbb-2']],
+  ])('sums up by %s', async (by, keys) => {
+    const { env } = given()
+    const { rows } = JSON.parse((await cli(['usage', '--json', '--by', by], env)).stdout)
+    expect(rows.map(({ key }: { key: string }) => key)).toEqual(keys)
+  })
+
+  test('is limited to a time and a project', async () => {
+    const { env } = given()
+    const calls = async (...args: string[]): Promise<number> => JSON.parse((await cli(['usage', '--json', ...args], env)).stdout).total.calls
+    expect(await calls('--since', '2026-03-02')).toBe(2)
+    expect(await calls('--since', '20260302', '--project', '/w/blog')).toBe(1)
+    expect(await calls('--project', '/w')).toBe(4)
+    const none = await cli(['usage', '--since', '2099-01-01'], env)
+    expect(none).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('no model call') })
+    for (const args of [['--by', 'dya'], ['--since', '2026-02-30'], ['--since', 'yesterday'], [join(env['PI_CODING_AGENT_DIR']!, 'none')]]) {
+      const { code, stdout, stderr } = await cli(['usage', ...args], env)
+      expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: '' })
+      expect(stderr).toMatch(/^pi-context-manager: .+\n$/)
+    }
+    const now = Date.parse('2026-03-08T15:00:00')
+    expect(sinceOf('7d', now)).toBe(Date.parse('2026-03-01T00:00:00'))
+  })
+
+  test('is a table of at most 80 columns with bars of what was paid and saved', async () => {
+    const { env } = given()
+    for (const by of ['day', 'project', 'model', 'session']) {
+      const { stdout, stderr } = await cli(['usage', '--by', by], env)
+      const lines = stdout.trimEnd().split('\n')
+      expect(lines).toHaveLength(4)
+      for (const line of lines) expect(line.length).toBeLessThanOrEqual(80)
+      expect(lines.at(-1)).toMatch(/^total +2 +4 +3\.6M +56 % +\$1\.80 +\$0\.36 +83 %$/)
+      expect(lines[1]).toMatch(/█+░*$/)
+      expect(stderr).toBe('1 of 4 calls are of models without known prices and count as $0\n')
+    }
+  })
+
+  test('says how many sessions of the store have no bill, and sessions says what those of Pi cost', async () => {
+    const { folder, env } = given()
+    const store = join(folder, 'context.db')
+    for (const sessionId of ['0199aaaa-1', 'of-a-host']) {
+      const manager = await ContextManager.open({ sessionId, cwd: folder, store: { kind: 'sqlite', path: store }, watch: false })
+      await manager.appendTurn({ role: 'user', content: 'go' })
+      await manager.close()
+    }
+    expect((await cli(['usage', '--store', store], env)).stderr).toContain('1 session of the store is not in these files')
+    const { stdout } = await cli(['sessions', '--store', store], env)
+    expect(stdout).toMatch(/ 0199aaaa {5}1 turn {3}\$1\.80, saved \$0\.36/)
+    expect(stdout).toMatch(/ of-a-hos {5}1 turn /)
+    const list = JSON.parse((await cli(['sessions', '--store', store, '--json'], env)).stdout)
+    expect(list.find(({ id }: { id: string }) => id === '0199aaaa-1')).toMatchObject({ cost: expect.closeTo(1.8003), saved: expect.closeTo(0.36) })
+    expect(list.find(({ id }: { id: string }) => id === 'of-a-host')).not.toHaveProperty('cost')
+  })
+})
+
+describe('why', () => {
+  const at = (minute: number): string => new Date(Date.parse('2026-03-01T10:00:00') + minute * 60_000).toISOString()
+  const other = { provider: 'acme', model: 'small' }
+  const entries = [
+    call({ id: 'a', parent: null, at: at(0), input: 50_000 }),
+    call({ id: 'b', parent: 'a', at: at(1), input: 500, cacheRead: 50_000 }),
+    edit('e', 'b', 'a'),
+    call({ id: 'c', parent: 'e', at: at(2), input: 30_000, cacheRead: 10_000 }),
+    call({ id: 'd', parent: 'c', at: at(40), input: 40_100 }),
+    call({ id: 'f', parent: 'd', at: at(41), input: 40_200, model: other }),
+    call({ id: 'g', parent: 'a', at: at(42), input: 40_300, model: other }),
+    call({ id: 'h', parent: 'g', at: at(43), input: 40_400, model: other }),
+    call({ id: 'i', parent: 'h', at: at(44), input: 300, cacheRead: 40_400, model: other }),
+  ]
+
+  test('names what broke the cache, the newest first, with its age and price', async () => {
+    const { folder, env } = given()
+    session(folder, '0199cccc-3', '/w', entries)
+    const { code, stdout } = await cli(['why', '0199c'], env)
+    expect(code).toBe(0)
+    expect(stdout.split('\n').map((line) => line.replace(/ \(20[^)]+\)/, ''))).toEqual([
+      expect.stringMatching(/^1 call ago, 40k tokens written again, \$0\.04: Nothing in the session explains it/),
+      '2 calls ago, 40k tokens written again, $0.04: The conversation went back to an earlier message.',
+      '3 calls ago, 40k tokens written again, $0.04: The model changed from acme/large to acme/small.',
+      '4 calls ago, 40k tokens written again, $0.04: 38 minutes had passed; providers drop a prompt after 5 to 60 minutes.',
+      '5 calls ago, 30k tokens written again, $0.03: 1 earlier message changed: shortened by a roll, or brought back by an undo.',
+      '',
+    ])
+    expect((await cli(['why', '--limit', '1', '0199c'], env)).stdout).toContain('4 earlier ones: --limit 5 shows them all.')
+    expect(JSON.parse((await cli(['why', '--json', '0199c'], env)).stdout)).toMatchObject({ calls: 8, isKnown: true, breaks: [{ callsAgo: 1 }, {}, {}, {}, {}] })
+  })
+
+  test('says what it can not know', async () => {
+    const { folder, env } = given()
+    session(folder, '0199dddd-4', '/w', [call({ id: 'a', parent: null, at: at(0), input: 5000 }), call({ id: 'b', parent: 'a', at: at(1), input: 6000 })])
+    expect((await cli(['why', '0199d'], env)).stdout).toContain('has not reported any use of its cache')
+    expect(await cli(['why', 'nobody'], env)).toMatchObject({ code: 1, stdout: '' })
+    expect(await cli(['why', '0199'], env)).toMatchObject({ code: 2, stderr: expect.stringContaining('give more of it') })
+    expect((await cli(['why'], env)).code).toBe(2)
+  })
+})

@@ -1,0 +1,197 @@
+/** The command `usage`. */
+import { existsSync } from 'node:fs'
+import { basename, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { columns, middleCut, widthOf } from '../columns.ts'
+import { openRecording, piSessionFolder, sessionFiles } from '../replay/open.ts'
+import { LeftOut } from '../replay/recording.ts'
+import { tokens } from '../replay/tokens.ts'
+import { dayOf } from '../replay/verdict.ts'
+import { chargesOf } from '../usage/charges.ts'
+import type { Charged } from '../usage/charges.ts'
+import { GROUPS, Sums } from '../usage/sums.ts'
+import type { Group, Sum } from '../usage/sums.ts'
+import { DONE, exitHelp, NONE } from './exit.ts'
+import { isBelow } from './look.ts'
+import { shortened } from './objects.ts'
+import { paged } from './pager.ts'
+import type { Paint } from './pager.ts'
+import { asStored, inStore, reading, STORE_HELP } from './store.ts'
+import { suggestion } from './suggest.ts'
+import { dollars, plain, Progress, shown, tell, UsageError } from './terminal.ts'
+
+export const USAGE_HELP = `pi-context-manager usage [options] [FILE|FOLDER...]
+
+Shows what your sessions cost, and what the context manager saved, by day, project, model or session. Costs are those that
+the session files have, else follow from the provider's token counts and the model's prices. Savings are the context
+manager's own account, call by call, against plain Pi. Without FILE, Pi's own session folder is read; session files of
+Claude Code, Codex and OpenCode are read, too. A call that several files repeat counts once.
+
+  --by GROUP            day (default), project, model or session
+  --since WHEN          only from this day on: 2026-01-31, or 7d, 4w, 6m, 1y back from now
+  --project DIR         only sessions that worked in this folder or below it
+  --json                the sums as JSON
+${STORE_HELP.replaceAll('the file that the Pi extension uses', 'that of the Pi extension')};
+                        only to say how many of its sessions have no bill
+
+"vs Pi" is the cost as a share of what plain Pi would have cost. The bar shows what was paid (█) and saved (░).
+
+${exitHelp('if there is nothing to show')}`
+
+export const USAGE_OPTIONS = {
+  by: { type: 'string', default: 'day' },
+  since: { type: 'string' },
+  project: { type: 'string' },
+  json: { type: 'boolean' },
+  store: { type: 'string' },
+} as const
+
+/** Runs the command; resolves with the exit code. */
+export async function usage(args: string[]): Promise<number> {
+  const { values, positionals } = parseArgs({ args, options: USAGE_OPTIONS, allowPositionals: true })
+  const group = groupOf(values.by)
+  const since = values.since === undefined ? 0 : sinceOf(values.since, Date.now())
+  const project = values.project === undefined ? undefined : asStored(resolve(values.project))
+  const files = await filesOf(positionals.length > 0 ? positionals : [piSessionFolder()])
+  const sums = new Sums(group)
+  const charged: Charged = new Set()
+  const billed = new Set<string>()
+  const progress = new Progress()
+  for (const [index, file] of files.entries()) {
+    progress.show(index / files.length, file)
+    await addFile(file, sums, charged, billed, (at, folder) => at >= since && isBelow(asStored(folder), project))
+  }
+  progress.clear()
+  const [rows, total] = [sums.rows(), sums.total()]
+  const unbilled = await unbilledIn(values.store, billed, since, project)
+  await paged(async (write, paint) => {
+    if (values.json === true) {
+      const about = values.since === undefined ? {} : { since: dayOf(since) }
+      return write(shown(JSON.stringify({ by: group, ...about, rows, total, sessionsWithoutBill: unbilled }, null, 2)))
+    }
+    for (const line of tableOf(group, rows, total, paint)) await write(line)
+  })
+  if (values.json !== true) tellNotes(total, unbilled)
+  return total.calls === 0 ? NONE : DONE
+}
+
+async function filesOf(paths: readonly string[]): Promise<string[]> {
+  const files: string[] = []
+  for (const path of paths) {
+    if (!existsSync(path)) throw new UsageError(`there is no session file or folder ${path}; name one, or use Pi first`)
+    for await (const file of sessionFiles(path)) files.push(file)
+  }
+  return files
+}
+
+async function addFile(
+  file: string,
+  sums: Sums,
+  charged: Charged,
+  billed: Set<string>,
+  isWanted: (at: number, folder: string) => boolean,
+): Promise<void> {
+  try {
+    for await (const charge of chargesOf(await openRecording(file), charged)) {
+      billed.add(charge.session)
+      if (isWanted(charge.at, charge.folder)) sums.add(charge)
+    }
+  } catch (error) {
+    if (!(error instanceof LeftOut)) tell(plain(`left out: ${file}: ${(error as Error).message}`))
+  }
+}
+
+/** How many sessions of the store no file has the bill of; undefined if there is no store. */
+async function unbilledIn(
+  store: string | undefined,
+  billed: ReadonlySet<string>,
+  since: number,
+  project: string | undefined,
+): Promise<number | undefined> {
+  try {
+    return await reading(store, async ({ options }) => {
+      const all = await inStore(options, (opened) => opened.sessions())
+      const wanted = all.filter(({ lastWritten, folder }) => Date.parse(lastWritten) >= since && isBelow(folder && asStored(folder), project))
+      return wanted.filter(({ id, turns }) => turns > 0 && !billed.has(id)).length
+    })
+  } catch (error) {
+    if (store === undefined && error instanceof UsageError) return undefined
+    throw error
+  }
+}
+
+function tellNotes({ calls, unpricedCalls }: Sum, unbilled: number | undefined): void {
+  if (calls === 0) tell('there is no model call to sum up; "--since" and "--project" may leave out all of them')
+  if (unpricedCalls > 0) tell(`${unpricedCalls} of ${calls} calls are of models without known prices and count as $0`)
+  if (unbilled !== undefined && unbilled > 0)
+    tell(`${unbilled} ${unbilled === 1 ? 'session' : 'sessions'} of the store ${unbilled === 1 ? 'is' : 'are'} not in these files, so what ${unbilled === 1 ? 'it' : 'they'} cost is not known`)
+}
+
+const HEADS: Readonly<Record<Group, string>> = { day: 'day', project: 'project', model: 'model', session: 'session' }
+
+/** The longest name of a group, in characters. */
+const LONGEST_KEY = 28
+
+/** The least and the most width of a bar, in characters. */
+const BAR = { least: 8, most: 40 }
+
+function tableOf(group: Group, rows: readonly Sum[], total: Sum, paint: Paint): string[] {
+  if (rows.length === 0) return []
+  const names = group === 'session' ? shortened(rows.map(({ key }) => key)) : undefined
+  const nameOf = ({ key, folder }: Sum): string => {
+    const session = names?.get(key)
+    if (session !== undefined) return plain(middleCut(`${session} ${basename(folder)}`, LONGEST_KEY))
+    return plain(middleCut(group === 'project' ? basename(key) || key : key, LONGEST_KEY))
+  }
+  const heads = [HEADS[group], 'sessions', 'calls', 'sent', 'cached', 'cost', 'saved', 'vs Pi']
+  const cells = columns([heads, ...rows.map((row) => cellsOf(nameOf(row), row)), cellsOf('total', total)])
+  const width = Math.max(...cells.map((line) => line.length))
+  const room = Math.min(BAR.most, widthOf(process.stdout) - width - 2)
+  const most = Math.max(...rows.map(({ cost, plainCost }) => Math.max(cost, plainCost)))
+  const bars = rows.map((row) => (room < BAR.least || most <= 0 ? '' : barOf(row, room / most, paint)))
+  return cells.map((line, at) => {
+    if (at === 0) return paint.dim(line)
+    const bar = bars[at - 1]
+    return bar === undefined || bar === '' ? line : `${line.padEnd(width)}  ${bar}`
+  })
+}
+
+function cellsOf(name: string, { sessions, calls, tokens: used, cost, saved, plainCost }: Sum): string[] {
+  const prompt = used.input + used.cacheRead + used.cacheWrite
+  return [
+    name,
+    String(sessions),
+    calls.toLocaleString('en-US'),
+    tokens(prompt),
+    prompt === 0 ? '-' : `${Math.round((100 * used.cacheRead) / prompt)} %`,
+    dollars(cost),
+    saved === 0 ? '-' : dollars(saved),
+    saved === 0 || plainCost <= 0 ? '-' : `${Math.round((100 * cost) / plainCost)} %`,
+  ]
+}
+
+function barOf({ cost, saved }: Sum, scale: number, paint: Paint): string {
+  return `${paint.path('█'.repeat(Math.round(cost * scale)))}${paint.added('░'.repeat(Math.max(0, Math.round(saved * scale))))}`
+}
+
+function groupOf(text: string): Group {
+  const group = GROUPS.find((one) => one === text)
+  if (group === undefined) throw new UsageError(`--by is ${GROUPS.join(', ')}, not "${text}"${suggestion(text, GROUPS)}`)
+  return group
+}
+
+const DAYS: Readonly<Record<string, number>> = { d: 1, w: 7, m: 30, y: 365 }
+
+/** The beginning of a day, in milliseconds since the epoch. */
+export function sinceOf(text: string, now: number): number {
+  const [, number, unit = ''] = /^(\d{1,4})([dwmy])$/.exec(text) ?? []
+  const [, year, month, day] = /^(\d{4})-?(\d\d)-?(\d\d)$/.exec(text) ?? []
+  const at =
+    number !== undefined
+      ? new Date(now - Number(number) * (DAYS[unit] ?? 1) * 86_400_000)
+      : new Date(Number(year), Number(month) - 1, Number(day))
+  const isDay = year === undefined || (at.getMonth() === Number(month) - 1 && at.getDate() === Number(day))
+  if (Number.isNaN(at.getTime()) || !isDay)
+    throw new UsageError(`--since needs a day such as 2026-01-31, or an age such as 7d, 4w, 6m or 1y, not "${text}"`)
+  return at.setHours(0, 0, 0, 0)
+}

@@ -1,0 +1,64 @@
+/** The command `why`. */
+import { existsSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { tokens as short } from '../replay/tokens.ts'
+import { openRecording, piSessionFolder, sessionFiles } from '../replay/open.ts'
+import { cacheHistory } from '../usage/breaks.ts'
+import type { CacheBreak } from '../usage/breaks.ts'
+import { DONE, exitHelp, NONE } from './exit.ts'
+import { paged } from './pager.ts'
+import { when } from '../inspect/names.ts'
+import { countOf, NotFound, plain, shown, UsageError } from './terminal.ts'
+
+export const WHY_HELP = `pi-context-manager why [options] SESSION|FILE
+
+Says what made the provider process tokens again that the call before had already sent, when, and what that cost: the
+newest times first. SESSION is a session of Pi, by its ID or a beginning of it; FILE is any session file that "replay"
+reads.
+
+  --limit N             at most N of them (default 6)
+  --json                all of them as JSON
+
+${exitHelp('if there is no such session')}`
+
+export const WHY_OPTIONS = { limit: { type: 'string' }, json: { type: 'boolean' } } as const
+
+/** Runs the command; resolves with the exit code. */
+export async function why(args: string[]): Promise<number> {
+  const { values, positionals } = parseArgs({ args, options: WHY_OPTIONS, allowPositionals: true })
+  const limit = countOf('limit', values.limit, 6, 1)
+  const [given] = positionals
+  if (given === undefined || positionals.length > 1)
+    throw new UsageError('why needs one session or session file; "sessions" and "usage --by session" list them')
+  const history = await cacheHistory(await openRecording(await fileOf(given)))
+  await paged(async (write) => {
+    if (values.json === true) return write(shown(JSON.stringify(history, null, 2)))
+    const { calls, isKnown, breaks } = history
+    if (calls === 0) return write('There has been no model call in this session.')
+    if (!isKnown) return write('The provider has not reported any use of its cache in this session, so nothing is known.')
+    if (breaks.length === 0) return write(`Nothing broke the cached prompt in ${calls} calls.`)
+    for (const one of breaks.slice(0, limit)) await write(lineOf(one))
+    const left = breaks.length - limit
+    if (left > 0) await write(`${left} earlier ones: --limit ${breaks.length} shows them all.`)
+  })
+  return history.calls === 0 ? NONE : DONE
+}
+
+function lineOf({ callsAgo, at, tokens, cost, causes }: CacheBreak): string {
+  const ago = callsAgo === 0 ? 'At the last call' : `${callsAgo} ${callsAgo === 1 ? 'call' : 'calls'} ago`
+  const price = cost === undefined ? '' : `, $${cost.toFixed(2)}`
+  return plain(`${ago} (${when(new Date(at).toISOString())}), ${short(tokens)} tokens written again${price}: ${causes.join(' ')}`)
+}
+
+async function fileOf(given: string): Promise<string> {
+  if (existsSync(given)) return given
+  const folder = piSessionFolder()
+  const found: string[] = []
+  if (existsSync(folder)) {
+    for await (const file of sessionFiles(folder)) if (/_([^_/]+)\.jsonl$/.exec(file)?.[1]?.startsWith(given) === true) found.push(file)
+  }
+  const [file] = found
+  if (file === undefined) throw new NotFound(`there is no session file ${given}, and Pi's folder ${folder} has no session of that ID`)
+  if (found.length > 1) throw new UsageError(`${given} may be ${found.slice(0, 5).join(', ')}; give more of it`)
+  return file
+}

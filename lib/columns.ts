@@ -1,0 +1,44 @@
+/** Tables of plain text. */
+
+/** How a table looks. */
+export interface TableLook {
+  /** How many columns, from the left, have their cells at the left; the others have them at the right. Default 1. */
+  left?: number
+  /** What stands between columns. Default two spaces. */
+  gap?: string
+}
+
+/** Rows as lines of equal columns. Lines have no spaces at their ends. */
+export function columns(rows: readonly (readonly string[])[], { left = 1, gap = '  ' }: TableLook = {}): string[] {
+  const widths: number[] = []
+  for (const row of rows) for (const [at, cell] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, cell.length)
+  return rows.map((row) =>
+    row
+      .map((cell, at) => (at < left ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0)))
+      .join(gap)
+      .trimEnd(),
+  )
+}
+
+/** A text in at most so many characters: a longer one loses its middle. */
+export function middleCut(text: string, most: number): string {
+  if (text.length <= most) return text
+  const end = Math.floor((most - 1) / 3)
+  return `${text.slice(0, most - 1 - end)}…${text.slice(text.length - end)}`
+}
+
+/** A text in lines of at most so many characters, cut between words. */
+export function wrapped(text: string, most: number): string[] {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1)
+    if (last === undefined || last.length + 1 + word.length > most) lines.push(word)
+    else lines[lines.length - 1] = `${last} ${word}`
+  }
+  return lines
+}
+
+/** How many characters wide the output is; 80 where that is not known. */
+export function widthOf(stream: { isTTY?: boolean; columns?: number }): number {
+  return stream.isTTY === true && stream.columns !== undefined && stream.columns > 0 ? stream.columns : 80
+}

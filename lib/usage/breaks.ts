@@ -1,0 +1,108 @@
+/** What broke the cached part of recorded sessions' prompts, what followed from it, and what it cost. */
+import { knownPrices, mended } from '../replay/prices.ts'
+import type { Prices } from '../replay/prices.ts'
+import { isCall } from '../replay/recording.ts'
+import type { Message, Recording, Step } from '../replay/recording.ts'
+import { modelOf } from '../replay/survey.ts'
+
+/** A call for which tokens were processed again that the call before had sent. */
+export interface CacheBreak {
+  /** How many calls of the session came after it. */
+  callsAgo: number
+  /** Milliseconds since the epoch. */
+  at: number
+  /** Tokens that were processed again. */
+  tokens: number
+  /** Dollars more than reading them from the cache; undefined for a model without known prices. */
+  cost: number | undefined
+  /** Sentences for people. */
+  causes: string[]
+}
+
+/** The breaks of a session. */
+export interface CacheHistory {
+  calls: number
+  /** False if the provider reported no use of a cache, so that nothing is known. */
+  isKnown: boolean
+  /** The newest first. */
+  breaks: CacheBreak[]
+}
+
+/** Providers cache in blocks, so losing up to this many tokens, or this share of the prompt, does not count. */
+const BLOCK_TOKENS = 1024
+const BLOCK_SHARE = 0.02
+
+/** After so many milliseconds without a call, a provider may have dropped a prompt: the shortest usual time. */
+const SHORTEST_LIFE_MS = 5 * 60_000
+
+/** Follows a recording. */
+export async function cacheHistory(recording: Recording): Promise<CacheHistory> {
+  const found: (Omit<CacheBreak, 'callsAgo'> & { call: number })[] = []
+  let between = new Between()
+  let before: Call | undefined
+  let [calls, isKnown] = [0, false]
+  for await (const step of recording.steps(() => {})) {
+    if (step.kind !== 'message' || !isCall(step.entry.message)) {
+      between.take(step)
+      continue
+    }
+    const call = callOf(step.entry.message, step.entry.at)
+    calls += 1
+    isKnown ||= call.cached > 0
+    const tokens = before === undefined ? 0 : Math.min(before.prompt, call.prompt) - call.cached
+    if (before !== undefined && before.prompt > 0 && call.prompt > 0 && tokens > Math.max(BLOCK_TOKENS, BLOCK_SHARE * before.prompt)) {
+      found.push({ call: calls, at: call.at, tokens, cost: priceOf(call, tokens), causes: between.causes(before, call) })
+    }
+    before = call
+    between = new Between()
+  }
+  const breaks = isKnown ? found.reverse().map(({ call, ...one }) => ({ callsAgo: calls - call, ...one })) : []
+  return { calls, isKnown, breaks }
+}
+
+interface Call {
+  at: number
+  model: string
+  prompt: number
+  cached: number
+  prices: Prices | undefined
+}
+
+function callOf(message: Message, at: number): Call {
+  const { input = 0, cacheRead = 0, cacheWrite = 0, cost } = message.usage ?? {}
+  const model = modelOf(message)
+  const noted = cost?.input !== undefined && cost.input > 0 && input > 0 ? (cost.input / input) * 1_000_000 : undefined
+  const prices = knownPrices(model) ?? (noted === undefined ? undefined : mended({ input: noted, output: 0, cacheRead: 0, cacheWrite: 0 }))
+  return { at, model, prompt: input + cacheRead + cacheWrite, cached: cacheRead, prices }
+}
+
+function priceOf({ prices }: Call, tokens: number): number | undefined {
+  return prices === undefined ? undefined : (tokens * (prices.cacheWrite - prices.cacheRead)) / 1_000_000
+}
+
+/** What happened between two calls. */
+class Between {
+  #replaced = 0
+  #wentBack = false
+  #compacted = false
+
+  take(step: Step): void {
+    if (step.kind === 'edit') this.#replaced += 1
+    else if (step.kind === 'branch') this.#wentBack = true
+    else if (step.kind === 'compaction') this.#compacted = true
+  }
+
+  causes(before: Call, call: Call): string[] {
+    const idle = call.at - before.at
+    const causes = [
+      before.model === call.model ? [] : [`The model changed from ${before.model} to ${call.model}.`],
+      this.#compacted ? ['A summary replaced earlier messages (a compaction).'] : [],
+      this.#wentBack ? ['The conversation went back to an earlier message.'] : [],
+      this.#replaced > 0 ? [`${this.#replaced} earlier ${this.#replaced === 1 ? 'message' : 'messages'} changed: shortened by a roll, or brought back by an undo.`] : [],
+      idle > SHORTEST_LIFE_MS ? [`${Math.round(idle / 60_000)} minutes had passed; providers drop a prompt after 5 to 60 minutes.`] : [],
+    ].flat()
+    return causes.length > 0
+      ? causes
+      : ['Nothing in the session explains it: the system prompt or the tools changed, or the provider dropped its cache.']
+  }
+}

@@ -1,0 +1,98 @@
+/** Charges, summed up by day, project, model or session. */
+import { dayOf } from '../replay/verdict.ts'
+import type { Charge } from './charges.ts'
+
+/** What charges can be summed up by. */
+export const GROUPS = ['day', 'project', 'model', 'session'] as const
+
+/** One of them. */
+export type Group = (typeof GROUPS)[number]
+
+/** The sums of one group. */
+export interface Sum {
+  /** The day, folder, model or session. */
+  key: string
+  sessions: number
+  calls: number
+  tokens: Charge['tokens']
+  /** Dollars that were charged for prompts and answers. */
+  cost: number
+  /** Calls of models without known prices; they are not in `cost`. */
+  unpricedCalls: number
+  /** Dollars that the context manager saved by its own account. */
+  saved: number
+  /** The same in fresh input tokens, also for models without known prices. */
+  savedTokens: number
+  /** What the prompts and answers would have cost in plain Pi: `cost` and `saved`. */
+  plainCost: number
+  /** The folder of the last charge. */
+  folder: string
+  /** When the last charge came, in milliseconds since the epoch. */
+  last: number
+}
+
+/** Adds up charges as they come. */
+export class Sums {
+  readonly #group: Group
+  readonly #sums = new Map<string, Sum>()
+  readonly #sessions = new Map<string, Set<string>>()
+
+  constructor(group: Group) {
+    this.#group = group
+  }
+
+  /** Adds a charge. */
+  add(charge: Charge): void {
+    for (const key of [keyOf(charge, this.#group), TOTAL]) this.#add(key, charge)
+  }
+
+  /** The groups: days in their order, others by cost. */
+  rows(): Sum[] {
+    const rows = [...this.#sums.values()].filter(({ key }) => key !== TOTAL)
+    if (this.#group === 'day') return rows.sort((left, right) => (left.key < right.key ? -1 : 1))
+    return rows.sort((left, right) => right.plainCost - left.plainCost || right.calls - left.calls)
+  }
+
+  /** The sum of all. */
+  total(): Sum {
+    return { ...(this.#sums.get(TOTAL) ?? noSum(TOTAL)), key: 'total' }
+  }
+
+  #add(key: string, { session, folder, calls, tokens, cost, saved, savedTokens, at }: Charge): void {
+    let sum = this.#sums.get(key)
+    if (sum === undefined) this.#sums.set(key, (sum = noSum(key)))
+    let sessions = this.#sessions.get(key)
+    if (sessions === undefined) this.#sessions.set(key, (sessions = new Set()))
+    sum.sessions = sessions.add(session).size
+    sum.calls += calls
+    for (const name of ['input', 'cacheRead', 'cacheWrite', 'output'] as const) sum.tokens[name] += tokens[name]
+    if (cost === undefined) sum.unpricedCalls += calls
+    sum.cost += cost ?? 0
+    sum.saved += saved
+    sum.savedTokens += savedTokens
+    sum.folder = folder
+    sum.plainCost = sum.cost + sum.saved
+    sum.last = Math.max(sum.last, at)
+  }
+}
+
+/** No day, folder, model or session has this name. */
+const TOTAL = '\0'
+
+function noSum(key: string): Sum {
+  const tokens = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
+  return { key, sessions: 0, calls: 0, tokens, cost: 0, unpricedCalls: 0, saved: 0, savedTokens: 0, plainCost: 0, folder: '', last: 0 }
+}
+
+function keyOf({ at, folder, model, session }: Charge, group: Group): string {
+  switch (group) {
+    case 'day':
+      return dayOf(at)
+    case 'project':
+      return folder
+    case 'model':
+      return model
+    case 'session':
+      return session
+  }
+}
