@@ -100,7 +100,7 @@ describe.skipIf(!SHORTENS).each([2, 3])('seed %i', (seed) => {
     for (const id of ids) {
       const text = [...whole].find(([hash]) => hash.startsWith(id))?.[1]
       expect(text, id).toBeDefined()
-      expect((await recall(manager, projection, { id })).split('\n\narguments of the call: ')[0]).toBe(text)
+      expect((await recall(manager, { id })).split('\n\narguments of the call: ')[0]).toBe(text)
     }
   })
 
@@ -108,7 +108,7 @@ describe.skipIf(!SHORTENS).each([2, 3])('seed %i', (seed) => {
     const [own, carried] = [await run(shape, seed), await run(shape, seed, true)]
     expect(carried.sent).toEqual(own.sent)
     for (const id of named(carried.sent)) {
-      expect(await recall(carried.manager, carried.projection, { id })).toBe(await recall(own.manager, own.projection, { id }))
+      expect(await recall(carried.manager, { id })).toBe(await recall(own.manager, { id }))
     }
   })
 
@@ -161,6 +161,6 @@ test.skipIf(!SHORTENS)('what was said and then taken out of the middle can’t b
   expect(await projection.permits(id)).toBe(true)
   messages.splice(2, 1)
   await projection.transform([...messages, { role: 'assistant', content: 'five' }, { role: 'user', content: 'six' }])
-  expect(await recall(manager, projection, { id })).not.toContain('a secret prompt')
+  expect(await recall(manager, { id })).not.toContain('a secret prompt')
   expect(await projection.permits(id)).toBe(false)
 })

@@ -67,6 +67,10 @@ describe('what a harness has changed', () => {
     expect(JSON.stringify(later)).not.toContain('hunter2')
     // What the model can ask for is the redacted text, and nothing else.
     expect(await projection.permits('c')).toBe(false)
+    expect(await manager.activate('c')).toMatchObject({ ok: false, code: 'NULL_CONTENT', message: expect.stringContaining('removed from it') })
+    expect(await manager.pin('c')).toMatchObject({ ok: false })
+    expect(JSON.stringify(await manager.search('hunter2'))).toBe('[]')
+    expect(await manager.search('token', { limit: 1 })).toHaveLength(1)
     const [other] = (await manager.sessionSets()).session_index.filter((id) => id.startsWith('c~'))
     expect(await projection.permits(other!)).toBe(true)
     expect((await manager.get(other!))?.content).toBe(output.content[0]!.text)
@@ -100,6 +104,10 @@ describe('what a harness has changed', () => {
     expect(sent).toContain('second')
     expect(await projection.permits('c0')).toBe(false)
     expect(await projection.permits('c1')).toBe(true)
+    expect(await manager.activate('c0')).toMatchObject({ ok: false, code: 'NULL_CONTENT' })
+    expect((await manager.activate('c1')).ok).toBe(true)
+    expect(await manager.search('first')).toEqual([])
+    expect((await manager.search('second')).map(({ id }) => id)).toContain('c1')
     expect(await recorded(manager)).toEqual(before)
   })
 
@@ -191,15 +199,117 @@ function failing(manager: ContextManager, fails: (call: number) => 'before' | 'h
   }
 }
 
+describe('conversations of one session', () => {
+  test('a second projection is refused, and so is transformContext beside one', async () => {
+    const manager = await opened({ cwd: folder() })
+    const messages = [user('go'), says('done')]
+    const projection = new Projection(manager)
+    await projection.transform(messages)
+    const refused = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('already has a projection') }
+    await expect(new Projection(manager).transform(messages)).rejects.toMatchObject(refused)
+    await expect(manager.transformContext(messages)).rejects.toMatchObject(refused)
+    await projection.transform([...messages, user('more')])
+    expect(await recorded(manager)).toEqual([
+      { user: 'go', answers: ['done'], calls: [] },
+      { user: 'more', answers: [], calls: [] },
+    ])
+  })
+
+  test('a conversation that has nothing of the recorded one goes on after it; the first is then refused', async () => {
+    const manager = await opened({ cwd: folder() })
+    const first = [user('a1'), says('b1'), user('a2'), says('b2')]
+    const second = [user('c1'), says('d1'), user('c2')]
+    await manager.transformContext(first)
+    expect(await manager.transformContext(second)).toEqual(second)
+    second.push(says('d2'))
+    await manager.transformContext(second)
+    const all = ['a1', 'a2', 'c1', 'c2'].map((text, n) => ({ user: text, answers: [['b1', 'b2', 'd1', 'd2'][n]], calls: [] }))
+    expect(await recorded(manager)).toEqual(all)
+    await expect(manager.transformContext([...first, user('a3')])).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('another one has followed'),
+    })
+    await manager.transformContext([...second, user('c3')])
+    expect(await recorded(manager)).toEqual([...all, { user: 'c3', answers: [], calls: [] }])
+  })
+})
+
 describe('a call that fails', () => {
+  test('sends what was last sent and the new messages, and says so once', async () => {
+    const manager = await opened({ cwd: folder() })
+    let now = 0
+    const warnings: string[] = []
+    const options = { model: MODEL, shortens: true, now: () => now, onWarning: (sentence: string) => warnings.push(sentence) }
+    const projection = new Projection(manager, options)
+    const messages: object[] = []
+    for (let n = 0; n < 40; n += 1) {
+      messages.push(user(`prompt ${n}`), calls(`c${n}`), result(`c${n}`, `output ${n} `.repeat(400)), says(`answer ${n}`))
+      now += 1_000
+      await projection.transform(messages)
+    }
+    now += 3_600_000
+    messages.push(user('after an hour'))
+    const sent = await projection.transform(messages)
+    expect(JSON.stringify(sent).length).toBeLessThan(JSON.stringify(messages).length / 2)
+    failing(manager, () => 'before')
+    messages.push(calls('last'), result('last', 'fresh '.repeat(400)))
+    const fallback = [...sent, ...messages.slice(-2)]
+    expect(await projection.transform(messages)).toEqual(fallback)
+    expect(await projection.transform(messages)).toEqual(fallback)
+    expect(projection.lastForm(messages)).toEqual(fallback)
+    expect(warnings).toHaveLength(1)
+    // Where the host has trimmed the oldest messages, the rest is still in its last form.
+    expect(JSON.stringify(projection.lastForm(messages.slice(4))).length).toBeLessThanOrEqual(JSON.stringify(fallback).length)
+    // Every result that goes out has its call.
+    const other = messages.map((message) => ((message as { toolCallId?: string }).toolCallId === 'c3' ? result('c3', 'reworded') : message))
+    const form = projection.lastForm(other) as { role: string; toolCallId?: string; content: { id?: string }[] }[]
+    const called = new Set(form.flatMap(({ role, content }) => (role === 'assistant' ? content.map(({ id }) => id) : [])))
+    for (const { toolCallId } of form) if (toolCallId !== undefined) expect(called).toContain(toolCallId)
+    expect(JSON.stringify(form)).toContain('reworded')
+  })
+
+  test('takes too long: the last form goes out at once until it ends, and nothing is lost', async () => {
+    const manager = await opened({ cwd: folder() })
+    const warnings: string[] = []
+    const projection = new Projection(manager, { limitMs: 200, onWarning: (sentence) => warnings.push(sentence) })
+    const messages: object[] = [user('one')]
+    await projection.transform(messages)
+    const advance = manager.advance.bind(manager)
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => (release = resolve))
+    let ended = (): void => {}
+    const end = new Promise<void>((resolve) => (ended = resolve))
+    manager.advance = async (...args) => {
+      await held
+      const plan = await advance(...args)
+      ended()
+      return plan
+    }
+    messages.push(says('first'), user('two'))
+    expect(await projection.transform(messages)).toEqual(messages)
+    expect(warnings).toEqual([expect.stringContaining('longer than 0.2 s')])
+    // No further call waits for it.
+    expect(await projection.transform(messages)).toEqual(messages)
+    release()
+    await end
+    manager.advance = advance
+    messages.push(says('second'))
+    await expect.poll(async () => (await projection.transform(messages), recorded(manager))).toEqual([
+      { user: 'one', answers: ['first'], calls: [] },
+      { user: 'two', answers: ['second'], calls: [] },
+    ])
+  })
+
   test.each(['before', 'halfway', 'after'] as const)('%s: nothing is missing, and nothing stands under the wrong turn', async (how) => {
     const manager = await opened({ cwd: folder() })
     failing(manager, (call) => (call === 2 ? how : undefined))
-    const projection = new Projection(manager)
+    const warnings: string[] = []
+    const projection = new Projection(manager, { onWarning: (sentence) => warnings.push(sentence) })
     const messages: object[] = [user('one')]
     await projection.transform(messages)
     messages.push(calls('c0'), result('c0', 'out 0'), says('answer'), user('two'))
-    await expect(projection.transform(messages)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(await projection.transform(messages)).toEqual(messages)
+    expect(warnings).toEqual([expect.stringMatching(/go out as they were last sent.*the store is away \(STORE_UNAVAILABLE\)$/)])
     messages.push(calls('c1'), result('c1', 'out 1'), says('end'))
     expect(await projection.transform(messages)).toEqual(messages)
     expect(await recorded(manager)).toEqual([
@@ -215,7 +325,7 @@ describe('a call that fails', () => {
     let manager = await opened({ cwd, store })
     const arm = () => failing(manager, () => (next() < 0.3 ? (['before', 'halfway', 'after'] as const)[Math.floor(next() * 3)] : undefined))
     arm()
-    let projection = new Projection(manager, { model: MODEL })
+    let projection = new Projection(manager, { model: MODEL, onWarning: () => {} })
     const messages: object[] = []
     const expected: { user: string; answers: string[]; calls: string[] }[] = []
     for (let step = 0; step < 40; step += 1) {
@@ -235,10 +345,9 @@ describe('a call that fails', () => {
         await manager.close()
         manager = await opened({ cwd, store })
         arm()
-        projection = new Projection(manager, { model: MODEL })
+        projection = new Projection(manager, { model: MODEL, onWarning: () => {} })
       }
-      const sent = await projection.transform(messages).catch(() => undefined)
-      if (sent !== undefined) expect(sent.length).toBeGreaterThanOrEqual(messages.length)
+      expect((await projection.transform(messages)).length).toBeGreaterThanOrEqual(messages.length)
     }
     manager.advance = Object.getPrototypeOf(manager).advance
     await projection.transform(messages)

@@ -87,17 +87,17 @@ test('with "redact" an output with a secret is still the output of its message',
   expect((await first.get('c1'))?.content).toMatch(/^x \[redacted: github-pat\]\n/)
   expect(await projection.permits('c1')).toBe(true)
   // It has no name in this conversation that the answer could point to.
-  expect(await recall(first, projection, { id: 'c1' })).toContain(`x ${key}\n`)
+  expect(await recall(first, { id: 'c1' })).toContain(`x ${key}\n`)
   await first.pin('c1')
   await first.pin('c2')
   await first.close()
 
   const second = await open()
-  await new Projection(second, { shape: 'openai-chat' }).transform(messages)
+  const host = new Projection(second, { shape: 'openai-chat' })
+  await host.transform(messages)
   expect((await second.sessionSets()).pinned_set).toEqual(['c1', 'c2'])
   // Whatever the host itself takes out is another text.
   const taken = messages.map((message) => ('tool_call_id' in message && message.tool_call_id === 'c1' ? { ...message, content: 'x ***' } : message))
-  const host = new Projection(second, { shape: 'openai-chat' })
   await host.transform(taken)
   expect(await host.permits('c1')).toBe(false)
   await second.close()

@@ -9,21 +9,21 @@ import type {
   ExtensionContext,
   ProjectedSessionEntry,
   SessionBoundaryDraft,
-  SessionEntry,
   TurnEndEvent,
   TurnEndEventResult,
 } from '@earendil-works/pi-coding-agent'
-import type { ContextManager, ModelCall, Plan, RollReceipt } from '../index.js'
+import type { Assembled, ContextManager, Plan, RollReceipt } from '../index.js'
+import { Branch } from './branch.ts'
+import type { Mark, Replacements } from './branch.ts'
 import type { Circumstances } from './circumstances.ts'
+import { Driver } from '../lib/driver/driver.ts'
 import { Figures } from './figures.ts'
-import { Intake } from './intake.ts'
-import { replacementOf } from './messages.ts'
 import type { PiMessage, Replacement } from './messages.ts'
 import { POINT } from './point.ts'
 import type { Point } from './point.ts'
 import { sections } from '../lib/sections.ts'
 import type { Settings } from './settings.ts'
-import { HOW_TO_READ } from './recall.ts'
+import { appendsTools } from './recall.ts'
 import type { Recall } from './recall.ts'
 import { textOf } from './results.ts'
 import { TOOLS_TOKENS } from './tools.ts'
@@ -46,16 +46,13 @@ export class Boundary {
   /** How the model's requests are laid out. */
   readonly layout: Settings['layout']
   readonly #recall: Recall
-  /** The model has been told on this branch how to bring back collapsed outputs. */
-  #taught = false
-  readonly #intake: Intake
-  /** The next request will not hit the cache anyway, so a roll is free, even within a user's turn. */
-  #cold = false
-  #notices: string[] = []
+  readonly #branch = new Branch()
+  readonly #driver: Driver<Mark>
   /** Replacements that this version of Pi takes only at the end of a turn. */
   readonly #owed = new Map<string, Replacement | null>()
   #prompt: string | undefined
-  #queue: Promise<unknown> = Promise.resolve()
+  /** What the layout `sections` last rendered. */
+  #view: Assembled | undefined
 
   constructor(
     manager: ContextManager,
@@ -64,31 +61,47 @@ export class Boundary {
     layout: Settings['layout'] = 'anchored',
     leftOut: (sentence: string) => void = () => {},
   ) {
-    this.#intake = new Intake(manager, {
-      call: (ctx, moment) => circumstances.call(ctx, moment),
-      planned: (plan) => this.#note(plan),
-      cameBack: (point) => this.#takeOver(point),
-      leftOut,
-    })
     this.manager = manager
     this.layout = layout
     this.circumstances = circumstances
     this.#recall = recall
+    const branch = this.#branch
+    this.#driver = new Driver<Mark>(manager, {
+      news: () => branch.news(),
+      visible: (known) => branch.visible(known),
+      landmarks: () => branch.landmarks(),
+      accepted: () => branch.accepted(),
+      cameBack: ({ point }) => {
+        this.off = point.off === true
+        this.figures.takeOver(point)
+      },
+      call: (moment) => circumstances.call(branch.ctx, moment),
+      mayRoll: (when) => this.rolls && (when !== 'call' || canEdit(branch.ctx)),
+      // Active contents are always the newest version, and nothing else shown could be stale.
+      planned: (plan) => {
+        if (!this.inSections) this.figures.planned(plan)
+      },
+      leftOut,
+      tools: {
+        tokens: TOOLS_TOKENS,
+        given: () => recall.tools,
+        bound: () => circumstances.bindsTools(branch.ctx),
+        appends: () => appendsTools(branch.ctx.model),
+        give: (price) => this.#bringTools(price),
+      },
+    })
   }
 
   /** Loads Pi's current branch: the sets as of its last point, what is visible, and what is new on it. */
   synchronize(ctx: ExtensionContext): Promise<void> {
-    return this.#exclusive(() => this.#intake.restore(ctx))
+    return this.#exclusive(ctx, () => this.#driver.load())
   }
 
   /** Reads what is visible again after Pi has rewritten the branch's projection (a compaction). The sets stay. */
   reread(ctx: ExtensionContext): Promise<void> {
-    return this.#exclusive(async () => {
+    return this.#exclusive(ctx, async () => {
       this.figures.gain = 0
-      // The message that said so may have gone into the summary.
-      this.#taught = false
-      await this.#intake.reread(ctx)
-      this.#cold = true
+      await this.#driver.compacted()
     })
   }
 
@@ -97,12 +110,12 @@ export class Boundary {
    * happened since the last turn.
    */
   beforePrompt(ctx: ExtensionContext, isUsers = true): Promise<string | undefined> {
-    return this.#exclusive(async () => {
+    return this.#exclusive(ctx, async () => {
       // They are sent with the user's prompt.
       if (isUsers) this.returning.clear()
       // Asked even if the branch has nothing new: files may have changed, and other clients may have written.
-      const plan = await this.#correct(ctx, true)
-      if (plan !== undefined && this.#taught && this.rolls) this.#bringTools(plan, ctx)
+      const plan = await this.#driver.take('prompt', true)
+      if (plan !== undefined) this.#correct(plan)
       return this.#takeNotices()
     })
   }
@@ -112,36 +125,36 @@ export class Boundary {
    * the messages with that roll, or undefined if they don't change.
    */
   beforeCall(event: ContextEvent, ctx: ExtensionContext): Promise<ContextEventResult | undefined> {
-    return this.#exclusive(async () => {
+    return this.#exclusive(ctx, async () => {
       await this.#recordPrompt(ctx)
-      const plan = await this.#take(ctx, (atUserTurn) => (atUserTurn || this.#cold) && canEdit(ctx))
-      this.#cold = false
-      if (this.layout === 'sections') return this.off ? undefined : { messages: await this.#render(event, ctx) }
+      const plan = await this.#driver.take('call')
+      if (this.layout === 'sections') {
+        if (!this.off) return { messages: await this.#render(event, ctx) }
+        this.#view = undefined
+        return undefined
+      }
       if (plan === undefined || plan.edits.length === 0) return undefined
       const before = ctx.sessionManager.buildSessionProjection().entries
-      const edits = this.#replacements(plan, ctx, before)
+      const edits = this.#replacements(plan, before)
       edit(ctx, edits)
       const messages = withEdits(event.messages, before, edits)
-      this.#teach()
       return { messages: [...messages, ...this.#sayNotices(ctx)] }
     })
   }
 
   /** Called at the end of a turn. Hands over the answer and its results, and returns the entries for Pi to add. */
   turnEnd(event: TurnEndEvent, ctx: ExtensionContext): Promise<TurnEndEventResult> {
-    return this.#exclusive(async () => {
+    return this.#exclusive(ctx, async () => {
       if (event.outcome === 'completed') this.figures.saved += this.figures.gain
-      const plan = await this.#take(ctx, () => true)
+      const plan = await this.#driver.take('end')
       const mine: SessionBoundaryDraft[] = []
       for (const [targetId, replacement] of this.#owed) mine.push({ type: 'context_edit', targetId, replacement })
       this.#owed.clear()
       if (plan !== undefined && plan.edits.length > 0) {
-        for (const [targetId, replacement] of this.#replacements(plan, ctx, event.context.contextEntries)) {
+        for (const [targetId, replacement] of this.#replacements(plan, event.context.contextEntries)) {
           mine.push({ type: 'context_edit', targetId, replacement })
         }
         this.#countExcerpts(plan, event, ctx)
-        this.#bringTools(plan, ctx)
-        this.#teach()
       }
       this.figures.countSpared(this.circumstances.prices(ctx))
       const notice = this.#takeNotices()
@@ -153,8 +166,17 @@ export class Boundary {
     })
   }
 
+  /**
+   * What goes out if a call fails: in sections, those of the last call around the messages. In the usual layout, Pi itself
+   * has the edits that are in force, and sends that.
+   */
+  lastForm({ messages }: ContextEvent): ContextEventResult | undefined {
+    return this.#view === undefined ? undefined : { messages: sections(messages, this.#view) as PiMessage[] }
+  }
+
   async #render({ messages }: ContextEvent, ctx: ExtensionContext): Promise<PiMessage[]> {
     const view = await this.manager.assemble()
+    this.#view = view
     const rendered = sections(messages, view)
     const characters = this.circumstances.systemCharacters(ctx) + view.text.length - view.systemPrompt.length
     this.figures.contextTokens = Math.ceil(characters / 4)
@@ -172,20 +194,18 @@ export class Boundary {
 
   /** Updates the figures after the user changed the sets. Nothing collapses. */
   refresh(ctx: ExtensionContext): Promise<void> {
-    return this.#exclusive(async () => {
+    return this.#exclusive(ctx, async () => {
       // During a turn, the engine gets its messages at the end of the turn.
-      if (ctx.isIdle()) await this.#correct(ctx, true)
+      if (ctx.isIdle()) await this.#putRight(true)
     })
   }
 
   /** Rolls everything stale now. Returns the receipt, or undefined if nothing could be rolled. */
   rollNow(ctx: ExtensionContext): Promise<RollReceipt | undefined> {
-    return this.#exclusive(async () => {
-      await this.#correct(ctx)
-      const plan = await this.manager.rollNow(this.#call(ctx, false, true))
-      this.#note(plan)
-      edit(ctx, this.#replacements(plan, ctx))
-      if (plan.edits.length > 0) this.#teach()
+    return this.#exclusive(ctx, async () => {
+      await this.#putRight()
+      const plan = await this.#driver.roll()
+      edit(ctx, this.#replacements(plan))
       this.#sayNotices(ctx)
       return plan.receipt
     })
@@ -193,12 +213,10 @@ export class Boundary {
 
   /** Undoes the last roll of this process. Returns how many messages are shown as before it. */
   undoRoll(ctx: ExtensionContext): Promise<number> {
-    return this.#exclusive(async () => {
-      await this.#correct(ctx)
+    return this.#exclusive(ctx, async () => {
+      await this.#putRight()
       const last = (await this.manager.receipts()).at(-1)
-      const plan = await this.manager.undoRoll()
-      this.#note(plan)
-      const edits = this.#replacements(plan, ctx)
+      const edits = this.#replacements(await this.#driver.undo())
       // The receipts also have rolls of earlier processes, which this one can't undo.
       if (edits.size > 0) this.figures.gain = Math.max(0, this.figures.gain - (last?.gain ?? 0))
       edit(ctx, edits)
@@ -209,14 +227,9 @@ export class Boundary {
   /** The point to return to, as stored on the branch. A plan made just now has it. */
   async point(plan?: Plan): Promise<Point> {
     const { saved, gain } = this.figures
-    const [tx, times] = await Promise.all([
-      plan?.point ?? this.manager.point(),
-      plan?.pointTimes ?? this.manager.pointTimes(),
-    ])
-    const point: Point = { session: this.manager.sessionId, tx, times }
+    const point = await this.#driver.point(plan)
     if (saved !== 0 || gain !== 0) Object.assign(point, { saved: Math.round(saved), gain: Math.round(gain) })
     if (this.off) point.off = true
-    if (this.#taught) point.taught = true
     return point
   }
 
@@ -237,64 +250,41 @@ export class Boundary {
 
   /** The engine may lack messages after a call failed halfway; the next call reads the branch again. */
   doubt(): void {
-    this.#intake.doubt()
+    this.#driver.doubt()
   }
 
-  #bringTools(plan: Plan, ctx: ExtensionContext): void {
-    if (this.#recall.tools || this.circumstances.bindsTools(ctx)) return
-    const price = this.#recall.bringToolsIfWorth(plan, ctx.model)
+  #bringTools(price: number): void {
+    this.#recall.bringTools()
+    if (!this.#recall.tools) return
     this.figures.saved -= price
-    if (price > 0) this.figures.gain -= TOOLS_TOKENS * this.circumstances.prices(ctx).read
+    this.figures.gain -= TOOLS_TOKENS * this.circumstances.prices(this.#branch.ctx).read
   }
 
-  /** Makes sure that the model knows how to bring back what is collapsing now. */
-  #teach(): void {
-    if (this.#taught) return
-    this.#taught = true
-    if (!this.#recall.tools) this.#notices.push(HOW_TO_READ)
+  #exclusive<T>(ctx: ExtensionContext, work: () => Promise<T>): Promise<T> {
+    return this.#driver.exclusive(() => {
+      this.#branch.ctx = ctx
+      return work()
+    })
   }
 
-  #exclusive<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#queue.then(work)
-    this.#queue = result.catch(() => {})
-    return result
+  /** Hands over everything new outside of a turn. */
+  async #putRight(always = false): Promise<void> {
+    const plan = await this.#driver.take('aside', always)
+    if (plan !== undefined) this.#correct(plan)
   }
 
-  /** Hands over everything new outside of a turn. What a plan puts right then, without a roll, is put right. */
-  async #correct(ctx: ExtensionContext, always = false): Promise<Plan | undefined> {
-    const plan = await this.#take(ctx, () => false, always)
-    if (plan === undefined || plan.edits.length === 0) return plan
-    const edits = this.#replacements(plan, ctx)
+  /** Puts right what a plan asks for outside the end of a turn. */
+  #correct(plan: Plan): void {
+    if (plan.edits.length === 0) return
+    const { ctx } = this.#branch
+    const edits = this.#replacements(plan)
     if (canEdit(ctx)) edit(ctx, edits)
     else for (const [key, replacement] of edits) this.#owed.set(key, replacement)
-    return plan
-  }
-
-  #take(ctx: ExtensionContext, rolls: (atUserTurn: boolean) => boolean, always = false): Promise<Plan | undefined> {
-    return this.#intake.take(ctx, (atUserTurn) => this.rolls && rolls(atUserTurn), always)
-  }
-
-  #call(ctx: ExtensionContext, atUserTurn: boolean, rolls: boolean): ModelCall {
-    return this.circumstances.call(ctx, { atUserTurn, rolls })
-  }
-
-  #takeOver(point: Point): void {
-    this.off = point.off === true
-    this.#taught = point.taught === true
-    this.figures.takeOver(point)
-  }
-
-  #note(plan: Plan): void {
-    // Active contents are always the newest version, and nothing else shown could be stale.
-    if (this.inSections) return
-    this.figures.planned(plan)
-    this.#notices.push(...plan.notices)
   }
 
   #takeNotices(): string | undefined {
-    const lines = this.#notices
-    this.#notices = []
-    return lines.length === 0 ? undefined : lines.join('\n')
+    const lines = this.#driver.takeNotices()
+    return lines.length === 0 || this.inSections ? undefined : lines.join('\n')
   }
 
   /** Adds the notices to the session outside the end of a turn. Returns them as messages of the request. */
@@ -303,23 +293,10 @@ export class Boundary {
     return content === undefined ? [] : [say(ctx, content)]
   }
 
-  /**
-   * The replacements that a plan asks for. An edit of an entry that the branch does not show is left out, because Pi
-   * would refuse all edits for it, and the branch is read again at the next call.
-   */
-  #replacements(
-    plan: Plan,
-    ctx: ExtensionContext,
-    visible: readonly ProjectedSessionEntry[] = ctx.sessionManager.buildSessionProjection().entries,
-  ): Map<string, Replacement | null> {
-    const ids = new Set(visible.flatMap((entry) => (entry.messages.length > 0 ? [entry.sourceEntry.id] : [])))
-    const found = new Map<string, Replacement | null>()
-    for (const one of plan.edits) {
-      const replacement = replacementOf(one, this.#intake.handed(one.key, ctx))
-      if (replacement === undefined || !(ids.has(one.key) || this.#intake.hasLeft(one.key))) this.#intake.doubt()
-      else found.set(one.key, replacement)
-    }
-    this.#intake.expect(found)
+  /** The replacements that a plan asks for. If one does not fit, the branch is read again at the next call. */
+  #replacements(plan: Plan, visible?: readonly ProjectedSessionEntry[]): Replacements {
+    const { found, isWhole } = this.#branch.replacements(plan.edits, visible)
+    if (!isWhole) this.#driver.doubt()
     for (const [key, replacement] of found) this.edited.set(key, replacement)
     return found
   }
@@ -343,7 +320,7 @@ function canEdit(ctx: ExtensionContext): boolean {
   return typeof (ctx.sessionManager as Editable).appendContextEdit === 'function'
 }
 
-function edit(ctx: ExtensionContext, edits: ReadonlyMap<string, Replacement | null>): void {
+function edit(ctx: ExtensionContext, edits: Replacements): void {
   const session = ctx.sessionManager as Editable
   if (edits.size > 0 && session.appendContextEdit === undefined) {
     throw new Error('this version of Pi replaces messages only at the end of a turn')
@@ -369,7 +346,7 @@ function say(ctx: ExtensionContext, content: string): PiMessage {
 function withEdits(
   messages: readonly PiMessage[],
   projection: readonly ProjectedSessionEntry[],
-  edits: ReadonlyMap<string, Replacement | null>,
+  edits: Replacements,
 ): PiMessage[] {
   const flat = projection.flatMap((entry) =>
     entry.messages

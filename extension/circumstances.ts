@@ -1,6 +1,7 @@
 /** The circumstances of the next model call, for the engine: the model, its prices and its prompt cache. */
 import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ModelCall } from '../index.js'
+import type { Moment } from '../lib/driver/port.ts'
 import { factorsOf } from '../lib/models/prices.ts'
 import { rulesFor, SessionBinding } from './binding.ts'
 import { lastAnswer, physicalModel } from './provider.ts'
@@ -14,14 +15,6 @@ const ANTHROPIC_LOOKBACK_BLOCKS = 20
 
 /** The cost of writing a token to a cache of an hour, in fresh input tokens (Anthropic's prompt caching guide). */
 const LONG_WRITE = 2
-
-/** What changes from call to call. */
-export interface Moment {
-  /** The next call starts a user's turn. */
-  atUserTurn: boolean
-  /** Rolls may happen now. */
-  rolls: boolean
-}
 
 /** Describes model calls. Caches the size of the tool declarations, which rarely change. */
 export class Circumstances {

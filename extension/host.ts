@@ -51,6 +51,8 @@ export class Host {
   readonly requests = new LastRequests()
   /** The calls that the model's programs are making now. */
   readonly nested = new NestedCalls()
+  /** The session that was given up. */
+  #given: Boundary | undefined
   /** Why there is no context manager in this session. */
   failure: string | undefined
   /** Outputs that the settings exempt from collapsing. */
@@ -74,22 +76,23 @@ export class Host {
 
   /**
    * A handler that never fails and does nothing without an open session. What it throws is reported once, and Pi
-   * continues as it would without the extension.
+   * continues as it would without the extension, or with what `instead` returns of the last session that was open.
    */
   handler<E, R = undefined>(
     name: string,
     work: (boundary: Boundary, event: E, ctx: ExtensionContext) => Promise<R | void>,
+    instead: (boundary: Boundary, event: E) => R | undefined = () => undefined,
   ): ExtensionHandler<E, R> {
     return async (event, ctx) => {
       const { boundary } = this
-      if (boundary === undefined) return undefined
+      if (boundary === undefined) return this.#given === undefined ? undefined : instead(this.#given, event)
       try {
         const result = await bounded(work(boundary, event, ctx), HANDLER_LIMIT_MS, `the handler of ${name}`)
         this.#failures.success(name)
         return result
       } catch (error) {
         if (this.boundary === boundary) await this.#failed(name, error, ctx)
-        return undefined
+        return instead(boundary, event)
       }
     }
   }
@@ -175,6 +178,7 @@ export class Host {
     await this.#close()
     this.requests.clear()
     this.exempt = () => false
+    this.#given = undefined
     this.failure = undefined
     try {
       const project = ctx.isProjectTrusted() ? join(ctx.cwd, CONFIG_DIR_NAME) : undefined
@@ -312,6 +316,7 @@ export class Host {
   /** Gives up for this session. Pi continues without the extension. */
   async #give(error: unknown, ctx: ExtensionContext, what: string): Promise<void> {
     this.failure = `The context manager ${what}: ${sentence(error)}.`
+    this.#given = this.boundary
     const closing = this.#close()
     if (ctx.hasUI) ctx.ui.setStatus('context', undefined)
     this.#tellOnce(ctx, `${this.failure} Pi continues without it; /context on tries again.`, 'error')

@@ -23,7 +23,7 @@ import type {
 import { NOTICE } from './boundary.ts'
 import { registerCommand } from './commands.ts'
 import { beforeCompaction } from './compaction.ts'
-import { flattened } from './flat.ts'
+import { flattened } from '../lib/driver/flat.ts'
 import { Handover, handedLine } from './handover.ts'
 import { Host, TOOLS_FLAG } from './host.ts'
 import type { Load } from './host.ts'
@@ -69,8 +69,10 @@ export function install(pi: ExtensionAPI, load: Load): void {
   )
   pi.on(
     'context',
-    host.handler<ContextEvent, ContextEventResult>('context', (boundary, event, ctx) =>
-      boundary.beforeCall(event, ctx),
+    host.handler<ContextEvent, ContextEventResult>(
+      'context',
+      (boundary, event, ctx) => boundary.beforeCall(event, ctx),
+      (boundary, event) => boundary.lastForm(event),
     ),
   )
   pi.on('before_provider_request', (event, ctx) => {

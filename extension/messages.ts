@@ -5,7 +5,7 @@ import type {
   SessionEntry,
 } from '@earendil-works/pi-coding-agent'
 import type { Edit, IncomingMessage } from '../index.js'
-import { shortened } from '../lib/shortened.ts'
+import { editedContent } from '../lib/driver/edits.ts'
 
 /** What the extension needs of Pi's session. */
 export interface Branch {
@@ -66,28 +66,11 @@ function isSent(message: PiMessage): boolean {
 
 /**
  * The replacement that an edit makes of a message as it was handed over; undefined if the edit does not fit the
- * message, null if the message is left out. A result keeps its images, an answer keeps everything except the named
- * calls and texts.
+ * message, null if the message is left out.
  */
 export function replacementOf(edit: Edit, message: PiMessage | undefined): Replacement | null | undefined {
-  if (message === undefined) return undefined
-  if (edit.kind === 'gone') return message.role === 'assistant' || message.role === 'toolResult' ? null : undefined
-  if (edit.kind === 'result') {
-    if (message.role !== 'toolResult') return undefined
-    if (edit.text === undefined) return { content: message.content }
-    const others = message.content.filter((block) => block.type !== 'text')
-    return { content: [{ type: 'text', text: edit.text }, ...others] }
-  }
-  if (message.role === 'user') return { content: shortened(message.content, edit.texts) as ContextEditableContent }
-  if (message.role !== 'assistant') return undefined
-  let position = -1
-  const content = message.content.map((block) => {
-    if (block.type !== 'toolCall') return block
-    position += 1
-    const call = edit.calls.find((one) => one.position === position && one.callId === block.id)
-    return call === undefined ? block : { ...block, arguments: call.args as typeof block.arguments }
-  })
-  return { content: shortened(content, edit.texts) as ContextEditableContent }
+  const content = message === undefined ? undefined : editedContent(edit, message as { role: string; content?: unknown })
+  return content === undefined || content === null ? content : { content: content as ContextEditableContent }
 }
 
 /** Whether two replacements show the model exactly the same bytes. */

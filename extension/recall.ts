@@ -4,19 +4,9 @@
  * their price.
  */
 import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
-import type { ContextManager, Plan } from '../index.js'
-import { namesBeside, registerTools, TOOLS_TOKENS } from './tools.ts'
+import type { ContextManager } from '../index.js'
+import { namesBeside, registerTools } from './tools.ts'
 import type { Engine, ToolNames } from './tools.ts'
-
-/** What the model is told once, when outputs have been shortened and the tools have not been added. */
-export const HOW_TO_READ =
-  'Shortened outputs, calls and texts are kept whole: read with path "id=..." shows one again, with offset and limit a part of it.'
-
-/** The share of a session's cost so far that the tools may cost. */
-const WORTH = 0.01
-
-/** The highest cost of writing a token to the cache among known providers, in fresh input tokens. */
-const WRITE = 1.25
 
 /** The ways to bring things back, for one instance of the extension. */
 export class Recall {
@@ -66,17 +56,6 @@ export class Recall {
       this.#registered = true
       registerTools(this.#pi, this.#engine, this.names, () => this.inSections)
     }
-  }
-
-  /**
-   * Gives the model the tools if the whole prompt is written again anyway or the session is long enough. Returns
-   * their price in fresh input tokens, 0 if they were not added.
-   */
-  bringToolsIfWorth(plan: Plan, model: ExtensionContext['model']): number {
-    const price = (appendsTools(model) ? 0 : plan.rewriteCost) + TOOLS_TOKENS * WRITE
-    if (price > WORTH * plan.spent) return 0
-    this.bringTools()
-    return this.tools ? price : 0
   }
 }
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, resolve } from 'node:path'
 import type { ToolResultEvent } from '@earendil-works/pi-coding-agent'
 import type { Toolcall } from '../index.js'
-import { flattened } from './flat.ts'
+import { flattened } from '../lib/driver/flat.ts'
 import { toolOf } from './tools.ts'
 
 /** The largest output that is recorded whole: 16 MiB, as for files. Larger ones are recorded as Pi shows them. */

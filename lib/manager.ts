@@ -23,6 +23,7 @@ import type {
   WatchEvent,
 } from '../index.js'
 import { DrivenSession, toolcall } from './driven.ts'
+import { permitted, refusal } from './driver/withheld.ts'
 import { calling, invalid } from './errors.ts'
 import { noteBirth } from './harness/births.ts'
 import { Projection } from './harness.ts'
@@ -82,8 +83,9 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
    * The model needs a way to bring back what has collapsed: give it a tool that calls `activate`, or use the entry point for
    * your framework. See {@link Projection} for more options.
    *
-   * Rejects with `INVALID_ARGUMENT` for messages of an unknown shape, and with the errors of the store. After a rejection
-   * you can send your messages as they are; the next call records what is missing.
+   * If the store fails, resolves with the messages as they were last sent and the new ones as they are, with a process
+   * warning; the next call records what is missing. Rejects with `INVALID_ARGUMENT` for messages of an unknown shape, or of a
+   * conversation that another has followed in this session.
    */
   async transformContext<T>(messages: T[]): Promise<T[]> {
     if (!Array.isArray(messages)) throw invalid('messages is an array of messages')
@@ -162,9 +164,12 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
 
   /**
    * Adds an object to the active set and returns its content, or a part of it. `id` is a full ID, a handle, or either with
-   * `@txId` for an old version, which does not change the sets.
+   * `@txId` for an old version, which does not change the sets. What the host has since changed in its conversation or
+   * removed from it is refused as `NULL_CONTENT`.
    */
   override async activate(id: string, part?: Part | null): Promise<SetChange> {
+    const refused = await refusal(this, id)
+    if (refused !== undefined) return refused
     const change = await calling(() => {
       checkPart(part)
       return super.activate(id, part)
@@ -179,8 +184,8 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
   }
 
   /** Keeps an object from collapsing automatically. */
-  override pin(id: string): Promise<SetChange> {
-    return calling(() => super.pin(id))
+  override async pin(id: string): Promise<SetChange> {
+    return (await refusal(this, id)) ?? calling(() => super.pin(id))
   }
 
   /** Removes a pin. */
@@ -261,12 +266,17 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
     return crossed(documents)
   }
 
-  /** Searches the contents of all versions, best match first. */
-  override search(text: string, options?: SearchOptions | null): Promise<SearchHit[]> {
-    return calling(() => {
-      checkSearch(options)
-      return super.search(text, options)
-    })
+  /**
+   * Searches the contents of all versions, best match first. What the host has changed in its conversation or removed from
+   * it is not found.
+   */
+  override async search(text: string, options?: SearchOptions | null): Promise<SearchHit[]> {
+    const search = (one: SearchOptions): Promise<SearchHit[]> =>
+      calling(() => {
+        checkSearch(one)
+        return super.search(text, one)
+      })
+    return permitted(this, search, options ?? {})
   }
 
   /** Returns figures of the session. */

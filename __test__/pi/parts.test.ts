@@ -4,7 +4,7 @@ import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { SessionEntry } from '@earendil-works/pi-coding-agent'
-import { flattened } from '../../extension/flat.ts'
+import { flattened } from '../../lib/driver/flat.ts'
 import { bounded, Failures, isPassing, sentence } from '../../extension/guard.ts'
 import { entriesAfter, messageOf, messagesOf, replacementOf } from '../../extension/messages.ts'
 import type { Branch } from '../../extension/messages.ts'
@@ -12,7 +12,7 @@ import { bytesOf, longWait, placeOf, sizeHint, storeLine } from '../../extension
 import type { XtdbPlace } from '../../extension/place.ts'
 import { POINT, points } from '../../extension/point.ts'
 import { billOf, lastAnswer, physicalModel } from '../../extension/provider.ts'
-import { appendsTools, objectIn, Recall } from '../../extension/recall.ts'
+import { appendsTools, objectIn } from '../../extension/recall.ts'
 import { isReference, readHeader } from '../../extension/reference.ts'
 import type { Report } from '../../extension/report.ts'
 import { MAX_OUTPUT_BYTES, toolcallOf, withHeader } from '../../extension/results.ts'
@@ -229,32 +229,6 @@ describe('ways back', () => {
     [{ supportsMidConvoSystemMessages: true, supportsToolSearch: true }, true],
   ])('a model with %j takes tools in the middle: %s', (compat, takes) => {
     expect(appendsTools({ compat } as any)).toBe(takes)
-  })
-
-  test.each<[string, object, object, boolean]>([
-    ['nothing has been spent', { spent: 0, rewriteCost: 0 }, {}, false],
-    ['the cache is dead in a long session', { spent: 1e5, rewriteCost: 0 }, {}, true],
-    ['the prompt would be written anew', { spent: 1e5, rewriteCost: 1e4 }, {}, false],
-    ['the session has cost a hundred times that', { spent: 2e6, rewriteCost: 1e4 }, {}, true],
-    [
-      'the provider appends them',
-      { spent: 1e5, rewriteCost: 1e4 },
-      { supportsMidConvoSystemMessages: true, supportsMidConvoToolChanges: true },
-      true,
-    ],
-  ])('the tools come only where they are worth it: %s', (_name, plan, compat, come) => {
-    const active: string[] = ['read']
-    const pi = {
-      getAllTools: () => [],
-      getActiveTools: () => active,
-      registerTool: ({ name }: { name: string }) => void active.push(name),
-    }
-    const recall = new Recall(pi as any, () => {
-      throw new Error('not open')
-    })
-    const price = recall.bringToolsIfWorth(plan as any, { compat } as any)
-    expect(active.length > 1).toBe(come)
-    expect(price > 0).toBe(come)
   })
 })
 

@@ -2,17 +2,21 @@
  * The projection: what a harness sends instead of its conversation. Each new message goes to the engine once. The engine's
  * edits are kept in a table and applied to the host's own messages at each call.
  */
-import type { ContextManager, IncomingMessage, ModelCall, ModelPrices, Plan, RollReceipt, Toolcall } from '../../index.js'
+import type { Assembled, ContextManager, ModelCall, ModelPrices, Plan, RollReceipt, Toolcall } from '../../index.js'
+import { Driver } from '../driver/driver.ts'
+import { within } from '../driver/limit.ts'
+import type { Keyed, Moment, Visible } from '../driver/port.ts'
+import { ask } from '../driver/withheld.ts'
 import { invalid } from '../errors.ts'
 import { sections } from '../sections.ts'
 import { forgetBirth, wasBorn } from './births.ts'
-import { handed, incoming, isTranslated } from './crossing.ts'
+import { Boundary } from './boundary.ts'
+import { incoming, isTranslated } from './crossing.ts'
 import { fingerprint, guarded } from './identity.ts'
 import type { EngineMessage, ToolCallBlock } from './message.ts'
-import { recordable, resultText } from './message.ts'
-import { callsOf, isReworded, objectFor, objectsOf, standsFor } from './objects.ts'
-import { groupsOf, inPieces } from './pieces.ts'
-import { isPrefix, lastCommon, recordedOf, recordOf, saidBy } from './recorded.ts'
+import { resultText } from './message.ts'
+import { callsOf, objectsOf, standsFor } from './objects.ts'
+import { inPieces } from './pieces.ts'
 import type { Shape } from './shape.ts'
 import type { ShapeName } from './shapes.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
@@ -66,32 +70,52 @@ export interface ProjectionOptions {
    * loads it in a later process, because shortened text would then count as what was said. Default false.
    */
   shortens?: boolean
+  /** The time limit of a call in milliseconds; after it, {@link Projection.lastForm} goes out. Default 30,000. */
+  limitMs?: number
+  /** Called once for each kind of failure, with a sentence. Default: emits a process warning. */
+  onWarning?: (sentence: string) => void
   /** Called after each roll. */
   onRoll?: (receipt: RollReceipt) => void
   /** Milliseconds since the epoch; for tests and replays. Default `Date.now`. */
   now?: () => number
 }
 
-/** How many objects are fetched at once. */
-const AT_ONCE = 64
+/** The time limit of a call, in milliseconds. */
+const LIMIT_MS = 30_000
 
 /** The ID of a shortened text of a user or the model. */
 const SAID = /^[0-9a-f]{11}$/
 
 const UNKNOWN_MODEL: ProjectedModel = { contextWindow: 0, input: 0, cacheRead: 0, cacheWrite: 0 }
 
+/** A call of {@link Projection.transform} under way. */
+interface Pass {
+  messages: readonly object[]
+  shape: Shape | undefined
+  /** The table that the call leads to: the old one, or one built anew. */
+  table: Table
+  /** What is handed over; undefined until it is known. */
+  fresh: readonly Unit[] | undefined
+  /** Whether engine and table agreed before. */
+  wasCertain: boolean
+  /** Results that the host has reworded. */
+  reworded: ReadonlySet<Part>
+}
+
 /** The projection of one session's messages. Calls run one after the other. */
 export class Projection {
   readonly #manager: ContextManager
   readonly #options: ProjectionOptions
   #shape: Shape | undefined
+  readonly #driver: Driver
+  readonly #boundary: Boundary
   #table = new Table()
-  /** Whether engine and table agree. False before the first call and after a failed one. */
-  #isCertain = false
+  /** The call that is under way. */
+  #pass: Pass | undefined
   /** Notices that were sent, by fingerprint. A host may return them as if they were its own messages. */
   readonly #notices = new Map<string, string>()
   /** Notices that could not be placed yet. */
-  #unsaid: string[] = []
+  #pending: string[] = []
   /** The latest call by ID. */
   readonly #calls = new Map<string, ToolCallBlock>()
   /** Results that the harness truncated after recording them in full: call ID and text. */
@@ -101,13 +125,28 @@ export class Projection {
   /** Objects handed over by another session. */
   readonly #allowed = new Set<string>()
   #keys = 0
-  #queue: Promise<unknown> = Promise.resolve()
+  /** What the layout `sections` last rendered. */
+  #view: Assembled | undefined
+  /** A call has taken too long and has not ended. */
+  #isLate = false
+  readonly #warned = new Set<string>()
 
   constructor(manager: ContextManager, options: ProjectionOptions = {}) {
     this.#manager = manager
     this.#options = options
     const { shape } = options
     this.#shape = typeof shape === 'string' ? shapeNamed(shape) : shape
+    this.#boundary = new Boundary(manager)
+    this.#driver = new Driver(manager, {
+      news: () => (this.#pass?.fresh === undefined ? { is: 'changed' } : { is: 'new', messages: this.#keyed(this.#pass) }),
+      visible: () => this.#visible(),
+      accepted: () => {},
+      call: (moment) => this.#call(moment),
+      mayRoll: () => {
+        const { canRecall = true } = this.#options
+        return this.#options.layout !== 'sections' && (typeof canRecall === 'function' ? canRecall() : canRecall)
+      },
+    })
   }
 
   /**
@@ -115,15 +154,34 @@ export class Projection {
    * `receive` or `recordToolcall` have not recorded. What the host has changed, removed or moved since the last call is
    * sent as it is now. The cost depends on what is new, apart from comparing and copying the array.
    *
-   * Rejects with `INVALID_ARGUMENT` for what is no array, for messages of an unknown shape or with an object of more than 100,000 fields, and
-   * with the engine's errors. After a rejection nothing has changed here: the messages can be sent as they are, and the
-   * next call records what is missing.
+   * If the engine fails or takes longer than {@link ProjectionOptions.limitMs}, resolves with {@link lastForm}, and
+   * {@link ProjectionOptions.onWarning} says so once. The next call records what is missing.
+   *
+   * Rejects with `INVALID_ARGUMENT` for what is no array, for messages of an unknown shape or with an object of more than
+   * 100,000 fields, for messages of a conversation that another has followed in this session, and if another projection
+   * already has this session. Nothing has then changed here.
    */
-  transform<T>(messages: readonly T[]): Promise<T[]> {
-    if (!Array.isArray(messages)) return Promise.reject(invalid('messages must be an array; nothing was recorded'))
-    const result = this.#queue.then(() => this.#transform(messages as readonly object[]))
-    this.#queue = result.catch(() => {})
-    return result as Promise<T[]>
+  async transform<T>(messages: readonly T[]): Promise<T[]> {
+    if (!Array.isArray(messages)) throw invalid('messages must be an array; nothing was recorded')
+    if (this.#isLate) return this.lastForm(messages)
+    const { limitMs = LIMIT_MS } = this.#options
+    const pass = this.#driver.exclusive(() => this.#transform(messages as readonly object[]))
+    try {
+      return (await within(limitMs, pass, () => this.#late(pass))) as T[]
+    } catch (error) {
+      if ((error as { code?: string }).code === 'INVALID_ARGUMENT') throw error
+      this.#warn(error)
+      return this.lastForm(messages)
+    }
+  }
+
+  /**
+   * The messages as they were last sent, with those that are new since then as they are: what goes out if a call fails. It
+   * is never more than the conversation itself, asks the engine nothing and changes nothing.
+   */
+  lastForm<T>(messages: readonly T[]): T[] {
+    if (this.#view !== undefined) return sections(messages as Parameters<typeof sections>[0], this.#view) as T[]
+    return this.#table.lastForm(messages as readonly object[]) as T[]
   }
 
   /**
@@ -150,18 +208,64 @@ export class Projection {
   }
 
   async #transform(messages: readonly object[]): Promise<object[]> {
-    const { layout } = this.#options
-    const match = this.#isCertain ? this.#table.follow(messages) : undefined
-    const follows = match !== undefined && match.units === this.#table.units.length
+    const { layout, onRoll } = this.#options
+    const old = this.#table
+    const match = this.#driver.agrees ? old.follow(messages) : undefined
+    const follows = match !== undefined && match.units === old.units.length
     const shape = shapeOf(messages, follows ? match.next : 0, this.#shape)
     if (layout === 'sections' && (shape ?? UNDECIDED) !== UNDECIDED) {
       throw invalid(`the layout "sections" is for pi-ai's messages; these are of the shape ${shape?.name}`)
     }
-    if (follows) await this.#extend(this.#table, await this.#read(messages, match.next, shape), new Set(), shape)
-    else await this.#rebuild(messages, shape)
-    await this.#manager.settle()
-    if (layout === 'sections') return sections(messages as Parameters<typeof sections>[0], await this.#manager.assemble())
+    const fresh = follows ? await this.#read(messages, match.next, shape) : undefined
+    const pass: Pass = { messages, shape, table: old, fresh, wasCertain: this.#driver.agrees, reworded: new Set() }
+    this.#pass = pass
+    try {
+      const plan = (await this.#driver.take('end', true)) as Plan
+      await this.#enforce(pass, plan)
+      if (!follows) await this.#withdraw(old, pass.table, pass.reworded)
+      if (plan.receipt !== undefined) onRoll?.(plan.receipt)
+      await this.#driver.settled()
+    } finally {
+      this.#pass = undefined
+    }
+    if (layout === 'sections') {
+      this.#view = await this.#manager.assemble()
+      return sections(messages as Parameters<typeof sections>[0], this.#view)
+    }
     return this.#table.output()
+  }
+
+  /** Adds what was handed over to the table, and puts the plan in force. */
+  async #enforce({ table, fresh = [], shape }: Pass, plan: Plan): Promise<void> {
+    try {
+      await table.add(fresh)
+      table.apply(plan.edits)
+      for (const { parts } of fresh) for (const { message } of parts) this.#noteCut(message)
+      this.#say(table, this.#driver.takeNotices(), shape)
+      this.#table = table
+      this.#shape = shape
+      ask(this.#manager, (name) => this.permits(name))
+    } catch (error) {
+      this.#driver.doubt()
+      throw error
+    }
+  }
+
+  #late(pass: Promise<unknown>): void {
+    this.#isLate = true
+    const end = (): void => void (this.#isLate = false)
+    pass.then(end, end)
+  }
+
+  #warn(error: unknown): void {
+    const { code = '' } = error as { code?: string }
+    if (this.#warned.has(code)) return
+    this.#warned.add(code)
+    const why = error instanceof Error ? error.message : String(error)
+    const warning = `pi-context-manager: the messages go out as they were last sent, with the new ones as they are: ${why}${code === '' ? '' : ` (${code})`}`
+    const { onWarning } = this.#options
+    if (onWarning !== undefined) onWarning(warning)
+    else process.emitWarning(warning, { code: 'CONTEXT_PROJECTION' })
   }
 
   #read(messages: readonly object[], from: number, shape: Shape | undefined): Promise<Unit[]> {
@@ -186,30 +290,17 @@ export class Projection {
   }
 
   /**
-   * Hands new messages to the engine, then adds them to the table. Results that the host has reworded are recorded as new
-   * objects first, because the engine would take the object that it knows by the call ID.
+   * The new messages in the form that the engine takes. Results that the host has reworded are recorded as new objects
+   * first, because the engine would take the object that it knows by the call ID.
    */
-  async #extend(table: Table, fresh: readonly Unit[], reworded: ReadonlySet<Part>, shape: Shape | undefined): Promise<void> {
-    this.#isCertain = false
-    const edits: Plan['edits'] = []
-    let waiting: IncomingMessage[] = []
-    for (const part of fresh.flatMap((unit) => unit.parts)) {
-      if (reworded.has(part)) {
-        edits.push(...(await this.#manager.advance(waiting, this.#call(fresh, false))).edits)
-        waiting = []
-      }
-      if (reworded.has(part) || this.#isTranslated(part.message)) await this.#receive(part.message)
-      waiting.push(incoming(part))
-    }
-    const plan = await this.#manager.advance(waiting, this.#call(fresh, true))
-    await table.add(fresh)
-    table.apply([...edits, ...plan.edits])
-    for (const { parts } of fresh) for (const { message } of parts) this.#noteCut(message)
-    this.#say(table, plan.notices, shape)
-    this.#table = table
-    this.#shape = shape
-    this.#isCertain = true
-    if (plan.receipt !== undefined) this.#options.onRoll?.(plan.receipt)
+  #keyed({ fresh = [], reworded }: Pass): Keyed[] {
+    return fresh
+      .flatMap((unit) => unit.parts)
+      .map((part) => {
+        const apart = reworded.has(part)
+        if (!apart && !this.#isTranslated(part.message)) return incoming(part)
+        return { ...incoming(part), apart, record: () => this.#receive(part.message) }
+      })
   }
 
   async #receive(message: EngineMessage): Promise<void> {
@@ -233,42 +324,40 @@ export class Projection {
   }
 
   #say(table: Table, lines: readonly string[], shape: Shape | undefined): void {
-    const text = [...this.#unsaid, ...lines].join('\n')
+    const text = [...this.#pending, ...lines].join('\n')
     const last = table.units.at(-1)
-    this.#unsaid = last === undefined ? [...this.#unsaid, ...lines] : []
+    this.#pending = last === undefined ? [...this.#pending, ...lines] : []
     if (text === '' || last === undefined) return
     const notice = shape === undefined ? { role: 'user', content: text } : shape.notice(text, this.#now())
     table.say(text, notice)
     this.#notices.set(fingerprint(contentOf(shape ?? UNDECIDED, notice)), text)
   }
 
-  /** Rebuilds the visible state: at the first call, after a failed one, and when the conversation has changed. */
-  async #rebuild(messages: readonly object[], shape: Shape | undefined): Promise<void> {
+  /** Everything visible: at the first call, after a failed one, and when the conversation has changed. */
+  async #visible(): Promise<Visible> {
     const manager = this.#manager
-    const wasCertain = this.#isCertain
+    const pass = this.#pass as Pass
     const old = this.#table
-    const { units, seen } = await this.#recognize(messages, shape)
+    const { units, seen } = await this.#recognize(pass.messages, pass.shape)
     if (old.isCarried) for (const callId of old.left()) this.#left.add(callId)
-    this.#isCertain = false
-    const boundary = (wasCertain ? undisturbed(old, units, seen) : undefined) ?? (await this.#boundary(units, seen))
-    const reworded = await this.#reworded(units, seen)
+    const boundary = (pass.wasCertain ? undisturbed(old, units, seen) : undefined) ?? (await this.#boundary.of(units, seen))
+    pass.reworded = await this.#boundary.reworded(units, seen)
     for (const part of units.slice(0, boundary).flatMap((unit) => unit.parts)) {
-      if (!reworded.has(part)) continue
+      if (!pass.reworded.has(part)) continue
       await manager.recordToolcall(this.#toolcall(part.message))
       forgetBirth(manager, part.message.toolCallId ?? '')
     }
-    const [known, fresh] = [units.slice(0, boundary), units.slice(boundary)]
-    const table = new Table()
-    await table.add(known)
+    const known = units.slice(0, boundary)
+    pass.fresh = units.slice(boundary)
+    pass.table = new Table()
+    await pass.table.add(known)
     // Notices are part of what is visible. The engine repeats those that are not.
     const visible = await inPieces(known, ({ parts, notices }) => [
       ...parts.map(incoming),
       ...notices.map(({ text }) => ({ key: 'notice', message: { role: 'notice', content: text } })),
     ])
-    const recorded = visible.flat()
-    await manager.resync(recorded, recorded.length, this.#call(units, true))
-    await this.#extend(table, fresh, reworded, shape)
-    await this.#withdraw(old, table, reworded)
+    const messages = visible.flat()
+    return { messages, recorded: messages.length }
   }
 
   /** Splits the conversation into units, and finds those that the table already has in the host's original wording. */
@@ -296,57 +385,6 @@ export class Projection {
       }
     })
     return { units, seen }
-  }
-
-  /** How many units are in the record. If the record diverges from the conversation, it is restored to the last common point. */
-  async #boundary(units: readonly Unit[], seen: ReadonlyMap<Unit, number>): Promise<number> {
-    const manager = this.#manager
-    const saidIn = await inPieces(units, (unit, index) =>
-      unit.parts.flatMap(({ message }) => {
-        const one = saidBy(recordable(handed(message)))
-        return one === undefined ? [] : [{ ...one, index }]
-      }),
-    )
-    const said = saidIn.flat()
-    let record = await recordOf(manager)
-    let count = recordedOf(record, said)
-    if (count === undefined) {
-      await manager.restore(manager.sessionId, await lastCommon(manager, said))
-      record = await recordOf(manager)
-      if (!isPrefix(record, said)) {
-        await manager.restore(manager.sessionId, 0)
-        record = []
-      }
-      count = record.length
-    }
-    let boundary = count === 0 ? 0 : (said[count - 1]?.index ?? -1) + 1
-    const objects = await this.#index()
-    for (let unit = units[boundary]; unit !== undefined && (await this.#isRecorded(unit, seen, objects)); unit = units[boundary]) boundary += 1
-    return boundary
-  }
-
-  /** Whether a unit that consists of results only is in the record. */
-  async #isRecorded(unit: Unit, seen: ReadonlyMap<Unit, number>, objects: ReadonlySet<string>): Promise<boolean> {
-    if (!unit.parts.every(({ message }) => message.role === 'toolResult')) return false
-    if (seen.has(unit)) return true
-    for (const { message } of unit.parts) if ((await objectFor(this.#manager, message, objects)) === undefined) return false
-    return true
-  }
-
-  async #index(): Promise<ReadonlySet<string>> {
-    return new Set((await this.#manager.sessionSets()).session_index)
-  }
-
-  /** The results that the record has under the same call ID, but with different text. */
-  async #reworded(units: readonly Unit[], seen: ReadonlyMap<Unit, number>): Promise<Set<Part>> {
-    const found = new Set<Part>()
-    const objects = await this.#index()
-    const parts = units.flatMap((unit) => (seen.has(unit) ? [] : unit.parts))
-    for (const group of groupsOf(parts, AT_ONCE)) {
-      const verdicts = await Promise.all(group.map(({ message }) => isReworded(this.#manager, message, objects)))
-      for (const [place, part] of group.entries()) if (verdicts[place] === true) found.add(part)
-    }
-    return found
   }
 
   /** Removes from the pool and the active set what the host has reworded or removed. */
@@ -383,8 +421,8 @@ export class Projection {
     }
   }
 
-  #call(units: readonly Unit[], isLast: boolean): ModelCall {
-    const { model: given, systemTokens = 0, canRecall = true } = this.#options
+  #call({ atUserTurn, rolls }: Moment): ModelCall {
+    const { model: given, systemTokens = 0 } = this.#options
     const model = (typeof given === 'function' ? given() : given) ?? UNKNOWN_MODEL
     const { input, cacheRead, cacheWrite, caches, tiers } = model
     return {
@@ -399,9 +437,9 @@ export class Projection {
       nowMs: this.#now(),
       systemTokens,
       onlyAtUserTurn: false,
-      atUserTurn: units.some((unit) => unit.parts.some((part) => part.message.role === 'user')),
+      atUserTurn,
       ...(this.#options.shortens === true ? { shortens: true } : {}),
-      rolls: isLast && this.#options.layout !== 'sections' && (typeof canRecall === 'function' ? canRecall() : canRecall),
+      rolls,
     }
   }
 

@@ -1,6 +1,5 @@
 /** The tool with which a model brings back collapsed outputs, for all hosts. */
 import type { ContextManager, Part, SetChange } from '../../index.js'
-import type { Projection } from './projection.ts'
 
 /** Its name. */
 export const RECALL = 'activate'
@@ -31,12 +30,11 @@ export const RECALL_PARAMETERS = {
 }
 
 /** Answers a call of the tool. If something can't be brought back, the answer is a sentence for the model. */
-export async function recall(manager: ContextManager, projection: Projection, input: RecallInput): Promise<string> {
+export async function recall(manager: ContextManager, input: RecallInput): Promise<string> {
   const { id, lines, grep } = input
   if (typeof id !== 'string' || id === '') return 'pass the id of an output, as shown in its toolcall_ref line'
   const part = partOf(lines ?? '', grep ?? '')
   if (typeof part === 'string') return part
-  if (!(await projection.permits(id))) return `${id} was changed in the conversation or removed from it, so it can't be shown again`
   const change = await manager.activate(id, part)
   if (!change.ok) return change.message
   return part === undefined ? whole(change) : change.content || 'no line matches'

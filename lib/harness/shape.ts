@@ -1,5 +1,6 @@
 /** Shapes of messages: how they are told apart, read for the engine, and written back. */
 import type { CollapsedCall } from '../../index.js'
+import { withText, withTexts } from '../driver/edits.ts'
 import type { EngineMessage } from './message.ts'
 
 /** A block of a message that is shortened, or dropped if `text` is absent. */
@@ -60,23 +61,15 @@ export function argumentsBy(edit: PartEdit | undefined): ReadonlyMap<number, obj
 
 /** The edited text of a content that is one text. */
 export function shortenedText(text: string, edit: PartEdit | undefined): string {
-  const found = messageEdit(edit)?.texts.find(({ block }) => block === 0)
-  return found === undefined ? text : (found.text ?? '')
+  return withText(text, messageEdit(edit)?.texts ?? [])
 }
 
 /** Applies an edit's texts to blocks. `numberOf` returns a block's number, if it has one. */
 export function shortened<T extends object>(
   blocks: readonly T[],
   edit: PartEdit | undefined,
-  withText: (block: T, text: string) => T = (block, text) => ({ ...block, text }),
-  numberOf: (block: T, place: number) => number | undefined = (_, place) => place,
+  edited?: (block: T, text: string) => T,
+  numberOf?: (block: T, place: number) => number | undefined,
 ): T[] {
-  const texts = new Map(messageEdit(edit)?.texts.map((one) => [one.block, one]))
-  if (texts.size === 0) return [...blocks]
-  return blocks.flatMap((block, place) => {
-    const number = numberOf(block, place)
-    const found = number === undefined ? undefined : texts.get(number)
-    if (found === undefined) return [block]
-    return found.text === undefined ? [] : [withText(block, found.text)]
-  })
+  return withTexts(blocks, messageEdit(edit)?.texts ?? [], edited, numberOf)
 }

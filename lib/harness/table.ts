@@ -171,6 +171,30 @@ export class Table {
     return sent.slice()
   }
 
+  /**
+   * A conversation in the form in which the table was last sent, as far as it goes on where the table began or was cut off
+   * at the front; everything after that as it is. Changes nothing.
+   */
+  lastForm(messages: readonly object[]): object[] {
+    const first = messages.length === 0 ? -1 : this.units.findIndex((unit) => sizeAt(unit, messages, 0) !== undefined)
+    const sent: { at: number; messages: readonly object[] }[] = []
+    let at = 0
+    for (const unit of first < 0 ? [] : this.units.slice(first)) {
+      const size = sizeAt(unit, messages, at)
+      if (size === undefined) break
+      sent.push({ at, messages: isEdited(unit) ? (unit.written ?? write(unit)) : messages.slice(at, at + size) })
+      at += size
+      if (unit.notices.length > 0) {
+        const notices = unit.notices.map(({ message }) => message)
+        sent.push({ at, messages: notices })
+        for (const notice of notices) if (isEqual(notice, messages[at])) at += 1
+      }
+    }
+    // An answer leaves together with its results: where one of them does not, all stay.
+    if (at < messages.length) while (sent.at(-1)?.messages.length === 0) at = (sent.pop() as { at: number }).at
+    return [...sent.flatMap((one) => one.messages), ...messages.slice(at)]
+  }
+
   /** Units by the hash of each of their wordings, in order. */
   async byFingerprint(from: number): Promise<Map<string, Unit[]>> {
     const found = new Map<string, Unit[]>()
@@ -320,6 +344,11 @@ export function wordsOf({ kept }: Unit): unknown[] {
 /** The part of a message that identifies it. */
 export function contentOf(shape: Shape, message: object): unknown {
   return shape.content?.(message) ?? message
+}
+
+/** How many messages at an index are a unit in the host's wording; undefined if they are not. */
+function sizeAt(unit: Unit, messages: readonly object[], at: number): number | undefined {
+  return likenessOf(unit, messages, at) === 'different' ? undefined : unit.raw.length
 }
 
 function isEdited(unit: Unit): boolean {

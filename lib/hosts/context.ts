@@ -3,6 +3,7 @@
  * loaded when it is needed and not before, so that a host on a platform without it works as if we were not there.
  */
 import type { ContextManager, OpenOptions } from '../index.ts'
+import { within } from '../driver/limit.ts'
 import { adopt, namesIn } from '../harness/handover.ts'
 import { Projection } from '../harness/projection.ts'
 import type { ProjectionOptions } from '../harness/projection.ts'
@@ -48,6 +49,8 @@ export class HostContext {
   readonly #shape: ShapeName | Shape
   readonly #keepsOwn: boolean
   #opened: Promise<Opened | undefined> | undefined
+  /** The projection, once the session is open. */
+  #projection: Projection | undefined
   readonly #told = new Set<string>()
   #canRecall = false
   /** Names from prompts that have been processed. */
@@ -79,19 +82,19 @@ export class HostContext {
       )
     }
     try {
-      return await bounded(this.#transform(messages))
+      return await within(LIMIT_MS, this.#transform(messages))
     } catch (error) {
-      this.#tell('failed', `your messages are sent unchanged: ${sentence(error)}`)
-      return messages
+      this.#tell('failed', `the messages go out as they were last sent, with the new ones as they are: ${sentence(error)}`)
+      return this.#projection?.lastForm(messages) ?? messages
     }
   }
 
   /** Answers a call of the tool `activate`. */
   async activate(input: RecallInput): Promise<string> {
     try {
-      const opened = await bounded(this.#open())
+      const opened = await within(LIMIT_MS, this.#open())
       if (opened === undefined) return 'the context manager is not available; repeat the call whose output you need'
-      return await bounded(recall(opened.manager, opened.projection, input))
+      return await within(LIMIT_MS, recall(opened.manager, input))
     } catch (error) {
       return `this can't be brought back now: ${sentence(error)}`
     }
@@ -103,7 +106,7 @@ export class HostContext {
    */
   async met(path: string, isWritten: boolean): Promise<string | undefined> {
     try {
-      const opened = await bounded(this.#open())
+      const opened = await within(LIMIT_MS, this.#open())
       if (opened === undefined) return undefined
       const { manager } = opened
       const { id } = await (isWritten ? manager.indexWritten(path) : manager.indexFile(path))
@@ -146,6 +149,7 @@ export class HostContext {
       const manager = await ContextManager.open({ cwd, ...options })
       const projection = new Projection(manager, {
         shape: this.#shape,
+        onWarning: (warning) => this.#tell(warning, warning.replace(/^pi-context-manager: /, '')),
         canRecall: () => this.#canRecall,
         shortens,
         ...(model === undefined ? {} : { model }),
@@ -153,6 +157,7 @@ export class HostContext {
         ...(onRoll === undefined ? {} : { onRoll }),
         ...(now === undefined ? {} : { now }),
       })
+      this.#projection = projection
       return { manager, projection }
     } catch (error) {
       this.#tell('opening', `the agent continues without it: ${sentence(error)}`)
@@ -196,17 +201,4 @@ function sentence(error: unknown): string {
   const { code } = (error ?? {}) as { code?: unknown }
   const message = error instanceof Error ? error.message : String(error)
   return typeof code === 'string' ? `${message} (${code})` : message
-}
-
-async function bounded<T>(work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`it took longer than ${LIMIT_MS / 1000} s`)), LIMIT_MS)
-    timer.unref()
-  })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-  }
 }

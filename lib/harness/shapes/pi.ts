@@ -1,8 +1,8 @@
 /** pi-ai's messages, which are the engine's own shape. */
+import { editedContent } from '../../driver/edits.ts'
 import type { Fields, EngineMessage } from '../message.ts'
 import { isFields } from '../message.ts'
-import { argumentsBy, shortened, shortenedText } from '../shape.ts'
-import type { PartEdit, Shape } from '../shape.ts'
+import type { Shape } from '../shape.ts'
 
 const BLOCKS: ReadonlySet<string> = new Set(['text', 'thinking', 'image', 'toolCall'])
 
@@ -31,8 +31,9 @@ export const pi: Shape = {
 
   write([message], edits) {
     const edit = edits.get(0)
-    if (edit?.kind === 'gone') return []
-    return [edit === undefined ? (message as object) : edited(message as Fields, edit)]
+    const content = edit === undefined ? undefined : editedContent(edit, message as EngineMessage)
+    if (content === null) return []
+    return [content === undefined ? (message as object) : { ...message, content }]
   },
 
   notice(text, timestamp) {
@@ -44,22 +45,4 @@ function isBlock(block: unknown): block is Fields {
   if (!isFields(block) || !BLOCKS.has(String(block['type']))) return false
   if (block['type'] === 'toolCall') return isFields(block['arguments']) || block['arguments'] === undefined
   return block['type'] !== 'image' || !('source' in block || 'image' in block)
-}
-
-function edited(message: Fields, edit: PartEdit): object {
-  const content = message['content']
-  if (edit.kind === 'result') {
-    const others = Array.isArray(content) ? content.filter((block) => (block as Fields)?.['type'] !== 'text') : []
-    return { ...message, content: [{ type: 'text', text: edit.text }, ...others] }
-  }
-  if (!Array.isArray(content)) return typeof content === 'string' ? { ...message, content: shortenedText(content, edit) } : message
-  const collapsed = argumentsBy(edit)
-  let position = -1
-  const blocks = (content as Fields[]).map((block) => {
-    if (block?.['type'] !== 'toolCall') return block
-    position += 1
-    const args = collapsed.get(position)
-    return args === undefined ? block : { ...block, arguments: args }
-  })
-  return { ...message, content: shortened(blocks, edit) }
 }

@@ -1,28 +1,24 @@
 /**
- * The context manager itself: the real engine receives each message as it does from the extension, and its plans are
- * applied as Pi applies them.
+ * The context manager itself: the real engine, driven as by the extension, and its plans applied as Pi applies them. What
+ * replay adds is only what Pi would do: it keeps the branch, and makes requests of it.
  */
-import { ContextManager } from '../../index.ts'
-import type { Edit, IncomingMessage, ModelCall, Plan, RollReceipt } from '../../index.ts'
+import type { ContextManager, Edit, IncomingMessage, ModelCall, Plan, RollReceipt } from '../../index.ts'
+import { Driver } from '../../driver/driver.ts'
+import { editedContent } from '../../driver/edits.ts'
+import type { Landmark, Moment as CallMoment, News, Visible as Shown, When } from '../../driver/port.ts'
 import { blocksOf, systemBlock, unitsOf } from '../blocks.ts'
 import type { Block } from '../blocks.ts'
 import type { FileEvent } from '../files.ts'
 import { isSent, textOf } from '../recording.ts'
-import { shortened } from '../../shortened.ts'
 import type { ContentBlock, Entry, Message } from '../recording.ts'
 import { compact, Compactions } from './compaction.ts'
 import { RESERVE_TOKENS } from './conversation.ts'
 import type { BlockCache } from './block-cache.ts'
+import { openManager } from './engine.ts'
 import type { Compaction, Moment, Policy, Request, Setting } from './policy.ts'
 
 /** The start of the line that replaces an output. */
 const REFERENCE = 'toolcall_ref '
-
-/** The share of a session's cost so far that the tools may take, as in the extension. */
-const TOOLS_WORTH = 0.01
-
-/** The highest known price of writing a token to the cache, in fresh input tokens, as in the extension. */
-const TOOLS_WRITE = 1.25
 
 /** A message as the model sees it now. */
 interface Visible {
@@ -41,6 +37,11 @@ interface Change {
   message: Message
 }
 
+/** A point of the branch, after the message `key`. */
+interface Mark extends Landmark {
+  key: string
+}
+
 /** What happened to a tool result, for the picture. */
 export interface Lifetime {
   label: string
@@ -50,52 +51,45 @@ export interface Lifetime {
   rolled?: number
 }
 
-/** Opens the engine as the extension does, on a separate store; files on this disk are never accessed. */
-export function openManager(setting: Setting): Promise<ContextManager> {
-  return ContextManager.open({
-    sessionId: setting.sessionId,
-    cwd: setting.cwd,
-    store:
-      setting.store === undefined
-        ? { kind: 'memory' }
-        : { kind: 'sqlite', path: setting.store, durability: 'process' },
-    window: { perTurn: setting.manager.perTurn, turnsBack: setting.manager.turnsBack },
-    filesystemId: 'replay',
-    watch: false,
-    watchUnmapped: false,
-    home: '/',
-    ...setting.manager.open,
-  })
-}
-
 /** The policy `pi-context-manager`. */
 export class Managed implements Policy {
   readonly name = 'pi-context-manager'
   /** Tool results from their first call to the roll that replaced them. */
   readonly lifetimes = new Map<string, Lifetime>()
   readonly #manager: ContextManager
+  readonly #driver: Driver<Mark>
   readonly #setting: Setting
   readonly #cache: BlockCache
-  /** What precedes the messages, without and with the context manager's tools. */
+  /** The system prompt and the tool declarations, without and with the context manager's tools. */
   readonly #systems: readonly [plain: Block, tools: Block]
-  #hasTools = false
-  /** Whether something has collapsed yet. */
-  #collapsed = false
+  /** The tools by themselves, where a provider takes them in mid-conversation. */
+  readonly #tools: Block
+  /** The message after which the model got the tools, and whether they stand there. */
+  #given: { leaf: string; isAppended: boolean } | undefined
+  /** The current branch: all of it, and what is shown of it. */
+  #path: string[] = []
   #visible: Visible[] = []
+  /** Messages that have not been handed over, and how many of them are on their way. */
   #pending: IncomingMessage[] = []
+  #passed = 0
+  #isElsewhere = false
   #hasAnswer = false
   #rolls: RollReceipt[] = []
   #changes: Change[] = []
   #notices: { leaf: string; entry: Entry }[] = []
-  /** The engine's point after each turn, by the turn's last message. */
-  readonly #points = new Map<string, number>()
+  /** Where to return to, by the last message of a turn. */
+  readonly #points = new Map<string, Mark>()
   #moment: Moment | undefined
   #call = 0
+  /** The time of what is handed over. */
+  #at = 0
   /** When the latest message came. */
   #lastAt = 0
   /** Tokens of the latest request. */
   #sent = 0
   readonly #compactions = new Compactions()
+  /** Messages with their headers, kept in case the conversation returns to their branch. */
+  readonly #wholes = new Map<string, Message>()
   /** Reads that were answered without the file's lines. */
   answeredReads = 0
 
@@ -112,70 +106,119 @@ export class Managed implements Policy {
       systemBlock('', systemTokens * unitsPerToken),
       systemBlock('with the tools of the context manager', (systemTokens + own.overheadTokens) * unitsPerToken),
     ]
+    this.#tools = systemBlock('the tools of the context manager', own.overheadTokens * unitsPerToken)
+    this.#driver = new Driver<Mark>(manager, {
+      news: () => this.#news(),
+      visible: (known) => this.#shown(known),
+      landmarks: () => this.#path.flatMap((key) => this.#points.get(key) ?? []).reverse(),
+      accepted: () => void this.#pending.splice(0, this.#passed),
+      call: (moment) => this.#callAt(moment),
+      mayRoll: () => true,
+      planned: ({ receipt }) => void (receipt !== undefined && this.#rolls.push(receipt)),
+      tools: {
+        tokens: own.overheadTokens,
+        given: () => this.#given !== undefined,
+        appends: () => own.appendsTools?.(this.#moment?.model ?? '') === true,
+        give: () => (this.#given = { leaf: this.#path.at(-1) ?? '', isAppended: own.appendsTools?.(this.#moment?.model ?? '') === true }),
+      },
+    })
   }
 
   get #system(): Block {
-    return this.#systems[this.#hasTools ? 1 : 0]
+    return this.#systems[this.#given !== undefined && !this.#areAppended ? 1 : 0]
+  }
+
+  /** Whether the tools stand behind a message that is still shown. */
+  get #areAppended(): boolean {
+    return this.#given?.isAppended === true && this.#visible.some(({ entry }) => entry.key === this.#given?.leaf)
   }
 
   async add(entry: Entry, file: FileEvent | undefined): Promise<void> {
     const { message } = entry
     if (message.role === 'system') return
     // A turn ends when anything other than its own results follows its answer.
-    if (message.role !== 'toolResult' && this.#hasAnswer) await this.#advance(this.#lastAt, false)
+    if (message.role !== 'toolResult' && this.#hasAnswer) await this.#take('end', this.#lastAt)
+    if (message.role === 'user') await this.#take('prompt', this.#lastAt)
     this.#lastAt = entry.at
     this.#compactions.came(entry)
     const shown = message.role === 'toolResult' ? await this.#received(entry, file) : this.#reported(message, entry.at)
     this.#show({ entry, whole: shown, handed: shown, blocks: this.#blocks(entry, shown) })
+    this.#path.push(entry.key)
     if (message.role !== 'bashExecution' || isSent(message)) this.#pending.push({ key: entry.key, message: shown })
     if (message.role === 'assistant') this.#hasAnswer = true
+    if (message.role === 'user') this.#say(entry.at)
   }
 
   async request(moment: Moment): Promise<Request> {
     this.#moment = moment
-    const atUserTurn = this.#pending.some(({ message }) => (message as Message).role === 'user')
-    await this.#advance(moment.at, atUserTurn)
+    if (this.#hasAnswer) await this.#take('end', moment.at)
+    await this.#take('call', moment.at)
     this.#call += 1
+    const compaction = await this.#compact(moment)
     const rolls = this.#rolls
     this.#rolls = []
-    const compaction = await this.#compact(moment)
-    const blocks = [this.#system, ...this.#visible.flatMap((one) => one.blocks)]
+    const blocks = this.#request()
     this.#sent = unitsOf(blocks) / this.#setting.unitsPerToken
     return { blocks, fixed: 1, rolls, ...(compaction !== undefined && { compaction }) }
   }
 
   async branch(path: readonly Entry[]): Promise<void> {
-    if (this.#pending.length > 0) await this.#advance(this.#moment?.at ?? 0, false)
+    if (this.#pending.length > 0) await this.#take('end', this.#moment?.at ?? 0)
     const keys = new Set(path.map((entry) => entry.key))
     const before = new Map(this.#visible.map((one) => [one.entry.key, one]))
     this.#changes = this.#changes.filter((change) => keys.has(change.leaf))
     this.#notices = this.#notices.filter((notice) => keys.has(notice.leaf))
+    if (this.#given !== undefined && !keys.has(this.#given.leaf)) this.#given = undefined
     const left = this.#compactions.goOn(path)
     const { summary } = this.#compactions
-    const entries = left.flatMap((entry) => [
-      entry,
-      ...this.#notices.flatMap((notice) => (notice.leaf === entry.key ? [notice.entry] : [])),
-    ])
-    this.#visible =
-      summary === undefined ? [] : [this.#summaryOf(summary)]
-    for (const entry of entries) {
+    const withNotices = (entry: Entry): Entry[] => [entry, ...this.#notices.flatMap((one) => (one.leaf === entry.key ? [one.entry] : []))]
+    this.#path = path.flatMap(withNotices).map(({ key }) => key)
+    this.#visible = summary === undefined ? [] : [this.#summaryOf(summary)]
+    for (const entry of left.flatMap(withNotices)) {
       const whole = before.get(entry.key)?.whole ?? this.#wholes.get(entry.key) ?? entry.message
       const change = this.#changes.findLast((one) => one.key === entry.key)
       const handed = change?.message ?? whole
       this.#show({ entry, whole, handed, blocks: this.#blocks(entry, handed) })
     }
-    const point = path.findLast((entry) => this.#points.has(entry.key))
-    if (point !== undefined)
-      await this.#manager.restore(this.#manager.sessionId, this.#points.get(point.key) as number)
-    await this.#resync()
+    this.#pending = []
+    this.#hasAnswer = false
+    this.#isElsewhere = true
+    await this.#take('aside', this.#moment?.at ?? 0)
   }
 
   close(): Promise<void> {
     return this.#manager.close()
   }
 
-  /** Messages with their headers, kept in case the conversation returns to their branch. */
-  readonly #wholes = new Map<string, Message>()
+  /** What goes out now. */
+  #request(): Block[] {
+    const tools = this.#areAppended ? this.#given?.leaf : undefined
+    return [this.#system, ...this.#visible.flatMap((one) => (one.entry.key === tools ? [...one.blocks, this.#tools] : one.blocks))]
+  }
+
+  #news(): News {
+    if (this.#isElsewhere) return { is: 'elsewhere' }
+    this.#passed = this.#pending.length
+    return { is: 'new', messages: this.#pending.slice() }
+  }
+
+  #shown(known: 'kept' | Mark | undefined): Shown {
+    this.#isElsewhere = false
+    const pending = new Set(this.#pending.map(({ key }) => key))
+    const kept = this.#path.filter((key) => !pending.has(key))
+    const before = new Set(known === 'kept' ? kept : known === undefined ? [] : this.#path.slice(0, this.#path.indexOf(known.key) + 1))
+    const messages = this.#visible.flatMap((one) => {
+      const change = this.#changes.findLast((change) => change.key === one.entry.key)
+      // The engine's next edits apply to this form of the message.
+      one.handed = change?.message ?? one.whole
+      return isSent(one.handed) && !hasLeft(one.handed) ? [{ key: one.entry.key, message: one.handed }] : []
+    })
+    // A compaction comes first and is not part of the record.
+    let recorded = Math.max(0, this.#compactions.summary === undefined ? 0 : messages.findIndex(({ key }) => before.has(key)))
+    while (before.has(messages[recorded]?.key ?? '')) recorded += 1
+    this.#passed = this.#pending.length
+    return { messages, recorded }
+  }
 
   /** The engine learns from usage, but the reported usage belongs to the recorded request, so it is replaced. */
   #reported(recorded: Message, at: number): Message {
@@ -218,26 +261,18 @@ export class Managed implements Policy {
     return whole
   }
 
-  async #advance(at: number, atUserTurn: boolean): Promise<void> {
-    if (this.#pending.length === 0) return
-    const messages = this.#pending
-    this.#pending = []
-    this.#hasAnswer = false
-    const plan = await this.#manager.advance(messages, this.#callAt(at, atUserTurn, true))
-    const leaf = messages.at(-1)?.key ?? ''
-    this.#apply(plan, leaf, at)
-    if (plan.edits.length > 0) this.#collapsed = true
-    if (plan.edits.length > 0 || (this.#collapsed && atUserTurn)) this.#bringTools(plan)
-    this.#points.set(leaf, await this.#manager.point())
+  /** Hands over what is new, and applies the plan. */
+  async #take(when: When, at: number): Promise<void> {
+    this.#at = at
+    const plan = await this.#driver.take(when, when === 'prompt')
+    if (when !== 'prompt') this.#hasAnswer = false
+    if (plan !== undefined) await this.#apply(plan)
+    // Notices of before a prompt stand behind it.
+    if (when !== 'prompt') this.#say(at)
   }
 
-  /** Adds the tools as the extension does: once something has collapsed and their share of the cost is small. */
-  #bringTools({ rewriteCost, spent }: Plan): void {
-    const price = rewriteCost + this.#setting.manager.overheadTokens * TOOLS_WRITE
-    if (price <= TOOLS_WORTH * spent) this.#hasTools = true
-  }
-
-  #apply(plan: Plan, leaf: string, at: number): void {
+  async #apply(plan: Plan): Promise<void> {
+    const leaf = this.#path.at(-1) ?? ''
     for (const edit of plan.edits) {
       const one = this.#visible.find(({ entry }) => entry.key === edit.key)
       if (one === undefined) throw new Error(`the engine's plan edits a message that is not there: ${edit.key}`)
@@ -248,12 +283,19 @@ export class Managed implements Policy {
       const isAway = edit.kind === 'gone' || (edit.kind === 'result' && edit.text?.startsWith(REFERENCE) === true)
       if (lifetime !== undefined && isAway) lifetime.rolled ??= this.#call
     }
-    if (plan.receipt !== undefined) this.#rolls.push(plan.receipt)
-    if (plan.notices.length === 0) return
-    const message: Message = { role: 'custom', content: plan.notices.join('\n') }
+    if (leaf !== '') this.#points.set(leaf, { key: leaf, point: await this.#driver.point(plan) })
+  }
+
+  /** Adds the pending notices to the conversation. */
+  #say(at: number): void {
+    const lines = this.#driver.takeNotices()
+    if (lines.length === 0) return
+    const leaf = this.#path.at(-1) ?? ''
+    const message: Message = { role: 'custom', content: lines.join('\n') }
     const entry = { key: `notice-${this.#notices.length}-${leaf}`, message, at }
     this.#notices.push({ leaf, entry })
     this.#show({ entry, whole: message, handed: message, blocks: this.#blocks(entry, message) })
+    this.#path.push(entry.key)
     this.#pending.push({ key: entry.key, message })
   }
 
@@ -265,11 +307,14 @@ export class Managed implements Policy {
     return edit.kind === 'message' ? undefined : this.lifetimes.get(edit.key)
   }
 
-  /** Pi's own compaction, if it is still needed. */
+  /** Pi's own compaction, if a roll does not make enough room. */
   async #compact(moment: Moment): Promise<Compaction | undefined> {
-    const { window, unitsPerToken } = this.#setting
-    const units = this.#system.units + this.#visible.reduce((sum, one) => sum + unitsOf(one.blocks), 0)
-    if (units / unitsPerToken <= window - RESERVE_TOKENS) return undefined
+    const most = this.#setting.window - RESERVE_TOKENS
+    const tokens = unitsOf(this.#request()) / this.#setting.unitsPerToken
+    if (tokens <= most) return undefined
+    const { receipt, ...plan } = await this.#driver.roll()
+    await this.#apply(plan)
+    if (receipt !== undefined && tokens - receipt.removedTokens <= most) return undefined
     const done = compact(
       this.#visible.map((one) => one.entry),
       this.#cache,
@@ -279,27 +324,10 @@ export class Managed implements Policy {
     if (done === undefined) return undefined
     this.#compactions.made(done)
     const kept = new Set(done.kept)
-    const { summary } = done
-    this.#visible = this.#visible.filter((one) => kept.has(one.entry))
-    this.#visible.unshift(this.#summaryOf(summary))
-    this.#moment = moment
-    await this.#resync()
+    this.#visible = [this.#summaryOf(done.summary), ...this.#visible.filter((one) => kept.has(one.entry))]
+    await this.#driver.compacted()
+    await this.#take('call', moment.at)
     return done.cost
-  }
-
-  async #resync(): Promise<void> {
-    this.#pending = []
-    this.#hasAnswer = false
-    const messages = this.#visible.flatMap((one) => {
-      const change = this.#changes.findLast((change) => change.key === one.entry.key)
-      const message = change?.message ?? one.whole
-      // The engine's next edits apply to this form of the message.
-      one.handed = message
-      return isSent(message) && !hasLeft(message) ? [{ key: one.entry.key, message }] : []
-    })
-    const at = this.#moment?.at ?? 0
-    const plan = await this.#manager.resync(messages, messages.length, this.#callAt(at, false, false))
-    this.#apply(plan, messages.at(-1)?.key ?? '', at)
   }
 
   #show(one: Visible): void {
@@ -317,19 +345,16 @@ export class Managed implements Policy {
     return isSent(message) ? blocksOf({ key: entry.key, message }, this.#cache.calls).map(onlyWhole(message)) : []
   }
 
-  #callAt(at: number, atUserTurn: boolean, rolls: boolean): ModelCall {
+  #callAt({ atUserTurn, rolls }: CallMoment): ModelCall {
     const { cache, manager, window } = this.#setting
-    const prices = this.#moment?.prices
+    const { model = '', prices } = this.#moment ?? {}
+    const { input = 0, cacheRead = 0, cacheWrite = 0 } = prices ?? {}
     const call: ModelCall = {
-      model: this.#moment?.model ?? '',
-      prices: {
-        input: prices?.input ?? 0,
-        cacheRead: prices?.cacheRead ?? 0,
-        cacheWrite: prices?.cacheWrite ?? 0,
-      },
+      model,
+      prices: { input, cacheRead, cacheWrite },
       contextWindow: window,
       cacheTtlMs: cache.lifetimeMs,
-      nowMs: at,
+      nowMs: this.#at,
       systemTokens: Math.ceil(this.#system.units / 4),
       onlyAtUserTurn: manager.onlyAtUserTurn,
       atUserTurn,
@@ -346,26 +371,11 @@ function withHeader(content: ContentBlock[], header: string): ContentBlock[] {
   return content.map((block, index) => (index === first ? { ...block, text: `${header}\n${block.text}` } : block))
 }
 
-/** Turns an edit into a replacement in Pi's session, as the extension does. */
+/** A message with an edit in force. */
 function edited(edit: Edit, message: Message): Message {
-  const content = Array.isArray(message.content) ? message.content : []
-  if (edit.kind === 'result') {
-    if (edit.text === undefined) return message
-    return {
-      ...message,
-      content: [{ type: 'text', text: edit.text }, ...content.filter((block) => block.type !== 'text')],
-    }
-  }
-  if (edit.kind === 'gone') return { ...message, left: true }
-  if (typeof message.content === 'string') return { ...message, content: shortened(message.content, edit.texts) }
-  let position = -1
-  const named = content.map((block) => {
-    if (block.type !== 'toolCall') return block
-    position += 1
-    const call = edit.calls.find((one) => one.position === position && one.callId === block.id)
-    return call === undefined ? block : { ...block, arguments: call.args as Record<string, unknown> }
-  })
-  return { ...message, content: shortened(named, edit.texts) }
+  const content = editedContent(edit, message)
+  if (content === null) return { ...message, left: true }
+  return content === undefined ? message : { ...message, content: content as ContentBlock[] }
 }
 
 /** Whether an edit has left a message out. */

@@ -39,6 +39,8 @@ export interface ManagerOptions {
   onlyAtUserTurn: boolean
   /** Tokens that the extension adds to the system part: its tools and its instructions to the model. */
   overheadTokens: number
+  /** Returns whether a model's provider takes new tools in mid-conversation, with the cached prompt still valid. Default: none. */
+  appendsTools?: (model: string) => boolean
   /** Further options of `ContextManager.open`, to measure values other than the defaults. */
   open?: Partial<OpenOptions>
 }

@@ -5,7 +5,7 @@ import type { Block } from '../blocks.ts'
 import type { FileEvent } from '../files.ts'
 import { isSent, textOf } from '../recording.ts'
 import type { Entry, Message } from '../recording.ts'
-import { openManager } from './managed.ts'
+import { openManager } from './engine.ts'
 import type { Moment, Policy, Request, Setting } from './policy.ts'
 
 /** The policy `sections`. */

@@ -1,0 +1,224 @@
+/** The driver of the protocol: its states, when tools are worth their price, and that replay runs the same one as Pi. */
+import { afterEach, describe, expect, test } from 'vitest'
+import { Driver } from '../lib/driver/driver.ts'
+import { editedContent } from '../lib/driver/edits.ts'
+import { isPoint } from '../lib/driver/point.ts'
+import { after } from '../lib/driver/state.ts'
+import type { Event, State } from '../lib/driver/state.ts'
+import { worthOf } from '../lib/driver/tools.ts'
+import { ContextManager } from '../lib/index.ts'
+import type { IncomingMessage, Plan } from '../lib/index.ts'
+import { CACHES } from '../lib/replay/cache.ts'
+import { BlockCache } from '../lib/replay/policies/block-cache.ts'
+import { openManager } from '../lib/replay/policies/engine.ts'
+import { Managed } from '../lib/replay/policies/managed.ts'
+import type { Moment, Setting } from '../lib/replay/policies/policy.ts'
+import { ratioPrices } from '../lib/replay/prices.ts'
+import type { Entry, Message } from '../lib/replay/recording.ts'
+import { cleanUp, onCleanUp } from './rig/cleanup.ts'
+
+afterEach(cleanUp)
+
+describe('states', () => {
+  const unread: State = { is: 'unread' }
+  const doubtful: State = { is: 'doubtful' }
+  const underway: State = { is: 'underway', before: 3 }
+  const agreed: State = { is: 'agreed' }
+  const begun: Event = { is: 'begun', before: 3 }
+
+  test.each<[State, Event, State]>([
+    [unread, { is: 'doubted' }, unread],
+    [unread, begun, underway],
+    [unread, { is: 'taken back' }, unread],
+    [agreed, { is: 'doubted' }, doubtful],
+    [agreed, { is: 'moved' }, unread],
+    [agreed, begun, underway],
+    [doubtful, { is: 'doubted' }, doubtful],
+    [doubtful, begun, underway],
+    [underway, { is: 'accepted' }, agreed],
+    // What it recorded still has to be taken back.
+    [underway, { is: 'doubted' }, underway],
+    [underway, { is: 'taken back' }, doubtful],
+    [underway, { is: 'moved' }, unread],
+  ])('%j, %j: %j', (state, event, next) => {
+    expect(after(state, event)).toEqual(next)
+  })
+})
+
+test.each([
+  ['nothing has been spent', { spent: 0, rewriteCost: 0 }, false, undefined],
+  ['the cache is dead in a long session', { spent: 1e5, rewriteCost: 0 }, false, 750],
+  ['the prompt would be written again', { spent: 1e5, rewriteCost: 1e4 }, false, undefined],
+  ['the session has cost a hundred times that', { spent: 2e6, rewriteCost: 1e4 }, false, 10_750],
+  ['the provider appends them', { spent: 1e5, rewriteCost: 1e4 }, true, 750],
+])('tools come only if they are worth their price: %s', (_name, plan, appends, price) => {
+  expect(worthOf({ tokens: 600, appends: () => appends }, plan as Plan)).toBe(price)
+})
+
+test.each([
+  [{ session: 's', tx: 1 }, true],
+  [{ session: 's', tx: 1, times: ['a', 'b'] }, true],
+  [{ session: 's', tx: 1, times: ['a'] }, false],
+  [{ session: 's', tx: 1.5 }, false],
+  [{ tx: 1 }, false],
+  [null, false],
+])('%j is a point: %j', (data, is) => {
+  expect(isPoint(data)).toBe(is)
+})
+
+const MOMENT: Moment = { at: 0, model: 'm', prices: ratioPrices(0.1, 1.25) }
+
+function setting(appends: boolean): Setting {
+  return {
+    sessionId: 's',
+    cwd: '/',
+    unitsPerToken: 4,
+    systemTokens: 1000,
+    window: 200_000,
+    cache: CACHES.plain,
+    summaries: [],
+    manager: { perTurn: 5, turnsBack: 3, onlyAtUserTurn: false, overheadTokens: 600, appendsTools: () => appends },
+  }
+}
+
+/** Rounds of a prompt, an answer that calls, the result, and an answer that ends the turn. */
+function rounds(count: number): Entry[] {
+  return Array.from({ length: count }, (_, n): Entry[] => {
+    const call = { type: 'toolCall', id: `c${n}`, name: 'bash', arguments: { command: `echo ${n}` } }
+    const text = `${n} ${'lorem ipsum '.repeat(260)}`
+    const at = 1000 * n
+    return [
+      { key: `u${n}`, at, message: { role: 'user', content: `do ${n}` } },
+      { key: `a${n}`, at, message: { role: 'assistant', content: [call], stopReason: 'toolUse' } },
+      { key: `r${n}`, at, message: { role: 'toolResult', toolCallId: `c${n}`, toolName: 'bash', content: [{ type: 'text', text }], isError: false } },
+      { key: `e${n}`, at, message: { role: 'assistant', content: [{ type: 'text', text: `done ${n}` }], stopReason: 'stop' } },
+    ]
+  }).flat()
+}
+
+/** Collects what `advance` plans in this process: the edits by message, and the rolls. */
+function plans(): { edits: unknown[]; reason: string | undefined }[] {
+  const found: { edits: unknown[]; reason: string | undefined }[] = []
+  const { prototype } = ContextManager
+  const { advance } = prototype
+  prototype.advance = async function (this: ContextManager, messages, call) {
+    const plan = await advance.call(this, messages, call)
+    if (plan.edits.length > 0) found.push({ edits: plan.edits, reason: plan.receipt?.reason })
+    return plan
+  }
+  onCleanUp(() => void (prototype.advance = advance))
+  return found
+}
+
+/** A host that drives the engine at the moments of Pi's events, and keeps a plain list. Returns at which call the tools came. */
+async function asPi(entries: readonly Entry[], given: Setting): Promise<number | undefined> {
+  const manager = await openManager(given)
+  let at = 0
+  let calls = 0
+  let came: number | undefined
+  const pending: IncomingMessage[] = []
+  const shown = new Map<string, Message>()
+  let passed = 0
+  const { manager: own, cache, window } = given
+  const driver = new Driver(manager, {
+    news: () => ({ is: 'new', messages: pending.slice(0, (passed = pending.length)) }),
+    visible: () => ({ messages: [...shown].map(([key, message]) => ({ key, message })), recorded: shown.size - pending.length }),
+    landmarks: () => [],
+    accepted: () => void pending.splice(0, passed),
+    call: (moment) => ({
+      ...moment,
+      model: 'm',
+      prices: { input: MOMENT.prices.input, cacheRead: MOMENT.prices.cacheRead, cacheWrite: MOMENT.prices.cacheWrite },
+      contextWindow: window,
+      cacheTtlMs: cache.lifetimeMs,
+      nowMs: at,
+      systemTokens: given.systemTokens + (came !== undefined && own.appendsTools?.('m') !== true ? own.overheadTokens : 0),
+      onlyAtUserTurn: own.onlyAtUserTurn,
+      shortens: true,
+    }),
+    mayRoll: () => true,
+    tools: {
+      tokens: own.overheadTokens,
+      given: () => came !== undefined,
+      appends: () => own.appendsTools?.('m') === true,
+      give: () => (came = calls),
+    },
+  })
+  const take = async (when: 'prompt' | 'call' | 'end'): Promise<void> => {
+    const plan = await driver.take(when, when === 'prompt')
+    for (const edit of plan?.edits ?? []) expect(editedContent(edit, shown.get(edit.key) as Message)).toBeDefined()
+    const lines = when === 'prompt' ? [] : driver.takeNotices()
+    if (lines.length > 0) pending.push({ key: `notice-${pending.length}-${shown.size}`, message: { role: 'custom', content: lines.join('\n') } })
+  }
+  let isAnswered = false
+  for (const { key, message, at: time } of entries) {
+    if (message.role !== 'toolResult' && isAnswered) await take('end')
+    if (message.role === 'user') await take('prompt')
+    if (message.role === 'assistant') {
+      await take('call')
+      calls += 1
+    }
+    at = time
+    let whole = message
+    if (message.role === 'toolResult') {
+      const [block] = message.content as { type: string; text: string }[]
+      const { header } = await manager.receive({ id: message.toolCallId as string, tool: 'bash', args: { command: `echo ${key.slice(1)}` }, content: block!.text, status: 'ok' })
+      whole = { ...message, content: [{ type: 'text', text: header === undefined ? block!.text : `${header}\n${block!.text}` }] }
+    }
+    if (message.role === 'assistant') whole = { ...message, timestamp: time }
+    shown.set(key, whole)
+    pending.push({ key, message: whole })
+    isAnswered = message.role === 'assistant' || (isAnswered && message.role === 'toolResult')
+  }
+  await manager.close()
+  return came
+}
+
+/** The same through replay. */
+async function asReplay(entries: readonly Entry[], given: Setting): Promise<number | undefined> {
+  const policy = await Managed.open(given, new BlockCache())
+  let calls = 0
+  let came: number | undefined
+  for (const entry of entries) {
+    if (entry.message.role === 'assistant') {
+      const { blocks } = await policy.request({ ...MOMENT, at: entry.at })
+      calls += 1
+      const shown = blocks.filter(({ label }) => label === 'system').reduce((sum, { units }) => sum + units, 0)
+      if (shown > given.systemTokens * given.unitsPerToken) came ??= calls - 1
+    }
+    await policy.add(entry, undefined)
+  }
+  await policy.close()
+  return came
+}
+
+test.each([false, true])('replay and a host give the same plans; the provider appends tools: %s', async (appends) => {
+  const entries = rounds(60)
+  const found = plans()
+  const host = await asPi(entries, setting(appends))
+  const ofHost = found.splice(0)
+  const replayed = await asReplay(entries, setting(appends))
+  expect(ofHost.length).toBeGreaterThan(1)
+  expect(found).toEqual(ofHost)
+  expect(replayed).toBe(host)
+  // Where tools are appended, the prompt before them stays valid, and they come early.
+  if (appends) expect(host).toBeDefined()
+})
+
+test('a second driver of a session is refused, and the first goes on', async () => {
+  const manager = await openManager(setting(false))
+  onCleanUp(() => manager.close())
+  const port = {
+    news: () => ({ is: 'new' as const, messages: [] }),
+    visible: () => ({ messages: [], recorded: 0 }),
+    accepted: () => {},
+    call: (moment: { atUserTurn: boolean; rolls: boolean }) => ({
+      ...moment, model: '', prices: { input: 0, cacheRead: 0, cacheWrite: 0 }, contextWindow: 0, cacheTtlMs: 1, nowMs: 0, systemTokens: 0, onlyAtUserTurn: false,
+    }),
+    mayRoll: () => false,
+  }
+  const [first, second] = [new Driver(manager, port), new Driver(manager, port)]
+  await first.take('end', true)
+  await expect(second.take('end', true)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('already has a projection') })
+  await first.take('end', true)
+})

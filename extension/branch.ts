@@ -1,0 +1,166 @@
+/**
+ * Pi's current branch as the driver sees it. Between calls only the last entry that was handed over is remembered, so the
+ * cost of a turn depends on the turn alone.
+ */
+import type { ExtensionContext, ProjectedSessionEntry, SessionEntry } from '@earendil-works/pi-coding-agent'
+import type { Edit, IncomingMessage } from '../index.js'
+import type { Landmark, News, Port, Visible } from '../lib/driver/port.ts'
+import { entriesAfter, messageOf, messagesOf, replacementOf, sameReplacement } from './messages.ts'
+import type { PiMessage, Replacement } from './messages.ts'
+import { points } from './point.ts'
+
+/** A point of the branch, with its place. */
+export interface Mark extends Landmark {
+  /** The point's entry on the branch, counted from 0. */
+  index: number
+}
+
+/** The replacements that a plan asks for, by entry; null: the message is left out. */
+export type Replacements = ReadonlyMap<string, Replacement | null>
+
+/** One session's branch. */
+export class Branch implements Pick<Port<Mark>, 'news' | 'visible' | 'landmarks' | 'accepted'> {
+  /** Pi's own view, as of the call that is running. */
+  ctx!: ExtensionContext
+  /** The last entry that the engine has accepted. */
+  #last: string | null = null
+  /** The leaf when the driver last asked what is new. */
+  #leaf: string | null = null
+  /** Edits that were given to Pi and must be on the branch next time. */
+  readonly #asked = new Map<string, Replacement | null>()
+  /** Messages that were handed over otherwise than they are stored, because something had edited them before. */
+  readonly #edited = new Map<string, PiMessage>()
+  /** Messages that edits of ours have left out since. */
+  readonly #left = new Set<string>()
+
+  /** The messages after the last one handed over. */
+  news(): News {
+    const { sessionManager } = this.ctx
+    this.#leaf = sessionManager.getLeafId()
+    const entries = entriesAfter(sessionManager, this.#last)
+    if (entries === undefined) return { is: this.#last === null ? 'changed' : 'elsewhere' }
+    const messages = this.#incoming(entries)
+    if (messages === undefined) return { is: 'changed' }
+    for (const { key, message } of messages) this.#note(key, message as PiMessage)
+    return { is: 'new', messages }
+  }
+
+  /** Pi's projection of the branch. */
+  visible(known: 'kept' | Mark | undefined): Visible {
+    const { sessionManager } = this.ctx
+    const branch = sessionManager.getBranch()
+    const until = known === 'kept' ? branch.findIndex((entry) => entry.id === this.#last) : (known?.index ?? -1)
+    const before = new Set(branch.slice(0, until + 1).map((entry) => entry.id))
+    this.#leaf = sessionManager.getLeafId()
+    const projection = sessionManager.buildSessionProjection().entries
+    const messages = messagesOf(projection)
+    for (const noted of [this.#asked, this.#left, this.#edited]) noted.clear()
+    for (const { key, message } of messages) this.#note(key, message as PiMessage)
+    // A compaction comes first in the projection, wherever it is on the branch, and is not part of the record.
+    const isCompacted = projection[0]?.sourceEntry.type === 'compaction'
+    let recorded = Math.max(0, isCompacted ? messages.findIndex(({ key }) => before.has(key)) : 0)
+    while (before.has(messages[recorded]?.key ?? '')) recorded += 1
+    return { messages, recorded, lost: isCompacted ? lostOf(branch, projection, before) : [] }
+  }
+
+  /** The points of the branch, the last one first. */
+  landmarks(): Iterable<Mark> {
+    return points(this.ctx.sessionManager.getBranch())
+  }
+
+  /** Everything up to the leaf has been handed over. */
+  accepted(): void {
+    this.#last = this.#leaf
+  }
+
+  /**
+   * The replacements that edits ask for; `isWhole` says whether all of them fit. An edit of an entry that the branch does
+   * not show is left out, because Pi would refuse all edits for it. Those returned must be on the branch at the next call.
+   */
+  replacements(
+    edits: readonly Edit[],
+    visible: readonly ProjectedSessionEntry[] = this.ctx.sessionManager.buildSessionProjection().entries,
+  ): { found: Replacements; isWhole: boolean } {
+    const ids = new Set(visible.flatMap((entry) => (entry.messages.length > 0 ? [entry.sourceEntry.id] : [])))
+    const found = new Map<string, Replacement | null>()
+    for (const edit of edits) {
+      const replacement = replacementOf(edit, this.#handed(edit.key))
+      if (replacement !== undefined && (ids.has(edit.key) || this.#left.has(edit.key))) found.set(edit.key, replacement)
+    }
+    for (const [key, replacement] of found) {
+      this.#asked.set(key, replacement)
+      if (replacement === null) this.#left.add(key)
+      else this.#left.delete(key)
+    }
+    return { found, isWhole: found.size === new Set(edits.map(({ key }) => key)).size }
+  }
+
+  /** A message as it was handed over; an edit says what differs from that. */
+  #handed(key: string): PiMessage | undefined {
+    const entry = this.ctx.sessionManager.getEntry(key)
+    return this.#edited.get(key) ?? (entry?.type === 'message' ? entry.message : undefined)
+  }
+
+  /** Remembers a message that is handed over otherwise than it is stored. */
+  #note(key: string, message: PiMessage): void {
+    const entry = this.ctx.sessionManager.getEntry(key)
+    if (entry?.type === 'message' && entry.message !== message) this.#edited.set(key, message)
+  }
+
+  /**
+   * The messages of new entries. Undefined if the branch is not what the engine knows: after a compaction, after
+   * someone else edited a message that was handed over, or if our own edits did not arrive.
+   */
+  #incoming(entries: readonly SessionEntry[]): IncomingMessage[] | undefined {
+    const messages = new Map<string, object>()
+    const arrived: string[] = []
+    for (const entry of entries) {
+      if (entry.type === 'compaction') return undefined
+      if (entry.type === 'context_edit') {
+        const { targetId, replacement } = entry
+        if (!arrived.includes(targetId) && sameReplacement(this.#asked.get(targetId), replacement)) {
+          arrived.push(targetId)
+          continue
+        }
+        if (!messages.has(targetId)) return undefined
+      }
+      show(entry, messages)
+    }
+    if (arrived.length < this.#asked.size) return undefined
+    this.#asked.clear()
+    return keyed(messages)
+  }
+}
+
+/**
+ * The messages that a compaction has removed before they were recorded, for instance because the store could not be
+ * written. They count only if earlier ones were recorded: what came before the first use of a store stays out.
+ */
+function lostOf(
+  branch: readonly SessionEntry[],
+  projection: readonly ProjectedSessionEntry[],
+  before: ReadonlySet<string>,
+): IncomingMessage[] {
+  if (before.size === 0) return []
+  const first = branch.findIndex((entry) => entry.id === projection[1]?.sourceEntry.id)
+  const messages = new Map<string, object>()
+  for (const entry of branch.slice(0, Math.max(0, first))) if (!before.has(entry.id)) show(entry, messages)
+  return keyed(messages)
+}
+
+/** Adds the message of an entry, or applies its edit to one that is there. */
+function show(entry: SessionEntry, messages: Map<string, object>): void {
+  if (entry.type !== 'context_edit') {
+    const message = messageOf(entry)
+    if (message !== undefined) messages.set(entry.id, message)
+    return
+  }
+  const { targetId, replacement } = entry
+  const message = messages.get(targetId)
+  if (replacement === null) messages.delete(targetId)
+  else if (message !== undefined) messages.set(targetId, { ...message, content: replacement.content })
+}
+
+function keyed(messages: ReadonlyMap<string, object>): IncomingMessage[] {
+  return [...messages].map(([key, message]) => ({ key, message }))
+}

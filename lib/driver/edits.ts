@@ -1,0 +1,84 @@
+/**
+ * Applies the engine's edits to messages of pi-ai's form: Pi's own, those of hosts that use it, and recorded ones. Other
+ * shapes write an edit into their own form.
+ */
+import type { TextEdit } from '../../index.js'
+
+/** What replaces a message: an edit of a plan without its address. */
+export type Change =
+  /** Another text for a result; absent: the text that it had. */
+  | { kind: 'result'; text?: string }
+  /** Other arguments for an answer's calls; texts of an answer or a user's message, shortened or left out. */
+  | { kind: 'message'; calls: readonly CallChange[]; texts: readonly TextEdit[] }
+  /** The message is left out. */
+  | { kind: 'gone' }
+
+/** Other arguments for a call of an answer. */
+export interface CallChange {
+  /** The call among the calls of its answer, counted from 0. */
+  position: number
+  /** The call's ID, where the host knows it: a change of another call does not fit. */
+  callId?: string
+  args: object
+}
+
+/** A message, as far as edits concern it. */
+interface Editable {
+  role: string
+  content?: unknown
+}
+
+/**
+ * The content that a change gives a message as it was handed over: null if the message is left out, undefined if the
+ * change does not fit it. A result keeps its images, an answer everything except the named calls and texts.
+ */
+export function editedContent(change: Change, { role, content }: Editable): unknown {
+  const blocks = Array.isArray(content) ? (content as object[]) : []
+  if (change.kind === 'gone') return role === 'assistant' || role === 'toolResult' ? null : undefined
+  if (change.kind === 'result') {
+    if (role !== 'toolResult') return undefined
+    if (change.text === undefined) return content
+    return [{ type: 'text', text: change.text }, ...blocks.filter((block) => typeOf(block) !== 'text')]
+  }
+  if (role !== 'assistant' && role !== 'user') return undefined
+  if (typeof content === 'string') return withText(content, change.texts)
+  return withTexts(role === 'assistant' ? withArguments(blocks, change.calls) : blocks, change.texts)
+}
+
+/** A content that is one text, edited. */
+export function withText(text: string, edits: readonly TextEdit[]): string {
+  const found = edits.find(({ block }) => block === 0)
+  return found === undefined ? text : (found.text ?? '')
+}
+
+/** Blocks with edited texts. `numberOf` gives a block's number in the message as it was handed over, if it has one. */
+export function withTexts<T extends object>(
+  blocks: readonly T[],
+  edits: readonly TextEdit[],
+  edited: (block: T, text: string) => T = (block, text) => ({ ...block, text }),
+  numberOf: (block: T, place: number) => number | undefined = (_, place) => place,
+): T[] {
+  const texts = new Map(edits.map((one) => [one.block, one]))
+  if (texts.size === 0) return [...blocks]
+  return blocks.flatMap((block, place) => {
+    const number = numberOf(block, place)
+    const found = number === undefined ? undefined : texts.get(number)
+    if (found === undefined) return [block]
+    return found.text === undefined ? [] : [edited(block, found.text)]
+  })
+}
+
+function withArguments(blocks: readonly object[], calls: readonly CallChange[]): object[] {
+  let position = -1
+  return blocks.map((block) => {
+    if (typeOf(block) !== 'toolCall') return block
+    position += 1
+    const { id } = block as { id?: unknown }
+    const call = calls.find((one) => one.position === position && (one.callId === undefined || one.callId === id))
+    return call === undefined ? block : { ...block, arguments: call.args }
+  })
+}
+
+function typeOf(block: object | null): unknown {
+  return (block as { type?: unknown } | null)?.type
+}

@@ -1,0 +1,27 @@
+/** Points: the engine's state at a place of the host's conversation, kept by the host, to return to. */
+
+/** A state of the engine, with its switches and sums. */
+export interface Point {
+  /** The session that recorded it; for a fork, the parent's. */
+  session: string
+  /** The transaction after which the session was in this state. */
+  tx: number
+  /** Valid times of the session and its chat, to find the state in a store that they were moved to; RFC 3339. */
+  times?: [string, string]
+  /** The user had switched rolls off. */
+  off?: true
+  /** The model had been told how to bring back what has left its request. */
+  taught?: true
+  /** What rolls had saved, in fresh input tokens. */
+  saved?: number
+  /** What each later call saves, in fresh input tokens. */
+  gain?: number
+}
+
+/** Returns whether data from a host is a point. */
+export function isPoint(data: unknown): data is Point {
+  const point = data as Partial<Point> | null | undefined
+  const times: unknown = point?.times
+  const isPlaced = times === undefined || (Array.isArray(times) && times.length === 2)
+  return typeof point?.session === 'string' && Number.isSafeInteger(point.tx) && isPlaced
+}

@@ -1,0 +1,91 @@
+/** Finds out what of a host's conversation the record has, where the host keeps no points to return to. */
+import type { ContextManager } from '../../index.js'
+import { invalid } from '../errors.ts'
+import { handed } from './crossing.ts'
+import { recordable } from './message.ts'
+import { isReworded, objectFor } from './objects.ts'
+import { groupsOf, inPieces } from './pieces.ts'
+import { isPrefix, lastCommon, recordedOf, recordOf, saidBy } from './recorded.ts'
+import type { Said } from './recorded.ts'
+import type { Part, Unit } from './table.ts'
+
+/** How many objects are fetched at once. */
+const AT_ONCE = 64
+
+/** The boundary in a conversation between what is in the session's record and what is not. */
+export class Boundary {
+  readonly #manager: ContextManager
+  /** How many messages the record had when this process went on with a conversation that has none of them. */
+  #starts: number[] = []
+
+  constructor(manager: ContextManager) {
+    this.#manager = manager
+  }
+
+  /**
+   * Returns how many units are in the record. If the record diverges from the conversation, it is restored to the last
+   * common point; a conversation that has nothing in common with it goes on after it.
+   *
+   * Throws `INVALID_ARGUMENT` if the conversation is one that another has followed in the record.
+   */
+  async of(units: readonly Unit[], seen: ReadonlyMap<Unit, number>): Promise<number> {
+    const saidIn = await inPieces(units, (unit, index) =>
+      unit.parts.flatMap(({ message }) => {
+        const one = saidBy(recordable(handed(message)))
+        return one === undefined ? [] : [{ ...one, index }]
+      }),
+    )
+    const said = saidIn.flat()
+    const record = await recordOf(this.#manager)
+    const count = recordedOf(record, said) ?? (await this.#diverged(record, said))
+    let boundary = count === 0 ? 0 : (said[count - 1]?.index ?? -1) + 1
+    const objects = await this.#index()
+    for (let unit = units[boundary]; unit !== undefined && (await this.#isRecorded(unit, seen, objects)); unit = units[boundary]) boundary += 1
+    return boundary
+  }
+
+  /** The results that the record has under the same call ID, but with different text. */
+  async reworded(units: readonly Unit[], seen: ReadonlyMap<Unit, number>): Promise<Set<Part>> {
+    const found = new Set<Part>()
+    const objects = await this.#index()
+    const parts = units.flatMap((unit) => (seen.has(unit) ? [] : unit.parts))
+    for (const group of groupsOf(parts, AT_ONCE)) {
+      const verdicts = await Promise.all(group.map(({ message }) => isReworded(this.#manager, message, objects)))
+      for (const [place, part] of group.entries()) if (verdicts[place] === true) found.add(part)
+    }
+    return found
+  }
+
+  /** How many messages of a conversation are in the record, after the record was made to agree with it. */
+  async #diverged(record: readonly Said[], said: readonly Said[]): Promise<number> {
+    const manager = this.#manager
+    const point = await lastCommon(manager, said)
+    const common = (await recordOf(manager, point)).length
+    if (common === 0 && said.length > 0 && record.filter(({ role }) => role === 'user').length > 1) {
+      this.#starts.push(record.length)
+      return 0
+    }
+    if (this.#starts.some((start) => common <= start)) {
+      throw invalid(
+        'these messages are of a conversation that another one has followed in this session; a session records one conversation at a time. Open a session of its own for each, with ContextManager.open and another sessionId',
+      )
+    }
+    await manager.restore(manager.sessionId, point)
+    const left = await recordOf(manager)
+    if (isPrefix(left, said)) return left.length
+    await manager.restore(manager.sessionId, 0)
+    return 0
+  }
+
+  /** Whether a unit that consists of results only is in the record. */
+  async #isRecorded(unit: Unit, seen: ReadonlyMap<Unit, number>, objects: ReadonlySet<string>): Promise<boolean> {
+    if (!unit.parts.every(({ message }) => message.role === 'toolResult')) return false
+    if (seen.has(unit)) return true
+    for (const { message } of unit.parts) if ((await objectFor(this.#manager, message, objects)) === undefined) return false
+    return true
+  }
+
+  async #index(): Promise<ReadonlySet<string>> {
+    return new Set((await this.#manager.sessionSets()).session_index)
+  }
+}
