@@ -17,7 +17,9 @@ import { Branch } from './branch.ts'
 import type { Mark, Replacements } from './branch.ts'
 import type { Circumstances } from './circumstances.ts'
 import { Driver } from '../lib/driver/driver.ts'
+import type { Size } from '../lib/driver/ledger.ts'
 import { Figures } from './figures.ts'
+import { NOTICE } from './messages.ts'
 import type { PiMessage, Replacement } from './messages.ts'
 import { POINT } from './point.ts'
 import type { Point } from './point.ts'
@@ -25,11 +27,9 @@ import { sections } from '../lib/sections.ts'
 import type { Settings } from './settings.ts'
 import { appendsTools } from './recall.ts'
 import type { Recall } from './recall.ts'
-import { textOf } from './results.ts'
 import { TOOLS_TOKENS } from './tools.ts'
 
-/** The type of the messages that carry notices to the model. */
-export const NOTICE = 'context-notice'
+export { NOTICE } from './messages.ts'
 
 /** Connects one Pi session to the engine. Calls to its methods run one after the other. */
 export class Boundary {
@@ -46,7 +46,7 @@ export class Boundary {
   /** How the model's requests are laid out. */
   readonly layout: Settings['layout']
   readonly #recall: Recall
-  readonly #branch = new Branch()
+  readonly #branch = new Branch(this.figures.ledger)
   readonly #driver: Driver<Mark>
   /** Replacements that this version of Pi takes only at the end of a turn. */
   readonly #owed = new Map<string, Replacement | null>()
@@ -73,7 +73,7 @@ export class Boundary {
       accepted: () => branch.accepted(),
       cameBack: ({ point }) => {
         this.off = point.off === true
-        this.figures.takeOver(point)
+        this.figures.ledger.takeOver(point.saved ?? 0, point.last)
       },
       call: (moment) => circumstances.call(branch.ctx, moment),
       mayRoll: (when) => this.rolls && (when !== 'call' || canEdit(branch.ctx)),
@@ -87,21 +87,24 @@ export class Boundary {
         given: () => recall.tools,
         bound: () => circumstances.bindsTools(branch.ctx),
         appends: () => appendsTools(branch.ctx.model),
-        give: (price) => this.#bringTools(price),
+        give: () => this.#bringTools(),
       },
     })
   }
 
   /** Loads Pi's current branch: the sets as of its last point, what is visible, and what is new on it. */
   synchronize(ctx: ExtensionContext): Promise<void> {
-    return this.#exclusive(ctx, () => this.#driver.load())
+    return this.#exclusive(ctx, async () => {
+      this.figures.ledger.takeOver(0, undefined)
+      await this.#driver.load()
+    })
   }
 
   /** Reads what is visible again after Pi has rewritten the branch's projection (a compaction). The sets stay. */
   reread(ctx: ExtensionContext): Promise<void> {
     return this.#exclusive(ctx, async () => {
-      this.figures.gain = 0
       await this.#driver.compacted()
+      this.figures.ledger.rewritten()
     })
   }
 
@@ -127,36 +130,40 @@ export class Boundary {
   beforeCall(event: ContextEvent, ctx: ExtensionContext): Promise<ContextEventResult | undefined> {
     return this.#exclusive(ctx, async () => {
       await this.#recordPrompt(ctx)
-      const plan = await this.#driver.take('call')
-      if (this.layout === 'sections') {
-        if (!this.off) return { messages: await this.#render(event, ctx) }
-        this.#view = undefined
-        return undefined
-      }
-      if (plan === undefined || plan.edits.length === 0) return undefined
-      const before = ctx.sessionManager.buildSessionProjection().entries
-      const edits = this.#replacements(plan, before)
-      edit(ctx, edits)
-      const messages = withEdits(event.messages, before, edits)
-      return { messages: [...messages, ...this.#sayNotices(ctx)] }
+      const result = await this.#projected(event, ctx)
+      this.figures.ledger.sent(this.#systemSize(ctx), this.circumstances.hasCache(ctx))
+      return result
     })
+  }
+
+  async #projected(event: ContextEvent, ctx: ExtensionContext): Promise<ContextEventResult | undefined> {
+    const plan = await this.#driver.take('call')
+    if (this.layout === 'sections') {
+      if (!this.off) return { messages: await this.#render(event, ctx) }
+      this.#view = undefined
+      return undefined
+    }
+    if (plan === undefined || plan.edits.length === 0) return undefined
+    const before = ctx.sessionManager.buildSessionProjection().entries
+    const edits = this.#replacements(plan, [], before)
+    edit(ctx, edits)
+    const messages = withEdits(event.messages, before, edits)
+    return { messages: [...messages, ...this.#sayNotices(ctx)] }
   }
 
   /** Called at the end of a turn. Hands over the answer and its results, and returns the entries for Pi to add. */
   turnEnd(event: TurnEndEvent, ctx: ExtensionContext): Promise<TurnEndEventResult> {
     return this.#exclusive(ctx, async () => {
-      if (event.outcome === 'completed') this.figures.saved += this.figures.gain
+      this.#bill(event, ctx)
       const plan = await this.#driver.take('end')
       const mine: SessionBoundaryDraft[] = []
       for (const [targetId, replacement] of this.#owed) mine.push({ type: 'context_edit', targetId, replacement })
       this.#owed.clear()
       if (plan !== undefined && plan.edits.length > 0) {
-        for (const [targetId, replacement] of this.#replacements(plan, event.context.contextEntries)) {
+        for (const [targetId, replacement] of this.#replacements(plan, event.toolResultEntryIds, event.context.contextEntries)) {
           mine.push({ type: 'context_edit', targetId, replacement })
         }
-        this.#countExcerpts(plan, event, ctx)
       }
-      this.figures.countSpared(this.circumstances.prices(ctx))
       const notice = this.#takeNotices()
       if (notice !== undefined) {
         mine.push({ type: 'custom_message', customType: NOTICE, content: notice, display: true })
@@ -183,13 +190,21 @@ export class Boundary {
     return rendered as PiMessage[]
   }
 
-  #countExcerpts(plan: Plan, { toolResultEntryIds }: TurnEndEvent, ctx: ExtensionContext): void {
-    for (const edit of plan.edits) {
-      if (edit.kind !== 'result' || edit.text === undefined || !toolResultEntryIds.includes(edit.key)) continue
-      const entry = ctx.sessionManager.getEntry(edit.key)
-      if (entry?.type !== 'message' || entry.message.role !== 'toolResult') continue
-      this.figures.spare(textOf(entry.message.content).length - edit.text.length)
-    }
+  /** A result of a call would have `characters` more in plain Pi. */
+  birth(callId: string, characters: number): void {
+    this.#branch.birth(callId, characters)
+  }
+
+  /** The size of what stands before the messages, in characters. */
+  #systemSize(ctx: ExtensionContext): Size {
+    const own = this.circumstances.systemCharacters(ctx)
+    return { own, plain: own - (this.#recall.tools ? 4 * TOOLS_TOKENS : 0) }
+  }
+
+  /** Enters the answered call in the ledger. */
+  #bill({ message }: TurnEndEvent, ctx: ExtensionContext): void {
+    if (message.role !== 'assistant' || this.inSections) return
+    this.figures.ledger.answered(message.usage, this.circumstances.prices(ctx))
   }
 
   /** Updates the figures after the user changed the sets. Nothing collapses. */
@@ -215,10 +230,7 @@ export class Boundary {
   undoRoll(ctx: ExtensionContext): Promise<number> {
     return this.#exclusive(ctx, async () => {
       await this.#putRight()
-      const last = (await this.manager.receipts()).at(-1)
       const edits = this.#replacements(await this.#driver.undo())
-      // The receipts also have rolls of earlier processes, which this one can't undo.
-      if (edits.size > 0) this.figures.gain = Math.max(0, this.figures.gain - (last?.gain ?? 0))
       edit(ctx, edits)
       return edits.size
     })
@@ -226,9 +238,12 @@ export class Boundary {
 
   /** The point to return to, as stored on the branch. A plan made just now has it. */
   async point(plan?: Plan): Promise<Point> {
-    const { saved, gain } = this.figures
+    const { saved, last } = this.figures.ledger
     const point = await this.#driver.point(plan)
-    if (saved !== 0 || gain !== 0) Object.assign(point, { saved: Math.round(saved), gain: Math.round(gain) })
+    if (Math.round(saved) !== 0) point.saved = Math.round(saved)
+    if (last !== undefined) point.last = { own: last.own, plain: Math.round(last.plain) }
+    const born = this.#branch.takeBorn()
+    if (born !== undefined) point.born = born
     if (this.off) point.off = true
     return point
   }
@@ -253,11 +268,9 @@ export class Boundary {
     this.#driver.doubt()
   }
 
-  #bringTools(price: number): void {
+  #bringTools(): void {
     this.#recall.bringTools()
-    if (!this.#recall.tools) return
-    this.figures.saved -= price
-    this.figures.gain -= TOOLS_TOKENS * this.circumstances.prices(this.#branch.ctx).read
+    if (this.#recall.tools && !appendsTools(this.#branch.ctx.model)) this.figures.ledger.touch()
   }
 
   #exclusive<T>(ctx: ExtensionContext, work: () => Promise<T>): Promise<T> {
@@ -294,8 +307,8 @@ export class Boundary {
   }
 
   /** The replacements that a plan asks for. If one does not fit, the branch is read again at the next call. */
-  #replacements(plan: Plan, visible?: readonly ProjectedSessionEntry[]): Replacements {
-    const { found, isWhole } = this.#branch.replacements(plan.edits, visible)
+  #replacements(plan: Plan, unsent?: readonly string[], visible?: readonly ProjectedSessionEntry[]): Replacements {
+    const { found, isWhole } = this.#branch.replacements(plan.edits, unsent, visible)
     if (!isWhole) this.#driver.doubt()
     for (const [key, replacement] of found) this.edited.set(key, replacement)
     return found

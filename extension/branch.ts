@@ -5,7 +5,9 @@
 import type { ExtensionContext, ProjectedSessionEntry, SessionEntry } from '@earendil-works/pi-coding-agent'
 import type { Edit, IncomingMessage } from '../index.js'
 import type { Landmark, News, Port, Visible } from '../lib/driver/port.ts'
-import { entriesAfter, messageOf, messagesOf, replacementOf, sameReplacement } from './messages.ts'
+import { sizeOf } from '../lib/driver/ledger.ts'
+import type { Ledger } from '../lib/driver/ledger.ts'
+import { entriesAfter, messageOf, messagesOf, NOTICE, replacementOf, sameReplacement } from './messages.ts'
 import type { PiMessage, Replacement } from './messages.ts'
 import { points } from './point.ts'
 
@@ -32,6 +34,28 @@ export class Branch implements Pick<Port<Mark>, 'news' | 'visible' | 'landmarks'
   readonly #edited = new Map<string, PiMessage>()
   /** Messages that edits of ours have left out since. */
   readonly #left = new Set<string>()
+  readonly #ledger: Ledger
+  /** By how many characters a result would be longer without us: by call, and once it has one, by entry. */
+  readonly #births = new Map<string, number>()
+  #born = new Map<string, number>()
+  /** Those of them that no point has yet. */
+  #unsaved: Record<string, number> = {}
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger
+  }
+
+  /** A result of a call would have `characters` more without us. */
+  birth(callId: string, characters: number): void {
+    if (characters !== 0) this.#births.set(callId, (this.#births.get(callId) ?? 0) + characters)
+  }
+
+  /** Takes the differences that the next point has to keep. */
+  takeBorn(): Record<string, number> | undefined {
+    const born = this.#unsaved
+    this.#unsaved = {}
+    return Object.keys(born).length === 0 ? undefined : born
+  }
 
   /** The messages after the last one handed over. */
   news(): News {
@@ -41,7 +65,10 @@ export class Branch implements Pick<Port<Mark>, 'news' | 'visible' | 'landmarks'
     if (entries === undefined) return { is: this.#last === null ? 'changed' : 'elsewhere' }
     const messages = this.#incoming(entries)
     if (messages === undefined) return { is: 'changed' }
-    for (const { key, message } of messages) this.#note(key, message as PiMessage)
+    for (const { key, message } of messages) {
+      this.#note(key, message as PiMessage)
+      this.#ledger.add(key, { own: sizeOf(message), plain: this.#plainSize(key, message as PiMessage) })
+    }
     return { is: 'new', messages }
   }
 
@@ -55,7 +82,9 @@ export class Branch implements Pick<Port<Mark>, 'news' | 'visible' | 'landmarks'
     const projection = sessionManager.buildSessionProjection().entries
     const messages = messagesOf(projection)
     for (const noted of [this.#asked, this.#left, this.#edited]) noted.clear()
+    this.#born = new Map([...points(branch)].flatMap(({ point }) => Object.entries(point.born ?? {})))
     for (const { key, message } of messages) this.#note(key, message as PiMessage)
+    this.#ledger.reset(messages.map(({ key, message }) => [key, { own: sizeOf(message), plain: this.#plainSize(key, message as PiMessage) }]))
     // A compaction comes first in the projection, wherever it is on the branch, and is not part of the record.
     const isCompacted = projection[0]?.sourceEntry.type === 'compaction'
     let recorded = Math.max(0, isCompacted ? messages.findIndex(({ key }) => before.has(key)) : 0)
@@ -76,9 +105,11 @@ export class Branch implements Pick<Port<Mark>, 'news' | 'visible' | 'landmarks'
   /**
    * The replacements that edits ask for; `isWhole` says whether all of them fit. An edit of an entry that the branch does
    * not show is left out, because Pi would refuse all edits for it. Those returned must be on the branch at the next call.
+   * `unsent` are the entries that no request has had yet.
    */
   replacements(
     edits: readonly Edit[],
+    unsent: readonly string[] = [],
     visible: readonly ProjectedSessionEntry[] = this.ctx.sessionManager.buildSessionProjection().entries,
   ): { found: Replacements; isWhole: boolean } {
     const ids = new Set(visible.flatMap((entry) => (entry.messages.length > 0 ? [entry.sourceEntry.id] : [])))
@@ -89,10 +120,26 @@ export class Branch implements Pick<Port<Mark>, 'news' | 'visible' | 'landmarks'
     }
     for (const [key, replacement] of found) {
       this.#asked.set(key, replacement)
+      this.#ledger.edit(key, replacement === null ? 0 : sizeOf(replacement), !unsent.includes(key))
       if (replacement === null) this.#left.add(key)
       else this.#left.delete(key)
     }
     return { found, isWhole: found.size === new Set(edits.map(({ key }) => key)).size }
+  }
+
+  /** The size of an entry's message in plain Pi. `shown` is the message with the edits in force. */
+  #plainSize(key: string, shown: PiMessage): number {
+    const entry = this.ctx.sessionManager.getEntry(key)
+    if (entry?.type === 'custom_message' && entry.customType === NOTICE) return 0
+    const message = entry?.type === 'message' ? entry.message : shown
+    if (message.role !== 'toolResult') return sizeOf(message)
+    const birth = this.#births.get(message.toolCallId)
+    if (birth !== undefined) {
+      this.#births.delete(message.toolCallId)
+      this.#born.set(key, birth)
+      this.#unsaved[key] = birth
+    }
+    return sizeOf(message) + (this.#born.get(key) ?? 0)
   }
 
   /** A message as it was handed over; an edit says what differs from that. */

@@ -1,6 +1,7 @@
 /** The circumstances of the next model call, for the engine: the model, its prices and its prompt cache. */
 import type { ExtensionAPI, ExtensionContext } from '@earendil-works/pi-coding-agent'
 import type { ModelCall } from '../index.js'
+import type { PromptPrices } from '../lib/driver/ledger.ts'
 import type { Moment } from '../lib/driver/port.ts'
 import { factorsOf } from '../lib/models/prices.ts'
 import { rulesFor, SessionBinding } from './binding.ts'
@@ -82,11 +83,17 @@ export class Circumstances {
     return (binding === 'drops' || binding === 'refuses') && !appendsTools(ctx.model)
   }
 
-  /** The cost of a cached and of an uncached token, in fresh input tokens, as the engine counts it. */
-  prices(ctx: ExtensionContext): { read: number; write: number } {
-    const { input = 0, cacheRead = 0, cacheWrite = 0 } = ctx.model?.cost ?? {}
-    if (!(input > 0) || !(cacheRead > 0)) return { read: 0.1, write: 1 }
-    return { read: Math.min(1, cacheRead / input), write: Math.min(10, Math.max(1, cacheWrite / input)) }
+  /** The prices of the model that answers. */
+  prices(ctx: ExtensionContext): PromptPrices {
+    return this.#prices(physicalModel(ctx, lastAnswer(ctx.sessionManager)))
+  }
+
+  /** Returns whether the provider should still have the last prompt in its cache, by time and model. */
+  hasCache(ctx: ExtensionContext): boolean {
+    const last = lastAnswer(ctx.sessionManager)
+    if (last === undefined) return false
+    const { model, cacheTtlMs, nowMs } = this.call(ctx, { atUserTurn: false, rolls: false })
+    return model === `${last.provider}/${last.model}` && nowMs - last.atMs < cacheTtlMs
   }
 
   /** Characters of the system prompt and the tool declarations. */

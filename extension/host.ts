@@ -51,6 +51,8 @@ export class Host {
   readonly requests = new LastRequests()
   /** The calls that the model's programs are making now. */
   readonly nested = new NestedCalls()
+  /** Characters that answered reads have spared in results that have not come yet. */
+  spared = 0
   /** The session that was given up. */
   #given: Boundary | undefined
   /** Why there is no context manager in this session. */
@@ -293,7 +295,7 @@ export class Host {
       answer: async (path, { offset, limit }, shown) => {
         if (this.boundary?.inSections === true) return ask((manager) => confirmation(manager, path))
         const text = off() ? undefined : await ask((manager) => manager.answerRead(path, offset, limit))
-        if (text != null) this.boundary?.figures.spare(shown.length - text.length)
+        if (text != null) this.spared += shown.length - text.length
         return text ?? undefined
       },
       recall: (name, nested) =>

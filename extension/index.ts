@@ -112,7 +112,11 @@ export function install(pi: ExtensionAPI, load: Load): void {
       const call = await toolcallOf(event)
       const { header } = await boundary.manager.receive(call)
       if (host.exempt(call.tool, event.input)) await boundary.manager.pin(call.id)
-      if (header === undefined || !boundary.anchored) return undefined
+      const isHeaded = header !== undefined && boundary.anchored
+      const isRead = call.tool === 'read'
+      boundary.birth(call.id, (isRead ? host.spared : 0) - (isHeaded ? header.length + 1 : 0))
+      if (isRead) host.spared = 0
+      if (!isHeaded) return undefined
       return { content: withHeader(event.content, header), ...structured(event) }
     }),
   )

@@ -7,6 +7,9 @@ import type {
 import type { Edit, IncomingMessage } from '../index.js'
 import { editedContent } from '../lib/driver/edits.ts'
 
+/** The type of the messages that carry notices to the model. */
+export const NOTICE = 'context-notice'
+
 /** What the extension needs of Pi's session. */
 export interface Branch {
   getLeafId(): string | null

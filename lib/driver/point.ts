@@ -1,5 +1,7 @@
 /** Points: the engine's state at a place of the host's conversation, kept by the host, to return to. */
 
+import type { Prompts } from './ledger.ts'
+
 /** A state of the engine, with its switches and sums. */
 export interface Point {
   /** The session that recorded it; for a fork, the parent's. */
@@ -12,10 +14,12 @@ export interface Point {
   off?: true
   /** The model had been told how to bring back what has left its request. */
   taught?: true
-  /** What rolls had saved, in fresh input tokens. */
+  /** What was saved on the branch so far, in fresh input tokens. */
   saved?: number
-  /** What each later call saves, in fresh input tokens. */
-  gain?: number
+  /** The branch's last answered call. */
+  last?: Prompts
+  /** By how many characters results of this turn would be longer without us, by message. */
+  born?: Record<string, number>
 }
 
 /** Returns whether data from a host is a point. */

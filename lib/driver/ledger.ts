@@ -1,0 +1,145 @@
+/**
+ * The ledger of a session: what each model call was billed, and what it would have been billed without us, on the same
+ * branch, with the same cache. Nothing is predicted: a roll or an undo changes the sums only when the next call has been
+ * answered. Sizes are counted in characters and scaled by the tokens that the provider reports.
+ */
+
+/** How large a message is in the request, in characters. */
+export interface Size {
+  /** As it is sent. */
+  own: number
+  /** As the host would send it without us; 0 for a message of ours. */
+  plain: number
+}
+
+/** The tokens of a prompt, as a provider reports them. */
+export interface PromptUsage {
+  /** Neither read from the cache nor written to it. */
+  input: number
+  cacheRead: number
+  cacheWrite: number
+}
+
+/** Prices of a million prompt tokens; only their ratios matter here. 0 means unknown. */
+export type PromptPrices = PromptUsage
+
+/** The last answered call of a branch, in tokens. */
+export interface Prompts {
+  /** What the provider counted. */
+  own: number
+  /** What it would have counted without us. */
+  plain: number
+}
+
+/** The share of the last prompt from which on a call counts as having found it in the cache. */
+const FOUND = 0.9
+
+/** The sums of one session's branch. */
+export class Ledger {
+  /** What was saved, in fresh input tokens of the models that were called; negative if it was more expensive. */
+  saved = 0
+  /** The last answered call. */
+  last: Prompts | undefined
+  readonly #sizes = new Map<string, Size>()
+  #sum: Size = { own: 0, plain: 0 }
+  /** What has happened to the last request's prefix since. */
+  #prefix: 'kept' | 'edited' | 'rewritten' = 'kept'
+  #request: (Size & { prefix: 'kept' | 'edited' | 'rewritten'; isAlive: boolean }) | undefined
+
+  /** Continues with the sums of a point. */
+  takeOver(saved: number, last: Prompts | undefined): void {
+    this.saved = saved
+    this.last = last
+    this.#prefix = 'kept'
+    this.#request = undefined
+  }
+
+  /** Everything visible has been read again. */
+  reset(sizes: Iterable<readonly [key: string, size: Size]>): void {
+    this.#sizes.clear()
+    this.#sum = { own: 0, plain: 0 }
+    for (const [key, size] of sizes) this.add(key, size)
+  }
+
+  /** A message is shown from now on. */
+  add(key: string, { own, plain }: Size): void {
+    const before = this.#sizes.get(key) ?? { own: 0, plain: 0 }
+    this.#sizes.set(key, { own, plain })
+    this.#sum.own += own - before.own
+    this.#sum.plain += plain - before.plain
+  }
+
+  /** A message is shown otherwise, or left out (`own` is 0). `isSent`: an earlier request had it. */
+  edit(key: string, own: number, isSent: boolean): void {
+    this.add(key, { own, plain: this.#sizes.get(key)?.plain ?? own })
+    if (isSent) this.touch()
+  }
+
+  /** We have changed something before the end of the last request. */
+  touch(): void {
+    if (this.#prefix === 'kept') this.#prefix = 'edited'
+  }
+
+  /** The host itself has rewritten the conversation, as it would have without us. */
+  rewritten(): void {
+    this.#prefix = 'rewritten'
+  }
+
+  /**
+   * A request goes out. `system` is what stands before the messages; `isAlive`: the provider has the last prompt in its
+   * cache, as far as time and model say.
+   */
+  sent(system: Size, isAlive: boolean): void {
+    const { own, plain } = this.#sum
+    this.#request = { own: own + system.own, plain: plain + system.plain, prefix: this.#prefix, isAlive }
+  }
+
+  /** The request was answered. */
+  answered(usage: PromptUsage, prices: PromptPrices): void {
+    const request = this.#request
+    this.#request = undefined
+    const own = usage.input + usage.cacheRead + usage.cacheWrite
+    if (request === undefined || own === 0 || request.own === 0) return
+    this.#prefix = 'kept'
+    const plain = (own * request.plain) / request.own
+    const read = Math.min(plain, this.#cached(request, usage))
+    const { input, cacheRead, cacheWrite } = known(prices)
+    const fresh = usage.input + usage.cacheWrite
+    const write = fresh === 0 ? cacheWrite : (usage.input * input + usage.cacheWrite * cacheWrite) / fresh
+    this.saved += ((read - usage.cacheRead) * cacheRead + (plain - read - fresh) * write) / input
+    this.last = { own, plain }
+  }
+
+  /** How many tokens of the prompt without us the provider would have read from its cache. */
+  #cached({ prefix, isAlive }: { prefix: 'kept' | 'edited' | 'rewritten'; isAlive: boolean }, { cacheRead }: PromptUsage): number {
+    const { last } = this
+    if (last === undefined || prefix === 'rewritten') return cacheRead
+    if (prefix === 'edited') return isAlive ? last.plain : 0
+    return cacheRead >= FOUND * last.own ? cacheRead + last.plain - last.own : cacheRead
+  }
+}
+
+/** Prices with the usual ratios for what is unknown. */
+function known({ input, cacheRead, cacheWrite }: PromptPrices): PromptPrices {
+  if (!(input > 0)) return { input: 1, cacheRead: 0.1, cacheWrite: 1 }
+  return { input, cacheRead: cacheRead > 0 ? cacheRead : 0.1 * input, cacheWrite: cacheWrite > 0 ? cacheWrite : input }
+}
+
+/** What Pi counts an image as, in characters. */
+const IMAGE_CHARACTERS = 4800
+
+/** Characters of a message's content, in pi-ai's form. */
+export function sizeOf(message: object): number {
+  const { content, summary, command, output } = message as Record<string, unknown>
+  const parts = Array.isArray(content) ? (content as unknown[]) : [content, summary, command, output]
+  return parts.reduce<number>((sum, part) => sum + partSize(part), 0)
+}
+
+function partSize(part: unknown): number {
+  if (typeof part === 'string') return part.length
+  if (typeof part !== 'object' || part === null) return 0
+  const { type, text, thinking, name, arguments: args } = part as Record<string, unknown>
+  if (type === 'image') return IMAGE_CHARACTERS
+  if (type === 'toolCall') return String(name).length + JSON.stringify(args ?? {}).length
+  return partSize(text) + partSize(thinking)
+}
