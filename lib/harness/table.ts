@@ -2,7 +2,6 @@
  * The table from message identity to the edit in force. It holds the host's conversation as of the last call, what the
  * engine got for each message, and what is sent instead of it. It changes only if a call succeeds.
  */
-import { createHash } from 'node:crypto'
 import type { Edit as Now } from '../../index.js'
 import { fingerprint, isEqual, keep, likeness } from './identity.ts'
 import type { Likeness } from './identity.ts'
@@ -11,6 +10,7 @@ import type { EngineMessage } from './message.ts'
 import { resultText } from './message.ts'
 import { inPieces } from './pieces.ts'
 import type { CallEdit, PartEdit, Shape, TextEdit } from './shape.ts'
+import { mayLeave, saidId, textsOf } from './texts.ts'
 
 /** An edit of a plan, of any kind that past and future engines make. */
 type Edit =
@@ -375,28 +375,6 @@ function formAt({ forms, shape }: Unit, messages: readonly object[], at: number,
   )
   return form?.length
 }
-
-/** Blocks that may be dropped together with their answer; the provider does not need them for the rest. */
-const LEAVING: ReadonlySet<string> = new Set(['text', 'thinking', 'toolCall', 'redacted_thinking', 'reasoning', 'step-start', 'step-finish', 'snapshot', 'patch'])
-
-function mayLeave({ role, content }: EngineMessage): boolean {
-  if (typeof content === 'string') return true
-  return content.every(({ type }) => (role === 'assistant' ? LEAVING.has(type) : type === 'text'))
-}
-
-function textsOf({ role, content }: EngineMessage): string[] {
-  if (role !== 'assistant' && role !== 'user') return []
-  if (typeof content === 'string') return [content]
-  return (content ?? []).flatMap((block) => ('text' in block ? [block.text] : 'thinking' in block ? [block.thinking] : []))
-}
-
-/** The engine's ID of a text: the beginning of its hash. */
-function saidId(text: string): string {
-  return createHash('sha256').update(text, 'utf8').digest('hex').slice(0, SAID_DIGITS)
-}
-
-/** Hexadecimal digits of such an ID. */
-const SAID_DIGITS = 11
 
 function write(unit: Unit): readonly object[] {
   const edits = new Map<number, PartEdit>()

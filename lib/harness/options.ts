@@ -1,0 +1,60 @@
+/** How a projection is set up. */
+import type { ModelPrices, RollReceipt } from '../../index.js'
+import type { Shape } from './shape.ts'
+import type { ShapeName } from './shapes.ts'
+
+/** The model that the messages are sent to. */
+export interface ProjectedModel extends ModelPrices {
+  /** The context window in tokens; 0 when unknown. */
+  contextWindow: number
+  /** How long the provider keeps a prompt prefix, in milliseconds. Default 300,000. */
+  cacheTtlMs?: number
+  /** The model's name, as `provider/model` if the messages name both. After a change, the cache is cold. */
+  name?: string
+  /** How many content blocks back the provider looks for a cached prefix: 20 for Anthropic's API. */
+  lookbackBlocks?: number
+  /** How many earlier endings of a user's message or a group of outputs it looks back: 20 for OpenAI's from GPT-5.6 on. */
+  lookbackEndings?: number
+  /**
+   * What the provider does with the model's reasoning once something before it has changed: it does not check (`none`), the
+   * model still reads it (`keeps`), it drops that reasoning and all later reasoning (`drops`), or it refuses the request
+   * (`refuses`). Default `none`.
+   */
+  binding?: 'none' | 'keeps' | 'drops' | 'refuses'
+  /** Whether text between the calls of an answer is part of the model's reasoning. Default false. */
+  textIsReasoning?: boolean
+}
+
+/** Options of a projection. */
+export interface ProjectionOptions {
+  /**
+   * `anchored` (default): outputs stay where they appeared until a roll pays off. `sections`: the canonical four sections,
+   * rendered anew at each call; only for pi-ai's messages.
+   */
+  layout?: 'anchored' | 'sections'
+  /** The model in use; a function if it may change. Without it, prices of 0.1 (read) and 1 (write) are assumed. */
+  model?: ProjectedModel | (() => ProjectedModel)
+  /** Estimated tokens of system prompt and tool declarations. Default 0. */
+  systemTokens?: number
+  /** The shape of the messages. Default: detected. A host can supply its own shape. */
+  shape?: ShapeName | Shape
+  /**
+   * Whether the model can bring back collapsed outputs; a function if that may change. While it can't, nothing collapses.
+   * Default true: the harness gives the model `activate` as a tool.
+   */
+  canRecall?: boolean | (() => boolean)
+  /**
+   * Whether more than outputs and arguments may shrink: old reasoning may be dropped, prose and long user texts shortened,
+   * and old calls reduced to one line. Don't set it in a harness that stores the projection instead of its own messages and
+   * loads it in a later process, because shortened text would then count as what was said. Default false.
+   */
+  shortens?: boolean
+  /** The time limit of a call in milliseconds; after it, `lastForm` goes out. Default 30,000. */
+  limitMs?: number
+  /** Called once for each kind of failure, with a sentence. Default: emits a process warning. */
+  onWarning?: (sentence: string) => void
+  /** Called after each roll. */
+  onRoll?: (receipt: RollReceipt) => void
+  /** Milliseconds since the epoch; for tests and replays. Default `Date.now`. */
+  now?: () => number
+}
