@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { Driver } from '../lib/driver/driver.ts'
 import { editedContent } from '../lib/driver/edits.ts'
+import { Ledger, sizeOf } from '../lib/driver/ledger.ts'
 import { isPoint } from '../lib/driver/point.ts'
 import { after } from '../lib/driver/state.ts'
 import type { Event, State } from '../lib/driver/state.ts'
@@ -64,6 +65,50 @@ test.each([
   [null, false],
 ])('%j is a point: %j', (data, is) => {
   expect(isPoint(data)).toBe(is)
+})
+
+describe('ledger', () => {
+  const PRICES = { input: 1, cacheRead: 0.1, cacheWrite: 0 }
+
+  /** A branch on which plain Pi's last request had 2,000 tokens and ours, from which we had taken half, 1,000. */
+  function halved(): Ledger {
+    const ledger = new Ledger()
+    ledger.reset([['a', { own: 0, plain: 4000 }], ['b', { own: 4000, plain: 4000 }]])
+    ledger.sent({ own: 0, plain: 0 }, false)
+    ledger.answered({ input: 1000, cacheRead: 0, cacheWrite: 0 }, PRICES)
+    expect(ledger.saved).toBe(1000)
+    expect(ledger.last).toEqual({ own: 1000, plain: 2000 })
+    ledger.takeOver(0, ledger.last)
+    return ledger
+  }
+
+  test.each<[string, (ledger: Ledger) => void, boolean, { input: number; cacheRead: number }, number]>([
+    ['the cache holds', () => {}, true, { input: 0, cacheRead: 1000 }, 100],
+    ['the cache was dead', () => {}, false, { input: 1000, cacheRead: 0 }, 1000],
+    ['an undo wrote everything again', (ledger) => ledger.edit('a', 4000, true), true, { input: 2000, cacheRead: 0 }, -1800],
+    ['an undo in a dead cache', (ledger) => ledger.edit('a', 4000, true), false, { input: 2000, cacheRead: 0 }, 0],
+    ['an undo and a roll, with no call between', (ledger) => { ledger.edit('a', 4000, true); ledger.edit('a', 0, true) }, true, { input: 0, cacheRead: 1000 }, 100],
+    ['a summary in place of everything', (ledger) => { ledger.reset([['s', { own: 400, plain: 400 }]]); ledger.rewritten() }, true, { input: 100, cacheRead: 0 }, 0],
+    ['no usage', () => {}, true, { input: 0, cacheRead: 0 }, 0],
+  ])('%s', (_name, change, isAlive, usage, saved) => {
+    const ledger = halved()
+    change(ledger)
+    // Until the call is answered, nothing has been saved or lost.
+    expect(ledger.saved).toBe(0)
+    ledger.sent({ own: 0, plain: 0 }, isAlive)
+    ledger.answered({ ...usage, cacheWrite: 0 }, PRICES)
+    expect(ledger.saved).toBeCloseTo(saved, 9)
+  })
+
+  test.each<[object, number]>([
+    [{ role: 'user', content: 'abc' }, 3],
+    [{ role: 'assistant', content: [{ type: 'text', text: 'ab' }, { type: 'thinking', thinking: 'c' }, { type: 'toolCall', name: 'x', arguments: {} }] }, 6],
+    [{ role: 'toolResult', content: [{ type: 'image', data: 'x' }] }, 4800],
+    [{ role: 'compactionSummary', summary: 'ab' }, 2],
+    [{ role: 'bashExecution', command: 'ls', output: 'a' }, 3],
+  ])('%j takes %i characters', (message, size) => {
+    expect(sizeOf(message)).toBe(size)
+  })
 })
 
 const MOMENT: Moment = { at: 0, model: 'm', prices: ratioPrices(0.1, 1.25) }
