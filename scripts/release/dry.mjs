@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { build } from './build.mjs'
-import { checkAll, packAll } from './pack.mjs'
+import { checkAll, packAll, packDependencies } from './pack.mjs'
 import { serve } from './registry.mjs'
 import { addonOf, glibcOf, NAME, ROOT, TARGETS } from './targets.mjs'
 
@@ -37,11 +37,10 @@ try {
       return glibc === undefined ? '' : ` (needs glibc ${glibc})`
     }),
   )
-  execFileSync('npm', ['run', 'build:ts'], { cwd: ROOT, stdio: 'ignore' })
   refusals(artifacts, built)
   const tarballs = packAll(artifacts, join(work, 'packages'), built)
   for (const path of tarballs) process.stdout.write(`${(statSync(path).size / 1e6).toFixed(1)} MB  ${path.split('/').at(-1)}\n`)
-  const registry = await serve(tarballs)
+  const registry = await serve([...tarballs, ...packDependencies(join(work, 'packages'))])
   try {
     for (const platform of built) {
       // Asynchronous work of the registry must go on meanwhile: npm runs as a process of its own, and is waited for.

@@ -3,14 +3,14 @@ import { execFile } from 'node:child_process'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { packAll } from './pack.mjs'
+import { packAll, packDependencies } from './pack.mjs'
 import { serve } from './registry.mjs'
 import { NAME, ROOT } from './targets.mjs'
 
 const execute = promisify(execFile)
 
 /**
- * Packs and installs. The binary of this machine must be built, and `dist`.
+ * Packs and installs. The binary of this machine must be built.
  * @param {string} folder an empty folder for all of it
  * @returns {Promise<string>} the folder in which the packages are installed
  */
@@ -18,7 +18,8 @@ export async function installHere(folder) {
   const addon = readdirSync(ROOT).find((name) => name.startsWith(`${NAME}.`) && name.endsWith('.node'))
   if (addon === undefined) throw new Error('the native part is not built: npm run build')
   const platform = addon.slice(NAME.length + 1, -'.node'.length)
-  const registry = await serve(packAll(ROOT, join(folder, 'packages'), [platform]))
+  const packages = join(folder, 'packages')
+  const registry = await serve([...packAll(ROOT, packages, [platform]), ...packDependencies(packages)])
   const project = join(folder, 'project')
   mkdirSync(project)
   writeFileSync(join(project, 'package.json'), '{ "private": true }\n')

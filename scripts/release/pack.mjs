@@ -16,14 +16,13 @@ const LEGAL = ['LICENSE', 'THIRD-PARTY-NOTICES.txt']
 const DEVELOPMENT = ['scripts', 'devDependencies', 'workspaces', 'napi']
 
 /**
- * Packs the packages of `platforms` and the main package, which depends on those of all platforms. `dist` must be built.
+ * Packs the packages of `platforms` and the main package, which depends on those of all platforms.
  * @returns {string[]} the tarballs in the order in which they are to be published: the main package last
  * @throws {Error} with a sentence for each binary that is missing or wrong
  */
 export function packAll(artifacts, out, platforms = Object.keys(TARGETS)) {
   const version = manifestIn(ROOT).version
   const problems = platforms.flatMap((platform) => problemsOf(platform, artifacts, version))
-  if (!existsSync(join(ROOT, 'dist', 'index.js'))) problems.push('dist is not built: npm run build:ts')
   if (problems.length > 0) throw new Error(problems.join('\n'))
   mkdirSync(out, { recursive: true })
   const work = mkdtempSync(join(tmpdir(), 'pack-'))
@@ -81,18 +80,39 @@ function binaryOf(platform, artifacts) {
   return folders.map((folder) => join(folder, addonOf(platform))).find((path) => existsSync(path))
 }
 
+/** The main package has one build: `lib/` and `extension/` are compiled in place, and no sources are beside them. */
 function mainPackage(folder, version) {
   const manifest = manifestIn(ROOT)
   mkdirSync(folder)
+  const compiled = ['lib', 'extension']
   for (const name of [...new Set([...manifest.files, 'README.md', ...LEGAL])]) {
-    cpSync(join(ROOT, name), join(folder, name), { recursive: true })
+    if (!compiled.includes(name)) cpSync(join(ROOT, name), join(folder, name), { recursive: true })
   }
+  const tsc = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc')
+  execFileSync(process.execPath, [tsc, '-p', join(ROOT, 'tsconfig.pack.json'), '--outDir', folder], { stdio: 'inherit' })
+  for (const field of ['main', 'types', 'exports', 'bin', 'pi']) manifest[field] = inPackage(manifest[field])
   for (const name of DEVELOPMENT) delete manifest[name]
   manifest.optionalDependencies = Object.fromEntries(
     Object.keys(TARGETS).map((platform) => [`${NAME}-${platform}`, version]),
   )
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
   return folder
+}
+
+/**
+ * Packs what the main package depends on at run time, as it is installed here: a registry on loopback has nothing else.
+ * @returns {string[]} the tarballs
+ */
+export function packDependencies(out) {
+  mkdirSync(out, { recursive: true })
+  return Object.keys(manifestIn(ROOT).dependencies ?? {}).map((name) => pack(join(ROOT, 'node_modules', name), out))
+}
+
+/** Where a file of the checkout's build, or a source of the extension, is in the package. */
+function inPackage(value) {
+  if (typeof value === 'string') return value.replace(/^\.\/dist\//, './lib/').replace(/^(\.\/extension\/.*)\.ts$/, '$1.js')
+  if (Array.isArray(value)) return value.map(inPackage)
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, inPackage(each)]))
 }
 
 function pack(folder, out) {
