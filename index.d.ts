@@ -502,6 +502,13 @@ export interface RefusedFile {
 export interface RollReceipt {
   /** How many items were replaced by references. */
   items: number
+  /**
+   * Blocks of reasoning that were not stale but depended on what changed: they left too, or the provider drops them. Absent
+   * for none.
+   */
+  reasoningLost?: number
+  /** Those of them that belonged to the turn in which the roll happened. */
+  reasoningLostRunning?: number
   /** Tokens removed from the request. */
   removedTokens: number
   /** What it cost once, in fresh input tokens. */

@@ -7,6 +7,11 @@
  *
  *   node scripts/front.mjs ../shared/sessions -- 'today={}' 'narrow={"window":{"perTurn":3,"turnsBack":2}}'
  *
+ * `binding` (what the provider does with reasoning behind a change) and `prices` (`{"read":0.05,"write":1.25}`, in fresh input
+ * tokens, instead of each model's own) are no options of `open`, but of the model:
+ *
+ *   node scripts/front.mjs ../shared/sessions -- 'bound={"binding":"refuses","prices":{"read":0.05,"write":1.25}}'
+ *
  * Every session is replayed with the real engine. Costs are over those of Pi: with Pi's system part of 3,000 tokens, with
  * the recorded one, and with 3,000 tokens and Anthropic's breakpoints. Missed uses are those of the first; per 100 calls.
  * Needs the build.
@@ -18,6 +23,7 @@ import { CACHES } from '../dist/replay/cache.js'
 import { OwnPhrases } from '../dist/replay/missed/phrases.js'
 import { addUses, noUses } from '../dist/replay/missed/uses.js'
 import { openRecording, sessionFiles } from '../dist/replay/open.js'
+import { ratioPrices } from '../dist/replay/prices.js'
 import { replaySession } from '../dist/replay/run.js'
 import { survey } from '../dist/replay/survey.js'
 import { drawFront } from './front-picture.mjs'
@@ -94,8 +100,9 @@ async function openAll(paths) {
 }
 
 /** One policy or setting over all sessions. */
-async function measure(name, policy, open) {
-  const row = { name, uses: noUses(), calls, peak: 0, rolls: 0, rereads: 0, fetched: 0, worst: 0, ratios: {}, bySession: [] }
+async function measure(name, policy, { binding, prices, ...open }) {
+  const ratios = prices && ratioPrices(prices.read, prices.write)
+  const row = { name, uses: noUses(), calls, peak: 0, rolls: 0, lost: 0, lostRunning: 0, rereads: 0, fetched: 0, worst: 0, ratios: {}, bySession: [] }
   const started = Date.now()
   for (const way of ways) {
     let cost = 0
@@ -105,23 +112,27 @@ async function measure(name, policy, open) {
       const { recording, found } = session
       found.systemTokens = way.systemTokens ?? session.recorded
       const report = await replaySession(recording, found, {
-        policies: [policy],
+        policies: prices === undefined ? [policy] : ['pi', policy],
         cache: CACHES[way.cache],
         window: 200_000,
         phrases,
         onlyCosts: way.name !== 'small',
-        manager: { perTurn: 5, turnsBack: 3, onlyAtUserTurn: false, overheadTokens: 600, open },
+        ...(ratios && { prices: ratios }),
+        manager: { perTurn: 5, turnsBack: 3, onlyAtUserTurn: false, overheadTokens: 600, open, ...(binding && { binding }) },
       })
       const own = report.policies[policy]
       if (policy === 'pi') session.pi[way.name] = own.cost
       cost += own.cost
-      pi += session.pi[way.name]
+      const base = report.policies.pi?.cost ?? session.pi[way.name]
+      pi += base
       fetch += own.fetchCost
       if (way.name !== 'small') continue
-      const ratio = own.cost / session.pi.small
+      const ratio = own.cost / base
       addUses(row.uses, own.missedUses)
       row.peak += own.peakTokens / sessions.length
       row.rolls += own.rolls
+      row.lost += own.reasoningLost
+      row.lostRunning += own.reasoningLostRunning
       row.rereads += own.rereads
       row.worst = Math.max(row.worst, ratio)
       row.bySession.push({ file: basename(recording.file), calls: found.calls, cost: ratio, peak: own.peakTokens, missed: own.missed, missedStrong: own.missedStrong })
@@ -147,6 +158,7 @@ function table(all) {
     'dearest session',
     'mean peak',
     'rolls',
+    'reasoning lost (running turn)',
     're-reads',
     'tool text (strong)',
     'own words (strong)',
@@ -162,6 +174,7 @@ function table(all) {
       ...[small, recorded, anthropic, row.worst].map((value) => value?.toFixed(3) ?? '-'),
       `${Math.round(row.peak / 1000)}k`,
       rate(row.rolls),
+      `${row.lost} (${row.lostRunning})`,
       rate(row.rereads),
       pair(row.uses.toolText),
       pair(row.uses.ownWords),

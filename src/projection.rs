@@ -131,6 +131,11 @@ pub struct Plan {
 pub struct RollReceipt {
     /// How many items were replaced by references.
     pub items: u32,
+    /// Blocks of reasoning that were not stale but depended on what changed: they left too, or the provider drops them. Absent
+    /// for none.
+    pub reasoning_lost: Option<u32>,
+    /// Those of them that belonged to the turn in which the roll happened.
+    pub reasoning_lost_running: Option<u32>,
     /// Tokens removed from the request.
     pub removed_tokens: f64,
     /// What it cost once, in fresh input tokens.
@@ -388,9 +393,16 @@ fn text_edit(TextEdit { block, text }: TextEdit) -> js::TextEdit {
     js::TextEdit { block: u32::try_from(block).unwrap_or(u32::MAX), text }
 }
 
+/// A count; absent for none.
+fn count(count: usize) -> Option<u32> {
+    (count > 0).then(|| u32::try_from(count).unwrap_or(u32::MAX))
+}
+
 fn receipt(receipt: Receipt) -> RollReceipt {
     RollReceipt {
         items: u32::try_from(receipt.items).unwrap_or(u32::MAX),
+        reasoning_lost: count(receipt.reasoning_lost),
+        reasoning_lost_running: count(receipt.reasoning_lost_running),
         removed_tokens: receipt.removed_tokens as f64,
         cost: receipt.cost,
         gain: receipt.gain,

@@ -21,6 +21,10 @@ export interface Figures {
   compactions: number
   /** Rolls that the context manager executed. */
   rolls: number
+  /** Blocks of reasoning that the rolls took along although they were not stale, because the provider binds them. */
+  reasoningLost: number
+  /** Those of them that belonged to the turn in which the roll happened. */
+  reasoningLostRunning: number
   /** Files that had to be read once more because an edit's text was no longer in sight. */
   rereads: number
   /** What those reads cost; part of `cost`. */
@@ -116,6 +120,8 @@ export class Tally {
       peakTokens: Math.round(this.#peak),
       compactions: this.#compactions,
       rolls: this.rolls.length,
+      reasoningLost: this.rolls.reduce((sum, { reasoningLost = 0 }) => sum + reasoningLost, 0),
+      reasoningLostRunning: this.rolls.reduce((sum, { reasoningLostRunning = 0 }) => sum + reasoningLostRunning, 0),
       rereads: this.rereads,
       rereadCost: this.#rereadCost,
       answeredReads,
@@ -201,6 +207,8 @@ export class Bound {
       peakTokens: Math.round(this.#peak),
       compactions: 0,
       rolls: 0,
+      reasoningLost: 0,
+      reasoningLostRunning: 0,
       rereads: 0,
       rereadCost: 0,
       answeredReads: 0,

@@ -257,7 +257,16 @@ fn roll() -> impl Strategy<Value = RollEntry> {
     let receipt = (0..9_usize, 0..9_u64, 0.0..1e6, 0.0..1e6, any::<Option<u32>>()).prop_map(
         |(items, removed_tokens, cost, gain, pays_back_after_calls)| {
             let reason = RollReason::Pressure;
-            Receipt { items, removed_tokens, cost, gain, pays_back_after_calls, reason }
+            Receipt {
+                items,
+                reasoning_lost: items % 3,
+                reasoning_lost_running: 0,
+                removed_tokens,
+                cost,
+                gain,
+                pays_back_after_calls,
+                reason,
+            }
         },
     );
     let words = prop::collection::vec("[0-9a-f]{11}", 0..3);

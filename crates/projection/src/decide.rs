@@ -16,7 +16,13 @@ struct Cut {
     place: usize,
     removed: u64,
     rent: f64,
+    /// What has to be written again, in fresh input tokens.
     cost: f64,
+    /// What the reasoning is worth that it takes along.
+    lost: f64,
+    /// What it saves at once or soon besides its rent: text that a dead cache would write again, and the higher price above a
+    /// step.
+    gain: f64,
 }
 
 impl Ledger {
@@ -34,20 +40,25 @@ impl Ledger {
         }
         // Even beyond the hard threshold, a roll that frees too little must pay for itself.
         let part = if hard { 1.0 } else { part };
-        let worth = |cut: &Cut| cut.rent - cut.cost * part;
+        let is_free = policy.cache_dead || part < 1.0;
+        let worth = |cut: &Cut| {
+            let affords = is_free || cut.gain > 0.0 || self.affords(cut.cost, policy);
+            if affords { cut.rent + cut.gain - (cut.cost + cut.lost) * part } else { f64::NEG_INFINITY }
+        };
         let best = self.best(policy, worth)?;
         if worth(&best) < 0.0 {
             return None;
         }
         let reason = match best {
             Cut { cost, .. } if cost <= 0.0 => RollReason::Free,
-            Cut { cost, rent, .. } if rent >= cost => RollReason::Pays,
+            Cut { cost, rent, lost, gain, .. } if rent + gain >= cost + lost => RollReason::Pays,
             _ => RollReason::Pressure,
         };
         Some(self.roll(policy, best, reason))
     }
 
-    /// The roll of everything stale that the model has seen, whatever it costs: a person asked for it.
+    /// The roll of everything stale that the model has seen, whatever it costs: a person asked for it. Where a provider binds
+    /// reasoning, what that of the running turn depends on stays.
     pub fn asked(&self, policy: &Policy) -> Option<Roll> {
         let all = self.best(policy, |cut| cut.removed as f64)?;
         Some(self.roll(policy, all, RollReason::Asked))
@@ -58,8 +69,9 @@ impl Ledger {
         let target = (policy.soft * policy.context_window as f64) as u64;
         let need = total.saturating_sub(target);
         // If no cut is enough, all are worth the same, and the earliest removes most.
-        let cut = self
-            .best(policy, |cut| if cut.removed >= need { cut.rent - cut.cost } else { f64::NEG_INFINITY })?;
+        let cut = self.best(policy, |cut| {
+            if cut.removed >= need { cut.rent - cut.cost - cut.lost } else { f64::NEG_INFINITY }
+        })?;
         let room = policy.context_window.saturating_sub(total);
         if cut.removed < room / RELIEF {
             return None;
@@ -82,30 +94,71 @@ impl Ledger {
 
     /// Every cut worth considering, from the last to the first.
     fn cuts<'a>(&'a self, policy: &'a Policy) -> impl Iterator<Item = Cut> + 'a {
-        let hit = if policy.cache_dead { 0 } else { self.hit(policy.lookback_blocks) };
+        let hit = if policy.cache_dead { 0 } else { self.hit(policy.reach) };
+        let total = self.total_tokens();
+        let system = if hit > 0 && !policy.reach.marks_system() { self.system_tokens } else { 0 };
         let hit_tokens = self.tokens.prefix(hit);
-        let (mut removed, mut removed_cached, mut rent) = (0, 0, 0.0);
-        self.rollable().map(move |(place, saving, paid)| {
-            removed += saving;
+        let bound = self.bound_before(policy, policy.asked_part(total) <= 0.0);
+        let (mut removed, mut removed_cached, mut rent, mut lost) = (0, 0, 0.0, 0.0);
+        let mut behind = self.len();
+        self.rollable().take_while(move |(place, ..)| *place >= bound).map(move |(place, saving, paid)| {
+            let reasoning = self.lost_between(place, behind, hit, policy);
+            behind = place;
+            removed += saving + reasoning.tokens;
+            removed_cached += reasoning.cached;
             rent += paid;
+            lost += reasoning.worth;
             let mut rewritten = 0;
             if place < hit {
                 removed_cached += saving;
-                let kept = self.hit_before(place, policy.lookback_blocks);
+                let kept = self.hit_before(place, policy.reach);
                 rewritten = hit_tokens - self.tokens.prefix(kept) - removed_cached;
+                rewritten += if kept == 0 { system } else { 0 };
             }
-            Cut { place, removed, rent, cost: rewritten as f64 * policy.prices.rewrite() }
+            let factor = policy.price_steps.factor_at(total.saturating_sub(removed));
+            let cost = rewritten as f64 * policy.prices.rewrite() * factor;
+            let unwritten = if policy.cache_dead { removed as f64 * policy.prices.write } else { 0.0 };
+            let gain = unwritten + self.below_a_step(policy, total, removed);
+            Cut { place, removed, rent, cost, lost, gain }
         })
+    }
+
+    /// What it saves to keep the next calls below a step in the price, by removing so many tokens. Where text must wait for the
+    /// user's turn, the calls of such a turn count; otherwise those of a request that is already too large, as many as there
+    /// were so far at most.
+    fn below_a_step(&self, policy: &Policy, total: u64, removed: u64) -> f64 {
+        let after = total.saturating_sub(removed);
+        let (steps, growth) = (&policy.price_steps, self.growth());
+        let Some(step) = steps.next_after(after) else { return 0.0 };
+        let waits = policy.binding.is_strict();
+        if removed == 0 || !waits && total <= step.input_tokens_above {
+            return 0.0;
+        }
+        let most = if waits { self.reasoning.calls_a_turn(self.calls) } else { self.calls.max(1) } as f64;
+        let calls_until =
+            |tokens: u64| (step.input_tokens_above.saturating_sub(tokens) as f64 / growth).min(most);
+        let calls = (calls_until(after) - calls_until(total)).max(0.0);
+        let calls = if total > step.input_tokens_above { calls.max(1.0) } else { calls };
+        calls * after as f64 * policy.prices.read * (step.factor - steps.factor_at(after))
     }
 
     fn roll(&self, policy: &Policy, cut: Cut, reason: RollReason) -> Roll {
         let mut items: Vec<usize> =
             self.rollable().map(|(place, ..)| place).take_while(|place| *place >= cut.place).collect();
         items.reverse();
+        let reasoning: Vec<(usize, bool)> = match policy.binding.is_strict() {
+            true => self.reasoning_from(cut.place).filter(|(at, _)| !items.contains(at)).collect(),
+            false => Vec::new(),
+        };
         let gain = cut.removed as f64 * policy.prices.read;
         Roll {
             cut: cut.place,
             items,
+            reasoning_running: reasoning
+                .iter()
+                .filter(|(_, running)| *running && !policy.turn_is_over)
+                .count(),
+            reasoning: reasoning.into_iter().map(|(at, _)| at).collect(),
             removed_tokens: cut.removed,
             rent: cut.rent,
             cost: cut.cost,

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use super::fenwick::Fenwick;
 use super::policy::Policy;
 use super::prices::Prices;
+use super::reach::Reach;
+use super::reasoning::Reasoning;
 use super::roll::Roll;
 
 /// One piece of the request that stays or goes as a whole: a tool result, the arguments of a call, a text.
@@ -79,6 +81,16 @@ pub struct Ledger {
     /// Stale, visible items and what each has paid.
     pub(super) stale: BTreeMap<usize, Account>,
     stale_tokens: u64,
+    /// Model calls so far.
+    pub(super) calls: u64,
+    /// What they have cost, in fresh input tokens, without the answers.
+    spent: f64,
+    /// What all rolls have cost, less what the removed text has saved since. Negative once they have paid.
+    debt: f64,
+    /// Tokens by which rolls have shortened the request, as it is now.
+    removed: i64,
+    /// The reasoning that is shown.
+    pub(super) reasoning: Reasoning,
     /// Sum of the cached-read prices of all calls. An account is the item's saving times the advance of this clock, so a call
     /// need not visit the accounts.
     clock: f64,
@@ -167,7 +179,12 @@ impl Ledger {
         let read = self.cached_tokens(policy);
         let charge = Charge { read_tokens: read, written_tokens: self.total_tokens() - read };
 
-        self.clock += policy.prices.read;
+        let factor = policy.price_steps.factor_at(self.total_tokens());
+        let price = if policy.cache_dead { policy.prices.write } else { policy.prices.read };
+        self.calls += 1;
+        self.spent += charge.cost(&policy.prices) * factor;
+        self.debt -= self.removed as f64 * price * factor;
+        self.clock += policy.prices.read * factor;
         for account in self.stale.range_mut(self.shown..).map(|(_, account)| account) {
             account.since = self.clock;
         }
@@ -187,7 +204,19 @@ impl Ledger {
     /// be rolled (any more) are skipped, so that applying twice is harmless. Returns the tokens removed.
     pub fn apply(&mut self, roll: &Roll) -> u64 {
         let shown = self.shown;
+        self.pay(roll);
+        roll.reasoning.iter().for_each(|place| self.replace(*place, Item::new(0, 0)));
         roll.items.iter().filter(|place| **place < shown).map(|place| self.set_rolled(*place, true)).sum()
+    }
+
+    /// Notes what a roll that is executed costs.
+    pub fn pay(&mut self, roll: &Roll) {
+        self.debt += roll.cost;
+    }
+
+    /// Whether rolls may cost this much more now.
+    pub(super) fn affords(&self, cost: f64, policy: &Policy) -> bool {
+        cost <= 0.0 || policy.debt_cap.is_infinite() || self.debt + cost <= policy.debt_cap * self.spent
     }
 
     /// Turns one item into a reference, or back, without a decision: for a stored roll on resume, or an undo. Whatever comes
@@ -202,8 +231,12 @@ impl Ledger {
             self.stale_tokens -= saving;
         }
         self.slots[place].rolled = rolled;
-        self.tokens.replace(place, slot.tokens(), self.slots[place].tokens());
-        self.break_at(place);
+        let now = self.slots[place].tokens();
+        self.tokens.replace(place, slot.tokens(), now);
+        if now == 0 {
+            self.reasoning.forget(place);
+        }
+        self.note_size(place, slot.tokens(), now);
         saving
     }
 
@@ -235,8 +268,17 @@ impl Ledger {
         *slot = Slot { item, rolled: false };
         if item.tokens_full != before {
             self.tokens.replace(place, before, item.tokens_full);
-            self.break_at(place);
+            self.note_size(place, before, item.tokens_full);
         }
+        if item.tokens_full == 0 {
+            self.reasoning.forget(place);
+        }
+    }
+
+    /// An item is another size than in the last request, so nothing from there on is cached.
+    fn note_size(&mut self, place: usize, before: u64, now: u64) {
+        self.removed += before.cast_signed() - now.cast_signed();
+        self.break_at(place);
     }
 
     /// Someone else changed the request from this place on, so nothing at or after it is cached.
@@ -290,8 +332,9 @@ impl Ledger {
         if policy.cache_dead {
             return 0;
         }
-        let system = if self.system_cached { self.system_tokens } else { 0 };
-        self.tokens.prefix(self.hit(policy.lookback_blocks)) + system
+        let hit = self.hit(policy.reach);
+        let has_system = self.system_cached && (hit > 0 || policy.reach.marks_system());
+        self.tokens.prefix(hit) + if has_system { self.system_tokens } else { 0 }
     }
 
     /// Tokens that a roll of everything stale would remove.
@@ -306,22 +349,38 @@ impl Ledger {
     }
 
     /// The place up to which the provider would find the current request in its cache.
-    pub(super) fn hit(&self, lookback_blocks: Option<u32>) -> usize {
+    pub(super) fn hit(&self, reach: Reach) -> usize {
         // A request that only grew counts as a hit, no matter how much it grew.
         let grew = self.cached == self.shown && self.ends.last() == Some(&self.cached);
-        if grew { self.cached } else { self.hit_before(self.cached, lookback_blocks) }
+        if grew { self.cached } else { self.hit_before(self.cached, reach) }
     }
 
     /// The place up to which the provider would find the request in its cache if it were changed at `cut`.
-    pub(super) fn hit_before(&self, cut: usize, lookback_blocks: Option<u32>) -> usize {
+    pub(super) fn hit_before(&self, cut: usize, reach: Reach) -> usize {
         let same = cut.min(self.cached);
-        let Some(lookback) = lookback_blocks else { return same };
-        let end = match self.ends.partition_point(|end| *end <= same) {
-            0 => return 0,
-            count => self.ends[count - 1],
+        let count = self.ends.partition_point(|end| *end <= same);
+        let end = count.checked_sub(1).map_or(0, |last| self.ends[last]);
+        let (behind, most) = match reach {
+            Reach::AnyPrefix => return same,
+            Reach::Blocks(most) => {
+                let all = self.blocks.last().copied().unwrap_or(0);
+                (all - self.blocks.get(end).copied().unwrap_or(0), most)
+            }
+            // The next request ends once more.
+            Reach::Endings(most) => ((self.ends.len() - count) as u64 + 1, most),
         };
-        let behind = self.blocks.last().copied().unwrap_or(0) - self.blocks.get(end).copied().unwrap_or(0);
-        if behind <= u64::from(lookback) { end } else { 0 }
+        if behind <= u64::from(most) { end } else { 0 }
+    }
+
+    /// Tokens of an item as it is shown.
+    pub(super) fn tokens_at(&self, place: usize) -> u64 {
+        self.slots.get(place).map_or(0, Slot::tokens)
+    }
+
+    /// How many tokens a model call adds on average.
+    pub(super) fn growth(&self) -> f64 {
+        let added = self.tokens.prefix(self.tokens.len()) as f64 + self.removed.max(0) as f64;
+        (added / self.calls.max(1) as f64).max(1.0)
     }
 
     fn paid(&self, place: usize, account: Account) -> f64 {

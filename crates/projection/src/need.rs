@@ -2,7 +2,7 @@
 //!
 //! Keeping text in a request costs `r` (the price of a cached token) for each token and call. Removing it has an expected
 //! cost, too: the probability that the model needs it at the next call, times the cost of that, which is one more call
-//! ([`FETCH_TOKENS`]). On recorded sessions this probability is a power of age and length,
+//! ([`Prices::fetch_tokens`]). On recorded sessions this probability is a power of age and length,
 //!
 //! ```text
 //! h = a * (n / 1000)^c * (age + 1)^-b        n in chars, age in model calls
@@ -16,13 +16,9 @@
 //! age + 1 >= (lambda * a * (n / 1000)^c * F / (r * s))^(1/b)
 //! ```
 //!
-//! Which tool the text came from makes no difference once its length is known (docs/economics.md). `lambda` weighs a
-//! missed use against a token: it costs a person who waits, and a model that continues from memory.
+//! `lambda` weighs a missed use against a token: it costs a person who waits, and a model that continues from memory.
 
-use super::Prices;
-
-/// The cost of getting text back, in fresh input tokens: one more call with its context, and its answer.
-pub const FETCH_TOKENS: f64 = 5_000.0;
+use super::{Binding, Prices};
 
 /// How much more a token costs with a dead cache, where it is written again and not read.
 pub const DEAD_CACHE: f64 = 4.0;
@@ -68,23 +64,28 @@ impl Need {
     /// The weight of a missed use if outputs, arguments, calls, reasoning and prose can leave, from this many calls on. In a
     /// long session, the model returns more often to what it has seen; in a short one, few calls are left that could.
     /// docs/economics.md shows the front on which these values lie.
-    pub const LAMBDAS: [(u64, f64); 2] = [(0, 3.5), (40, 8.0)];
+    pub const LAMBDAS: [(u64, f64); 2] = [(0, 3.0), (40, 6.8)];
 
     /// The fraction of it if only outputs and arguments can leave: for the same cost, these have to leave sooner.
     pub const OF_OUTPUTS: f64 = 0.42;
 
+    /// The fraction of it on a model whose reasoning a change would cost: text waits there for the user's turn, and is seldom
+    /// hidden too soon.
+    pub const OF_BOUND: f64 = 0.59;
+
     /// The weight of a missed use after this many model calls.
     #[must_use]
-    pub fn lambda_after(calls: u64) -> f64 {
+    pub fn lambda_after(calls: u64, binding: Binding) -> f64 {
         let reached = Self::LAMBDAS.iter().rev().find(|(from, _)| *from <= calls);
-        reached.map_or(0.0, |(_, lambda)| *lambda)
+        let lambda = reached.map_or(0.0, |(_, lambda)| *lambda);
+        if binding.is_strict() { lambda * Self::OF_BOUND } else { lambda }
     }
 
     /// The expected cost of needing text of `chars` chars (UTF-16 units) again at the first call that shows it, in fresh input
     /// tokens. For several texts that leave together, add them up.
     #[must_use]
     pub fn wanted(&self, curve: Curve, chars: u64) -> f64 {
-        self.lambda * curve.a * (chars as f64 / 1_000.0).powf(curve.c) * FETCH_TOKENS
+        self.lambda * curve.a * (chars as f64 / 1_000.0).powf(curve.c) * self.prices.fetch_tokens()
     }
 
     /// The age, in model calls, from which on text is stale, given how much it is [`wanted`](Self::wanted) and that its next
@@ -100,5 +101,22 @@ impl Need {
         let calls = (wanted / rent).powf(1.0 / FADING).ceil();
         // Converting a float to an integer saturates, and gives 0 for NaN.
         (calls as u64).saturating_sub(1).max(1)
+    }
+
+    /// What is lost, in fresh input tokens as the ledger estimates them, if text of this [age](Self::age_at) leaves before it is
+    /// stale: what it is expected to be needed until then, less what keeping it would have cost.
+    #[must_use]
+    pub fn loss(&self, wanted: f64, saved_tokens: u64, age: u64) -> f64 {
+        let stale = self.age_at(wanted, saved_tokens, false);
+        if age >= stale {
+            return 0.0;
+        }
+        // The sum of (k + 1)^-b over the ages in between, as an integral.
+        let left = |age: u64| (age.saturating_add(1) as f64).powf(1.0 - FADING) / (FADING - 1.0);
+        let needed = wanted * (left(age) - if stale == u64::MAX { 0.0 } else { left(stale) });
+        let rent = self.prices.read
+            * saved_tokens as f64
+            * if saved_tokens == 0 { 0.0 } else { (stale - age) as f64 };
+        (needed / TOKENS_PER_ESTIMATED - rent).max(0.0)
     }
 }

@@ -1,20 +1,27 @@
 //! Everything besides the ledger that a decision depends on.
 
 use super::prices::Prices;
+use super::{Binding, PriceSteps, Reach};
 
-/// How many content blocks before a breakpoint Anthropic's API looks for a cached prefix
-/// (platform.claude.com/docs/en/build-with-claude/prompt-caching).
-pub const ANTHROPIC_LOOKBACK_BLOCKS: u32 = 20;
+/// The share of what a session has spent that its rolls may have cost more than they have saved so far. It bounds how far a
+/// session can fall behind one in which nothing ever leaves.
+pub const DEBT_CAP: f64 = 0.05;
 
 /// Everything besides the ledger that a decision depends on.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     /// Prices of the model in use.
     pub prices: Prices,
-    /// `None`: the provider reuses any common prefix. `Some(n)`: it looks at most n blocks back from the end
-    /// of the request for the end of an earlier one, so a deeper edit re-bills everything after the system
-    /// part ([`ANTHROPIC_LOOKBACK_BLOCKS`]).
-    pub lookback_blocks: Option<u32>,
+    /// Sizes from which on the whole request costs more, in the ledger's tokens.
+    pub price_steps: PriceSteps,
+    /// What the provider does with reasoning behind a change.
+    pub binding: Binding,
+    /// What a missed use weighs ([`crate::Need::lambda`]); decides what reasoning behind a cut is worth.
+    pub lambda: f64,
+    /// How far back the provider finds a cached prefix.
+    pub reach: Reach,
+    /// The share of what was spent that rolls may have cost more than they have saved ([`DEBT_CAP`]); infinite for no bound.
+    pub debt_cap: f64,
     /// The provider's cache is gone: idle for too long, another model, a compaction by the host, a rebuilt request. Everything
     /// stale can leave for free.
     pub cache_dead: bool,
@@ -29,6 +36,8 @@ pub struct Policy {
     pub only_at_user_turn: bool,
     /// A user's turn starts here.
     pub at_user_turn: bool,
+    /// The last answer has no calls, so that a user speaks next: no reasoning belongs to a running turn.
+    pub turn_is_over: bool,
 }
 
 impl Policy {
@@ -36,13 +45,18 @@ impl Policy {
     pub fn new(prices: Prices) -> Self {
         Self {
             prices,
-            lookback_blocks: None,
+            price_steps: PriceSteps::default(),
+            binding: Binding::None,
+            lambda: 0.0,
+            reach: Reach::AnyPrefix,
+            debt_cap: f64::INFINITY,
             cache_dead: false,
             context_window: 0,
             soft: 0.65,
             hard: 0.85,
             only_at_user_turn: false,
             at_user_turn: false,
+            turn_is_over: false,
         }
     }
 

@@ -51,11 +51,23 @@ impl Prices {
         Self::new(cache_read / input, cache_write / input)
     }
 
+    /// What getting text back costs, in fresh input tokens: one more call with its cached context, and its answer. 5,000 where
+    /// a cached token costs a tenth.
+    pub fn fetch_tokens(&self) -> f64 {
+        ANSWER_TOKENS + CONTEXT_TOKENS * self.read
+    }
+
     /// What a cached token costs more when it has to be written again: `w - r`, never negative.
     pub fn rewrite(&self) -> f64 {
         (self.write - self.read).max(0.0)
     }
 }
+
+/// What the answer of a call that gets text back costs, with the text, in fresh input tokens.
+const ANSWER_TOKENS: f64 = 1_300.0;
+
+/// Tokens of the context that such a call reads from the cache.
+const CONTEXT_TOKENS: f64 = 37_000.0;
 
 impl Default for Prices {
     fn default() -> Self {

@@ -13,6 +13,11 @@ pub struct Roll {
     pub items: Vec<usize>,
     /// Tokens that leave the request.
     pub removed_tokens: u64,
+    /// Places of reasoning that is not stale but depends on what changes, ascending: it leaves with them, or the provider drops
+    /// it.
+    pub reasoning: Vec<usize>,
+    /// How many of these belong to the running turn.
+    pub reasoning_running: usize,
     /// The rent that these items have paid, in fresh input tokens.
     pub rent: f64,
     /// What it costs once, in fresh input tokens: the cached tokens that have to be written again.
@@ -30,6 +35,8 @@ impl Roll {
     pub fn receipt(&self) -> Receipt {
         Receipt {
             items: self.items.len(),
+            reasoning_lost: self.reasoning.len(),
+            reasoning_lost_running: self.reasoning_running,
             removed_tokens: self.removed_tokens,
             cost: self.cost,
             gain: self.gain,

@@ -351,7 +351,8 @@ export class Managed implements Policy {
     const { input = 0, cacheRead = 0, cacheWrite = 0 } = prices ?? {}
     const call: ModelCall = {
       model,
-      prices: { input, cacheRead, cacheWrite },
+      prices: { input, cacheRead, cacheWrite, ...(manager.tiers === undefined ? {} : { tiers: manager.tiers }) },
+      binding: manager.binding ?? 'none',
       contextWindow: window,
       cacheTtlMs: cache.lifetimeMs,
       nowMs: this.#at,

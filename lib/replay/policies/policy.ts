@@ -1,10 +1,11 @@
 /** A context management policy: it takes a conversation and decides what is sent with each model call. */
-import type { RollReceipt } from '../../../index.js'
+import type { PriceStep, RollReceipt } from '../../../index.js'
 import type { OpenOptions } from '../../index.ts'
 import type { Block } from '../blocks.ts'
 import type { CacheRules } from '../cache.ts'
 import type { FileEvent } from '../files.ts'
 import type { Prices } from '../prices.ts'
+import type { Binding } from '../../models/rules.ts'
 import type { Entry } from '../recording.ts'
 
 /** The policies, in the order of the report. */
@@ -41,6 +42,10 @@ export interface ManagerOptions {
   overheadTokens: number
   /** Returns whether a model's provider takes new tools in mid-conversation, with the cached prompt still valid. Default: none. */
   appendsTools?: (model: string) => boolean
+  /** What the provider does with reasoning behind a change. Default: nothing. */
+  binding?: Binding
+  /** Sizes from which on the whole request costs more. */
+  tiers?: PriceStep[]
   /** Further options of `ContextManager.open`, to measure values other than the defaults. */
   open?: Partial<OpenOptions>
 }

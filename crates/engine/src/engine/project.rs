@@ -1,7 +1,7 @@
 //! The projection: what a harness's messages become on their way to the provider.
 
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
-use context_projection::Policy;
+use context_projection::{Binding, Policy};
 use serde_json::Value;
 
 use super::job::ToolcallInput;
@@ -10,6 +10,7 @@ use super::{Engine, Inner, State};
 use crate::ground::error::Result;
 use crate::sight::answers::excerpts;
 use crate::sight::messages::{message_tokens, notices_in, text_of};
+use crate::sight::moment;
 use crate::sight::plan::{Birth, Call, Incoming, Plan, is_as_sent};
 
 /// What other machines wrote is not fetched again for this many milliseconds.
@@ -71,7 +72,7 @@ impl Engine {
             if state.taken.contains(&one) {
                 continue;
             }
-            let taking = Taking { record: true, excerpts: call.rolls, again: false };
+            let taking = Taking { record: true, excerpts: call.rolls, again: false, now: moment(call) };
             self.inner.take_in(&mut state, &one, &policy, taking).await?;
             state.taken.push(one);
         }
@@ -86,6 +87,12 @@ impl Engine {
         if call.rolls {
             // An answer among the messages has warmed the cache again.
             let policy = state.sight.policy(call);
+            if policy.binding == Binding::Refuses
+                && let Some(from) = state.sight.pieces.unbound.take()
+                && let Some(roll) = state.sight.pieces.reasoning_roll(from)
+            {
+                self.inner.execute(&mut state, &roll, &mut plan).await?;
+            }
             let State { sight, session, .. } = &mut *state;
             sight.pieces.ripen(&policy, session);
             if let Some(roll) = state.sight.pieces.decide(&policy) {
@@ -104,6 +111,7 @@ impl Engine {
         state.taken.clear();
         self.inner.handed().clear();
         plan.notices = state.say();
+        state.sight.clock.ask(moment(call));
         Ok(plan)
     }
 
@@ -129,7 +137,12 @@ impl Engine {
         for (number, one) in incoming.into_iter().enumerate() {
             let record = number >= recorded && !state.taken.contains(&one);
             self.inner
-                .take_in(&mut state, &one, &policy, Taking { record, excerpts: false, again: true })
+                .take_in(
+                    &mut state,
+                    &one,
+                    &policy,
+                    Taking { record, excerpts: false, again: true, now: moment(call) },
+                )
                 .await?;
             for told in notices_in(&one.message) {
                 if let Some(file) = state.session.catalog.find(told.handle) {
@@ -143,6 +156,7 @@ impl Engine {
         }
         let State { sight, session, .. } = &mut *state;
         sight.repeat_pages(session);
+        sight.note_unbound();
         sight.keep_what_was_brought_back(self.inner.ground.options.window.turns_back, session);
         self.inner.forget_underway(&mut state);
         let is_cached = unchanged && state.sight.pending.is_empty();
@@ -188,7 +202,12 @@ impl Inner {
                 }
                 let State { sight, session, .. } = state;
                 // JavaScript's times arrive as floating-point numbers.
-                sight.last_call_ms = message.get("timestamp").and_then(Value::as_f64).map(|ms| ms as i64);
+                let stamp = message.get("timestamp").and_then(Value::as_f64).map(|ms| ms as i64);
+                if taking.again {
+                    sight.clock.answer_again(stamp, taking.now);
+                } else {
+                    sight.clock.answer(stamp, taking.now);
+                }
                 // The call that produced this answer was made with what was visible before it.
                 let model = if taking.again { model_of(message, &sight.model) } else { sight.model.clone() };
                 sight.accounting.learn(&model, sight.pieces.tokens(), message);

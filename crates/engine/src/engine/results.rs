@@ -17,6 +17,7 @@ use crate::session::Session;
 use crate::session::catalog::is_handle_of;
 use crate::session::commit::Work;
 use crate::sight::answers::{excerpts, faded, handle_before, named_object};
+use crate::sight::clock::Moment;
 use crate::sight::messages::{has_image, message_tokens, result_text, text_of};
 use crate::sight::piece::{Carried, Excerpts, Form, Output};
 use crate::sight::words::is_rules_file;
@@ -30,6 +31,7 @@ pub(crate) struct Taking {
     pub again: bool,
     /// Large outputs may be shown as excerpts. Where nothing may collapse nothing is cut at birth either.
     pub excerpts: bool,
+    pub now: Moment,
 }
 
 impl Inner {

@@ -2,10 +2,10 @@
 
 use context_model::chat::Receipt;
 use context_model::chat::RollEntry;
-use context_projection::Roll;
+use context_projection::{Binding, Roll};
 
 use super::{Engine, Inner, State};
-use crate::ground::error::Result;
+use crate::ground::error::{EngineError, Result};
 use crate::session::Session;
 use crate::session::commit::Work;
 use crate::sight::plan::{Call, Plan};
@@ -33,12 +33,22 @@ impl Engine {
     /// Undoes the latest roll of this process: its messages are shown as before it. No other roll collapses them until as
     /// many user turns have begun as an output stays active, in this process or a later one.
     ///
+    /// Where the provider binds reasoning to what comes before it, all reasoning behind the change stays out or leaves.
+    ///
     /// # Errors
-    /// What the store reports; nothing is then undone.
+    /// `INVALID_ARGUMENT` if the provider would refuse the request, because the reasoning of the running turn depends on what the
+    /// roll has changed; what the store reports. Nothing is then undone.
     pub async fn undo_roll(&self) -> Result<Plan> {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
         if let Some(executed) = state.sight.rolls.last().cloned() {
+            let first = executed.places().min().unwrap_or(0);
+            let binding = state.sight.pieces.binding();
+            if binding == Binding::Refuses && state.sight.pieces.has_running_reasoning(first) {
+                let why = "the provider would refuse the request: the model's reasoning in this turn depends on \
+                           what the roll has changed. Undo it after the turn has ended";
+                return Err(EngineError::Invalid(why.into()));
+            }
             let entry = RollEntry { undone: true, ..entry_of(&state.sight.pieces, &executed.shape) };
             self.inner.note_roll(&mut state, entry).await?;
             let State { sight, session, known, .. } = &mut *state;
@@ -46,6 +56,11 @@ impl Engine {
             sight.pieces.undo(&executed, self.inner.ground.options.window.turns_back, session);
             plan.edits = sight.pieces.edits_of(executed.places());
             known.looks_different(sight.pieces.calls_at(executed.places()));
+            let behind = state.sight.pieces.reasoning_roll(first).filter(|_| binding.is_strict());
+            if let Some(roll) = behind {
+                self.inner.execute(&mut state, &roll, &mut plan).await?;
+                plan.receipt = None;
+            }
         }
         state.sight.finish(&mut plan);
         Ok(plan)
@@ -68,16 +83,23 @@ impl Inner {
     pub async fn execute(&self, state: &mut State, roll: &Roll, plan: &mut Plan) -> Result<()> {
         let receipt = roll.receipt();
         let shape = state.sight.pieces.shape(roll, &state.session);
-        let entry = RollEntry { receipt: Some(receipt.clone()), ..entry_of(&state.sight.pieces, &shape) };
+        // What only takes reasoning along is no roll that a person could undo.
+        let is_roll = !roll.items.is_empty();
+        let noted = is_roll.then(|| receipt.clone());
+        let entry = RollEntry { receipt: noted, ..entry_of(&state.sight.pieces, &shape) };
         self.note_roll(state, entry).await?;
         let State { sight, session, known, .. } = &mut *state;
         let executed = sight.pieces.apply(shape, session);
+        sight.pieces.pay(roll);
+        sight.pieces.drop_reasoning(roll);
         let edits = sight.pieces.edits_of(executed.places());
         sight.issue(&edits);
         plan.edits.extend(edits);
         plan.receipt = Some(receipt);
         known.looks_different(sight.pieces.calls_at(executed.places()));
-        sight.rolls.push(executed);
+        if is_roll {
+            sight.rolls.push(executed);
+        }
         Ok(())
     }
 

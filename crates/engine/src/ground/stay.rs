@@ -1,6 +1,6 @@
 //! How long text stays in sight, as set by a person.
 
-use context_projection::Need;
+use context_projection::{Binding, Need};
 
 /// How long text of one kind stays in sight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,9 +30,9 @@ pub struct Stays {
 
 impl Stays {
     /// What a missed use weighs after `calls` calls, in a harness that can shorten texts, or can't.
-    pub(crate) fn weight(&self, shortens: bool, calls: u64) -> f64 {
+    pub(crate) fn weight(&self, shortens: bool, calls: u64, binding: Binding) -> f64 {
         let keeps = [self.thinking, self.calls, self.prose].iter().all(|stay| *stay == Stay::Keep);
         let part = if shortens && !keeps { 1.0 } else { Need::OF_OUTPUTS };
-        self.weight.unwrap_or_else(|| Need::lambda_after(calls) * part)
+        self.weight.unwrap_or_else(|| Need::lambda_after(calls, binding) * part)
     }
 }

@@ -1,7 +1,7 @@
 //! When each piece becomes stale, and what a roll then makes of it.
 
 use context_model::id::ObjectId;
-use context_projection::{Curve, Need, Policy};
+use context_projection::{Curve, Need, Policy, Prices};
 
 use super::forms::size_in;
 use super::piece::{Form, PieceKind, Said, Short};
@@ -25,8 +25,11 @@ impl Pieces {
         for place in std::mem::take(&mut self.early) {
             self.judge(place, session);
         }
-        let lambda = self.stays.weight(self.shortens, self.calls);
-        let need = Need { prices: policy.prices, lambda };
+        let factor = policy.price_steps.factor_at(self.tokens());
+        let Prices { read, write } = policy.prices;
+        // Above a step in the price, keeping text costs more.
+        let prices = Prices { read: read * factor, write: write * factor };
+        let need = Need { prices, lambda: self.lambda() };
         if self.need.replace(need) != Some(need) {
             (0..self.pieces.len()).for_each(|place| self.judge(place, session));
         }
@@ -165,7 +168,9 @@ impl Pieces {
                 if piece.form >= Form::Reference || words.short == Short::Whole {
                     return Standing::Last;
                 }
-                if words.short == Short::NothingAfterUser && self.is_in_newest_turn(place) {
+                let waits = words.short == Short::NothingAfterUser
+                    || what == Said::Thinking && self.binding.is_strict();
+                if waits && self.is_in_newest_turn(place) {
                     return Standing::Last;
                 }
                 let (stay, curve) = match what {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Sight;
 use super::messages::{block_units, message_units, text_of};
-use super::piece::{Arguments, ArgumentsOf, Excerpts, Form, Short, StepCall, Words};
+use super::piece::{Arguments, ArgumentsOf, Excerpts, Form, Said, Short, StepCall, Words};
 use super::words;
 use crate::session::Session;
 use crate::session::catalog::Kind;
@@ -62,7 +62,11 @@ impl Sight {
                 "text" => words::prose(number, text_of(block, "text"), &blocks),
                 _ => None,
             };
+            let is_reasoning = self.pieces.text_is_reasoning && blocks.iter().any(|block| is_call(&block));
             match words {
+                Some(words) if is_reasoning && words.what == Said::Prose => {
+                    self.push_words(key, Words { short: Short::Whole, ..words }, is_new, session);
+                }
                 Some(words) => self.push_words(key, words, is_new, session),
                 None => rest += block_units(block),
             }
@@ -70,6 +74,7 @@ impl Sight {
         if rest > 0 {
             self.pieces.push_fixed(key, tokens::of_chars(rest) as u64);
         }
+        self.pieces.turn_is_over = !has_calls;
         if has_calls {
             self.pieces.push_arguments(key, arguments);
             if is_step {
@@ -95,10 +100,14 @@ impl Sight {
     /// Appends words. If they were rolled before the visible request was rebuilt, they are rolled again.
     fn push_words(&mut self, key: &str, mut words: Words, is_new: bool, session: &Session) {
         // Equal texts can't be told apart later, so only the first of them is shortened.
-        if words.short != Short::Whole && !self.said.insert(words.id.clone()) {
+        let is_thinking = words.what == Said::Thinking;
+        if (words.short != Short::Whole || is_thinking) && !self.said.insert(words.id.clone()) {
             words.short = Short::Whole;
         }
         let was_rolled = !is_new && self.rolled.hides_words(&words.id);
+        if was_rolled && is_thinking {
+            words.short = Short::Nothing;
+        }
         let place = self.pieces.push_words(key, words, session);
         if was_rolled && self.pieces.repeat(place, Form::Reference, session) {
             self.pending.insert(place);

@@ -2,11 +2,12 @@
 
 use std::cmp::Reverse;
 
+use context_model::chat::RollReason;
 use context_model::id::ObjectId;
 use context_model::{render, tokens};
-use context_projection::{Item, Roll};
+use context_projection::{Binding, Item, Roll};
 
-use super::piece::{Form, Line, Piece, PieceKind, Short};
+use super::piece::{Form, Line, Piece, PieceKind, Said, Short};
 use super::pieces::{Pieces, size};
 use super::plan::{Edit, TextEdit};
 use super::schedule::Standing;
@@ -98,6 +99,7 @@ impl Pieces {
                 Some(_) => {}
             }
         }
+        shape.forms.extend(self.reasoning_that_leaves(roll).map(|place| (place, Form::Reference)));
         for page in std::mem::take(&mut shape.pages) {
             self.shape_page(&mut shape, page, session);
         }
@@ -155,6 +157,10 @@ impl Pieces {
         for page in &shape.pages {
             self.write_lines(page, session);
         }
+        if !self.binding.is_strict() {
+            let first = shape.forms.iter().map(|(place, _)| *place).min();
+            self.unbound = self.unbound.into_iter().chain(first).min();
+        }
         let mut before = Vec::new();
         for (place, form) in &shape.forms {
             before.push((*place, self.pieces[*place].form));
@@ -204,13 +210,65 @@ impl Pieces {
             }
             _ => form,
         };
+        if let (Form::Reference, PieceKind::Words(words)) = (form, &mut piece.kind)
+            && words.what == Said::Thinking
+        {
+            words.short = Short::Nothing;
+        }
         piece.form = form;
         piece.next = form;
         let tokens = match form {
             Form::Gone => 0,
             form => size_in(piece, form),
         };
+        let reasoning = match &piece.kind {
+            PieceKind::Words(words) if words.what == Said::Thinking && form == Form::Born => {
+                Some(words.chars)
+            }
+            _ => None,
+        };
         self.ledger.replace(place, Item::new(tokens, tokens));
+        if let Some(chars) = reasoning {
+            self.ledger.set_reasoning(place, chars as u64);
+        }
+    }
+
+    /// Of the reasoning that depends on what a roll changes, what leaves with it. The provider drops the rest: that of the
+    /// running turn, and what it accepts only together with its calls.
+    fn reasoning_that_leaves<'a>(&'a self, roll: &'a Roll) -> impl Iterator<Item = usize> + 'a {
+        let may_leave = |place: &usize| {
+            let PieceKind::Words(words) = &self.pieces[*place].kind else { return false };
+            let is_open = self.is_in_newest_turn(*place) && !self.turn_is_over;
+            self.binding == Binding::Refuses || words.short != Short::Whole && !is_open
+        };
+        roll.reasoning.iter().copied().filter(may_leave)
+    }
+
+    /// The reasoning that the provider drops after a roll although it is still in the request costs nothing any more.
+    pub fn drop_reasoning(&mut self, roll: &Roll) {
+        for place in &roll.reasoning {
+            if self.pieces[*place].form == Form::Born {
+                self.ledger.replace(*place, Item::new(0, 0));
+            }
+        }
+    }
+
+    /// The roll that takes all reasoning from a place on out of the request, because it no longer fits what is before it.
+    pub fn reasoning_roll(&self, from: usize) -> Option<Roll> {
+        let reasoning: Vec<usize> = self.ledger.reasoning_from(from).map(|(place, _)| place).collect();
+        let items = || reasoning.iter().filter_map(|place| self.ledger.item(*place));
+        Some(Roll {
+            cut: *reasoning.first()?,
+            items: Vec::new(),
+            removed_tokens: items().map(|item| item.tokens_full).sum(),
+            reasoning,
+            reasoning_running: 0,
+            rent: 0.0,
+            cost: 0.0,
+            gain: 0.0,
+            pays_back_after_calls: Some(0),
+            reason: RollReason::Free,
+        })
     }
 
     /// Writes the lines of answers after the first one's last result, below any lines already there.
@@ -331,7 +389,12 @@ impl Pieces {
 /// The edit that shows a message with these pieces.
 fn message_of(key: &str, pieces: &[Piece]) -> Edit {
     let key = key.to_owned();
-    if pieces.iter().all(|piece| piece.form == Form::Gone) {
+    // A message that was nothing but reasoning has no block left.
+    let is_nothing = |piece: &Piece| {
+        matches!(&piece.kind, PieceKind::Words(words)
+            if words.what == Said::Thinking && piece.form >= Form::Reference)
+    };
+    if pieces.iter().all(|piece| piece.form == Form::Gone || is_nothing(piece)) {
         return Edit::Gone { key };
     }
     let (mut calls, mut texts) = (Vec::new(), Vec::new());

@@ -39,6 +39,8 @@ fn answers(ids: &[&str], session: &Session) -> Pieces {
 
 fn roll_from(cut: usize) -> Roll {
     Roll {
+        reasoning: Vec::new(),
+        reasoning_running: 0,
         cut,
         items: (cut..6).collect(),
         removed_tokens: 0,

@@ -5,6 +5,7 @@
 
 pub mod aging;
 pub mod answers;
+pub mod clock;
 pub mod forms;
 pub mod messages;
 pub mod notices;
@@ -19,14 +20,17 @@ pub mod usage;
 pub mod words;
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::LazyLock;
+use std::time::Instant;
 
 use context_model::id::ObjectId;
 use context_model::marker;
-use context_projection::Policy;
+use context_projection::{DEBT_CAP, Policy, Reach};
 use serde_json::{Map, Value};
 
 use crate::session::Session;
 use crate::session::changes::Written;
+use clock::{Clock, Moment};
 use forms::Executed;
 use piece::Excerpts;
 use pieces::Pieces;
@@ -66,21 +70,32 @@ pub(crate) struct Sight {
     pub accounting: Accounting,
     /// What this process's model calls have cost, in fresh input tokens, without the answers.
     pub spent: f64,
-    /// When the last answer came, in milliseconds since the epoch.
-    pub last_call_ms: Option<i64>,
+    /// When requests were sent and answered.
+    pub clock: Clock,
 }
 
 impl Sight {
     /// The circumstances of a call, in the form that the decision takes.
     pub fn policy(&mut self, call: &Call) -> Policy {
-        let idle = self.last_call_ms.is_some_and(|last| call.now_ms.saturating_sub(last) > call.cache_ttl_ms);
+        let idle = self.clock.idle(moment(call)).is_some_and(|ms| ms > call.cache_ttl_ms);
         let switched = !self.cached_model.is_empty() && self.cached_model != call.model;
         self.model.clone_from(&call.model);
+        let factor = self.accounting.factor(&call.model);
+        self.pieces.set_binding(call.binding, call.text_is_reasoning);
         Policy {
-            lookback_blocks: call.lookback_blocks,
+            price_steps: call.price_steps.scaled(factor),
+            binding: call.binding,
+            lambda: self.pieces.lambda(),
+            reach: match (call.lookback_blocks, call.lookback_endings) {
+                (Some(blocks), _) => Reach::Blocks(blocks),
+                (None, Some(endings)) => Reach::Endings(endings),
+                (None, None) => Reach::AnyPrefix,
+            },
+            debt_cap: DEBT_CAP,
+            turn_is_over: self.pieces.turn_is_over,
             cache_dead: idle || switched,
             // The ledger counts estimated tokens, so the window is measured in them too.
-            context_window: (call.context_window as f64 / self.accounting.factor(&call.model)) as u64,
+            context_window: (call.context_window as f64 / factor) as u64,
             only_at_user_turn: call.only_at_user_turn,
             at_user_turn: call.at_user_turn,
             ..Policy::new(call.prices)
@@ -119,7 +134,7 @@ impl Sight {
         self.results.clear();
         self.issued.clear();
         self.said.clear();
-        self.last_call_ms = None;
+        self.clock.forget();
     }
 
     /// Takes in one of the session's transactions.
@@ -166,8 +181,17 @@ impl Sight {
     }
 }
 
+/// Now, by the host's clock and our own.
+pub(crate) fn moment(call: &Call) -> Moment {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let own = i64::try_from(START.elapsed().as_millis()).unwrap_or(i64::MAX);
+    Moment { host: call.now_ms, own }
+}
+
 #[cfg(test)]
 mod tests {
+    use context_projection::Binding;
+
     use super::*;
 
     fn call() -> Call {
@@ -189,13 +213,16 @@ mod tests {
 
     #[test]
     fn the_circumstances_of_a_call() {
-        let mut sight = Sight { last_call_ms: Some(700_000), ..Sight::default() };
+        let mut sight = Sight::default();
+        let at = |host| Moment { host, own: 0 };
+        sight.clock.answer_again(Some(700_000), at(700_000));
         let policy = sight.policy(&call());
         assert_eq!(policy.context_window, 200_000);
-        assert_eq!(policy.lookback_blocks, Some(20));
+        assert_eq!(policy.reach, Reach::Blocks(20));
+        assert_eq!((policy.binding, policy.debt_cap), (Binding::None, DEBT_CAP));
         assert!(policy.only_at_user_turn && policy.at_user_turn);
         assert!(!policy.cache_dead);
-        sight.last_call_ms = Some(699_999);
+        sight.clock.answer_again(Some(699_999), at(700_000));
         assert!(sight.policy(&call()).cache_dead, "the lifetime is over");
         sight = Sight { cached_model: "n".into(), ..Sight::default() };
         assert!(sight.policy(&call()).cache_dead, "another model's cache");

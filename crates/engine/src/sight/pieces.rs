@@ -7,7 +7,7 @@ use context_model::id::ObjectId;
 use context_model::marker;
 use context_model::time::TxId;
 use context_model::tokens;
-use context_projection::{Charge, Item, Ledger, Need, Policy, Roll};
+use context_projection::{Binding, Charge, Item, Ledger, Need, Policy, Roll};
 
 use super::piece::{Arguments, Carried, Form, Output, Piece, PieceKind, Said, ShownLines, Step, Words};
 use super::schedule::Schedule;
@@ -50,6 +50,14 @@ pub(crate) struct Pieces {
     pub stays: Stays,
     /// Whether the harness can leave out messages and shorten texts.
     pub(super) shortens: bool,
+    /// What the provider does with reasoning behind a change.
+    pub(super) binding: Binding,
+    /// Text of an answer with calls is part of its reasoning.
+    pub text_is_reasoning: bool,
+    /// The place of the first change that left the reasoning behind it, on a model that does not bind it.
+    pub unbound: Option<usize>,
+    /// The last answer has no calls, so that a user speaks next.
+    pub turn_is_over: bool,
     /// The pieces that a person brought back by undoing a roll, and for how many more user turns they stay whole.
     brought_back: HashMap<usize, usize>,
     /// Where the newest answer begins.
@@ -76,7 +84,8 @@ impl Pieces {
 
     /// An empty request with the same settings.
     pub fn renewed(&self) -> Self {
-        Self::new(self.stays)
+        let Self { binding, text_is_reasoning, .. } = *self;
+        Self { binding, text_is_reasoning, ..Self::new(self.stays) }
     }
 
     /// Sets whether the harness can leave out messages and shorten texts.
@@ -88,6 +97,20 @@ impl Pieces {
         }
     }
 
+    /// Sets what the provider of the next call does with reasoning behind a change.
+    pub fn set_binding(&mut self, binding: Binding, text_is_reasoning: bool) {
+        self.text_is_reasoning = text_is_reasoning;
+        if self.binding != binding {
+            self.binding = binding;
+            self.need = None;
+        }
+    }
+
+    /// What a missed use weighs now.
+    pub fn lambda(&self) -> f64 {
+        self.stays.weight(self.shortens, self.calls, self.binding)
+    }
+
     /// Appends text that always stays.
     pub fn push_fixed(&mut self, key: &str, tokens: u64) {
         self.push(key, PieceKind::Fixed, Item::fixed(tokens));
@@ -95,6 +118,8 @@ impl Pieces {
 
     /// A user's message comes next. The previous one is no longer the newest.
     pub fn begin_user(&mut self, session: &Session) {
+        self.turn_is_over = false;
+        self.ledger.start_turn();
         let start = self.pieces.len();
         let before = self.users.replace((self.users.map_or(start, |(first, _)| first), start));
         let from = before.map_or(0, |(_, newest)| newest);
@@ -122,8 +147,12 @@ impl Pieces {
     /// Appends words that may leave. Returns their place.
     pub fn push_words(&mut self, key: &str, words: Words, session: &Session) -> usize {
         let item = Item::new(tokens::of_chars(words.chars) as u64, 0);
-        let is_answers = words.what != Said::User;
+        let (is_answers, is_thinking) = (words.what != Said::User, words.what == Said::Thinking);
+        let chars = words.chars as u64;
         let place = self.push(key, PieceKind::Words(words), item);
+        if is_thinking {
+            self.ledger.set_reasoning(place, chars);
+        }
         if is_answers {
             self.join_step(place);
         }
@@ -133,7 +162,11 @@ impl Pieces {
 
     /// Appends a tool call's output as it is shown. Returns its place.
     pub fn push_result(&mut self, key: &str, output: Output, session: &Session) -> usize {
-        let item = Item::new(output.born_tokens, size(&output.reference));
+        // A provider counts a run of results as one.
+        let follows = matches!(self.pieces.last().map(|last| &last.kind), Some(PieceKind::Result(_)));
+        let item =
+            Item { blocks: u32::from(!follows), ..Item::new(output.born_tokens, size(&output.reference)) };
+        self.turn_is_over = false;
         let (object, shown, carries) = (output.object.clone(), output.shown.clone(), output.carries.clone());
         let place = self.push(key, PieceKind::Result(Box::new(output)), item);
         self.places.entry(object.clone()).or_default().push(place);
@@ -252,6 +285,21 @@ impl Pieces {
     pub fn charge(&mut self, policy: &Policy) -> Charge {
         self.calls += 1;
         self.ledger.charge_call(policy)
+    }
+
+    /// Notes what a roll costs that is executed.
+    pub fn pay(&mut self, roll: &Roll) {
+        self.ledger.pay(roll);
+    }
+
+    /// Whether reasoning of the running turn depends on what is before a place.
+    pub fn has_running_reasoning(&self, place: usize) -> bool {
+        !self.turn_is_over && self.ledger.reasoning_from(place).any(|(_, is_running)| is_running)
+    }
+
+    /// What the provider of the next call does with reasoning behind a change.
+    pub fn binding(&self) -> Binding {
+        self.binding
     }
 
     /// The roll to execute before the next call, if any.

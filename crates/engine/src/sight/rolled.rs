@@ -113,8 +113,11 @@ impl Rolled {
             return;
         }
         self.undone.push((entry, turn));
-        self.entries.pop();
-        self.receipts.pop();
+        // What only took reasoning along stays in effect.
+        if let Some(last) = self.entries.iter().rposition(|entry| entry.receipt.is_some()) {
+            self.entries.remove(last);
+            self.receipts.pop();
+        }
         self.sets = Sets::default();
         for entry in &self.entries {
             self.sets.take_in(entry);
@@ -130,6 +133,19 @@ mod tests {
         names.iter().map(|name| ObjectId::new(*name)).collect()
     }
 
+    fn receipt() -> Receipt {
+        Receipt {
+            items: 1,
+            reasoning_lost: 0,
+            reasoning_lost_running: 0,
+            removed_tokens: 1,
+            cost: 0.0,
+            gain: 0.0,
+            pays_back_after_calls: None,
+            reason: context_model::chat::RollReason::Free,
+        }
+    }
+
     fn entry() -> RollEntry {
         RollEntry {
             results: ids(&["result"]),
@@ -138,6 +154,7 @@ mod tests {
             old_texts: ids(&["old", "arguments"]),
             words: vec!["word".into()],
             pages: vec![ids(&["first", "second"])],
+            receipt: Some(receipt()),
             ..RollEntry::default()
         }
     }
@@ -165,6 +182,13 @@ mod tests {
         rolled.note(RollEntry { undone: true, ..entry() }, 1);
         assert_eq!(of(&|id| rolled.form_of(id), &["result", "excerpt"]), [Form::Born; 2]);
         assert!(!rolled.hides_words("word") && rolled.entries().is_empty());
+        // But for reasoning that a change had taken along.
+        let along = RollEntry { words: vec!["thought".into()], bound: true, ..RollEntry::default() };
+        rolled.note(entry(), 2);
+        rolled.note(along.clone(), 2);
+        rolled.note(RollEntry { undone: true, ..entry() }, 3);
+        assert!(rolled.hides_words("thought") && !rolled.hides_words("word"));
+        assert_eq!(rolled.entries(), [along]);
     }
 
     #[test]

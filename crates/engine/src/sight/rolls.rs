@@ -46,6 +46,14 @@ impl Sight {
         }
     }
 
+    /// Once the visible request is rebuilt: notes the first change of a roll that left the reasoning behind it.
+    pub fn note_unbound(&mut self) {
+        if self.rolled.entries().iter().all(|entry| entry.bound) {
+            return;
+        }
+        self.pieces.unbound = self.pieces.first_changed();
+    }
+
     /// Once the visible request is rebuilt: keeps what a person brought back by undoing a roll for the rest of `turns` user
     /// turns.
     pub fn keep_what_was_brought_back(&mut self, turns: usize, session: &Session) {
@@ -58,7 +66,7 @@ impl Sight {
 
 /// A roll in the form that the chat records.
 pub(crate) fn entry_of(pieces: &Pieces, shape: &Shape) -> RollEntry {
-    let mut entry = RollEntry::default();
+    let mut entry = RollEntry { bound: pieces.binding().is_strict(), ..RollEntry::default() };
     for (place, form) in &shape.forms {
         match (pieces.kind(*place), form) {
             (PieceKind::Result(output), form) => match form {
@@ -84,6 +92,11 @@ impl Pieces {
     /// What a piece consists of.
     pub fn kind(&self, place: usize) -> &PieceKind {
         &self.pieces[place].kind
+    }
+
+    /// The first piece that is not shown as it came.
+    fn first_changed(&self) -> Option<usize> {
+        self.pieces.iter().position(|piece| piece.form != Form::Born)
     }
 
     /// The text that now stands in place of an output.

@@ -137,6 +137,13 @@ impl Pieces {
         let piece = &self.pieces[place];
         // What may leave only together with its calls is needed just like what may leave alone.
         let may = match &piece.kind {
+            PieceKind::Words(words)
+                if words.what == Said::Thinking
+                    && self.binding.is_strict()
+                    && self.is_in_newest_turn(place) =>
+            {
+                false
+            }
             PieceKind::Words(words) if words.what == Said::Thinking => match words.short {
                 Short::Whole => {
                     self.is_past(place) && self.stays.thinking != Stay::Keep && !self.is_brought_back(place)

@@ -44,12 +44,14 @@ pub(crate) fn is_rules_file(path: &str) -> bool {
 pub(crate) fn thinking(block: usize, message: &Value, content: &Value) -> Option<Words> {
     let text = text_of(content, "thinking");
     let chars = tokens::utf16_len(text);
-    if chars == 0 {
+    let signature = text_of(content, "thinkingSignature");
+    if chars == 0 && signature.is_empty() {
         return None;
     }
-    let signature = text_of(content, "thinkingSignature");
     let short = if stands_alone(message) { leaves(message, signature) } else { Short::Whole };
-    Some(Words { block, id: said_id(text), chars, what: Said::Thinking, short, line: None })
+    // Some providers show nothing of the reasoning but its signature.
+    let id = said_id(if chars == 0 { signature } else { text });
+    Some(Words { block, id, chars, what: Said::Thinking, short, line: None })
 }
 
 /// What a roll may leave of an answer's reasoning if something else is left of the answer.

@@ -4,7 +4,7 @@ use context_engine::{Call, Edit, Engine, Incoming, Options, Plan, Stays};
 use context_model::chat::{ChatPatch, RollEntry};
 use context_model::id::{ObjectId, SessionId};
 use context_model::tokens;
-use context_projection::{Curve, Need, Prices};
+use context_projection::{Binding, Curve, Need, Prices};
 use context_store::{AsOf, Transaction, Write};
 use rstest::rstest;
 use serde_json::json;
@@ -32,7 +32,10 @@ fn dead_age(output: &str) -> u64 {
     let tokens = |text: &str| tokens::estimate(text) as u64;
     let whole = tokens(&format!("id=01234567\n{output}"));
     let saved = whole - tokens("toolcall_ref id=01234567 tool=read status=ok");
-    let need = Need { lambda: Need::lambda_after(0) * Need::OF_OUTPUTS, prices: Prices::new(0.1, 1.25) };
+    let need = Need {
+        lambda: Need::lambda_after(0, Binding::None) * Need::OF_OUTPUTS,
+        prices: Prices::new(0.1, 1.25),
+    };
     need.age_at(need.wanted(Curve::TOOL, whole * 4), saved, true)
 }
 

@@ -9,16 +9,17 @@ use context_model::error::ErrorCode;
 use context_model::id::{ObjectId, SessionId};
 use context_model::object::Status;
 use context_model::time::TxId;
-use context_projection::Prices;
+use context_projection::{Binding, Prices};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::{Value, json};
 
 use crate::bench::{Backend, Bench, say};
+use crate::bound::Provider;
 use crate::forms;
 
 /// The circumstances of a call that rolls whatever pays.
-fn call(now_ms: i64) -> Call {
+pub fn call(now_ms: i64) -> Call {
     Call {
         model: "m".into(),
         prices: Prices::new(0.1, 1.25),
@@ -35,17 +36,12 @@ fn call(now_ms: i64) -> Call {
     }
 }
 
-/// The circumstances of one that does what is left to do and begins no roll of its own.
-fn quiet(now_ms: i64) -> Call {
-    Call { only_at_user_turn: true, ..call(now_ms) }
-}
-
 /// A message as the harness keeps it, and as the model is shown it.
 #[derive(Clone, Debug)]
-struct Message {
-    key: String,
-    raw: Value,
-    shown: Value,
+pub struct Message {
+    pub key: String,
+    pub raw: Value,
+    pub shown: Value,
 }
 
 /// What a tool gave: the object and its whole text.
@@ -56,7 +52,7 @@ struct Output {
 }
 
 /// A harness that keeps a conversation, and applies plans as one does.
-struct Harness {
+pub struct Harness {
     bench: Bench,
     engine: Engine,
     messages: Vec<Message>,
@@ -68,10 +64,12 @@ struct Harness {
     outputs: Vec<Output>,
     /// What the last plan may change besides what a roll does: everything, after a rebuild.
     rebuilt: bool,
+    /// The provider, if it checks what reasoning was bound to.
+    provider: Option<Provider>,
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+pub enum Step {
     /// A user's message.
     Ask,
     /// An answer with calls, each with a tool, a size of its output, and whether the harness reports it at once.
@@ -95,7 +93,7 @@ enum Step {
     Reopen,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub fn step() -> impl Strategy<Value = Step> {
     let n = 0..8_usize;
     let calls = prop::collection::vec((0..4_usize, 0..6_usize, any::<bool>()), 1..4);
     prop_oneof![
@@ -125,7 +123,7 @@ fn text_of_lines(name: &str, lines: usize) -> String {
 }
 
 impl Harness {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let bench = Bench::new(Backend::Memory);
         for name in ["a", "b"] {
             bench.write(name, text_of_lines(name, 60));
@@ -142,7 +140,29 @@ impl Harness {
             points,
             outputs: Vec::new(),
             rebuilt: true,
+            provider: None,
         }
+    }
+
+    /// One whose provider refuses reasoning that it finds behind another prefix than before.
+    pub async fn bound() -> Self {
+        Self { provider: Some(Provider::default()), ..Self::new().await }
+    }
+
+    fn call(&self) -> Call {
+        let binding = if self.provider.is_some() { Binding::Refuses } else { Binding::None };
+        Call { binding, ..call(self.now) }
+    }
+
+    /// Whether a user has to speak before this step: an answer follows a question or a result.
+    pub fn needs_a_user(&self, step: &Step) -> bool {
+        let answers = matches!(step, Step::Work(_) | Step::Busy(_) | Step::Prose);
+        let last = self.messages.last().map(|message| &message.raw["role"]);
+        answers && last.is_none_or(|role| role == "assistant")
+    }
+
+    fn quiet(&self) -> Call {
+        Call { only_at_user_turn: true, ..self.call() }
     }
 
     fn push(&mut self, raw: Value) {
@@ -152,12 +172,15 @@ impl Harness {
 
     fn answer(&mut self, blocks: Value, reason: &str) {
         self.now += 5_000;
+        if let Some(provider) = &mut self.provider {
+            provider.sign(&self.messages, &format!("m{}", self.made + 1), &blocks);
+        }
         self.push(json!({
             "role": "assistant", "content": blocks, "timestamp": self.now, "stopReason": reason, "model": "m",
         }));
     }
 
-    async fn take(&mut self, step: &Step) -> Result<(), TestCaseError> {
+    pub async fn take(&mut self, step: &Step) -> Result<(), TestCaseError> {
         match step {
             Step::Ask => {
                 let long = text_of_lines("question", [0, 0, 50][self.made % 3]);
@@ -180,13 +203,16 @@ impl Harness {
             Step::Unpin(n) => drop(self.engine.unpin(&self.name(*n)).await.unwrap()),
             Step::Activate(n) => drop(self.engine.activate(&self.name(*n), None).await.unwrap()),
             Step::RollNow => {
-                let plan = self.engine.roll_now(&call(self.now)).await.unwrap();
+                let plan = self.engine.roll_now(&self.call()).await.unwrap();
                 self.apply(&plan, 0)?;
             }
-            Step::Undo => {
-                let plan = self.engine.undo_roll().await.unwrap();
-                apply(&mut self.messages, &plan);
-            }
+            Step::Undo => match self.engine.undo_roll().await {
+                Ok(plan) => apply(&mut self.messages, &plan),
+                Err(error) => {
+                    prop_assert_eq!(error.code(), ErrorCode::InvalidArgument);
+                    prop_assert!(self.provider.is_some(), "{}", error);
+                }
+            },
             Step::Idle => self.now += 3_600_000,
             Step::Branch(n) => self.branch(*n).await,
             Step::Compact(n) => self.compact(*n).await,
@@ -289,8 +315,7 @@ impl Harness {
         for message in &mut self.messages {
             message.shown = message.raw.clone();
         }
-        let plan =
-            self.engine.resync(incoming(&self.messages, true), recorded, &quiet(self.now)).await.unwrap();
+        let plan = self.engine.resync(incoming(&self.messages, true), recorded, &self.quiet()).await.unwrap();
         assert_eq!(plan.edits, []);
         (self.sent, self.rebuilt) = (self.messages.len(), true);
     }
@@ -298,7 +323,7 @@ impl Harness {
     async fn advance(&mut self) -> Result<(), TestCaseError> {
         let fresh = incoming(&self.messages[self.sent..], true);
         let first = std::mem::replace(&mut self.sent, self.messages.len());
-        let plan = self.engine.advance(fresh, &call(self.now)).await.unwrap();
+        let plan = self.engine.advance(fresh, &self.call()).await.unwrap();
         if self.rebuilt {
             apply(&mut self.messages, &plan);
             self.rebuilt = false;
@@ -306,7 +331,7 @@ impl Harness {
             self.apply(&plan, first)?;
         }
         self.points.push((self.messages.len(), self.engine.point().await.unwrap()));
-        Ok(())
+        self.provider.iter().try_for_each(|provider| provider.check(&self.messages))
     }
 
     /// Applies a plan whose new messages begin at a place: what was sent before changes by a roll alone, and
@@ -326,15 +351,15 @@ impl Harness {
     }
 
     /// Another process that knows nothing but the store and the messages, edited or not, shows the same.
-    async fn check(&self) -> Result<(), TestCaseError> {
+    pub async fn check(&self) -> Result<(), TestCaseError> {
         for raw in [true, false] {
             let engine = self.bench.open("s").await;
             let mut messages = self.messages.clone();
             if raw {
                 messages.iter_mut().for_each(|message| message.shown = message.raw.clone());
             }
-            engine.resync(incoming(&messages, raw), messages.len(), &quiet(self.now)).await.unwrap();
-            let plan = engine.advance(Vec::new(), &quiet(self.now)).await.unwrap();
+            engine.resync(incoming(&messages, raw), messages.len(), &self.quiet()).await.unwrap();
+            let plan = engine.advance(Vec::new(), &self.quiet()).await.unwrap();
             prop_assert!(raw || plan.edits.is_empty(), "edits that are there already: {:?}", plan.edits);
             apply(&mut messages, &plan);
             for (rebuilt, mine) in messages.iter().zip(&self.messages) {
@@ -413,7 +438,7 @@ fn edit_message(message: &mut Value, calls: &[CollapsedCall], texts: &[TextEdit]
 }
 
 /// So many cases, or the full figure where `CONTEXT_LONG` is set.
-fn runner(usual: u32, long: u32) -> TestRunner {
+pub fn runner(usual: u32, long: u32) -> TestRunner {
     let cases = if std::env::var_os("CONTEXT_LONG").is_some() { long } else { usual };
     TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() })
 }

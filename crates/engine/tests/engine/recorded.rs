@@ -179,7 +179,16 @@ impl Recorder {
             "{what}: {context_tokens} tokens, {stale_tokens} stale, rewriting costs {rewrite_cost:.0}, spent {spent:.0}"
         ));
         if let Some(receipt) = &plan.receipt {
-            let Receipt { items, removed_tokens, cost, gain, pays_back_after_calls, reason } = receipt;
+            let Receipt {
+                items,
+                reasoning_lost: _,
+                reasoning_lost_running: _,
+                removed_tokens,
+                cost,
+                gain,
+                pays_back_after_calls,
+                reason,
+            } = receipt;
             self.note(&format!(
                 "  {reason:?}: {items} pieces, {removed_tokens} tokens; costs {cost:.0}, saves {gain:.0} a call, pays \
                  back after {pays_back_after_calls:?}"

@@ -27,6 +27,12 @@ pub enum RollReason {
 pub struct Receipt {
     /// How many items were replaced with references.
     pub items: usize,
+    /// Blocks of reasoning that were not stale but depended on what changed: they left too, or the provider drops them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reasoning_lost: usize,
+    /// Those of them that belonged to the turn in which the roll happened.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reasoning_lost_running: usize,
     /// Tokens that left the request.
     pub removed_tokens: u64,
     /// What it cost once, in fresh input tokens.
@@ -39,10 +45,19 @@ pub struct Receipt {
     pub reason: RollReason,
 }
 
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 impl fmt::Display for Receipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.items == 1 { "" } else { "s" };
         write!(f, "{} item{plural}, -{} tokens", self.items, self.removed_tokens)?;
+        match self.reasoning_lost {
+            0 => {}
+            1 => f.write_str(", reasoning of 1 step lost")?,
+            steps => write!(f, ", reasoning of {steps} steps lost")?,
+        }
         if self.cost <= 0.0 {
             return f.write_str(", free");
         }
@@ -66,20 +81,33 @@ mod tests {
         61_000,
         9_000.4,
         Some(7),
+        0,
         "12 items, -61000 tokens, cost 9000 input tokens, pays back in 7 calls"
     )]
-    #[case(1, 900, 80.0, Some(1), "1 item, -900 tokens, cost 80 input tokens, pays back in 1 call")]
-    #[case(3, 900, 0.0, Some(0), "3 items, -900 tokens, free")]
-    #[case(3, 900, 5.0, None, "3 items, -900 tokens, cost 5 input tokens, does not pay back")]
+    #[case(1, 900, 80.0, Some(1), 0, "1 item, -900 tokens, cost 80 input tokens, pays back in 1 call")]
+    #[case(3, 900, 0.0, Some(0), 0, "3 items, -900 tokens, free")]
+    #[case(3, 900, 5.0, None, 0, "3 items, -900 tokens, cost 5 input tokens, does not pay back")]
+    #[case(
+        3,
+        900,
+        5.0,
+        Some(1),
+        1,
+        "3 items, -900 tokens, reasoning of 1 step lost, cost 5 input tokens, pays back in 1 call"
+    )]
+    #[case(3, 900, 0.0, Some(0), 14, "3 items, -900 tokens, reasoning of 14 steps lost, free")]
     fn receipt_reads_as_a_sentence(
         #[case] items: usize,
         #[case] removed_tokens: u64,
         #[case] cost: f64,
         #[case] pays_back_after_calls: Option<u32>,
+        #[case] reasoning_lost: usize,
         #[case] sentence: &str,
     ) {
         let receipt = Receipt {
             items,
+            reasoning_lost,
+            reasoning_lost_running: 0,
             removed_tokens,
             cost,
             gain: 1.0,

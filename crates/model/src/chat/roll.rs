@@ -26,6 +26,8 @@ pub struct RollEntry {
     pub lines: Vec<ObjectId>,
     /// What the roll removed and cost; `None` if it only undoes another one.
     pub receipt: Option<Receipt>,
+    /// The reasoning behind what changed left, too, because the provider binds it to what comes before it.
+    pub bound: bool,
     /// Whether this undoes the latest roll, so that everything listed is shown as before that.
     pub undone: bool,
 }
@@ -47,12 +49,14 @@ impl RollEntry {
                 .collect(),
             lines: ids("lines"),
             receipt: entry.get("receipt").and_then(|receipt| serde_json::from_value(receipt.clone()).ok()),
+            bound: entry.get("bound") == Some(&Value::Bool(true)),
             undone: entry.get("undone") == Some(&Value::Bool(true)),
         }
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let Self { results, excerpts, arguments, old_texts, words, pages, lines, receipt, undone } = self;
+        let Self { results, excerpts, arguments, old_texts, words, pages, lines, receipt, bound, undone } =
+            self;
         let mut entry = json!({ "results": results, "excerpts": excerpts, "arguments": arguments });
         let others = [
             ("old_texts", json!(old_texts)),
@@ -67,6 +71,9 @@ impl RollEntry {
         }
         if let Some(receipt) = receipt {
             entry["receipt"] = json!(receipt);
+        }
+        if *bound {
+            entry["bound"] = Value::Bool(true);
         }
         if *undone {
             entry["undone"] = Value::Bool(true);

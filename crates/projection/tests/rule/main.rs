@@ -1,15 +1,22 @@
 //! The rule "rent = price": tables, and properties against a plain reference that visits everything.
 
+mod bound;
 mod need;
 mod plain;
 mod properties;
 mod script;
 mod tables;
 
-use context_projection::{Item, Ledger, Policy, Prices, Roll};
+use context_projection::{Item, Ledger, Policy, Prices, Reach, Roll};
+use proptest::prelude::*;
 
 /// Ratios that binary floating point holds exactly, so that two orders of summing agree to the last bit.
 pub const EXACT: Prices = Prices { read: 0.125, write: 1.25 };
+
+/// Any kind of cache, that looks so far back.
+pub fn reach(far: std::ops::Range<u32>) -> impl Strategy<Value = Reach> {
+    prop_oneof![Just(Reach::AnyPrefix), far.clone().prop_map(Reach::Blocks), far.prop_map(Reach::Endings)]
+}
 
 /// What holds for any roll that a ledger decides.
 pub fn check_roll(ledger: &Ledger, roll: &Roll) {

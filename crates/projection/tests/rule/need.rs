@@ -1,6 +1,6 @@
 //! Staleness by expected need: the ages of the usual sizes, and what holds at every price.
 
-use context_projection::{Curve, Need, Prices};
+use context_projection::{Binding, Curve, Need, Prices};
 use proptest::prelude::*;
 use rstest::rstest;
 
@@ -53,12 +53,14 @@ fn texts_that_leave_together_are_wanted_together() {
 }
 
 #[rstest]
-#[case::at_first(0, 3.5)]
-#[case::still_young(39, 3.5)]
-#[case::old(40, 8.0)]
-#[case::much_older(1_000_000, 8.0)]
+#[case::at_first(0, 3.0)]
+#[case::still_young(39, 3.0)]
+#[case::old(40, 6.8)]
+#[case::much_older(1_000_000, 6.8)]
 fn a_missed_use_weighs_more_in_a_long_session(#[case] calls: u64, #[case] lambda: f64) {
-    assert_eq!(Need::lambda_after(calls), lambda);
+    assert_eq!(Need::lambda_after(calls, Binding::None), lambda);
+    assert_eq!(Need::lambda_after(calls, Binding::Keeps), lambda);
+    assert_eq!(Need::lambda_after(calls, Binding::Drops), lambda * Need::OF_BOUND);
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! A second writing of the rule, and its agreement with the first over random histories.
 
-use context_projection::{Item, Ledger, Policy, Prices};
+use context_projection::{Item, Ledger, Policy, Prices, Reach};
 use proptest::prelude::*;
 
-use crate::{EXACT, check_roll};
+use crate::{EXACT, check_roll, reach};
 
-/// The rule as `pricing`'s documentation states it, written without any of its shortcuts.
+/// The rule as the crate's documentation states it, written without any of its shortcuts.
 #[derive(Debug, Clone, Default)]
 pub struct Plain {
     pub system: u64,
@@ -75,7 +75,14 @@ impl Plain {
         let hit = if policy.cache_dead { 0 } else { self.hit(policy) };
         let mut cost = 0.0;
         cost += self.system as f64
-            * if self.system_cached && !policy.cache_dead { policy.prices.read } else { policy.prices.write };
+            * if self.system_cached
+                && !policy.cache_dead
+                && !(matches!(policy.reach, Reach::Endings(_)) && hit == 0)
+            {
+                policy.prices.read
+            } else {
+                policy.prices.write
+            };
         for (place, x) in self.items.iter_mut().enumerate() {
             cost += x.tokens() as f64 * if place < hit { policy.prices.read } else { policy.prices.write };
             if x.rollable() {
@@ -102,10 +109,14 @@ impl Plain {
 
     fn hit_before(&self, cut: usize, policy: &Policy) -> usize {
         let cut = cut.min(self.same);
-        let Some(lookback) = policy.lookback_blocks else { return cut };
-        let Some(end) = self.ends.iter().copied().filter(|end| *end <= cut).max() else { return 0 };
-        let behind: u64 = self.items[end..].iter().map(|x| u64::from(x.item.blocks)).sum();
-        if behind <= u64::from(lookback) { end } else { 0 }
+        let ends: Vec<usize> = self.ends.iter().copied().filter(|end| *end <= cut).collect();
+        let end = ends.last().copied().unwrap_or(0);
+        let (behind, most) = match policy.reach {
+            Reach::AnyPrefix => return cut,
+            Reach::Blocks(most) => (self.items[end..].iter().map(|x| x.item.blocks).sum(), most),
+            Reach::Endings(most) => ((self.ends.len() - ends.len()) as u32 + 1, most),
+        };
+        if behind <= most { end } else { 0 }
     }
 
     /// Place, removed tokens, rent and cost of the best roll, should one pay.
@@ -125,6 +136,8 @@ impl Plain {
                     if items.contains(&at) { self.items[at].item.tokens_ref } else { self.items[at].tokens() }
                 })
                 .sum();
+            let system = if hit > 0 && kept == 0 && cut < hit { policy.reach } else { Reach::AnyPrefix };
+            let rewritten = rewritten + if matches!(system, Reach::Endings(_)) { self.system } else { 0 };
             let cost = rewritten as f64 * (policy.prices.write - policy.prices.read);
             if best.as_ref().is_none_or(|(.., r, c)| rent - cost >= r - c) {
                 best = Some((items, removed, rent, cost));
@@ -180,7 +193,7 @@ proptest! {
     fn equals_the_plain_rule(
         steps in prop::collection::vec(step(), 1..160),
         system in 0_u64..5_000,
-        lookback in prop::option::of(1_u32..12),
+        reach in reach(1..12),
         uncached in prop::bool::weighted(0.1),
         only_at_user_turn: bool,
     ) {
@@ -223,7 +236,7 @@ proptest! {
                 }
                 Step::Call { dead } => {
                     let policy = Policy {
-                        lookback_blocks: lookback,
+                        reach,
                         cache_dead: dead,
                         only_at_user_turn,
                         at_user_turn: number % 3 == 0,

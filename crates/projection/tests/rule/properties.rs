@@ -1,8 +1,10 @@
 //! What the rule costs, whatever happens.
 
-use context_projection::{ANTHROPIC_LOOKBACK_BLOCKS, Item, Ledger, Policy, Prices};
+use context_projection::providers::{anthropic, openai};
+use context_projection::{Item, Ledger, Policy, Prices, Reach};
 use proptest::prelude::*;
 
+use crate::reach;
 use crate::script::{REF, SYSTEM, script};
 use crate::steady;
 
@@ -29,8 +31,8 @@ proptest! {
     /// after a decision stays below writing the context once. So no session can cost more than left alone
     /// plus the rent of its stale text.
     #[test]
-    fn the_price_is_covered_by_rent(session in script(1..60, 8_000), lookback in prop::option::of(5_u32..40)) {
-        let policy = Policy { lookback_blocks: lookback, ..Policy::new(Prices::new(0.1, 1.25)) };
+    fn the_price_is_covered_by_rent(session in script(1..60, 8_000), reach in reach(5..40)) {
+        let policy = Policy { reach, ..Policy::new(Prices::new(0.1, 1.25)) };
         let mut ledger = Ledger::new(SYSTEM);
         let mut due: Vec<(usize, usize)> = Vec::new();
         let (mut rent, mut price) = (0.0, 0.0);
@@ -61,10 +63,10 @@ proptest! {
     #[test]
     fn any_catalogue_entry(
         input in price(), read in price(), write in price(), caches: Option<bool>,
-        lookback in prop::option::of(Just(ANTHROPIC_LOOKBACK_BLOCKS)),
+        reach in prop_oneof![Just(Reach::AnyPrefix), Just(anthropic::REACH), Just(openai::REACH)],
     ) {
         let prices = Prices::from_catalogue(input, read, write, caches);
-        let policy = Policy { lookback_blocks: lookback, ..Policy::new(prices) };
+        let policy = Policy { reach, ..Policy::new(prices) };
         let (rolls, calls) = steady(&policy);
         // Where a cached token costs nearly what a fresh one does, frequent rolls are right.
         prop_assert!(prices.rewrite() < 2.0 * prices.read || rolls * 4 <= calls, "{rolls} rolls in {calls} calls at {prices:?}");

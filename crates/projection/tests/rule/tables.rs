@@ -1,7 +1,7 @@
 //! The rule on small numbers that can be checked by hand.
 
 use context_model::chat::RollReason;
-use context_projection::{Item, Ledger, Policy, Prices};
+use context_projection::{Item, Ledger, Policy, Prices, Reach};
 use rstest::rstest;
 
 use crate::{EXACT, rent, steady};
@@ -135,12 +135,13 @@ fn what_lies_behind_a_break_goes_for_nothing() {
 
 /// 10 results of one block each behind the system part, in five calls of two; the second is stale.
 #[rstest]
-#[case::any_prefix(None, 8_000)]
-#[case::within_reach(Some(20), 9_000)]
-#[case::just_within_reach(Some(10), 9_000)]
-#[case::too_deep(Some(9), 9_000)]
-fn deep_edits_rewrite_all_messages(#[case] lookback_blocks: Option<u32>, #[case] rewritten: u64) {
-    let policy = Policy { lookback_blocks, ..Policy::new(EXACT) };
+#[case::any_prefix(Reach::AnyPrefix, 8_000)]
+#[case::within_reach(Reach::Blocks(20), 9_000)]
+#[case::just_within_reach(Reach::Blocks(10), 9_000)]
+#[case::too_deep(Reach::Blocks(9), 9_000)]
+#[case::before_the_first_ending(Reach::Endings(20), 10_000)]
+fn deep_edits_rewrite_all_messages(#[case] reach: Reach, #[case] rewritten: u64) {
+    let policy = Policy { reach, ..Policy::new(EXACT) };
     let mut ledger = Ledger::new(1_000);
     for _ in 0..5 {
         ledger.push(Item::new(1_000, 0));
@@ -155,9 +156,14 @@ fn deep_edits_rewrite_all_messages(#[case] lookback_blocks: Option<u32>, #[case]
     assert_eq!(charge.written_tokens, rewritten, "the decision and the meter agree");
 }
 
-#[test]
-fn a_shallow_edit_starts_again_at_the_last_request_before_it() {
-    let policy = Policy { lookback_blocks: Some(6), ..Policy::new(EXACT) };
+/// Five requests of two results each; the sixth result is stale.
+#[rstest]
+#[case::blocks(Reach::Blocks(6), 5_000)]
+#[case::too_few_blocks(Reach::Blocks(5), 9_000)]
+#[case::endings(Reach::Endings(4), 5_000)]
+#[case::too_few_endings(Reach::Endings(3), 10_000)]
+fn shallow_edit_starts_again_at_the_last_request_before_it(#[case] reach: Reach, #[case] rewritten: u64) {
+    let policy = Policy { reach, ..Policy::new(EXACT) };
     let mut ledger = Ledger::new(1_000);
     for _ in 0..5 {
         ledger.push(Item::new(1_000, 0));
@@ -165,7 +171,7 @@ fn a_shallow_edit_starts_again_at_the_last_request_before_it() {
         ledger.charge_call(&policy);
     }
     ledger.set_stale(5, true);
-    assert_eq!(ledger.asked(&policy).unwrap().cost, 5_000.0 * EXACT.rewrite(), "4 and 6 to 9, not 0 to 3");
+    assert_eq!(ledger.asked(&policy).unwrap().cost, rewritten as f64 * EXACT.rewrite());
 }
 
 /// 10,000 tokens behind 1,000; 0 to 6 but 1 are stale, without rent, so that only pressure moves them.

@@ -1,0 +1,133 @@
+//! How long ago the provider was last sent the request, by whichever clock is sane.
+//!
+//! A host hands over its own time with each call, and stamps its answers. Some stamp seconds, zero, or always the same, and
+//! some give no times at all. So a stamp counts only if it lies between the request that it answers and now, and the host's
+//! time only if it moves as fast as our own.
+
+/// A stamp may lie this far outside of what is possible: a host rounds, or takes its time in another place.
+const TOLERANCE_MS: i64 = 2_000;
+
+/// A moment by both clocks, in milliseconds: the host's since the epoch, and our own since any start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub host: i64,
+    pub own: i64,
+}
+
+/// When requests were sent and answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Clock {
+    /// The request that is not answered yet.
+    asked: Option<Moment>,
+    /// The last one that was answered, with its time by the answer's stamp where that is possible.
+    answered: Option<Moment>,
+}
+
+impl Clock {
+    /// A request is sent.
+    pub fn ask(&mut self, now: Moment) {
+        self.asked = Some(now);
+    }
+
+    /// Its answer has come, with this stamp.
+    pub fn answer(&mut self, stamp: Option<i64>, now: Moment) {
+        let asked = self.asked.take();
+        let is_possible = |stamp: &i64| {
+            let from = asked.map_or(1, |asked| asked.host.saturating_sub(TOLERANCE_MS));
+            (from..=now.host.saturating_add(TOLERANCE_MS)).contains(stamp)
+        };
+        self.answered = match (stamp.filter(is_possible), asked) {
+            (Some(host), _) => Some(Moment { host, own: asked.map_or(now.own, |asked| asked.own) }),
+            (None, asked) => asked,
+        };
+    }
+
+    /// An answer of an earlier process has come again, with this stamp.
+    pub fn answer_again(&mut self, stamp: Option<i64>, now: Moment) {
+        let is_possible = |stamp: &i64| {
+            (1..=now.host.saturating_add(TOLERANCE_MS)).contains(stamp) && now.host - stamp < TEN_YEARS_MS
+        };
+        self.asked = None;
+        self.answered = stamp.filter(is_possible).map(|host| Moment { host, own: now.own });
+    }
+
+    /// Milliseconds since the provider was last asked; `None` if nobody knows.
+    pub fn idle(&self, now: Moment) -> Option<i64> {
+        let last = self.answered?;
+        let (host, own) = (now.host.saturating_sub(last.host), now.own.saturating_sub(last.own));
+        let is_sane = host >= own.saturating_sub(TOLERANCE_MS) && host < TEN_YEARS_MS;
+        Some(if is_sane { host } else { own })
+    }
+
+    /// The conversation is rebuilt from what a host has kept.
+    pub fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// No host has been idle for so long: its time is not in milliseconds.
+const TEN_YEARS_MS: i64 = 315_360_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    const START: i64 = 1_800_000_000_000;
+
+    /// A request, its answer 5 seconds later with a stamp of the host, and an hour that passes by a clock.
+    #[rstest]
+    #[case::as_it_should_be(|ms| ms, |ms| Some(ms), 1)]
+    #[case::seconds(|ms| ms, |ms| Some(ms / 1_000), 1)]
+    #[case::zero(|ms| ms, |_| Some(0), 1)]
+    #[case::a_constant(|ms| ms, |_| Some(START - 86_400_000), 1)]
+    #[case::no_stamps(|ms| ms, |_| None, 1)]
+    #[case::of_the_future(|ms| ms, |ms| Some(ms + 86_400_000), 1)]
+    #[case::a_host_in_seconds(|ms| ms / 1_000, |ms| Some(ms / 1_000), 1)]
+    #[case::a_host_without_a_clock(|_| 0, |_| None, 1)]
+    #[case::a_host_that_stands_still(|_| START, |_| Some(START), 1)]
+    #[case::a_replayed_session(|ms| ms, |ms| Some(ms), 0)]
+    fn idle_time_is_found_however_a_host_counts(
+        #[case] host: fn(i64) -> i64,
+        #[case] stamp: fn(i64) -> Option<i64>,
+        #[case] own: i64,
+    ) {
+        let at = |ms: i64| Moment { host: host(START + ms), own: own * ms };
+        let mut clock = Clock::default();
+        assert_eq!(clock.idle(at(0)), None);
+        for call in 0..20 {
+            clock.ask(at(call * 60_000));
+            clock.answer(stamp(START + call * 60_000 + 5_000), at(call * 60_000 + 6_000));
+            let soon = clock.idle(at(call * 60_000 + 60_000)).unwrap();
+            assert!((53_000..=60_000).contains(&soon), "{soon} ms after a minute");
+        }
+        let idle = clock.idle(at(19 * 60_000 + 3_600_000)).unwrap();
+        assert!((3_590_000..=3_600_000).contains(&idle), "{idle} ms after an hour");
+    }
+
+    #[rstest]
+    #[case::an_hour_ago(Some(START - 3_600_000), Some(3_600_000))]
+    #[case::seconds(Some(START / 1_000), None)]
+    #[case::zero(Some(0), None)]
+    #[case::none(None, None)]
+    #[case::of_the_future(Some(START + 3_600_000), None)]
+    fn stamps_of_an_earlier_process(#[case] stamp: Option<i64>, #[case] idle: Option<i64>) {
+        let now = Moment { host: START, own: 0 };
+        let mut clock = Clock::default();
+        clock.answer_again(stamp, now);
+        assert_eq!(clock.idle(now), idle);
+    }
+
+    #[test]
+    fn request_asked_twice_counts_from_the_second_time_and_an_unanswered_one_not_at_all() {
+        let at = |ms| Moment { host: START + ms, own: ms };
+        let mut clock = Clock::default();
+        clock.ask(at(0));
+        clock.answer(None, at(1_000));
+        clock.ask(at(3_600_000));
+        assert_eq!(clock.idle(at(3_600_100)), Some(3_600_100), "its cache is warm once it is answered");
+        clock.ask(at(3_600_200));
+        clock.answer(None, at(3_601_000));
+        assert_eq!(clock.idle(at(3_601_200)), Some(1_000));
+    }
+}
