@@ -31,18 +31,23 @@ export const RECALL_PARAMETERS = {
 
 /** Answers a call of the tool. If something can't be brought back, the answer is a sentence for the model. */
 export async function recall(manager: ContextManager, input: RecallInput): Promise<string> {
-  const { id, lines, grep } = input
-  if (typeof id !== 'string' || id === '') return 'pass the id of an output, as shown in its toolcall_ref line'
-  const part = partOf(lines ?? '', grep ?? '')
-  if (typeof part === 'string') return part
-  const change = await manager.activate(id, part)
-  if (!change.ok) return change.message
-  return part === undefined ? whole(change) : change.content || 'no line matches'
+  return (await recallTexts(manager, input)).join('\n\n')
 }
 
-function whole(change: SetChange): string {
+/** The same as separate texts: the content byte for byte, then the call's arguments, if those have collapsed, too. */
+export async function recallTexts(manager: ContextManager, input: RecallInput): Promise<string[]> {
+  const { id, lines, grep } = input
+  if (typeof id !== 'string' || id === '') return ['pass the id of an output, as shown in its toolcall_ref line']
+  const part = partOf(lines ?? '', grep ?? '')
+  if (typeof part === 'string') return [part]
+  const change = await manager.activate(id, part)
+  if (!change.ok) return [change.message]
+  return part === undefined ? whole(change) : [change.content || 'no line matches']
+}
+
+function whole(change: SetChange): string[] {
   const text = change.visible ? change.message : change.content || `${change.message}; it is empty`
-  return change.arguments === undefined ? text : `${text}\n\narguments of the call: ${JSON.stringify(change.arguments)}`
+  return change.arguments === undefined ? [text] : [text, `arguments of the call: ${JSON.stringify(change.arguments)}`]
 }
 
 /** The requested part, or a sentence that says how to ask for one. */

@@ -1,0 +1,141 @@
+/** Conversations through the gateway: what the provider gets, and what comes back. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { folder } from '../core/setup.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { startModelServer } from '../rig/model-server.ts'
+import type { ModelServer } from '../rig/model-server.ts'
+import { AnthropicLoop, callTool, gatewayTo, lasting, long } from './support.ts'
+
+afterEach(cleanUp)
+
+/** How many requests are not the one before with something at its end. */
+function breaks(server: ModelServer, from = 0): number {
+  let found = 0
+  const requests = server.requests.slice(from)
+  for (const [n, request] of requests.entries()) {
+    const before = requests[n - 1]?.messages.map(({ json }) => json) ?? []
+    if (before.some((json, index) => request.messages[index]?.json !== json)) found += 1
+  }
+  return found
+}
+
+const lastTexts = (server: ModelServer): string => server.requests.at(-1)!.messages.map(({ json }) => json).join('\n')
+const results = (server: ModelServer): { id: string; text: string }[] => server.requests.at(-1)!.messages.flatMap((message) => message.results)
+const handles = (server: ModelServer): string[] => [...lastTexts(server).matchAll(/toolcall_ref id=([0-9a-f]+)/g)].map((found) => found[1]!)
+
+describe('a conversation', () => {
+  test('60 calls keep their prefix but for rolls, and every output comes back byte for byte', async () => {
+    const server = await startModelServer(() => 'ok')
+    const { gateway, warnings } = await gatewayTo(server.url)
+    const loop = new AnthropicLoop(gateway)
+    for (let n = 0; n < 60; n += 1) {
+      if (n % 6 === 0) await loop.prompt(`prompt ${n}`)
+      await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
+    }
+    const rolls = gateway.ledger.sessions[0]!.rolls.length
+    expect(rolls).toBeGreaterThan(0)
+    expect(breaks(server)).toBeLessThanOrEqual(rolls)
+    const sent = server.requests.at(-1)!.raw.length
+    expect(sent).toBeLessThan(JSON.stringify(loop.messages).length / 2)
+    const found = handles(server)
+    expect(found.length).toBeGreaterThan(3)
+    for (const id of found.slice(0, 5)) {
+      const text = await callTool(gateway, 'activate', { id })
+      const name = /^(n\d+) line 0/.exec(text)?.[1]
+      expect(text).toBe(long(name!))
+    }
+    expect(await callTool(gateway, 'activate', { id: found[0], lines: '3-4' })).toMatch(/line 2 .*\n.*line 3 /)
+    expect(warnings).toEqual([])
+    expect(server.problems).toEqual([])
+  })
+
+  test('nothing collapses where the model has no way to bring it back', async () => {
+    const server = await startModelServer(() => 'ok')
+    const { gateway } = await gatewayTo(server.url)
+    const loop = new AnthropicLoop(gateway)
+    loop.tools = loop.tools.slice(0, 3)
+    for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
+    expect(results(server).map(({ text }) => text)).toEqual(Array.from({ length: 20 }, (_, n) => long(`n${n}`)))
+  })
+
+  test('a second gateway goes on with the bytes of the first, which was killed', async () => {
+    const server = await startModelServer(() => 'ok')
+    const place = lasting()
+    const first = await gatewayTo(server.url, place)
+    const loop = new AnthropicLoop(first.gateway)
+    for (let n = 0; n < 30; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
+    const before = server.requests.at(-1)!.messages.map(({ json }) => json)
+    expect(handles(server).length).toBeGreaterThan(0)
+    // What a kill leaves: the store, and tips that may be old.
+    await first.gateway.conversations.close()
+    const second = await gatewayTo(server.url, place)
+    const same = new AnthropicLoop(second.gateway)
+    same.messages.push(...loop.messages)
+    await same.send()
+    expect(server.requests.at(-1)!.messages.map(({ json }) => json)).toEqual(before)
+    const id = handles(server)[0]
+    expect(await callTool(second.gateway, 'activate', { id })).toMatch(/^n\d+ line 0 /)
+    same.calls = 100
+    await same.call('Bash', { command: 'cat more' }, long('more'))
+    expect(server.requests.at(-1)!.messages.map(({ json }) => json).slice(0, before.length)).toEqual(before)
+  })
+
+  test('the model is told of a file that changes under it', async () => {
+    const server = await startModelServer(() => 'ok')
+    const cwd = folder()
+    const { gateway } = await gatewayTo(server.url, { cwd })
+    const loop = new AnthropicLoop(gateway)
+    const path = join(cwd, 'a.txt')
+    writeFileSync(path, 'one\n'.repeat(20))
+    const numbered = `${'one\n'.repeat(20)}`.split('\n').map((line, n) => `${n + 1}\t${line}`).join('\n')
+    await loop.prompt('start')
+    await loop.call('Read', { file_path: path }, numbered)
+    await loop.call('Bash', { command: 'true' }, 'done')
+    expect(lastTexts(server)).not.toContain('stale id=')
+    writeFileSync(path, `${'one\n'.repeat(19)}two\n`)
+    await loop.prompt('next')
+    expect(lastTexts(server)).toMatch(/stale id=\S+ path=.*a\.txt/)
+  })
+
+  test('subagents, side requests and what the host has compacted are told apart', async () => {
+    const server = await startModelServer(() => 'ok')
+    const { gateway } = await gatewayTo(server.url)
+    const loop = new AnthropicLoop(gateway)
+    for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
+    const [handed, kept] = handles(server)
+    // A title: no tools, another beginning.
+    const title = new AnthropicLoop(gateway)
+    title.tools = []
+    await title.prompt('a title please')
+    expect(gateway.conversations.all.map(({ id }) => id)).toEqual(['claude-code:session-1'])
+    // A question on the side, with the whole conversation before it.
+    const before = server.requests.at(-2)!.messages.map(({ json }) => json)
+    const aside = new AnthropicLoop(gateway)
+    aside.messages.push(...loop.messages.slice(0, -1), { role: 'user', content: [...loop.messages.at(-1).content, { type: 'text', text: 'by the way?' }] })
+    await aside.send()
+    expect(server.requests.at(-1)!.messages.slice(0, before.length - 2).map(({ json }) => json)).toEqual(before.slice(0, before.length - 2))
+    // A subagent has what its prompt names.
+    const child = new AnthropicLoop(gateway)
+    child.agent = 'agent-1'
+    await child.prompt(`look at id=${handed}`)
+    await child.call('mcp__context__activate', { id: handed }, 'x')
+    const callId = child.messages.at(-1).content[0].tool_use_id
+    server.script(() => ({ calls: [{ id: callId, name: 'mcp__context__activate', args: { id: handed } }] }))
+    await child.send()
+    expect(await callTool(gateway, 'activate', { id: handed }, { 'claudecode/toolUseId': callId })).toMatch(/^n\d+ line 0 /)
+    expect(await callTool(gateway, 'activate', { id: kept }, { 'claudecode/toolUseId': callId })).toContain('no object of this session')
+    // The host compacts: what was seen before can still come back.
+    server.script(() => 'ok')
+    const compacted = new AnthropicLoop(gateway)
+    await compacted.prompt('This session is being continued from a previous conversation. Summary: nothing')
+    await compacted.call('Bash', { command: 'cat z' }, long('z'))
+    expect(gateway.conversations.all.map(({ id }) => id).sort()).toEqual(['claude-code:session-1', 'claude-code:session-1:agent-1', 'claude-code:session-1~2'])
+    expect(await callTool(gateway, 'activate', { id: kept })).toMatch(/^n\d+ line 0 /)
+    // The first one goes on where it was.
+    await loop.call('Bash', { command: 'cat y' }, long('y'))
+    expect(gateway.conversations.all.length).toBe(3)
+    expect(lastTexts(server)).not.toContain('n0 line 3')
+  })
+})

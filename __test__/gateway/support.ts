@@ -1,0 +1,120 @@
+/** A gateway before a server, and a client that is a loop around a model. */
+import { request as httpRequest } from 'node:http'
+import type { IncomingHttpHeaders } from 'node:http'
+import { join } from 'node:path'
+import { startGateway } from '../../lib/gateway/gateway.ts'
+import type { Gateway, GatewayOptions } from '../../lib/gateway/gateway.ts'
+import type { StoreOptions } from '../../index.js'
+import { folder } from '../core/setup.ts'
+import { onCleanUp } from '../rig/cleanup.ts'
+
+/** A gateway whose upstreams are a server on this machine. */
+export async function gatewayTo(server: string, options: Partial<GatewayOptions> & { store?: StoreOptions } = {}): Promise<{ gateway: Gateway; warnings: string[] }> {
+  const warnings: string[] = []
+  const { store = { kind: 'memory' }, ...rest } = options
+  const gateway = await startGateway({
+    open: { store, stay: { weight: 0.3 } },
+    upstreams: { anthropic: server, openai: `${server}/v1` },
+    onWarning: (sentence) => warnings.push(sentence),
+    env: {},
+    ...rest,
+  })
+  onCleanUp(() => gateway.close())
+  return { gateway, warnings }
+}
+
+/** A store and a file of tips that a second gateway can take over. */
+export function lasting(): { store: StoreOptions; tipsPath: string } {
+  const path = folder()
+  return { store: { kind: 'sqlite', path: join(path, 'context.db') }, tipsPath: join(path, 'tips.json') }
+}
+
+/** An answer as it came. */
+export interface Got {
+  status: number
+  headers: IncomingHttpHeaders
+  raw: string[]
+  text: string
+  /** The connection broke off before the end. */
+  isBroken: boolean
+}
+
+/** One request over a connection of its own, with nothing added to it. */
+export function ask(url: string, options: { method?: string; headers?: Record<string, string>; body?: string | Buffer } = {}): Promise<Got> {
+  const { method = 'POST', headers = {}, body } = options
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(url, { method, headers, agent: false }, (response) => {
+      const chunks: Buffer[] = []
+      const done = (isBroken: boolean): void =>
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, raw: response.rawHeaders, text: Buffer.concat(chunks).toString('utf8'), isBroken })
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('error', () => done(true))
+      response.on('end', () => done(!response.complete))
+    })
+    request.on('error', reject)
+    request.end(body)
+  })
+}
+
+/** Calls a tool of the gateway's MCP server. */
+export async function callTool(gateway: Gateway, name: string, args: object, meta: object = {}): Promise<string> {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args, _meta: meta } })
+  const { text } = await ask(gateway.mcpUrl, { headers: { authorization: `Bearer ${gateway.secret}`, 'content-type': 'application/json' }, body })
+  return (JSON.parse(text) as { result: { content: { text: string }[] } }).result.content[0]!.text
+}
+
+/** The declarations of the tools that the loop below has, ours among them. */
+const ANTHROPIC_TOOLS = ['Bash', 'Read', 'Write', 'mcp__context__activate'].map((name) => ({ name, description: name, input_schema: { type: 'object' } }))
+
+/** A loop around Anthropic's Messages, as Claude Code runs one: the host's own messages, its headers and its markers. */
+export class AnthropicLoop {
+  readonly messages: any[] = []
+  readonly url: string
+  readonly session: string
+  agent: string | undefined
+  tools: object[] = ANTHROPIC_TOOLS
+  calls = 0
+
+  constructor(gateway: { url: string }, session = 'session-1') {
+    this.url = gateway.url
+    this.session = session
+  }
+
+  /** Sends the conversation. */
+  async send(): Promise<Got> {
+    const messages = this.messages.map((message, at) => (at < this.messages.length - 1 ? message : marked(message)))
+    const body = { model: 'claude-sonnet-4-5', max_tokens: 1000, stream: true, system: [{ type: 'text', text: 'You are a test.' }], tools: this.tools, messages }
+    const agent = this.agent === undefined ? {} : { 'x-claude-code-agent-id': this.agent }
+    return ask(`${this.url}/v1/messages?beta=true`, {
+      headers: { 'content-type': 'application/json', 'user-agent': 'claude-cli/2.1.331', 'x-api-key': 'sk-secret', 'x-claude-code-session-id': this.session, ...agent },
+      body: JSON.stringify(body),
+    })
+  }
+
+  /** A prompt of the user, and the model's answer to it. */
+  async prompt(text: string): Promise<void> {
+    this.messages.push({ role: 'user', content: [{ type: 'text', text }] })
+    await this.send()
+    this.messages.push({ role: 'assistant', content: [{ type: 'text', text: `answer to ${text}` }] })
+  }
+
+  /** A call of a tool, its output, and the request with it. */
+  async call(name: string, input: object, output: string): Promise<string> {
+    const id = `toolu_${this.session}_${(this.calls += 1)}`
+    if (this.messages.at(-1)?.role !== 'user') this.messages.push({ role: 'user', content: [{ type: 'text', text: `go on ${this.calls}` }] })
+    this.messages.push({ role: 'assistant', content: [{ type: 'tool_use', id, name, input }] })
+    this.messages.push({ role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: output }] })
+    await this.send()
+    return id
+  }
+}
+
+function marked(message: any): any {
+  const blocks = typeof message.content === 'string' ? [{ type: 'text', text: message.content }] : message.content
+  return { ...message, content: [...blocks.slice(0, -1), { ...blocks.at(-1), cache_control: { type: 'ephemeral' } }] }
+}
+
+/** An output that is worth collapsing. Line n of it begins with its name. */
+export function long(name: string, lines = 120): string {
+  return Array.from({ length: lines }, (_, n) => `${name} line ${n} of an output that is long enough to matter`).join('\n')
+}

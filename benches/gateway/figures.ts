@@ -1,0 +1,85 @@
+/**
+ * The gateway beside the same client without it, against a server on this machine that answers at once: when the first byte
+ * comes at 300 KB and at 2 MB, with 50 conversations at a time, and what 1,000 requests leave of which every tenth is aborted.
+ */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startGateway } from '../../lib/gateway/gateway.ts'
+import { median, percentile, print, rounds } from '../figure.ts'
+import { firstByte, Loop } from './loop.ts'
+
+const server = createServer((incoming, response) => {
+  incoming.resume().on('end', () => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write('data: {"type":"message_start","message":{"usage":{"input_tokens":10}}}\n\n')
+    setTimeout(() => response.end('data: {"type":"message_stop"}\n\n'), 5)
+  })
+}).listen(0, '127.0.0.1')
+await once(server, 'listening')
+const plain = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+const root = mkdtempSync(join(tmpdir(), 'context-bench-'))
+const gateway = await startGateway({ open: { store: { kind: 'sqlite', path: join(root, 'context.db') }, watch: false }, upstreams: { anthropic: plain }, cwd: root, env: {} })
+
+for (const kilobytes of [300, 2000]) {
+  const times: Record<string, number[]> = { plain: [], gateway: [] }
+  const loop = new Loop(`size-${kilobytes}`)
+  while (JSON.stringify(loop.messages).length < kilobytes * 1000) loop.add()
+  for (const url of [plain, gateway.url]) await firstByte(url, loop)
+  for (let round = 0; round < rounds(60); round += 1) {
+    loop.add()
+    for (const [name, url] of [['plain', plain], ['gateway', gateway.url]] as const) times[name]!.push(await firstByte(url, loop))
+  }
+  const added = times['gateway']!.map((time, at) => time - (times['plain']![at] as number))
+  const what = `first byte of an answer at ${kilobytes} KB, added by the gateway (median of ${added.length})`
+  const note = `${median(times['gateway']!).toFixed(1)} ms beside ${median(times['plain']!).toFixed(1)} without; p95 of what is added ${percentile(added, 0.95).toFixed(1)} ms`
+  print({ figure: 'gateway', what, ours: median(added), peer: 'the limit', beside: kilobytes === 300 ? 10 : 40, unit: 'ms', good: 1, note })
+}
+
+const many = Array.from({ length: 50 }, (_, n) => new Loop(`many-${n}`))
+const started = performance.now()
+const all = await Promise.all(
+  many.map(async (loop) => {
+    const times: number[] = []
+    for (let n = 0; n < rounds(20); n += 1) {
+      loop.add()
+      times.push(await firstByte(gateway.url, loop))
+    }
+    return times
+  }),
+)
+const inAll = all.flat()
+print({
+  figure: 'gateway',
+  what: `first byte with 50 conversations at a time, ${inAll.length} requests in ${((performance.now() - started) / 1000).toFixed(1)} s (p95)`,
+  ours: percentile(inAll, 0.95),
+  peer: 'their median',
+  beside: median(inAll),
+  unit: 'ms',
+})
+
+const loop = new Loop('aborted')
+for (let n = 0; n < 100; n += 1) loop.add()
+await firstByte(gateway.url, loop)
+globalThis.gc?.()
+const before = process.memoryUsage().rss
+for (let n = 0; n < rounds(1000); n += 1) await firstByte(gateway.url, loop, n % 10 === 9)
+globalThis.gc?.()
+const connections = await new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)))
+print({
+  figure: 'gateway',
+  what: 'memory after 1,000 more requests, every tenth aborted',
+  ours: process.memoryUsage().rss / 1e6,
+  peer: 'before',
+  beside: before / 1e6,
+  unit: 'MB',
+  note: `${connections} connections upstream`,
+})
+
+await gateway.close()
+server.closeAllConnections()
+server.close()
+rmSync(root, { recursive: true, force: true })

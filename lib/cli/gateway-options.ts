@@ -1,0 +1,62 @@
+/** Options that `run` and `gateway` share. */
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { GatewayOptions } from '../gateway/gateway.ts'
+import type { ModelOverrides } from '../gateway/models.ts'
+import { defaultStorePath } from '../index.ts'
+import { STORE_HELP, storeOf } from './store.ts'
+import { UsageError } from './terminal.ts'
+
+/** The help lines of the shared options. */
+export const SHARED_HELP = `${STORE_HELP}
+  --holdout SHARE       leave this share of the sessions unedited, such as 10%, to
+                        measure what the others save (default: none)
+  --models FILE         JSON with what is known better about models, by name:
+                        {"NAME": {"contextWindow": 200000, "input": 3, ...}}
+  --redact              take secrets of known shapes out of what is stored`
+
+/** The options for `parseArgs`. */
+export const SHARED_OPTIONS = {
+  store: { type: 'string' },
+  holdout: { type: 'string' },
+  models: { type: 'string' },
+  redact: { type: 'boolean' },
+} as const
+
+/** What they were set to. */
+export interface SharedValues {
+  store?: string | undefined
+  holdout?: string | undefined
+  models?: string | undefined
+  redact?: boolean | undefined
+}
+
+/** The gateway's options from them. Throws a {@link UsageError}. */
+export function sharedOptions(values: SharedValues): Pick<GatewayOptions, 'open' | 'holdout' | 'models' | 'tipsPath'> {
+  const { options } = storeOf(values.store, true)
+  const folder = options.kind === 'sqlite' ? dirname(options.path) : dirname(defaultStorePath())
+  return {
+    open: { store: options, ...(values.redact === true ? { redact: true } : {}) },
+    holdout: shareOf(values.holdout),
+    ...(values.models === undefined ? {} : { models: modelsIn(values.models) }),
+    tipsPath: join(folder, 'gateway.json'),
+  }
+}
+
+function shareOf(text: string | undefined): number {
+  if (text === undefined) return 0
+  const [, number, percent] = /^(\d+(?:\.\d+)?)(%?)$/.exec(text) ?? []
+  const share = Number(number) / (percent === '%' ? 100 : 1)
+  if (number === undefined || share > 1) throw new UsageError(`--holdout needs a share such as 10% or 0.1, not "${text}"`)
+  return share
+}
+
+function modelsIn(file: string): ModelOverrides {
+  try {
+    const found: unknown = JSON.parse(readFileSync(file, 'utf8'))
+    if (typeof found === 'object' && found !== null && !Array.isArray(found)) return found as ModelOverrides
+  } catch (error) {
+    throw new UsageError(`${file} can't be read: ${(error as Error).message}`)
+  }
+  throw new UsageError(`${file} is no JSON object of models`)
+}

@@ -1,0 +1,17 @@
+/** What a gateway has done, in a line or two for the terminal. */
+import { hostTitle } from '../host-tools.ts'
+import type { HostName } from '../host-tools.ts'
+import type { Ledger } from '../gateway/ledger.ts'
+import { savedShare } from '../gateway/saving.ts'
+
+/** The lines; none if no request has gone through. */
+export function summaryOf(ledger: Ledger): string[] {
+  const edited = ledger.sessions.filter(({ isHeldOut }) => !isHeldOut)
+  const requests = edited.reduce((sum, one) => sum + one.requests, 0)
+  if (requests === 0) return []
+  const rolls = edited.reduce((sum, one) => sum + one.rolls.length, 0)
+  const saved = savedShare(edited)
+  const host = hostTitle(edited[0]?.host as HostName)
+  const share = saved === undefined ? '' : `; input cost about ${Math.round(100 * saved)} % less than without (estimated)`
+  return [`pi-context-manager: ${requests} requests of ${host}, ${rolls} ${rolls === 1 ? 'roll' : 'rolls'}${share}`]
+}

@@ -1,0 +1,72 @@
+/** The command `gateway`: a gateway of its own, for editors and several programs. */
+import { parseArgs } from 'node:util'
+import type { Gateway } from '../gateway/gateway.ts'
+import { SHARED_HELP, SHARED_OPTIONS, sharedOptions } from './gateway-options.ts'
+import { summaryOf } from './gateway-summary.ts'
+import { out, plain, tell, UsageError } from './terminal.ts'
+
+export const GATEWAY_HELP = `pi-context-manager gateway [options]
+
+Runs a gateway between coding agents and their providers until it is interrupted. Give it to an agent as its base
+URL: the printed address with /anthropic or /openai, or with the whole address of another provider behind it. Add
+the printed MCP server, or nothing collapses.
+
+  --listen [HOST:]PORT  where to listen (default 127.0.0.1:8686); any host but loopback needs --token
+  --token TOKEN         the path of every request must begin with it
+  --anthropic URL       where /anthropic leads (default https://api.anthropic.com)
+  --openai URL          where /openai leads (default https://api.openai.com/v1)
+${SHARED_HELP}
+
+Exit code: 0 when interrupted; 2 for an error.`
+
+/** Runs the command; resolves with the exit code. */
+export async function gateway(args: string[]): Promise<number> {
+  const text = { type: 'string' } as const
+  const { values } = parseArgs({ args, options: { ...SHARED_OPTIONS, listen: text, token: text, anthropic: text, openai: text } })
+  const { host, port } = addressOf(values.listen ?? '127.0.0.1:8686')
+  const upstreams = { ...named('anthropic', values.anthropic), ...named('openai', values.openai) }
+  const { startGateway } = await import('../gateway/gateway.ts')
+  const running = await startGateway({
+    ...sharedOptions(values),
+    host,
+    port,
+    upstreams,
+    ...(values.token === undefined ? {} : { token: values.token }),
+    onWarning: (sentence) => tell(plain(sentence)),
+  }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'EADDRINUSE') throw new UsageError(`${host}:${port} is in use, perhaps by another gateway; name another port with --listen`)
+    throw error
+  })
+  for (const line of introduction(running)) out(line)
+  await interrupted()
+  for (const line of summaryOf(running.ledger)) tell(line)
+  await running.close()
+  return 0
+}
+
+function introduction({ url, mcpUrl, secret }: Gateway): string[] {
+  return [
+    `Anthropic   ${url}/anthropic`,
+    `OpenAI      ${url}/openai`,
+    `others      ${url}/https://HOST/PATH`,
+    `MCP server  ${mcpUrl}  with the header  Authorization: Bearer ${secret}`,
+  ]
+}
+
+function interrupted(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve())
+  })
+}
+
+function addressOf(text: string): { host: string; port: number } {
+  const [, host = '127.0.0.1', port] = /^(?:(.+):)?(\d{1,5})$/.exec(text) ?? []
+  if (port === undefined || Number(port) > 65_535) throw new UsageError(`--listen needs a port, or a host and a port such as 127.0.0.1:8686, not "${text}"`)
+  return { host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) }
+}
+
+function named(name: 'anthropic' | 'openai', value: string | undefined): Record<string, string> {
+  if (value === undefined) return {}
+  if (!/^https?:\/\//.test(value) || !URL.canParse(value)) throw new UsageError(`--${name} needs an http address, not "${value}"`)
+  return { [name]: value }
+}

@@ -1,0 +1,114 @@
+/** The command `run`: an agent whose requests go through a gateway of its own. */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { constants, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { programOf } from '../gateway/programs.ts'
+import type { Addresses, Launch, Program } from '../gateway/programs.ts'
+import type { Gateway } from '../gateway/gateway.ts'
+import { SHARED_HELP, SHARED_OPTIONS, sharedOptions } from './gateway-options.ts'
+import { summaryOf } from './gateway-summary.ts'
+import { out, plain, tell, UsageError } from './terminal.ts'
+
+export const RUN_HELP = `pi-context-manager run [options] -- PROGRAM [ARGUMENTS]
+
+Runs a coding agent so that old tool outputs collapse to references in what its model is sent: claude, codex,
+opencode, qwen, or any program that reads ANTHROPIC_BASE_URL or OPENAI_BASE_URL. Its requests go through a
+gateway on this machine, and its model gets a tool to bring outputs back. Nothing is written into its
+configuration. Terminal, signals and exit code are those of the program.
+
+  --print               only show what would be set
+${SHARED_HELP}
+
+Exit code: the program's; 127 if it is not found; 2 for an error.`
+
+/** Runs the command; resolves with the exit code. */
+export async function run(args: string[]): Promise<number> {
+  const at = args.indexOf('--')
+  const own = at < 0 ? args.slice(0, firstWord(args)) : args.slice(0, at)
+  const [command, ...rest] = at < 0 ? args.slice(own.length) : args.slice(at + 1)
+  const { values } = parseArgs({ args: own, options: { ...SHARED_OPTIONS, print: { type: 'boolean' } } })
+  if (command === undefined) throw new UsageError('run needs a program: pi-context-manager run -- claude', RUN_HELP)
+  const program = programOf(command, rest, { cwd: process.cwd(), env: process.env })
+  if (values.print === true) return print(command, program)
+  const warnings: string[] = []
+  const gateway = await started(program, values, warnings)
+  if (gateway === undefined) return runProgram(command, rest, {})
+  const folder = mkdtempSync(join(tmpdir(), 'pi-context-'))
+  try {
+    const launch = program.launch(gateway, folder)
+    for (const [name, content] of Object.entries(launch.files)) writeFileSync(join(folder, name), content, { mode: 0o600 })
+    for (const note of launch.notes) tell(`pi-context-manager: ${plain(note)}`)
+    return await runProgram(command, launch.args, launch.env)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+    for (const warning of warnings) tell(plain(warning))
+    for (const line of summaryOf(gateway.ledger)) tell(line)
+    await gateway.close()
+  }
+}
+
+/** Where the program's name stands if there is no `--`. */
+function firstWord(args: readonly string[]): number {
+  const at = args.findIndex((one, index) => !one.startsWith('-') && !/^--(?:store|holdout|models)$/.test(args[index - 1] ?? ''))
+  return at < 0 ? args.length : at
+}
+
+/** The gateway; undefined if it can't start. Then the program runs without it, and a line says why. */
+async function started(program: Program, values: Parameters<typeof sharedOptions>[0], warnings: string[]): Promise<Gateway | undefined> {
+  const options = sharedOptions(values)
+  try {
+    const { startGateway } = await import('../gateway/gateway.ts')
+    return await startGateway({
+      ...options,
+      token: randomBytes(12).toString('base64url'),
+      upstreams: program.upstreams,
+      program: program.host,
+      cwd: process.cwd(),
+      onWarning: (sentence) => warnings.push(sentence),
+    })
+  } catch (error) {
+    tell(`pi-context-manager: the program runs without it: ${plain((error as Error).message)}`)
+    return undefined
+  }
+}
+
+/** Runs the program in the foreground. Resolves with its exit code, 128 and the signal's number if a signal has ended it. */
+function runProgram(command: string, args: readonly string[], env: Record<string, string>): Promise<number> {
+  return new Promise((resolve) => {
+    // The terminal sends these to the program, too, which decides what they mean.
+    const ignore = (): void => {}
+    const forward = (signal: NodeJS.Signals): void => void child.kill(signal)
+    for (const signal of ['SIGINT', 'SIGQUIT'] as const) process.on(signal, ignore)
+    for (const signal of ['SIGTERM', 'SIGHUP'] as const) process.on(signal, forward)
+    const child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, ...env }, shell: process.platform === 'win32' })
+    const done = (code: number): void => {
+      for (const signal of ['SIGINT', 'SIGQUIT'] as const) process.off(signal, ignore)
+      for (const signal of ['SIGTERM', 'SIGHUP'] as const) process.off(signal, forward)
+      resolve(code)
+    }
+    child.once('error', (error: NodeJS.ErrnoException) => {
+      tell(`pi-context-manager: ${plain(command)} can't be started: ${error.code === 'ENOENT' ? 'there is no such program' : plain(error.message)}`)
+      done(error.code === 'ENOENT' ? 127 : 126)
+    })
+    child.once('exit', (code, signal) => done(signal === null ? (code ?? 1) : 128 + constants.signals[signal]))
+  })
+}
+
+/** Shows what would be set, with made-up addresses. */
+function print(command: string, program: Program): number {
+  const url = 'http://127.0.0.1:PORT/TOKEN'
+  const addresses: Addresses = { url, mcpUrl: `${url}/_context/mcp`, secret: 'SECRET' }
+  const { args, env, files, notes }: Launch = program.launch(addresses, '/tmp/FOLDER')
+  for (const [name, content] of Object.entries(files)) out(`# /tmp/FOLDER/${name}: ${content}`)
+  for (const [name, value] of Object.entries(env)) out(`export ${name}=${quoted(value)}`)
+  out([command, ...args].map(quoted).join(' '))
+  for (const note of notes) out(`# ${note}`)
+  return 0
+}
+
+function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}

@@ -1,0 +1,153 @@
+/**
+ * Tells conversations apart: by the host's own IDs, and within them by what the messages begin with. Requests on the side
+ * (titles, summaries, questions) take the form of the conversation that they begin like and leave it as it is.
+ */
+import { randomUUID } from 'node:crypto'
+import { sessionOf } from '../host-tools.ts'
+import { Conversation } from './conversation.ts'
+import type { ConversationOptions, Form } from './conversation.ts'
+import type { Sender } from './identity.ts'
+import { chainOf, commonLength } from './prefix.ts'
+import { folderOf } from './request.ts'
+import type { ModelRequest } from './request.ts'
+import type { Tip, Tips } from './tips.ts'
+
+/** What goes out for a request, and the conversation that it belongs to. */
+export interface Placed extends Form {
+  /** Undefined for a request on the side that begins like no conversation. */
+  conversation: Conversation | undefined
+  /** The conversation is left as it is. */
+  isAside: boolean
+}
+
+/** Conversations that are open at a time. The longest unused ones are closed; they open again with their next request. */
+const MOST_OPEN = 64
+
+/** All conversations of a gateway. */
+export class Conversations {
+  readonly #options: ConversationOptions
+  readonly #tips: Tips
+  readonly #cwd: string | undefined
+  /** By what their sender names, the latest used last. */
+  readonly #groups = new Map<string, Conversation[]>()
+  /** Beginnings of branches: requests that are not the continuation of their conversation. The next request tells. */
+  readonly #branches = new Map<string, (readonly object[])[]>()
+
+  constructor(options: ConversationOptions, tips: Tips, cwd?: string) {
+    this.#options = options
+    this.#tips = tips
+    this.#cwd = cwd
+  }
+
+  /** All conversations, the latest used last. */
+  get all(): Conversation[] {
+    return [...this.#groups.values()].flat()
+  }
+
+  /** The form in which a request goes out. Never rejects. */
+  async place(request: ModelRequest, sender: Sender): Promise<Placed> {
+    const key = `${sender.session ?? `${sender.host}:`} ${request.api}`
+    const group = this.#groups.get(key) ?? []
+    const { found, common } = longest(group, request.messages)
+    if (found === undefined || common < found.last.raw.length) {
+      const branched = this.#isBranch(key, request.messages, common)
+      if (found !== undefined && !branched) {
+        this.#remember(key, request.messages)
+        return { messages: found.aside(request.messages), kind: 'old', conversation: found, isAside: true }
+      }
+    }
+    const isSmall = found === undefined && !request.hasTools
+    if (isSmall) return { messages: request.messages, kind: 'own', conversation: undefined, isAside: true }
+    const conversation = this.#goesOn(found, common, sender) ? (found as Conversation) : this.#begin(key, request, sender, group)
+    this.#use(key, conversation)
+    const form = await conversation.form(request)
+    this.#tips.note(key, { id: conversation.id, cwd: conversation.cwd, before: conversation.before?.id, ...conversation.tip })
+    return { ...form, conversation, isAside: false }
+  }
+
+  /** Closes all sessions. */
+  async close(): Promise<void> {
+    await Promise.all(this.all.map((one) => one.close()))
+    await this.#tips.flush()
+  }
+
+  /**
+   * Whether a request goes on with a conversation in its place. Somebody may have gone back a few messages; if the host has
+   * replaced most of it, a new conversation begins, and so it does where nothing but the beginning names a session.
+   */
+  #goesOn(found: Conversation | undefined, common: number, { session }: Sender): boolean {
+    if (found === undefined) return false
+    const { length } = found.last.raw
+    return common === length || (session !== undefined && common * 2 >= length)
+  }
+
+  /** Whether a branch of which one request is known already goes on here. */
+  #isBranch(key: string, messages: readonly object[], common: number): boolean {
+    const branches = this.#branches.get(key) ?? []
+    const index = branches.findIndex((branch) => branch.length > common && branch.length < messages.length && commonLength(branch, messages) === branch.length)
+    if (index < 0) return false
+    branches.splice(index, 1)
+    return true
+  }
+
+  #remember(key: string, messages: readonly object[]): void {
+    const branches = (this.#branches.get(key) ?? []).filter((branch) => commonLength(branch, messages) < branch.length)
+    this.#branches.set(key, [...branches.slice(-7), messages])
+  }
+
+  /** A conversation that this process does not know: one of an earlier process, or a new one. */
+  #begin(key: string, request: ModelRequest, sender: Sender, group: readonly Conversation[]): Conversation {
+    const known = this.#tips.of(key).filter(({ id }) => !group.some((one) => one.id === id))
+    const stored = storedFor(known, request, sender.session !== undefined && group.length === 0)
+    const latest = stored === undefined ? group.at(-1) : undefined
+    const base = sender.session ?? sessionOf(sender.host, randomUUID())
+    const taken = new Set([...group.map(({ id }) => id), ...this.#tips.of(key).map(({ id }) => id)])
+    let id = stored?.id ?? base
+    for (let number = 2; stored === undefined && taken.has(id); number += 1) id = `${base}~${number}`
+    const parent = sender.parent === undefined ? undefined : this.#groups.get(`${sender.parent} ${request.api}`)?.at(-1)
+    const cwd = stored?.cwd ?? folderOf(request) ?? this.#cwd ?? process.cwd()
+    const earlier = stored?.before === undefined || parent !== undefined ? latest : new Conversation({ id: stored.before, api: request.api, cwd }, this.#options)
+    const identity = { id, api: request.api, cwd, before: earlier ?? parent, continues: earlier !== undefined && sender.session !== undefined }
+    return new Conversation(identity, this.#options)
+  }
+
+  #use(key: string, conversation: Conversation): void {
+    const group = (this.#groups.get(key) ?? []).filter((one) => one !== conversation)
+    this.#groups.delete(key)
+    this.#groups.set(key, [...group, conversation])
+    const open = this.all.filter((one) => one.isOpen && one !== conversation)
+    for (const one of open.slice(0, Math.max(0, open.length - MOST_OPEN))) this.#forget(one)
+  }
+
+  #forget(conversation: Conversation): void {
+    for (const [key, group] of this.#groups) {
+      const rest = group.filter((one) => one !== conversation)
+      if (rest.length === group.length) continue
+      if (rest.length === 0) this.#groups.delete(key)
+      else this.#groups.set(key, rest)
+    }
+    conversation.close().catch((error: unknown) => this.#options.onTrouble('close', `a session could not be closed: ${String(error)}`))
+  }
+}
+
+/** The conversation that has most in common with some messages, and how much. The whole of one counts more than a part. */
+function longest(group: readonly Conversation[], messages: readonly object[]): { found: Conversation | undefined; common: number } {
+  let best: { found: Conversation | undefined; common: number; isWhole: boolean } = { found: undefined, common: 0, isWhole: false }
+  for (const one of group.toReversed()) {
+    const common = commonLength(one.last.raw, messages)
+    const isWhole = common === one.last.raw.length
+    if (common > 0 && (isWhole ? !best.isWhole || common > best.common : !best.isWhole && common > best.common)) best = { found: one, common, isWhole }
+  }
+  return best
+}
+
+/**
+ * The stored conversation that some messages continue. If none does and `byName` is set, the latest one of the same name: its
+ * first messages may say another date now.
+ */
+function storedFor(tips: readonly Tip[], { messages }: ModelRequest, byName: boolean): Tip | undefined {
+  if (tips.length === 0) return undefined
+  const chain = chainOf(messages)
+  const fitting = tips.filter(({ count, hash }) => chain[count] === hash)
+  return fitting.toSorted((one, other) => other.count - one.count)[0] ?? (byName && messages.length > 2 ? tips.at(-1) : undefined)
+}

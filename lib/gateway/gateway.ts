@@ -1,0 +1,296 @@
+/**
+ * The gateway: a server on loopback between agents and their providers. Model requests go out with what the projection makes
+ * of their conversation; everything else passes as it is, and so does every answer.
+ */
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { readFileSync } from 'node:fs'
+import type { HostName } from '../host-tools.ts'
+import type { OpenOptions, RollReceipt } from '../index.ts'
+import { canDecode, decoded, readBody } from './body.ts'
+import type { Body } from './body.ts'
+import { sentenceOf } from './conversation.ts'
+import type { Conversation } from './conversation.ts'
+import { Conversations } from './conversations.ts'
+import type { Placed } from './conversations.ts'
+import { exchange } from './exchange.ts'
+import type { Outcome } from './exchange.ts'
+import { withValue } from './headers.ts'
+import { Holdout } from './holdout.ts'
+import { senderOf } from './identity.ts'
+import type { Sender } from './identity.ts'
+import { Ledger } from './ledger.ts'
+import { answerMcp } from './mcp.ts'
+import { modelOf } from './models.ts'
+import type { ModelOverrides } from './models.ts'
+import { apiOf, bodyWith, readRequest } from './request.ts'
+import type { Api, ModelRequest } from './request.ts'
+import { ANTHROPIC, isSame, routeOf } from './routes.ts'
+import type { Upstreams } from './routes.ts'
+import { Tips } from './tips.ts'
+import { GatewayTools } from './tools.ts'
+import { isLoopback, Upstream } from './upstream.ts'
+import type { Environment } from './upstream.ts'
+
+/** How a gateway is set up. */
+export interface GatewayOptions {
+  /** How sessions are opened. */
+  open: Omit<OpenOptions, 'sessionId' | 'cwd' | 'layout' | 'model' | 'shape'>
+  /** Default 127.0.0.1. Any other address than loopback needs a token. */
+  host?: string
+  /** Default 0: a free one. */
+  port?: number
+  /** With it, the path of every request must begin with it. */
+  token?: string
+  upstreams?: Partial<Upstreams>
+  /** The program that the gateway was started for, if there is one. */
+  program?: HostName
+  /** The working directory of agents that don't say where they work. Default: that of the process. */
+  cwd?: string
+  /** Where to remember which conversation is which; default: only in memory. */
+  tipsPath?: string
+  /** The share of sessions that go out unedited, from 0 to 1, so that the saving can be measured. Default 0. */
+  holdout?: number
+  /** What is known better about models, by name. */
+  models?: ModelOverrides
+  /** Proxies and certificates. Default: the environment of the process. */
+  env?: Environment
+  /** Called once for each kind of trouble with a sentence for the user. */
+  onWarning?: (sentence: string) => void
+  /** For tests: the limit of the projection in milliseconds. */
+  limitMs?: number
+  now?: () => number
+}
+
+/** A running gateway. Make one with {@link startGateway}. */
+export class Gateway {
+  /** The secret of our own pages and tools. */
+  readonly secret = randomBytes(18).toString('base64url')
+  readonly ledger: Ledger
+  readonly conversations: Conversations
+  readonly #options: GatewayOptions
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  readonly #upstream: Upstream
+  readonly #upstreams: Upstreams
+  readonly #tools: GatewayTools
+  readonly #holdout: Holdout
+  readonly #told = new Set<string>()
+
+  constructor(options: GatewayOptions) {
+    this.#options = options
+    this.#upstream = new Upstream(options.env ?? process.env)
+    this.#upstreams = { anthropic: ANTHROPIC, ...options.upstreams }
+    this.ledger = new Ledger(options.now ?? Date.now)
+    this.#holdout = new Holdout(options.holdout ?? 0)
+    const conversation = {
+      open: options.open,
+      modelOf: (request: ModelRequest) => modelOf(request, options.models),
+      onTrouble: (kind: string, sentence: string) => this.#tell(kind, sentence),
+      onRoll: (id: string, receipt: RollReceipt) => this.ledger.rolled(id, receipt),
+      ...(options.limitMs === undefined ? {} : { limitMs: options.limitMs }),
+      ...(options.now === undefined ? {} : { now: options.now }),
+    }
+    this.conversations = new Conversations(conversation, new Tips(options.tipsPath), options.cwd)
+    this.#tools = new GatewayTools(this.conversations)
+    this.#server = createServer((request, response) => void this.#serve(request, response))
+    // A model may think for long before its first byte, and clients keep their connections.
+    this.#server.requestTimeout = 0
+    this.#server.keepAliveTimeout = 65_000
+    this.#server.on('connection', (socket) => {
+      socket.setNoDelay(true)
+      this.#sockets.add(socket)
+      socket.once('close', () => this.#sockets.delete(socket))
+    })
+    // Codex then uses plain requests at once. A socket that nobody can read can't be edited.
+    this.#server.on('upgrade', (_request, socket) => socket.end('HTTP/1.1 426 Upgrade Required\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'))
+  }
+
+  /** The address, such as `http://127.0.0.1:41234`, with the token if there is one. */
+  get url(): string {
+    const { port, address } = this.#server.address() as AddressInfo
+    const host = address.includes(':') ? `[${address}]` : address
+    return `http://${host}:${port}${this.#options.token === undefined ? '' : `/${this.#options.token}`}`
+  }
+
+  /** The address of the MCP server. It needs the header `Authorization: Bearer` with the {@link secret}. */
+  get mcpUrl(): string {
+    return `${this.url}/_context/mcp`
+  }
+
+  /** Listens. Rejects with the error of the system if the port is taken. */
+  async listen(): Promise<void> {
+    const { host = '127.0.0.1', port = 0 } = this.#options
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen(port, host, () => {
+        this.#server.off('error', reject)
+        resolve()
+      })
+    })
+  }
+
+  /** Ends all connections and closes all sessions. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    for (const socket of this.#sockets) socket.destroy()
+    await closed
+    await this.conversations.close()
+    await this.#upstream.close()
+  }
+
+  /** Serves one request. Never rejects. */
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    response.on('error', () => {})
+    request.on('error', () => {})
+    try {
+      await this.#route(request, response)
+    } catch (error) {
+      if (response.destroyed) return
+      if (response.headersSent) response.destroy()
+      else refuse(response, 502, sentenceOf(error))
+    }
+  }
+
+  async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { url = '/', headers } = request
+    if (!this.#isAddressed(headers.host)) return refuse(response, 421, `this gateway is not ${headers.host ?? 'without a name'}`)
+    const route = routeOf(url, headers, this.#upstreams, this.#options.token)
+    switch (route.kind) {
+      case 'refused':
+        return refuse(response, route.status, route.sentence)
+      case 'own':
+        return this.#own(request, response, route.path)
+      case 'upstream':
+        return this.#forward(request, response, route.target)
+    }
+  }
+
+  /** Whether a request names this gateway as its host. A page from elsewhere whose name leads here does not. */
+  #isAddressed(host: string | undefined): boolean {
+    if (host === undefined) return true
+    const name = host.replace(/:\d+$/, '')
+    return isLoopback(name) || name === this.#options.host || (this.#options.host !== undefined && !isLoopback(this.#options.host))
+  }
+
+  /** Our own pages and tools: only for who has the secret, and for no page of another origin. */
+  async #own(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
+    const { authorization, origin } = request.headers
+    const bearer = /^Bearer (.+)$/.exec(authorization ?? '')?.[1] ?? ''
+    if (origin !== undefined && origin !== new URL(this.url).origin) return refuse(response, 403, 'this is not for pages of another origin')
+    if (!isSame(bearer, this.secret)) return refuse(response, 401, 'this needs the secret that the gateway has printed')
+    if (path !== '/mcp') return refuse(response, 404, `there is no ${path}`)
+    if (request.method !== 'POST') {
+      response.setHeader('allow', 'POST')
+      return refuse(response, 405, 'this MCP server has no streams')
+    }
+    const { bytes } = await readBody(request, 1024 * 1024)
+    const { status, body } = await answerMcp(bytes.toString('utf8'), this.#tools, version())
+    if (body === undefined) response.writeHead(status).end()
+    else response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+  }
+
+  async #forward(client: IncomingMessage, response: ServerResponse, target: URL): Promise<void> {
+    const api = client.method === 'POST' ? apiOf(target.pathname) : undefined
+    if (api === undefined) {
+      await exchange(this.#upstream, client, response, { target, body: undefined, rest: client })
+      return
+    }
+    const body = await readBody(client)
+    const edited = body.isWhole ? await this.#edited(client, body, api) : undefined
+    if (response.destroyed) return
+    const rest = body.isWhole ? undefined : client
+    const outgoing = { target, body: edited?.bytes ?? body.bytes, rest, ...(edited?.headers === undefined ? {} : { headers: edited.headers }) }
+    const outcome = await exchange(this.#upstream, client, response, outgoing, api)
+    if (edited !== undefined) this.#note(edited, outcome)
+  }
+
+  /** What goes out instead of a body; undefined if that is the body itself and nobody has to know of it. */
+  async #edited(client: IncomingMessage, body: Body, api: Api): Promise<Edited | undefined> {
+    const coding = client.headers['content-encoding']
+    if (!canDecode(coding)) {
+      this.#tell('coding', `bodies in the coding "${coding}" pass unread; Node 22.15 or newer reads zstd`)
+      return undefined
+    }
+    let request: ModelRequest | undefined
+    let plainBytes = 0
+    try {
+      const plain = await decoded(body.bytes, coding)
+      plainBytes = plain.length
+      request = readRequest(api, JSON.parse(plain.toString('utf8')))
+    } catch {
+      // The provider says what is wrong with it.
+      return undefined
+    }
+    if (request === undefined) return undefined
+    const sender = senderOf(client.headers, request, this.#options.program)
+    if (this.#holdout.has(sender.session)) return { request, sender, placed: undefined, bytes: undefined, headers: undefined, plainBytes }
+    const placed = await this.conversations.place(request, sender)
+    const isChanged = placed.messages.length !== request.messages.length || placed.messages.some((message, at) => message !== (request.messages[at] as object))
+    if (!isChanged) return { request, sender, placed, bytes: undefined, headers: undefined, plainBytes }
+    const bytes = Buffer.from(JSON.stringify(withoutThread(bodyWith(request, placed.messages))))
+    const uncoded = withValue(client.rawHeaders, 'content-encoding', () => '')
+    return { request, sender, placed, bytes, headers: withValue(uncoded, 'anthropic-beta', withoutThreads), plainBytes }
+  }
+
+  #note({ request, sender, placed, bytes, plainBytes }: Edited, outcome: Outcome): void {
+    const { answered } = outcome
+    const conversation = placed?.conversation
+    if (conversation !== undefined) for (const callId of answered?.recalls ?? []) this.#tools.note(callId, conversation)
+    this.ledger.note({ request, sender, conversation, isAside: placed?.isAside ?? false, isHeldOut: placed === undefined, isEdited: bytes !== undefined, plainBytes, sentBytes: bytes?.length ?? plainBytes, outcome })
+  }
+
+  #tell(kind: string, sentence: string): void {
+    if (this.#told.has(kind)) return
+    this.#told.add(kind)
+    this.#options.onWarning?.(`pi-context-manager: ${sentence}`)
+  }
+}
+
+/** A request that was understood, and what goes out for it. */
+interface Edited {
+  request: ModelRequest
+  sender: Sender
+  /** Undefined for a session that is held out. */
+  placed: Placed | undefined
+  /** Undefined: the client's own bytes. */
+  bytes: Buffer | undefined
+  headers: string[] | undefined
+  /** The size of the client's body, decoded. */
+  plainBytes: number
+}
+
+export type { Conversation }
+
+/** Starts a gateway. Rejects with the error of the system if its port is taken, or if the environment names certificates that can't be read. */
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const { host = '127.0.0.1', token } = options
+  if (!isLoopback(host) && token === undefined) throw new Error(`listening on ${host} lets others use the gateway; give it a token`)
+  const gateway = new Gateway(options)
+  await gateway.listen()
+  return gateway
+}
+
+/** A thread keeps the conversation at the provider, who then would not see our edits. */
+function withoutThread(body: Record<string, unknown>): Record<string, unknown> {
+  if (body['thread'] === undefined) return body
+  const { thread: _, ...rest } = body
+  return rest
+}
+
+function withoutThreads(betas: string): string {
+  return betas.split(',').filter((one) => !one.trim().startsWith('message-threads-')).join(',')
+}
+
+/** An error in a form that all three APIs' clients show. */
+function refuse(response: ServerResponse, status: number, sentence: string): void {
+  const message = `pi-context-manager: ${sentence}`
+  response.writeHead(status, { 'content-type': 'application/json' })
+  response.end(JSON.stringify({ type: 'error', error: { type: 'gateway_error', message } }))
+}
+
+function version(): string {
+  return (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }).version
+}

@@ -1,0 +1,51 @@
+/** Headers on their way through: all are kept, except those that belong to one connection. */
+
+/** Flat, as node has them in `rawHeaders`: name, value, name, value. */
+export type RawHeaders = readonly string[]
+
+/** Headers of one connection (RFC 9110, 7.6.1). `expect` is answered by our own server. */
+const HOP_BY_HOP: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'expect',
+])
+
+/** The headers to pass on. `drop` names further ones, in lower case. */
+export function passedOn(raw: RawHeaders, drop: readonly string[] = []): string[] {
+  const named = valuesOf(raw, 'connection').flatMap((value) => value.split(',').map((name) => name.trim().toLowerCase()))
+  const out = new Set([...drop, ...named])
+  const kept: string[] = []
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const name = (raw[at] as string).toLowerCase()
+    if (!HOP_BY_HOP.has(name) && !out.has(name)) kept.push(raw[at] as string, raw[at + 1] as string)
+  }
+  return kept
+}
+
+/** All values of a header. */
+export function valuesOf(raw: RawHeaders, name: string): string[] {
+  const found: string[] = []
+  for (let at = 0; at + 1 < raw.length; at += 2) if ((raw[at] as string).toLowerCase() === name) found.push(raw[at + 1] as string)
+  return found
+}
+
+/** The headers with a list-like one changed; without it if the new value is empty. A header that was absent goes to the end. */
+export function withValue(raw: RawHeaders, name: string, change: (value: string) => string): string[] {
+  const kept: string[] = []
+  let isFound = false
+  for (let at = 0; at + 1 < raw.length; at += 2) {
+    const isIt = (raw[at] as string).toLowerCase() === name
+    isFound ||= isIt
+    const value = isIt ? change(raw[at + 1] as string) : (raw[at + 1] as string)
+    if (value !== '' || !isIt) kept.push(raw[at] as string, value)
+  }
+  const value = isFound ? '' : change('')
+  return value === '' ? kept : [...kept, name, value]
+}

@@ -1,0 +1,62 @@
+/** Who is asking: the host, and its own names for the session and the agent in it. */
+import { createHash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { hostNamed, sessionOf } from '../host-tools.ts'
+import type { HostName } from '../host-tools.ts'
+import { isFields, textOf } from '../harness/message.ts'
+import type { ModelRequest } from './request.ts'
+
+/** Who sends a request. */
+export interface Sender {
+  host: HostName
+  /** The session's ID in our store, without a number for later conversations; undefined if the host names none. */
+  session: string | undefined
+  /** That of the agent which has started this one, if this one is a subagent. */
+  parent: string | undefined
+}
+
+/** Reads the sender from headers and body. `assumed` is the program that the gateway was started for. */
+export function senderOf(headers: IncomingHttpHeaders, request: ModelRequest, assumed?: HostName): Sender {
+  const header = (name: string): string => textOf(headers[name])
+  const named = [header('user-agent'), header('originator'), header('x-title')].map(hostNamed).find((one) => one !== 'agent')
+  const host = header('x-claude-code-session-id') === '' ? (named ?? assumed ?? 'agent') : 'claude-code'
+  if (host === 'claude-code') {
+    const session = header('x-claude-code-session-id') || sessionInMetadata(request)
+    const agent = header('x-claude-code-agent-id')
+    const above = header('x-claude-code-parent-agent-id')
+    return sender(host, session, agent, agent === '' ? undefined : above)
+  }
+  if (host === 'codex') {
+    const thread = header('thread-id') || header('session-id') || header('session_id') || header('conversation_id') || textOf(request.body['prompt_cache_key'])
+    const parent = header('x-codex-parent-thread-id')
+    const own = sender(host, thread, '', undefined)
+    return parent === '' || parent === thread ? own : { ...own, parent: sessionOf(host, clean(parent)) }
+  }
+  const affinity = header('x-session-affinity') || header('x-opencode-session') || header('x-session-id')
+  const own = sender(host, affinity || textOf(request.body['prompt_cache_key']), '', undefined)
+  const parent = header('x-parent-session-id')
+  return parent === '' ? own : { ...own, parent: sessionOf(host, clean(parent)) }
+}
+
+function sender(host: HostName, session: string, agent: string, above: string | undefined): Sender {
+  if (session === '') return { host, session: undefined, parent: undefined }
+  const main = sessionOf(host, clean(session))
+  const parent = above === undefined ? undefined : above === '' ? main : `${main}:${clean(above)}`
+  return { host, session: agent === '' ? main : `${main}:${clean(agent)}`, parent }
+}
+
+/** Claude Code has its session's ID in the body, too. */
+function sessionInMetadata({ body }: ModelRequest): string {
+  const { metadata } = body
+  try {
+    const user: unknown = JSON.parse(isFields(metadata) ? textOf(metadata['user_id']) : '')
+    return isFields(user) ? textOf(user['session_id']) : ''
+  } catch {
+    return ''
+  }
+}
+
+/** An ID from outside, as part of ours: short, and without anything that means something in it. */
+function clean(id: string): string {
+  return /^[\w.-]{1,128}$/.test(id) ? id : createHash('sha256').update(id).digest('hex').slice(0, 32)
+}

@@ -1,0 +1,40 @@
+/** How much of a conversation is the beginning of another one. */
+import { createHash } from 'node:crypto'
+import { fingerprint, isEqual } from '../harness/identity.ts'
+
+/** How many messages two conversations have in common from the start; cache markers don't count. */
+export function commonLength(one: readonly object[], other: readonly object[]): number {
+  const most = Math.min(one.length, other.length)
+  let at = 0
+  while (at < most && isEqual(one[at], other[at])) at += 1
+  return at
+}
+
+/** Hashes of the beginnings of a conversation: entry n stands for its first n messages. */
+export function chainOf(messages: readonly object[], from: readonly string[] = ['']): string[] {
+  const chain = [...from]
+  for (const message of messages.slice(chain.length - 1)) {
+    chain.push(createHash('sha256').update(`${chain.at(-1)} ${fingerprint(message)}`).digest('base64url').slice(0, 22))
+  }
+  return chain
+}
+
+/** What was sent for a conversation: the host's messages, and what went out instead of them. */
+export interface Sent {
+  raw: readonly object[]
+  sent: readonly object[]
+}
+
+/**
+ * The form in which the first `length` of the host's messages went out, followed by the rest of `messages` as it is. Messages
+ * that went out unchanged are the same objects in both lists; up to the last of them that counts, the old form is taken.
+ */
+export function withOldForm({ raw, sent }: Sent, messages: readonly object[], length: number): object[] {
+  if (length >= raw.length) return [...sent, ...messages.slice(raw.length)]
+  const places = new Map(sent.map((message, place) => [message, place]))
+  for (let at = length - 1; at >= 0; at -= 1) {
+    const place = places.get(raw[at] as object)
+    if (place !== undefined) return [...sent.slice(0, place + 1), ...messages.slice(at + 1)]
+  }
+  return [...messages]
+}

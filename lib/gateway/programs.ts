@@ -1,0 +1,215 @@
+/**
+ * How the known agents are told where their provider is, and given the tools of the gateway: by variables, arguments and
+ * temporary files, never in the user's own configuration.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { basename, join } from 'node:path'
+import { hostNamed } from '../host-tools.ts'
+import type { HostName } from '../host-tools.ts'
+import { isFields, textOf } from '../harness/message.ts'
+import type { Fields } from '../harness/message.ts'
+import { SERVER_NAME } from './request.ts'
+import type { Upstreams } from './routes.ts'
+import type { Environment } from './upstream.ts'
+
+/** A running gateway, as far as a program has to know of it. */
+export interface Addresses {
+  url: string
+  mcpUrl: string
+  secret: string
+}
+
+/** What a program is started with. */
+export interface Launch {
+  args: string[]
+  /** Added to the environment. */
+  env: Record<string, string>
+  /** Files to write, readable only by the user, and to delete at the end: name and content. */
+  files: Record<string, string>
+  /** What the user should know: the program can't be served in full. */
+  notes: string[]
+}
+
+/** A program to start: its host's name, where its requests went so far, and how it is started with a gateway. */
+export interface Program {
+  host: HostName
+  upstreams: Partial<Upstreams>
+  /** `folder` is where the {@link Launch.files} will be. */
+  launch(gateway: Addresses, folder: string): Launch
+}
+
+/** Where a program reads its configuration. */
+export interface Place {
+  cwd: string
+  env: Environment
+}
+
+/** The variable in which a program finds the gateway's secret. */
+const SECRET = 'PI_CONTEXT_SECRET'
+
+/** Reads what a command line starts. */
+export function programOf(command: string, args: readonly string[], place: Place): Program {
+  switch (hostOfCommand(command)) {
+    case 'claude-code':
+      return claude(args, place)
+    case 'codex':
+      return codex(args, place)
+    case 'opencode':
+      return opencode(args, place)
+    case 'qwen-code':
+      return qwen(args, place)
+    default:
+      return { ...other(args, place), host: hostOfCommand(command) }
+  }
+}
+
+function hostOfCommand(command: string): HostName {
+  const name = basename(command).replace(/\.(?:cmd|exe|ps1|js|mjs|cjs)$/i, '')
+  if (name === 'claude') return 'claude-code'
+  if (name === 'codex') return 'codex'
+  if (name === 'qwen') return 'qwen-code'
+  return name === 'cn' ? 'continue' : hostNamed(name)
+}
+
+/** Commands of Claude Code that start no conversation. */
+const CLAUDE_COMMANDS: ReadonlySet<string> = new Set(['mcp', 'update', 'upgrade', 'doctor', 'install', 'plugin', 'plugins', 'setup-token', 'auth', 'config', 'migrate-installer'])
+
+function claude(args: readonly string[], { cwd, env }: Place): Program {
+  const home = env['CLAUDE_CONFIG_DIR'] ?? join(env['HOME'] ?? homedir(), '.claude')
+  const files = [join(home, 'settings.json'), join(cwd, '.claude', 'settings.json'), join(cwd, '.claude', 'settings.local.json')]
+  const settled = files.map((file) => fieldsOf(jsonIn(file)['env'])['ANTHROPIC_BASE_URL']).findLast((one) => typeof one === 'string')
+  const anthropic = textOf(settled) || env['ANTHROPIC_BASE_URL']
+  return {
+    host: 'claude-code',
+    upstreams: anthropic === undefined ? {} : { anthropic },
+    launch({ url, mcpUrl, secret }, folder) {
+      const config = { mcpServers: { [SERVER_NAME]: { type: 'http', url: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, alwaysLoad: true } } }
+      const base = `${url}/anthropic`
+      // Its settings files win over the environment, and arguments win over them.
+      const settings = settled === undefined ? [] : [`--settings=${JSON.stringify({ env: { ANTHROPIC_BASE_URL: base } })}`]
+      const tools = `--allowedTools=mcp__${SERVER_NAME}__activate,mcp__${SERVER_NAME}__search`
+      const own = CLAUDE_COMMANDS.has(args[0] ?? '') ? [] : [`--mcp-config=${join(folder, 'mcp.json')}`, tools, ...settings]
+      const cloud = ['CLAUDE_CODE_USE_BEDROCK', 'CLAUDE_CODE_USE_VERTEX', 'CLAUDE_CODE_USE_FOUNDRY'].find((name) => (env[name] ?? '0') !== '0')
+      const notes = cloud === undefined ? [] : [`${cloud} is set: Claude Code then sends its requests past the gateway`]
+      return { args: [...own, ...args], env: { ANTHROPIC_BASE_URL: base }, files: { 'mcp.json': JSON.stringify(config) }, notes }
+    },
+  }
+}
+
+function codex(args: readonly string[], { env }: Place): Program {
+  const file = join(env['CODEX_HOME'] ?? join(env['HOME'] ?? homedir(), '.codex'), 'config.toml')
+  const toml = existsSync(file) ? readFileSync(file, 'utf8') : ''
+  const provider = tomlText(toml, '', 'model_provider')
+  const custom = provider === undefined || provider === 'openai' ? undefined : tomlText(toml, `model_providers.${provider}`, 'base_url')
+  const openai = tomlText(toml, '', 'openai_base_url') ?? env['OPENAI_BASE_URL']
+  return {
+    host: 'codex',
+    upstreams: openai === undefined || openai === '' ? {} : { openai },
+    launch({ url, mcpUrl, secret }) {
+      const base = custom === undefined ? ['openai_base_url', `${url}/openai`] : [`model_providers.${provider}.base_url`, `${url}/${custom}`]
+      const pairs = [base, [`mcp_servers.${SERVER_NAME}.url`, mcpUrl], [`mcp_servers.${SERVER_NAME}.bearer_token_env_var`, SECRET]]
+      const own = pairs.flatMap(([name, value]) => ['-c', `${name}=${JSON.stringify(value)}`])
+      return { args: [...own, ...args], env: { [SECRET]: secret }, files: {}, notes: [] }
+    },
+  }
+}
+
+function opencode(args: readonly string[], { cwd, env }: Place): Program {
+  const home = join(env['XDG_CONFIG_HOME'] ?? join(env['HOME'] ?? homedir(), '.config'), 'opencode')
+  const files = [join(home, 'config.json'), join(home, 'opencode.json'), env['OPENCODE_CONFIG'] ?? '', join(cwd, 'opencode.json')]
+  const bases = new Map<string, string>()
+  for (const file of files) {
+    for (const [name, provider] of Object.entries(fieldsOf(jsonIn(file)['provider']))) {
+      const base = fieldsOf(fieldsOf(provider)['options'])['baseURL']
+      if (typeof base === 'string' && /^https?:/.test(base)) bases.set(name, base)
+    }
+  }
+  return {
+    host: 'opencode',
+    upstreams: {},
+    launch({ url, mcpUrl, secret }) {
+      const known: [string, string][] = [['anthropic', `${url}/anthropic/v1`], ['openai', `${url}/openai`]]
+      const named = [...bases].map(([name, base]): [string, string] => [name, `${url}/${base}`])
+      const provider = Object.fromEntries([...known, ...named].map(([name, baseURL]) => [name, { options: { baseURL } }]))
+      const mcp = { [SERVER_NAME]: { type: 'remote', url: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, oauth: false, enabled: true } }
+      const given = parsed(env['OPENCODE_CONFIG_CONTENT'] ?? '{}')
+      const config = { ...given, provider: { ...fieldsOf(given['provider']), ...provider }, mcp: { ...fieldsOf(given['mcp']), ...mcp } }
+      return { args: [...args], env: { OPENCODE_CONFIG_CONTENT: JSON.stringify(config) }, files: {}, notes: [] }
+    },
+  }
+}
+
+function qwen(args: readonly string[], { env }: Place): Program {
+  const openai = env['OPENAI_BASE_URL']
+  return {
+    host: 'qwen-code',
+    upstreams: {},
+    launch({ url, mcpUrl, secret }, folder) {
+      const settings = { mcpServers: { [SERVER_NAME]: { httpUrl: mcpUrl, headers: { Authorization: `Bearer ${secret}` }, trust: true } } }
+      const base = openai === undefined || openai === '' ? `${url}/openai` : `${url}/${openai}`
+      return {
+        args: [...args],
+        env: { OPENAI_BASE_URL: base, QWEN_CODE_SYSTEM_DEFAULTS_PATH: join(folder, 'settings.json') },
+        files: { 'settings.json': JSON.stringify(settings) },
+        notes: [],
+      }
+    },
+  }
+}
+
+/** Any program that reads the usual variables. */
+function other(args: readonly string[], { env }: Place): Program {
+  const [anthropic, openai] = [env['ANTHROPIC_BASE_URL'], env['OPENAI_BASE_URL'] ?? env['OPENAI_API_BASE']]
+  return {
+    host: 'agent',
+    upstreams: {},
+    launch({ url, mcpUrl, secret }) {
+      const to = (base: string | undefined, fallback: string): string => (base === undefined || base === '' ? `${url}/${fallback}` : `${url}/${base}`)
+      return {
+        args: [...args],
+        env: {
+          ANTHROPIC_BASE_URL: to(anthropic, 'anthropic'),
+          OPENAI_BASE_URL: to(openai, 'openai'),
+          OPENAI_API_BASE: to(openai, 'openai'),
+          PI_CONTEXT_MCP_URL: mcpUrl,
+          [SECRET]: secret,
+        },
+        files: {},
+        notes: [`nothing collapses until the program has an MCP server "${SERVER_NAME}" at $PI_CONTEXT_MCP_URL with the header "Authorization: Bearer $${SECRET}"`],
+      }
+    },
+  }
+}
+
+function jsonIn(file: string): Fields {
+  try {
+    return parsed(readFileSync(file, 'utf8'))
+  } catch {
+    return {}
+  }
+}
+
+function parsed(json: string): Fields {
+  try {
+    return fieldsOf(JSON.parse(json))
+  } catch {
+    return {}
+  }
+}
+
+function fieldsOf(value: unknown): Fields {
+  return isFields(value) ? value : {}
+}
+
+/** A text value in a table of a TOML file; the table '' is the beginning of the file. */
+function tomlText(toml: string, table: string, name: string): string | undefined {
+  let current = ''
+  for (const line of toml.split('\n')) {
+    const header = /^\s*\[([^[\]]+)\]\s*(?:#.*)?$/.exec(line)?.[1]
+    if (header !== undefined) current = header.replaceAll(/["'\s]/g, '')
+    const [, key, double, single] = /^\s*([\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')/.exec(line) ?? []
+    if (current === table && key === name) return single ?? double
+  }
+  return undefined
+}

@@ -1,0 +1,115 @@
+/** Model requests of the three formats that the gateway knows, and the parts of them that it looks at. */
+import { isFields, textOf } from '../harness/message.ts'
+import type { Fields } from '../harness/message.ts'
+
+/** The format of a request: Anthropic's Messages, OpenAI's Responses or Chat Completions. */
+export type Api = 'messages' | 'responses' | 'chat'
+
+/** A model request whose conversation can be edited. */
+export interface ModelRequest {
+  api: Api
+  /** The parsed body. */
+  body: Fields
+  /** The conversation: `messages`, or `input` of the Responses format. */
+  messages: object[]
+  model: string
+  /** Estimated tokens of system prompt and tools (characters / 4). */
+  systemTokens: number
+  /** Whether any tool is declared. */
+  hasTools: boolean
+  /** Whether the model has our tool for bringing outputs back. */
+  canRecall: boolean
+}
+
+/** The name under which hosts know our MCP server. */
+export const SERVER_NAME = 'context'
+
+/** The format that the path of a request stands for. */
+export function apiOf(path: string): Api | undefined {
+  const route = path.split('?')[0] ?? ''
+  if (/(?:^|\/)v1\/messages$/.test(route)) return 'messages'
+  if (/\/responses$/.test(route)) return 'responses'
+  return /\/chat\/completions$/.test(route) ? 'chat' : undefined
+}
+
+/**
+ * Reads a body. Undefined if its conversation is not in it as a list: a text as the whole input, or a continuation of what
+ * only the provider has. Such a request passes as it is.
+ */
+export function readRequest(api: Api, body: unknown): ModelRequest | undefined {
+  if (!isFields(body)) return undefined
+  const messages = api === 'responses' ? body['input'] : body['messages']
+  if (!Array.isArray(messages) || messages.length === 0 || !messages.every(isFields)) return undefined
+  if (api === 'responses' && (isSet(body['previous_response_id']) || isSet(body['conversation']))) return undefined
+  if (isFields(body['thread']) && body['thread']['type'] === 'continue') return undefined
+  const tools = [...listOf(body['tools']), ...messages.flatMap((message: Fields) => (message['type'] === 'additional_tools' ? listOf(message['tools']) : []))]
+  return {
+    api,
+    body,
+    messages,
+    model: textOf(body['model']),
+    systemTokens: Math.ceil((sizeOf(body['system']) + sizeOf(body['instructions']) + sizeOf(tools)) / 4),
+    hasTools: tools.length > 0,
+    canRecall: tools.some((tool) => isRecall(tool, '')) || namesServer(messages),
+  }
+}
+
+/** The body with another conversation. Everything else keeps its place and value. */
+export function bodyWith({ api, body }: ModelRequest, messages: readonly object[]): Fields {
+  return { ...body, [api === 'responses' ? 'input' : 'messages']: messages }
+}
+
+/** Whether a tool's name, with a host's prefix, is that of our tool. */
+export function isRecallName(name: string): boolean {
+  return /(?:^|[_.-])activate$/.test(name)
+}
+
+/** Whether a tool, or one in its namespace, is ours. */
+function isRecall(tool: unknown, namespace: string): boolean {
+  if (!isFields(tool)) return false
+  const name = textOf(tool['name']) || (isFields(tool['function']) ? textOf(tool['function']['name']) : '')
+  if (Array.isArray(tool['tools'])) return tool['tools'].some((one) => isRecall(one, name))
+  return isRecallName(name) && (namespace === '' || namespace.includes(SERVER_NAME))
+}
+
+/** Codex names servers whose tools are loaded later in a developer message. */
+function namesServer(messages: readonly Fields[]): boolean {
+  return messages.slice(0, 16).some(({ role, content }) => role === 'developer' && JSON.stringify(content ?? '').includes(`mcp__${SERVER_NAME}`))
+}
+
+/** The folder that the agent says it works in, if it says so. */
+export function folderOf({ body, messages }: ModelRequest): string | undefined {
+  const texts = [body['system'], body['instructions'], ...(messages as Fields[]).slice(0, 12).filter(({ role }) => role !== 'assistant')]
+  for (const text of texts) {
+    const found = FOLDER.exec(typeof text === 'string' ? text : JSON.stringify(text ?? ''))
+    const path = found?.[1] ?? found?.[2]
+    if (path !== undefined) return path
+  }
+  return undefined
+}
+
+/** As Claude Code, OpenCode, Codex and others write it, in plain text or in JSON. */
+const FOLDER = /<cwd>(\/[^<\\"\n]+)<\/cwd>|[Ww]orking directory(?: is)?:\s*`?(\/[^\\"`\n]+?)`?(?:\\n|\n|"|$)/
+
+/** The first words that a person has said, without what hosts put around them. Identifies a conversation for people. */
+export function firstPrompt({ messages }: ModelRequest): string {
+  for (const { role, content } of messages as Fields[]) {
+    if (role !== 'user') continue
+    const texts = typeof content === 'string' ? [content] : listOf(content).flatMap((block) => (isFields(block) ? [textOf(block['text'])] : []))
+    const said = texts.map((text) => text.trim()).find((text) => text !== '' && !/^(?:<|# AGENTS\.md|Caveat:)/.test(text))
+    if (said !== undefined) return said.slice(0, 200)
+  }
+  return ''
+}
+
+function sizeOf(value: unknown): number {
+  return value === undefined ? 0 : (JSON.stringify(value)?.length ?? 0)
+}
+
+function listOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null
+}

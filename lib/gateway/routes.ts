@@ -1,0 +1,66 @@
+/** What the path of a request means: a page or tool of ours, or an address upstream. */
+import type { IncomingHttpHeaders } from 'node:http'
+import { timingSafeEqual } from 'node:crypto'
+
+/** Where requests go that name no address of their own. */
+export interface Upstreams {
+  /** Without `/v1`, as in `ANTHROPIC_BASE_URL`. */
+  anthropic: string
+  /** With `/v1`, as in `OPENAI_BASE_URL`. Absent: OpenAI's API, or ChatGPT's backend for requests with a ChatGPT account. */
+  openai?: string
+}
+
+/** Where a request goes. */
+export type Route =
+  | { kind: 'own'; /** What follows our own prefix, such as `/mcp`. */ path: string }
+  | { kind: 'upstream'; target: URL }
+  | { kind: 'refused'; status: number; sentence: string }
+
+/** Our own addresses begin like this. */
+export const OWN = '/_context'
+
+/** Anthropic's API. */
+export const ANTHROPIC = 'https://api.anthropic.com'
+const OPENAI = 'https://api.openai.com/v1'
+const CHATGPT = 'https://chatgpt.com/backend-api/codex'
+
+/**
+ * Reads the path of a request. With a token, every path begins with it. `/anthropic/…` and `/openai/…` go to the two
+ * upstreams, `/https://host/…` to any address, `/v1/messages…` to Anthropic and the rest of `/v1/…` to OpenAI.
+ */
+export function routeOf(url: string, headers: IncomingHttpHeaders, upstreams: Upstreams, token: string | undefined): Route {
+  let path = url.startsWith('/') ? url : `/${url}`
+  if (token !== undefined) {
+    const [, first = ''] = /^\/([^/?]*)/.exec(path) ?? []
+    if (isSame(first, token)) path = path.slice(first.length + 1) || '/'
+    else if (!path.startsWith(`${OWN}/`)) return refused(403, 'the address lacks the token that the gateway was started with')
+  }
+  if (path === OWN || path.startsWith(`${OWN}/`) || path.startsWith(`${OWN}?`)) return { kind: 'own', path: path.slice(OWN.length) || '/' }
+  const named = /^\/(https?:\/\/?.+)$/.exec(path)?.[1]
+  if (named !== undefined) return upstream(named.replace(/^(https?:)\/([^/])/, '$1//$2'))
+  const { anthropic, openai = headers['chatgpt-account-id'] === undefined ? OPENAI : CHATGPT } = upstreams
+  const [, vendor, rest = ''] = /^\/(anthropic|openai)(\/.*|\?.*|)$/.exec(path) ?? []
+  if (vendor !== undefined) return upstream(joined(vendor === 'anthropic' ? anthropic : openai, rest))
+  const isAnthropic = /^\/v1\/(?:messages|complete)\b/.test(path) || headers['anthropic-version'] !== undefined || headers['x-api-key'] !== undefined
+  return upstream(isAnthropic ? joined(anthropic, path) : joined(openai, path.replace(/^\/v1(?=[/?]|$)/, '')))
+}
+
+/** Compares two secrets in a time that does not depend on them. */
+export function isSame(one: string, other: string): boolean {
+  const [a, b] = [Buffer.from(one), Buffer.from(other)]
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
+function joined(base: string, rest: string): string {
+  return `${base.replace(/\/+$/, '')}${rest}`
+}
+
+function upstream(address: string): Route {
+  const target = URL.canParse(address) ? new URL(address) : undefined
+  if (target === undefined || target.username !== '' || target.password !== '') return refused(400, `${address} is no address to send a request to`)
+  return { kind: 'upstream', target }
+}
+
+function refused(status: number, sentence: string): Route {
+  return { kind: 'refused', status, sentence }
+}

@@ -1,0 +1,88 @@
+/**
+ * The shapes of the three formats, with the hosts' tools under the engine's names: a file that a tool shows or changes
+ * becomes a file object, and lines are compared without the numbers that the host puts before them.
+ */
+import { engineCall, hostArguments, shownLines } from '../host-tools.ts'
+import type { EngineCall } from '../host-tools.ts'
+import type { Block, EngineMessage, Fields, ToolCallBlock } from '../harness/message.ts'
+import { resultText } from '../harness/message.ts'
+import type { PartEdit, Shape } from '../harness/shape.ts'
+import { shapeNamed } from '../harness/shapes.ts'
+import type { Api } from './request.ts'
+import { isRecallName } from './request.ts'
+
+const NAMES = { messages: 'anthropic', responses: 'openai-responses', chat: 'openai-chat' } as const
+
+/** What is known about the calls of a conversation. */
+export interface CallFacts {
+  /** The calls by ID, under the engine's names. */
+  readonly calls: Map<string, EngineCall>
+  /** Reads whose lines differ from the file's, character for character. */
+  readonly altered: Set<string>
+}
+
+/** The shape of a format. Calls are added to `facts` as they are read. */
+export function hostShape(api: Api, facts: CallFacts): Shape {
+  const base = shapeNamed(NAMES[api])
+  return {
+    ...base,
+    // The endpoint says what the messages are, also if they hold blocks that nobody knew when this was written.
+    judge: () => 'own',
+    read(messages, at) {
+      const { size, parts } = base.read(messages, at)
+      return { size, parts: parts.map((part) => understood(part, facts)) }
+    },
+    write(messages, edits) {
+      const { parts } = base.read(messages, 0)
+      return base.write(messages, new Map([...edits].map(([number, edit]) => [number, underHostNames(edit, parts[number])])))
+    },
+  }
+}
+
+/** The engine's call for a host's; our own tool has one name everywhere. */
+export function callOf(name: string, args: object): EngineCall {
+  return isRecallName(name) ? { tool: 'activate', args: args as Fields } : engineCall(name, args as Fields)
+}
+
+function understood(message: EngineMessage, facts: CallFacts): EngineMessage {
+  const { role, content, toolCallId = '' } = message
+  if (role === 'assistant' && typeof content !== 'string') return { ...message, content: content.map((block) => understoodBlock(block, facts)) }
+  if (role !== 'toolResult') return message
+  const call = facts.calls.get(toolCallId)
+  const lines = call === undefined ? undefined : linesOf(message, call, facts.altered.has(toolCallId))
+  return lines === undefined ? message : { ...message, lines }
+}
+
+function understoodBlock(block: Block, { calls }: CallFacts): Block {
+  if (!isCall(block)) return block
+  const call = callOf(block.name, block.arguments)
+  calls.set(block.id, call)
+  if (call.tool === block.name && call.args === block.arguments) return block
+  return { ...block, name: call.tool, engineArguments: call.args }
+}
+
+/** Codex puts a line about the time before what an MCP server has answered. */
+const TIMED = /^Wall time: [^\n]*\nOutput:\n/
+
+function linesOf(message: EngineMessage, call: EngineCall, isAltered: boolean): string | undefined {
+  const text = resultText(message)
+  if (call.tool === 'activate') return TIMED.test(text) ? text.replace(TIMED, '') : undefined
+  return call.reads === undefined || isAltered || message.isError === true ? undefined : shownLines(text)
+}
+
+/** Translates the arguments of an edit's calls back. `part` is what the base shape reads, with the host's names. */
+function underHostNames(edit: PartEdit, part: EngineMessage | undefined): PartEdit {
+  if (edit.kind !== 'message' || edit.calls.length === 0 || part === undefined || typeof part.content === 'string') return edit
+  const calls = part.content.filter(isCall)
+  return {
+    ...edit,
+    calls: edit.calls.map((one) => {
+      const own = calls[one.position]
+      return own === undefined ? one : { ...one, args: hostArguments(own.name, own.arguments as Fields, one.args as Fields) }
+    }),
+  }
+}
+
+function isCall(block: Block): block is ToolCallBlock {
+  return block.type === 'toolCall' && 'name' in block
+}

@@ -1,0 +1,74 @@
+/** What the tools of the MCP server do: find the conversation that a call comes from, and ask its session. */
+import { recallTexts } from '../harness/recall.ts'
+import type { RecallInput } from '../harness/recall.ts'
+import type { Conversation } from './conversation.ts'
+import type { Conversations } from './conversations.ts'
+import type { ToolCall, Tools } from './mcp.ts'
+
+/** How many calls are remembered. */
+const MOST_CALLS = 1_000
+
+/** The most hits of a search. */
+const MOST_HITS = 20
+
+/** Our tools, for all conversations of a gateway. */
+export class GatewayTools implements Tools {
+  readonly #conversations: Conversations
+  /** Which conversation has called, by the ID of the call. Answers name it while they stream by. */
+  readonly #callers = new Map<string, Conversation>()
+
+  constructor(conversations: Conversations) {
+    this.#conversations = conversations
+  }
+
+  /** An answer to a conversation calls one of our tools. */
+  note(callId: string, conversation: Conversation): void {
+    this.#callers.set(callId, conversation)
+    if (this.#callers.size > MOST_CALLS) this.#callers.delete(this.#callers.keys().next().value as string)
+  }
+
+  async recall(input: RecallInput, call: ToolCall): Promise<string[]> {
+    if (typeof input.id !== 'string' || input.id === '') return ['pass the id of an output, as shown in its toolcall_ref line']
+    const asked = this.#askers(call)
+    for (const one of asked) {
+      const text = await one.recall(input)
+      if (text !== undefined) return text
+    }
+    const [first] = asked
+    if (first === undefined) return ['no conversation has gone through the gateway yet']
+    const { manager, projection } = await first.session()
+    return recallTexts(manager, projection, input)
+  }
+
+  async search(query: string, call: ToolCall): Promise<string> {
+    if (query.trim() === '') return 'pass the words to look for'
+    const found: string[] = []
+    for (const one of this.#askers(call)) {
+      const { manager, projection } = await one.session()
+      for (const hit of await manager.search(query, { limit: MOST_HITS, sessionId: manager.sessionId })) {
+        if (await projection.permits(hit.id)) found.push(hit.shown)
+      }
+      if (found.length > 0) break
+    }
+    return found.length === 0 ? 'no match' : found.slice(0, MOST_HITS).join('\n')
+  }
+
+  /**
+   * The conversations that may answer, the most likely one first: the caller and those that it goes on from. If the host
+   * does not say who is calling, all of them, the latest used first.
+   */
+  #askers({ callId, session }: ToolCall): Conversation[] {
+    const { all } = this.#conversations
+    const caller = (callId === undefined ? undefined : this.#callers.get(callId)) ?? (session === undefined ? undefined : all.findLast(({ id }) => named(id, session)))
+    if (caller === undefined) return all.toReversed()
+    const line: Conversation[] = []
+    for (let one: Conversation | undefined = caller; one !== undefined && !line.includes(one); one = one.continues ? one.before : undefined) line.push(one)
+    return line
+  }
+}
+
+/** Whether a session's ID is that of a host's session, or of a later conversation in it. */
+function named(id: string, session: string): boolean {
+  const own = id.slice(id.indexOf(':') + 1)
+  return own === session || own.startsWith(`${session}~`)
+}

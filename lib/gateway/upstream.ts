@@ -1,0 +1,96 @@
+/** Where requests go, and how: directly or through the environment's proxies, with the environment's certificates. */
+import { readFileSync } from 'node:fs'
+import * as http from 'node:http'
+import * as https from 'node:https'
+import { rootCertificates } from 'node:tls'
+
+/** The environment variables that this file reads. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** Sends requests upstream. Connections are kept open and reused. */
+export class Upstream {
+  readonly #env: Environment
+  readonly #certificates: string[] | undefined
+  readonly #plain = new http.Agent({ keepAlive: true, maxFreeSockets: 16 })
+  readonly #secure: https.Agent
+  readonly #proxied = new Map<string, Promise<http.Agent>>()
+
+  /** Throws if a file with certificates that the environment names can't be read. */
+  constructor(env: Environment) {
+    this.#env = env
+    this.#certificates = certificatesOf(env)
+    this.#secure = new https.Agent({ keepAlive: true, maxFreeSockets: 16, ...this.#trust() })
+  }
+
+  /** Begins a request. `headers` are complete, with `Host`. */
+  async request(target: URL, method: string, headers: readonly string[]): Promise<http.ClientRequest> {
+    const isSecure = target.protocol === 'https:'
+    const agent = await this.#agentFor(target)
+    const options = { method, headers: headers as string[], agent, ...(isSecure ? this.#trust() : {}) }
+    // A flat list of headers keeps their order, their case and their repetitions.
+    return (isSecure ? https.request : http.request)(target, options as http.RequestOptions)
+  }
+
+  /** Ends all idle connections. */
+  async close(): Promise<void> {
+    this.#plain.destroy()
+    this.#secure.destroy()
+    for (const agent of this.#proxied.values()) (await agent).destroy()
+  }
+
+  #trust(): { ca?: string[] } {
+    return this.#certificates === undefined ? {} : { ca: this.#certificates }
+  }
+
+  #agentFor(target: URL): http.Agent | Promise<http.Agent> {
+    const proxy = proxyFor(target, this.#env)
+    if (proxy === undefined) return target.protocol === 'https:' ? this.#secure : this.#plain
+    const key = `${target.protocol} ${proxy}`
+    let agent = this.#proxied.get(key)
+    if (agent === undefined) this.#proxied.set(key, (agent = this.#proxyAgent(target, proxy)))
+    return agent
+  }
+
+  async #proxyAgent(target: URL, proxy: string): Promise<http.Agent> {
+    const { HttpsProxyAgent } = await import('https-proxy-agent')
+    // A tunnel serves plain targets, too, and passes our bytes on unseen.
+    return new HttpsProxyAgent(proxy, { keepAlive: true, ...(target.protocol === 'https:' ? this.#trust() : {}) })
+  }
+}
+
+/**
+ * The proxy for an address, as curl chooses it: `https_proxy` or `http_proxy` by the address's protocol, else `all_proxy`,
+ * in capital letters, too; none for what `no_proxy` lists, and none for this machine itself.
+ */
+export function proxyFor(target: URL, env: Environment): string | undefined {
+  const read = (name: string): string => env[name] ?? env[name.toUpperCase()] ?? ''
+  const proxy = read(`${target.protocol.slice(0, -1)}_proxy`) || read('all_proxy')
+  if (proxy === '' || isLoopback(target.hostname)) return undefined
+  const port = target.port || (target.protocol === 'https:' ? '443' : '80')
+  const host = target.hostname.toLowerCase()
+  for (const entry of read('no_proxy').toLowerCase().split(/[\s,]+/)) {
+    if (entry === '*') return undefined
+    const [name = '', only] = entry.split(/:(?=\d+$)/)
+    const plain = name.replace(/^\*?\./, '')
+    if (plain === '' || (only !== undefined && only !== port)) continue
+    if (host === plain || host.endsWith(`.${plain}`)) return undefined
+  }
+  return /^\w+:\/\//.test(proxy) ? proxy : `http://${proxy}`
+}
+
+/** Whether a host name is this machine. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '[::1]' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
+}
+
+/**
+ * The certificates to trust if the environment names a file in a way that node does not read by itself; undefined for
+ * node's own choice, which includes `NODE_EXTRA_CA_CERTS`.
+ */
+function certificatesOf(env: Environment): string[] | undefined {
+  const file = env['SSL_CERT_FILE'] ?? env['CODEX_CA_CERTIFICATE']
+  if (file === undefined || file === '') return undefined
+  const extra = env['NODE_EXTRA_CA_CERTS']
+  const files = extra === undefined || extra === '' ? [file] : [file, extra]
+  return [...rootCertificates, ...files.map((path) => readFileSync(path, 'utf8'))]
+}
