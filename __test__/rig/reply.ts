@@ -7,6 +7,8 @@ export interface ScriptedCall {
   id?: string
   /** The tool's name. */
   name: string
+  /** The namespace that it is declared in, in OpenAI's responses format. */
+  namespace?: string
   /** The arguments, or their raw JSON text (which may be broken on purpose). */
   args: object | string
 }

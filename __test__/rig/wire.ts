@@ -184,7 +184,7 @@ function responses(model: string, id: string, report: object): Encoder {
           },
         )
       }
-      const base = { id: `fc_${itemId}`, type: 'function_call', call_id: part.call.id, name: part.call.name }
+      const base = { id: `fc_${itemId}`, type: 'function_call', call_id: part.call.id, name: part.call.name, ...(part.call.namespace === undefined ? {} : { namespace: part.call.namespace }) }
       const text = argumentText(part.call)
       return item(
         { ...base, status: 'in_progress', arguments: '' },

@@ -3,6 +3,7 @@ import type { ParseArgsConfig } from 'node:util'
 import { completion, COMPLETION_HELP, COMPLETION_OPTIONS } from './completion.ts'
 import { doctor, DOCTOR_HELP, DOCTOR_OPTIONS } from './doctor.ts'
 import { forget, FORGET_HELP, FORGET_OPTIONS } from './forget.ts'
+import { gateway, GATEWAY_HELP, GATEWAY_OPTIONS } from './gateway.ts'
 import { inspect, INSPECT_HELP, INSPECT_OPTIONS } from './inspect.ts'
 import { log, LOG_HELP, LOG_OPTIONS } from './log.ts'
 import { search, SEARCH_HELP, SEARCH_OPTIONS, sessions, SESSIONS_HELP, SESSIONS_OPTIONS, show, SHOW_HELP, SHOW_OPTIONS } from './look.ts'
@@ -12,6 +13,7 @@ import { replay } from './replay.ts'
 import { REPLAY_HELP, REPLAY_OPTIONS } from './replay-options.ts'
 import { usage, USAGE_HELP, USAGE_OPTIONS } from './usage.ts'
 import { why, WHY_HELP, WHY_OPTIONS } from './why.ts'
+import { run, RUN_HELP, RUN_OPTIONS } from './run.ts'
 import { EXPORT_HELP, EXPORT_OPTIONS, exportCommand, IMPORT_HELP, IMPORT_OPTIONS, importCommand } from './transfer.ts'
 
 /** One command. */
@@ -27,6 +29,8 @@ export interface Command {
 
 /** By name. */
 export const COMMANDS: Readonly<Record<string, Command>> = {
+  run: { summary: 'run a coding agent so that old outputs collapse in what its model is sent', help: RUN_HELP, options: RUN_OPTIONS, run },
+  gateway: { summary: 'do the same for editors and several agents at once', help: GATEWAY_HELP, options: GATEWAY_OPTIONS, run: gateway },
   replay: {
     summary: 'show what the context manager would have saved on your recorded sessions',
     help: REPLAY_HELP,

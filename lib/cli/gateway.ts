@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import type { Gateway } from '../gateway/gateway.ts'
 import { SHARED_HELP, SHARED_OPTIONS, sharedOptions } from './gateway-options.ts'
 import { summaryOf } from './gateway-summary.ts'
+import { takeSignals } from './signals.ts'
 import { out, plain, tell, UsageError } from './terminal.ts'
 
 export const GATEWAY_HELP = `pi-context-manager gateway [options]
@@ -19,10 +20,14 @@ ${SHARED_HELP}
 
 Exit code: 0 when interrupted; 2 for an error.`
 
+const TEXT = { type: 'string' } as const
+
+/** Its options. */
+export const GATEWAY_OPTIONS = { ...SHARED_OPTIONS, listen: TEXT, token: TEXT, anthropic: TEXT, openai: TEXT } as const
+
 /** Runs the command; resolves with the exit code. */
 export async function gateway(args: string[]): Promise<number> {
-  const text = { type: 'string' } as const
-  const { values } = parseArgs({ args, options: { ...SHARED_OPTIONS, listen: text, token: text, anthropic: text, openai: text } })
+  const { values } = parseArgs({ args, options: GATEWAY_OPTIONS })
   const { host, port } = addressOf(values.listen ?? '127.0.0.1:8686')
   const upstreams = { ...named('anthropic', values.anthropic), ...named('openai', values.openai) }
   const { startGateway } = await import('../gateway/gateway.ts')
@@ -38,6 +43,7 @@ export async function gateway(args: string[]): Promise<number> {
     throw error
   })
   for (const line of introduction(running)) out(line)
+  takeSignals()
   await interrupted()
   for (const line of summaryOf(running.ledger)) tell(line)
   await running.close()

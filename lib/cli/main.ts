@@ -21,7 +21,9 @@ async function main([name, ...args]: string[]): Promise<number> {
     return DONE
   }
   const command = commandOf(name)
-  if (args.includes('--help') || args.includes('-h')) {
+  const end = args.indexOf('--')
+  const own = end < 0 ? args : args.slice(0, end)
+  if (own.includes('--help') || own.includes('-h')) {
     out(command.help)
     return DONE
   }

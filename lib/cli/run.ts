@@ -10,6 +10,7 @@ import type { Addresses, Launch, Program } from '../gateway/programs.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import { SHARED_HELP, SHARED_OPTIONS, sharedOptions } from './gateway-options.ts'
 import { summaryOf } from './gateway-summary.ts'
+import { takeSignals } from './signals.ts'
 import { out, plain, tell, UsageError } from './terminal.ts'
 
 export const RUN_HELP = `pi-context-manager run [options] -- PROGRAM [ARGUMENTS]
@@ -24,15 +25,19 @@ ${SHARED_HELP}
 
 Exit code: the program's; 127 if it is not found; 2 for an error.`
 
+/** Its options. */
+export const RUN_OPTIONS = { ...SHARED_OPTIONS, print: { type: 'boolean' } } as const
+
 /** Runs the command; resolves with the exit code. */
 export async function run(args: string[]): Promise<number> {
   const at = args.indexOf('--')
   const own = at < 0 ? args.slice(0, firstWord(args)) : args.slice(0, at)
   const [command, ...rest] = at < 0 ? args.slice(own.length) : args.slice(at + 1)
-  const { values } = parseArgs({ args: own, options: { ...SHARED_OPTIONS, print: { type: 'boolean' } } })
+  const { values } = parseArgs({ args: own, options: RUN_OPTIONS })
   if (command === undefined) throw new UsageError('run needs a program: pi-context-manager run -- claude', RUN_HELP)
   const program = programOf(command, rest, { cwd: process.cwd(), env: process.env })
   if (values.print === true) return print(command, program)
+  takeSignals()
   const warnings: string[] = []
   const gateway = await started(program, values, warnings)
   if (gateway === undefined) return runProgram(command, rest, {})

@@ -13,7 +13,7 @@ let ignoring = 0
 export function endOnSignals(): void {
   for (const [signal, number] of Object.entries(ENDING)) {
     process.on(signal, () => {
-      if (signal === 'SIGINT' && ignoring > 0) return
+      if ((signal === 'SIGINT' && ignoring > 0) || isTaken) return
       removeUnfinished()
       process.exit(128 + number)
     })
@@ -24,6 +24,14 @@ export function endOnSignals(): void {
 export function ignoreInterrupts(): () => void {
   ignoring += 1
   return () => void (ignoring -= 1)
+}
+
+/** Whether a command handles all signals itself. */
+let isTaken = false
+
+/** From now on signals are left to the command. */
+export function takeSignals(): void {
+  isTaken = true
 }
 
 /** What a reader that stops reading means. */

@@ -11,8 +11,8 @@ import { recallTexts } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import type { OpenOptions, RollReceipt } from '../index.ts'
 import { ContextManager } from '../index.ts'
-import { chainOf, commonLength, withOldForm } from './prefix.ts'
-import type { Sent } from './prefix.ts'
+import { chainOf, commonLength, withNotices, withOldForm } from './prefix.ts'
+import type { PlacedNotice, Sent } from './prefix.ts'
 import type { Api, ModelRequest } from './request.ts'
 import { hostShape } from './shape.ts'
 import type { CallFacts } from './shape.ts'
@@ -22,6 +22,9 @@ export const LIMIT_MS = 2_000
 
 /** How long a request waits for the file trackers, in milliseconds. */
 const FLUSH_MS = 100
+
+/** How many notices are remembered for a later process. */
+const MOST_NOTICES = 100
 
 /** What a conversation needs from its gateway. */
 export interface ConversationOptions {
@@ -66,7 +69,7 @@ export class Conversation {
   /** Whether everything of `before` may be brought back, and not only what a prompt names. */
   readonly continues: boolean
   readonly #options: ConversationOptions
-  readonly #facts: CallFacts = { calls: new Map(), altered: new Set() }
+  readonly #facts: CallFacts = { calls: new Map(), altered: new Set(), notices: [] }
   readonly #adopted = new Set<string>()
   #opened: Promise<Opened> | undefined
   #request: ModelRequest | undefined
@@ -74,9 +77,12 @@ export class Conversation {
   #chain: string[] = ['']
   #queue: Promise<unknown> = Promise.resolve()
   #met = 0
+  /** Notices of an earlier process, which the projection does not know of. */
+  #old: readonly PlacedNotice[]
+  #new: PlacedNotice[] = []
 
   constructor(
-    identity: { id: string; api: Api; cwd: string; before?: Conversation | undefined; continues?: boolean },
+    identity: { id: string; api: Api; cwd: string; before?: Conversation | undefined; continues?: boolean; notices?: readonly PlacedNotice[] },
     options: ConversationOptions,
   ) {
     this.id = identity.id
@@ -84,7 +90,13 @@ export class Conversation {
     this.cwd = identity.cwd
     this.before = identity.before
     this.continues = identity.continues ?? false
+    this.#old = identity.notices ?? []
     this.#options = options
+  }
+
+  /** Our notices, for a later process. */
+  get notices(): readonly PlacedNotice[] {
+    return [...this.#old, ...this.#new].slice(-MOST_NOTICES)
   }
 
   /** The host's messages in the last request, and what went out for them. */
@@ -161,9 +173,15 @@ export class Conversation {
     await bounded(manager.flush(), FLUSH_MS).catch(() => undefined)
     await this.#meet(request.messages, Math.min(common, this.#met))
     const sent = await projection.transform(request.messages)
-    this.#met = request.messages.length
+    const { length } = request.messages
+    this.#met = length
+    if (common < this.#last.raw.length) {
+      this.#old = this.#old.filter(({ at }) => at <= common)
+      this.#new = this.#new.filter(({ at }) => at <= common)
+    }
+    this.#new.push(...this.#facts.notices.splice(0).map((message) => ({ at: length, message })))
     await this.#adopt(request.messages.slice(common))
-    return sent
+    return withNotices(sent, request.messages, this.#old)
   }
 
   #note(messages: readonly object[], sent: readonly object[], common: number): void {

@@ -61,7 +61,7 @@ export class Conversations {
     const conversation = this.#goesOn(found, common, sender) ? (found as Conversation) : this.#begin(key, request, sender, group)
     this.#use(key, conversation)
     const form = await conversation.form(request)
-    this.#tips.note(key, { id: conversation.id, cwd: conversation.cwd, before: conversation.before?.id, ...conversation.tip })
+    this.#tips.note(key, { id: conversation.id, cwd: conversation.cwd, before: conversation.before?.id, ...conversation.tip, notices: conversation.notices })
     return { ...form, conversation, isAside: false }
   }
 
@@ -107,7 +107,7 @@ export class Conversations {
     const parent = sender.parent === undefined ? undefined : this.#groups.get(`${sender.parent} ${request.api}`)?.at(-1)
     const cwd = stored?.cwd ?? folderOf(request) ?? this.#cwd ?? process.cwd()
     const earlier = stored?.before === undefined || parent !== undefined ? latest : new Conversation({ id: stored.before, api: request.api, cwd }, this.#options)
-    const identity = { id, api: request.api, cwd, before: earlier ?? parent, continues: earlier !== undefined && sender.session !== undefined }
+    const identity = { id, api: request.api, cwd, before: earlier ?? parent, continues: earlier !== undefined && sender.session !== undefined, notices: stored?.notices ?? [] }
     return new Conversation(identity, this.#options)
   }
 
@@ -149,5 +149,10 @@ function storedFor(tips: readonly Tip[], { messages }: ModelRequest, byName: boo
   if (tips.length === 0) return undefined
   const chain = chainOf(messages)
   const fitting = tips.filter(({ count, hash }) => chain[count] === hash)
-  return fitting.toSorted((one, other) => other.count - one.count)[0] ?? (byName && messages.length > 2 ? tips.at(-1) : undefined)
+  return fitting.toSorted((one, other) => other.count - one.count)[0] ?? (byName && messages.length > 2 ? withoutNotices(tips.at(-1)) : undefined)
+}
+
+/** Where the messages are no longer the same, nobody knows where notices were. */
+function withoutNotices(tip: Tip | undefined): Tip | undefined {
+  return tip === undefined ? undefined : { ...tip, notices: [] }
 }

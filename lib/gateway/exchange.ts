@@ -24,6 +24,8 @@ export interface Outcome {
   status: number
   /** What the answer has said; undefined unless a format was given and the answer was complete. */
   answered: Answered | undefined
+  /** The text of an answer with the status 400. */
+  refusal: string | undefined
   /** The client left before the end. */
   isAborted: boolean
   /** Milliseconds until the answer's head. */
@@ -47,10 +49,11 @@ export async function exchange(upstream: Upstream, client: IncomingMessage, resp
   try {
     const answer = await answerTo(request, body, rest)
     const headMs = performance.now() - started
+    const refused = answer.statusCode === 400 && api !== undefined ? beginningOf(answer) : undefined
     const answered = await passBack(answer, response, api)
-    return { status: answer.statusCode ?? 0, answered, isAborted: left.isGone, headMs }
+    return { status: answer.statusCode ?? 0, answered, refusal: refused?.(), isAborted: left.isGone, headMs }
   } catch (error) {
-    if (left.isGone) return { status: 0, answered: undefined, isAborted: true, headMs: performance.now() - started }
+    if (left.isGone) return { status: 0, answered: undefined, refusal: undefined, isAborted: true, headMs: performance.now() - started }
     throw error
   } finally {
     left.stop()
@@ -104,6 +107,18 @@ function passBack(answer: IncomingMessage, response: ServerResponse, api: Api | 
     answer.pipe(response)
   })
 }
+
+/** Reads the beginning of a plain answer along. Returns a function that tells it. */
+function beginningOf(answer: IncomingMessage): () => string {
+  let text = ''
+  answer.on('data', (chunk: Buffer) => {
+    if (text.length < LONGEST_REFUSAL) text += chunk.toString('utf8')
+  })
+  return () => text
+}
+
+/** In UTF-16 units. */
+const LONGEST_REFUSAL = 64 * 1024
 
 /** Reads along. Returns a function that tells what was read once everything has come. */
 function watch(answer: IncomingMessage, api: Api): (() => Promise<Answered>) | undefined {

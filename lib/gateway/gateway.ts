@@ -23,7 +23,8 @@ import { senderOf } from './identity.ts'
 import type { Sender } from './identity.ts'
 import { Ledger } from './ledger.ts'
 import { answerMcp } from './mcp.ts'
-import { modelOf } from './models.ts'
+import { isBindingRefusal, ObservedBinding } from '../models/observed.ts'
+import { modelOf, withBinding } from './models.ts'
 import type { ModelOverrides } from './models.ts'
 import { apiOf, bodyWith, readRequest } from './request.ts'
 import type { Api, ModelRequest } from './request.ts'
@@ -77,6 +78,7 @@ export class Gateway {
   readonly #upstreams: Upstreams
   readonly #tools: GatewayTools
   readonly #holdout: Holdout
+  readonly #seen = new ObservedBinding()
   readonly #told = new Set<string>()
 
   constructor(options: GatewayOptions) {
@@ -87,7 +89,7 @@ export class Gateway {
     this.#holdout = new Holdout(options.holdout ?? 0)
     const conversation = {
       open: options.open,
-      modelOf: (request: ModelRequest) => modelOf(request, options.models),
+      modelOf: (request: ModelRequest) => modelOf(request, options.models, this.#seen),
       onTrouble: (kind: string, sentence: string) => this.#tell(kind, sentence),
       onRoll: (id: string, receipt: RollReceipt) => this.ledger.rolled(id, receipt),
       ...(options.limitMs === undefined ? {} : { limitMs: options.limitMs }),
@@ -230,13 +232,19 @@ export class Gateway {
     const placed = await this.conversations.place(request, sender)
     const isChanged = placed.messages.length !== request.messages.length || placed.messages.some((message, at) => message !== (request.messages[at] as object))
     if (!isChanged) return { request, sender, placed, bytes: undefined, headers: undefined, plainBytes }
-    const bytes = Buffer.from(JSON.stringify(withoutThread(bodyWith(request, placed.messages))))
     const uncoded = withValue(client.rawHeaders, 'content-encoding', () => '')
-    return { request, sender, placed, bytes, headers: withValue(uncoded, 'anthropic-beta', withoutThreads), plainBytes }
+    const whole = withValue(uncoded, 'anthropic-beta', withoutThreads)
+    const { body: changed, headers } = withBinding(request, withoutThread(bodyWith(request, placed.messages)), whole)
+    return { request, sender, placed, bytes: Buffer.from(JSON.stringify(changed)), headers, plainBytes }
   }
 
   #note({ request, sender, placed, bytes, plainBytes }: Edited, outcome: Outcome): void {
-    const { answered } = outcome
+    const { answered, refusal } = outcome
+    if (answered !== undefined && answered.transformations.length > 0) this.#seen.answered(request.model, answered.transformations)
+    if (refusal !== undefined && isBindingRefusal(refusal)) {
+      this.#seen.refused(request.model)
+      this.#tell('binding', `the provider has refused reasoning of ${request.model} because something before it has changed; from now on nothing changes there within a turn`)
+    }
     const conversation = placed?.conversation
     if (conversation !== undefined) for (const callId of answered?.recalls ?? []) this.#tools.note(callId, conversation)
     this.ledger.note({ request, sender, conversation, isAside: placed?.isAside ?? false, isHeldOut: placed === undefined, isEdited: bytes !== undefined, plainBytes, sentBytes: bytes?.length ?? plainBytes, outcome })

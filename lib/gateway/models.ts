@@ -1,32 +1,48 @@
-/** The model that a request is for, as the projection takes it. */
-import { isFields } from '../harness/message.ts'
+/** The model that a request is for, as the projection takes it, and what its provider does with reasoning. */
+import { isFields, textOf } from '../harness/message.ts'
+import type { Fields } from '../harness/message.ts'
 import type { ProjectedModel } from '../harness/projection.ts'
-import { knownPrices } from '../replay/prices.ts'
+import { askedOf, askingForDrops, withBindingBeta } from '../models/asked.ts'
+import { modelNamed } from '../models/model.ts'
+import type { ObservedBinding } from '../models/observed.ts'
+import { withValue } from './headers.ts'
 import type { ModelRequest } from './request.ts'
 
-/** Prices and limits that the user names for a model, by the model's name. Dollars per million tokens. */
+/** What is known better about models, by name. Prices in dollars per million tokens. */
 export type ModelOverrides = Readonly<Record<string, Partial<ProjectedModel>>>
 
-/** What is assumed about the model of a request. */
-export function modelOf(request: ModelRequest, overrides: ModelOverrides = {}): ProjectedModel {
-  const { input = 0, cacheRead = 0, cacheWrite = 0 } = knownPrices(request.model) ?? {}
-  const isAnthropic = request.api === 'messages'
-  return {
-    name: request.model,
-    contextWindow: windowOf(request),
-    input,
-    cacheRead,
-    cacheWrite,
-    cacheTtlMs: asksForHour(request) ? 3_600_000 : 300_000,
-    ...(isAnthropic ? { lookbackBlocks: 20 } : {}),
-    ...overrides[request.model],
-  }
+/** Pi's names for the formats, by which unknown models are judged. */
+const APIS = { messages: 'anthropic-messages', responses: 'openai-responses', chat: 'openai-completions' } as const
+
+/** What is known about the model of a request. `seen` corrects what a provider does with reasoning. */
+export function modelOf(request: ModelRequest, overrides: ModelOverrides = {}, seen?: ObservedBinding): ProjectedModel {
+  const retention = asksForHour(request) ? 'long' : 'short'
+  const named = modelNamed(request.model, { contextWindow: windowOf(request), retention, api: APIS[request.api] })
+  const asked = askedOf(request.body) ?? (named.binding === 'refuses' && mayAsk(request) ? 'drops' : named.binding)
+  // A gateway may serve other models in Anthropic's format; their cache is taken for Anthropic's.
+  const lookback = request.api === 'messages' && named.lookbackBlocks === undefined ? { lookbackBlocks: 20 } : {}
+  return { ...named, ...lookback, binding: seen?.binding(request.model, asked) ?? asked, ...overrides[request.model] }
 }
 
-/** In tokens. A host may use less; the conversation rolls for its price long before. */
+/**
+ * A request that was edited, with the field and the header that keep its provider from refusing it because of reasoning
+ * before which something has changed. Unchanged if the client has chosen, or if the provider does not refuse anything.
+ */
+export function withBinding(request: ModelRequest, body: Fields, headers: string[]): { body: Fields; headers: string[] } {
+  if (askedOf(request.body) !== undefined || modelNamed(request.model, { api: APIS[request.api] }).binding !== 'refuses' || !mayAsk(request)) return { body, headers }
+  const asking = askingForDrops(body) as Fields | undefined
+  return asking === undefined ? { body, headers } : { body: asking, headers: withValue(headers, 'anthropic-beta', withBindingBeta) }
+}
+
+/** Whether the field may be added to a request: it is one in Anthropic's format with thinking. */
+function mayAsk({ api, body }: ModelRequest): boolean {
+  return api === 'messages' && isFields(body['thinking']) && body['thinking']['type'] !== 'disabled'
+}
+
+/** The context window in tokens; 0 where the name does not tell. A conversation rolls for its price long before. */
 function windowOf({ model }: ModelRequest): number {
   if (/claude/.test(model)) return /haiku-4|-3-|opus-4-[0-5]\b|sonnet-4-[05]?\b/.test(model) ? 200_000 : 1_000_000
-  return /gpt-|codex/.test(model) ? 272_000 : 128_000
+  return /gpt-|codex/.test(model) ? 272_000 : 0
 }
 
 /** Whether a cache marker asks for the longer life. */
@@ -35,6 +51,6 @@ function asksForHour({ body, messages }: ModelRequest): boolean {
   const last = (messages.at(-1) as { content?: unknown } | undefined)?.content
   return [...blocks(body['system']), ...blocks(last)].some((block) => {
     const marker = isFields(block) ? block['cache_control'] : undefined
-    return isFields(marker) && marker['ttl'] === '1h'
+    return isFields(marker) && textOf(marker['ttl']) === '1h'
   })
 }

@@ -38,3 +38,25 @@ export function withOldForm({ raw, sent }: Sent, messages: readonly object[], le
   }
   return [...messages]
 }
+
+/** A notice of ours, and how many of the host's messages came before it. */
+export interface PlacedNotice {
+  at: number
+  message: object
+}
+
+/**
+ * The messages that go out, with notices of an earlier process in their old places. One whose neighbours have both been
+ * edited is left out: what it stood between has changed anyway.
+ */
+export function withNotices(sent: readonly object[], raw: readonly object[], notices: readonly PlacedNotice[]): object[] {
+  if (notices.length === 0) return [...sent]
+  const places = new Map(sent.map((message, place) => [message, place]))
+  const added = new Map<number, object[]>()
+  for (const { at, message } of notices) {
+    const after = places.get(raw[at - 1] as object)
+    const place = after === undefined ? places.get(raw[at] as object) : after + 1
+    if (place !== undefined) added.set(place, [...(added.get(place) ?? []), message])
+  }
+  return [...sent.flatMap((message, place) => [...(added.get(place) ?? []), message]), ...(added.get(sent.length) ?? [])]
+}

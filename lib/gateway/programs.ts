@@ -50,6 +50,21 @@ const SECRET = 'PI_CONTEXT_SECRET'
 
 /** Reads what a command line starts. */
 export function programOf(command: string, args: readonly string[], place: Place): Program {
+  const at = LAUNCHERS.test(basename(command)) ? args.findIndex((one) => !one.startsWith('-') && hostOfCommand(one) !== 'agent') : -1
+  if (at < 0) return directly(command, args, place)
+  // `node path/to/qwen.js ARGS`, `npx @openai/codex ARGS`
+  const inner = directly(args[at] as string, args.slice(at + 1), place)
+  const launch = (gateway: Addresses, folder: string): Launch => {
+    const found = inner.launch(gateway, folder)
+    return { ...found, args: [...args.slice(0, at + 1), ...found.args] }
+  }
+  return { ...inner, launch }
+}
+
+/** Programs that start the one that their first words name. */
+const LAUNCHERS = /^(?:node|bun|deno|npx|bunx|pnpm|yarn)(?:\.exe|\.cmd)?$/
+
+function directly(command: string, args: readonly string[], place: Place): Program {
   switch (hostOfCommand(command)) {
     case 'claude-code':
       return claude(args, place)
@@ -66,10 +81,10 @@ export function programOf(command: string, args: readonly string[], place: Place
 
 function hostOfCommand(command: string): HostName {
   const name = basename(command).replace(/\.(?:cmd|exe|ps1|js|mjs|cjs)$/i, '')
-  if (name === 'claude') return 'claude-code'
+  if (name === 'claude' || name === 'claude-code') return 'claude-code'
   if (name === 'codex') return 'codex'
   if (name === 'qwen') return 'qwen-code'
-  return name === 'cn' ? 'continue' : hostNamed(name)
+  return name === 'cn' ? 'continue' : hostNamed(/[\\/]/.test(command) ? command : name)
 }
 
 /** Commands of Claude Code that start no conversation. */

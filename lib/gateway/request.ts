@@ -42,16 +42,23 @@ export function readRequest(api: Api, body: unknown): ModelRequest | undefined {
   if (!Array.isArray(messages) || messages.length === 0 || !messages.every(isFields)) return undefined
   if (api === 'responses' && (isSet(body['previous_response_id']) || isSet(body['conversation']))) return undefined
   if (isFields(body['thread']) && body['thread']['type'] === 'continue') return undefined
+  const list = api === 'messages' ? messages.map(inBlocks) : messages
   const tools = [...listOf(body['tools']), ...messages.flatMap((message: Fields) => (message['type'] === 'additional_tools' ? listOf(message['tools']) : []))]
   return {
     api,
     body,
-    messages,
+    messages: list,
     model: textOf(body['model']),
     systemTokens: Math.ceil((sizeOf(body['system']) + sizeOf(body['instructions']) + sizeOf(tools)) / 4),
     hasTools: tools.length > 0,
     canRecall: tools.some((tool) => isRecall(tool, '')) || namesServer(messages),
   }
+}
+
+/** A message with its text as a block: Claude Code writes the same message in either way, depending on its cache marker. */
+function inBlocks(message: Fields): Fields {
+  const { content } = message
+  return typeof content === 'string' && content !== '' ? { ...message, content: [{ type: 'text', text: content }] } : message
 }
 
 /** The body with another conversation. Everything else keeps its place and value. */
@@ -72,9 +79,9 @@ function isRecall(tool: unknown, namespace: string): boolean {
   return isRecallName(name) && (namespace === '' || namespace.includes(SERVER_NAME))
 }
 
-/** Codex names servers whose tools are loaded later in a developer message. */
+/** Codex, Qwen Code and others name servers whose tools are loaded later in one of the first messages. */
 function namesServer(messages: readonly Fields[]): boolean {
-  return messages.slice(0, 16).some(({ role, content }) => role === 'developer' && JSON.stringify(content ?? '').includes(`mcp__${SERVER_NAME}`))
+  return messages.slice(0, 16).some(({ role, content }) => role !== 'assistant' && role !== 'tool' && JSON.stringify(content ?? '').includes(`mcp__${SERVER_NAME}`))
 }
 
 /** The folder that the agent says it works in, if it says so. */

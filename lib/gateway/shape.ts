@@ -19,6 +19,8 @@ export interface CallFacts {
   readonly calls: Map<string, EngineCall>
   /** Reads whose lines differ from the file's, character for character. */
   readonly altered: Set<string>
+  /** Notices that were made since they were last taken. */
+  readonly notices: object[]
 }
 
 /** The shape of a format. Calls are added to `facts` as they are read. */
@@ -31,6 +33,11 @@ export function hostShape(api: Api, facts: CallFacts): Shape {
     read(messages, at) {
       const { size, parts } = base.read(messages, at)
       return { size, parts: parts.map((part) => understood(part, facts)) }
+    },
+    notice(text, timestamp) {
+      const message = base.notice(text, timestamp)
+      facts.notices.push(message)
+      return message
     },
     write(messages, edits) {
       const { parts } = base.read(messages, 0)
@@ -61,13 +68,8 @@ function understoodBlock(block: Block, { calls }: CallFacts): Block {
   return { ...block, name: call.tool, engineArguments: call.args }
 }
 
-/** Codex puts a line about the time before what an MCP server has answered. */
-const TIMED = /^Wall time: [^\n]*\nOutput:\n/
-
 function linesOf(message: EngineMessage, call: EngineCall, isAltered: boolean): string | undefined {
-  const text = resultText(message)
-  if (call.tool === 'activate') return TIMED.test(text) ? text.replace(TIMED, '') : undefined
-  return call.reads === undefined || isAltered || message.isError === true ? undefined : shownLines(text)
+  return call.reads === undefined || isAltered || message.isError === true ? undefined : shownLines(resultText(message))
 }
 
 /** Translates the arguments of an edit's calls back. `part` is what the base shape reads, with the host's names. */

@@ -5,6 +5,7 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import type { PlacedNotice } from './prefix.ts'
 
 /** How far a conversation had come. */
 export interface Tip {
@@ -16,6 +17,8 @@ export interface Tip {
   count: number
   /** The hash of these messages. */
   hash: string
+  /** Our notices in it: the host does not have them. */
+  notices?: readonly PlacedNotice[]
 }
 
 /** How many names are remembered; the longest unused ones are forgotten. */

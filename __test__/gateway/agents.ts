@@ -1,0 +1,182 @@
+/** How each agent is started, what its tools are called, and which of its requests are the conversation's own. */
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { folder } from '../core/setup.ts'
+import { onCleanUp } from '../rig/cleanup.ts'
+import type { ScriptedCall } from '../rig/reply.ts'
+import type { ModelRequest } from '../rig/request.ts'
+import { installed } from './installed.ts'
+import type { Installed, ProgramName } from './installed.ts'
+
+/** An agent. */
+export interface Agent {
+  name: ProgramName
+  host: string
+  program: Installed
+  /** How often the host itself changes what it has sent: Qwen Code clears old outputs. */
+  ownBreaks: number
+  /** Lines of an output that the host shows whole. */
+  lines: number
+  /** The words of a command that asks `prompt`, in a new session or in the last one. */
+  args(prompt: string, goesOn: boolean): string[]
+  /** Writes its configuration, and gives its environment. `url` is the provider's, without a path. */
+  prepare(home: string, cwd: string, url: string): Record<string, string>
+  shell(command: string): ScriptedCall
+  read?(path: string): ScriptedCall
+  recall(id: string): ScriptedCall
+  subagent?(prompt: string): ScriptedCall
+  /** Whether a request is one of the main conversation. */
+  isMain(request: ModelRequest): boolean
+  isSubagent?(request: ModelRequest): boolean
+  /** What its own output tool puts before and after a text. */
+  hasWhole(output: string, text: string): boolean
+}
+
+const START = fileURLToPath(new URL('../../dist/cli/start.js', import.meta.url))
+
+function claude(program: Installed): Agent {
+  return {
+    name: 'claude',
+    host: 'claude-code',
+    program,
+    lines: 240,
+    ownBreaks: 0,
+    args: (prompt, goesOn) => ['-p', prompt, ...(goesOn ? ['--continue'] : []), '--dangerously-skip-permissions', '--output-format', 'json', '--model', 'claude-opus-5-5'],
+    prepare: (_home, _cwd, url) => ({
+      ANTHROPIC_BASE_URL: url,
+      ANTHROPIC_API_KEY: 'sk-dummy',
+      IS_SANDBOX: '1',
+      DISABLE_TELEMETRY: '1',
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+    }),
+    shell: (command) => ({ name: 'Bash', args: { command, description: 'runs' } }),
+    read: (file_path) => ({ name: 'Read', args: { file_path } }),
+    recall: (id) => ({ name: 'mcp__context__activate', args: { id } }),
+    subagent: (prompt) => ({ name: 'Agent', args: { description: 'helps', prompt, subagent_type: 'general-purpose', run_in_background: false } }),
+    isMain: ({ tools, headers }) => tools.length > 0 && headers['x-claude-code-agent-id'] === undefined,
+    isSubagent: ({ headers }) => headers['x-claude-code-agent-id'] !== undefined,
+    hasWhole: (output, text) => output === text,
+  }
+}
+
+function codex(program: Installed): Agent {
+  const provider = (url: string): string => `model = "gpt-5.1"\nmodel_provider = "scripted"\n[model_providers.scripted]\nname = "scripted"\nbase_url = "${url}/v1"\nwire_api = "responses"\nenv_key = "SCRIPTED_KEY"\nrequest_max_retries = 4\n`
+  return {
+    name: 'codex',
+    host: 'codex',
+    program,
+    lines: 150,
+    ownBreaks: 0,
+    args: (prompt, goesOn) => ['exec', ...(goesOn ? ['resume', '--last'] : []), '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', prompt],
+    prepare(home, _cwd, url) {
+      mkdirSync(join(home, '.codex'), { recursive: true })
+      writeFileSync(join(home, '.codex', 'config.toml'), provider(url))
+      return { SCRIPTED_KEY: 'sk-dummy' }
+    },
+    shell: (cmd) => ({ name: 'exec_command', args: { cmd } }),
+    recall: (id) => ({ name: 'activate', namespace: 'mcp__context', args: { id } }),
+    isMain: ({ headers, tools }) => tools.length > 0 && headers['x-openai-subagent'] === undefined,
+    hasWhole: (output, text) => output.includes(text),
+  }
+}
+
+function opencode(program: Installed): Agent {
+  return {
+    name: 'opencode',
+    host: 'opencode',
+    program,
+    lines: 240,
+    ownBreaks: 0,
+    args: (prompt, goesOn) => ['run', ...(goesOn ? ['--continue'] : []), '--print-logs', prompt],
+    prepare(home, cwd, url) {
+      const model = { name: 'scripted', tool_call: true, limit: { context: 200_000, output: 1000 } }
+      const options = { baseURL: `${url}/v1`, apiKey: 'none' }
+      const provider = { scripted: { npm: '@ai-sdk/openai-compatible', name: 'scripted', options, models: { scripted: model } } }
+      writeFileSync(join(cwd, 'opencode.json'), JSON.stringify({ autoupdate: false, share: 'disabled', model: 'scripted/scripted', small_model: 'scripted/scripted', permission: 'allow', provider }))
+      const folders = Object.fromEntries(['DATA', 'CONFIG', 'STATE', 'CACHE'].map((kind) => [`XDG_${kind}_HOME`, join(home, kind.toLowerCase())]))
+      return { ...folders, OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_DEFAULT_PLUGINS: '1', OPENCODE_DISABLE_LSP_DOWNLOAD: '1', npm_config_offline: 'true' }
+    },
+    shell: (command) => ({ name: 'bash', args: { command, description: 'runs' } }),
+    read: (filePath) => ({ name: 'read', args: { filePath } }),
+    recall: (id) => ({ name: 'context_activate', args: { id } }),
+    subagent: (prompt) => ({ name: 'task', args: { description: 'helps', prompt, subagent_type: 'general' } }),
+    isMain: ({ tools, headers }) => tools.length > 0 && headers['x-parent-session-id'] === undefined,
+    isSubagent: ({ headers }) => headers['x-parent-session-id'] !== undefined,
+    hasWhole: (output, text) => output.includes(text),
+  }
+}
+
+function qwen(program: Installed): Agent {
+  return {
+    name: 'qwen',
+    host: 'qwen-code',
+    program,
+    lines: 240,
+    ownBreaks: 2,
+    args: (prompt, goesOn) => [...(goesOn ? ['--continue'] : []), '--yolo', '-p', prompt],
+    prepare(home, _cwd, url) {
+      mkdirSync(join(home, '.qwen'), { recursive: true })
+      writeFileSync(join(home, '.qwen', 'settings.json'), JSON.stringify({ security: { auth: { selectedType: 'openai' } }, privacy: { usageStatisticsEnabled: false }, telemetry: { enabled: false } }))
+      return { OPENAI_API_KEY: 'none', OPENAI_BASE_URL: `${url}/v1`, OPENAI_MODEL: 'scripted' }
+    },
+    shell: (command) => ({ name: 'run_shell_command', args: { command, is_background: false } }),
+    read: (file_path) => ({ name: 'read_file', args: { file_path } }),
+    recall: (id) => ({ name: 'mcp__context__activate', args: { id } }),
+    isMain: ({ tools }) => tools.length > 4,
+    hasWhole: (output, text) => output.includes(text),
+  }
+}
+
+const AGENTS = { claude, codex, opencode, qwen } as const
+
+/** The agent of this name; undefined where its program can't be had. */
+export function agentNamed(name: ProgramName): Agent | undefined {
+  const program = installed(name)
+  return program === undefined ? undefined : AGENTS[name](program)
+}
+
+/** What a program has said until its end. */
+export interface Ran {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+/** A place in which an agent works: a home, a project, and a store. */
+export class Workplace {
+  readonly home = folder()
+  readonly cwd = join(this.home, 'project')
+  readonly store = join(this.home, 'context.db')
+  readonly agent: Agent
+  readonly #env: Record<string, string>
+
+  constructor(agent: Agent, url: string) {
+    mkdirSync(this.cwd)
+    this.agent = agent
+    this.#env = { PATH: process.env['PATH'] ?? '', HOME: this.home, LANG: 'C.UTF-8', ...agent.prepare(this.home, this.cwd, url) }
+  }
+
+  /** Runs the agent behind a gateway of its own. */
+  ask(prompt: string, goesOn = false, more: string[] = []): Promise<Ran> {
+    const { command, args } = this.agent.program
+    return this.run(process.execPath, [START, 'run', '--store', this.store, '--', command, ...args, ...this.agent.args(prompt, goesOn), ...more])
+  }
+
+  /** Starts any program here. */
+  start(command: string, args: string[], env: Record<string, string> = {}): { child: ChildProcess; ended: Promise<Ran> } {
+    const child = spawn(command, args, { cwd: this.cwd, env: { ...this.#env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+    onCleanUp(() => void child.kill('SIGKILL'))
+    const ran: Ran = { code: null, stdout: '', stderr: '' }
+    child.stdout.on('data', (data: Buffer) => (ran.stdout += data.toString()))
+    child.stderr.on('data', (data: Buffer) => (ran.stderr += data.toString()))
+    const ended = new Promise<Ran>((resolve) => child.once('close', (code) => resolve({ ...ran, code })))
+    return { child, ended }
+  }
+
+  run(command: string, args: string[], env: Record<string, string> = {}): Promise<Ran> {
+    return this.start(command, args, env).ended
+  }
+}

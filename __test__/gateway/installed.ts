@@ -1,0 +1,59 @@
+/** Agents from the registry, installed as programs into a folder of this machine's temporary ones. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { findRuntime } from '../../pi-runtime/index.mjs'
+import { binary as opencode } from '../hosts/opencode.ts'
+
+/** Whether programs may be installed, and tests that take minutes run. */
+export const INSTALLS = process.env['CONTEXT_PROGRAMS'] === '1'
+
+const FOLDER = join(tmpdir(), 'pi-context-programs')
+
+/** A program: its file, what comes before its arguments, and its version. */
+export interface Installed {
+  command: string
+  args: string[]
+  version: string
+}
+
+/** Packages and, below `node_modules`, the files to run: binaries, or scripts for Node. */
+const PROGRAMS = {
+  claude: { name: '@anthropic-ai/claude-code', file: `@anthropic-ai/claude-code-${process.platform}-${process.arch}/claude` },
+  codex: { name: '@openai/codex', file: `@openai/codex-${process.platform}-${process.arch}/vendor/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-unknown-linux-musl/bin/codex` },
+  qwen: { name: '@qwen-code/qwen-code', file: '@qwen-code/qwen-code/cli.js' },
+} as const
+
+/** The name of a program that the tests start. */
+export type ProgramName = keyof typeof PROGRAMS | 'opencode'
+
+/** A program, installed if need be; undefined where it can't be had, and a line says why. */
+export function installed(name: ProgramName): Installed | undefined {
+  if (!INSTALLS) return skip(name, 'npm run test:gateway installs and runs it')
+  if (name === 'opencode') return opencode === undefined ? undefined : { command: opencode, args: [], version: versionIn(join(opencode, '..', '..')) }
+  const { name: package_, file } = PROGRAMS[name]
+  const folder = join(FOLDER, name)
+  const path = join(folder, 'node_modules', file)
+  if (!existsSync(path)) {
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(join(folder, 'package.json'), '{}')
+    try {
+      execFileSync('npm', ['install', `${package_}@latest`, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: folder, stdio: 'pipe', timeout: 300_000 })
+    } catch (error) {
+      return skip(name, String((error as { stderr?: unknown }).stderr ?? error).slice(0, 200))
+    }
+    if (!existsSync(path)) return skip(name, `the package has no ${file} for this machine`)
+  }
+  const version = versionIn(join(folder, 'node_modules', package_))
+  return /\.js$/.test(path) ? { command: findRuntime().node, args: [path], version } : { command: path, args: [], version }
+}
+
+function versionIn(folder: string): string {
+  return (JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { version: string }).version
+}
+
+function skip(name: string, why: string): undefined {
+  process.stderr.write(`skipped: ${name} (${why})\n`)
+  return undefined
+}
