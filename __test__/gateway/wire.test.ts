@@ -2,10 +2,11 @@
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { once } from 'node:events'
 import { afterEach, describe, expect, test } from 'vitest'
+import { proxyFor } from '../../lib/gateway/upstream.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
 import { AnthropicLoop, ask, gatewayTo, long } from './support.ts'
 
@@ -174,6 +175,43 @@ describe('answers', () => {
     const got = await ask(`${gateway.url}/v1/messages`, { headers: JSON_TYPE, body: '{}' })
     expect(got.status).toBe(502)
     expect(got.text).toContain('ECONNREFUSED')
+  })
+})
+
+describe('proxies', () => {
+  test('request goes through the proxy of the environment, which sees no more than a name', async () => {
+    const { url, seen } = await upstream((_, response) => response.end('{}'))
+    const asked: string[] = []
+    const proxy = createServer().on('connect', (request: IncomingMessage, socket: Socket) => {
+      asked.push(`${request.url} ${request.headers['proxy-authorization']} ${request.headers.authorization}`)
+      const on = connect(Number(new URL(url).port), '127.0.0.1', () => {
+        socket.write('HTTP/1.1 200 OK\r\n\r\n')
+        on.pipe(socket).pipe(on)
+      })
+    })
+    proxy.listen(0, '127.0.0.1')
+    await once(proxy, 'listening')
+    onCleanUp(() => void proxy.close())
+    const http_proxy = `http://me:p%40ss@127.0.0.1:${(proxy.address() as AddressInfo).port}`
+    const { gateway } = await gatewayTo('http://provider.example', { env: { http_proxy } })
+    const got = await ask(`${gateway.url}/v1/messages`, { headers: { ...JSON_TYPE, authorization: 'Bearer t' }, body: '{}' })
+    expect(got.status).toBe(200)
+    expect(asked).toEqual([`provider.example:80 Basic ${Buffer.from('me:p@ss').toString('base64')} undefined`])
+    expect(seen[0]!.request.headers).toMatchObject({ host: 'provider.example', authorization: 'Bearer t' })
+  })
+
+  test.each([
+    ['https://api.anthropic.com', { HTTPS_PROXY: 'http://p:1' }, 'http://p:1'],
+    ['https://api.anthropic.com', { https_proxy: 'p:1' }, 'http://p:1'],
+    ['https://api.anthropic.com', { http_proxy: 'http://p:1' }, undefined],
+    ['https://api.anthropic.com', { all_proxy: 'http://p:1', no_proxy: 'x, .anthropic.com' }, undefined],
+    ['https://api.anthropic.com', { all_proxy: 'http://p:1', NO_PROXY: 'anthropic.com:8443' }, 'http://p:1'],
+    ['https://api.anthropic.com', { all_proxy: 'http://p:1', NO_PROXY: 'thropic.com' }, 'http://p:1'],
+    ['https://api.anthropic.com', { all_proxy: 'http://p:1', no_proxy: '*' }, undefined],
+    ['http://127.0.0.1:3000', { all_proxy: 'http://p:1' }, undefined],
+    ['http://[::1]:3000', { all_proxy: 'http://p:1' }, undefined],
+  ])('%s with %j', (target, env, wanted) => {
+    expect(proxyFor(new URL(target), env)).toBe(wanted)
   })
 })
 

@@ -44,7 +44,7 @@ export async function exchange(upstream: Upstream, client: IncomingMessage, resp
   const hasBody = body !== undefined && (body.length > 0 || client.headers['content-length'] !== undefined)
   const length = isWhole && hasBody ? ['content-length', String(body.length)] : []
   const method = client.method ?? 'GET'
-  const request = await upstream.request(target, method, ['Host', target.host, ...passed, ...length])
+  const request = upstream.request(target, method, ['Host', target.host, ...passed, ...length])
   const left = onLeave(response, () => request.destroy())
   try {
     const answer = await answerTo(request, body, rest)

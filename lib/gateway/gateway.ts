@@ -140,7 +140,7 @@ export class Gateway {
     for (const socket of this.#sockets) socket.destroy()
     await closed
     await this.conversations.close()
-    await this.#upstream.close()
+    this.#upstream.close()
   }
 
   /** Serves one request. Never rejects. */

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { rootCertificates } from 'node:tls'
+import { tunnelAgent } from './tunnel.ts'
 
 /** The environment variables that this file reads. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -13,7 +14,7 @@ export class Upstream {
   readonly #certificates: string[] | undefined
   readonly #plain = new http.Agent({ keepAlive: true, maxFreeSockets: 16 })
   readonly #secure: https.Agent
-  readonly #proxied = new Map<string, Promise<http.Agent>>()
+  readonly #proxied = new Map<string, http.Agent>()
 
   /** Throws if a file with certificates that the environment names can't be read. */
   constructor(env: Environment) {
@@ -23,38 +24,32 @@ export class Upstream {
   }
 
   /** Begins a request. `headers` are complete, with `Host`. */
-  async request(target: URL, method: string, headers: readonly string[]): Promise<http.ClientRequest> {
+  request(target: URL, method: string, headers: readonly string[]): http.ClientRequest {
     const isSecure = target.protocol === 'https:'
-    const agent = await this.#agentFor(target)
+    const agent = this.#agentFor(target)
     const options = { method, headers: headers as string[], agent, ...(isSecure ? this.#trust() : {}) }
     // A flat list of headers keeps their order, their case and their repetitions.
     return (isSecure ? https.request : http.request)(target, options as http.RequestOptions)
   }
 
   /** Ends all idle connections. */
-  async close(): Promise<void> {
+  close(): void {
     this.#plain.destroy()
     this.#secure.destroy()
-    for (const agent of this.#proxied.values()) (await agent).destroy()
+    for (const agent of this.#proxied.values()) agent.destroy()
   }
 
   #trust(): { ca?: string[] } {
     return this.#certificates === undefined ? {} : { ca: this.#certificates }
   }
 
-  #agentFor(target: URL): http.Agent | Promise<http.Agent> {
+  #agentFor(target: URL): http.Agent {
     const proxy = proxyFor(target, this.#env)
     if (proxy === undefined) return target.protocol === 'https:' ? this.#secure : this.#plain
     const key = `${target.protocol} ${proxy}`
     let agent = this.#proxied.get(key)
-    if (agent === undefined) this.#proxied.set(key, (agent = this.#proxyAgent(target, proxy)))
+    if (agent === undefined) this.#proxied.set(key, (agent = tunnelAgent(proxy, target.protocol === 'https:', this.#trust())))
     return agent
-  }
-
-  async #proxyAgent(target: URL, proxy: string): Promise<http.Agent> {
-    const { HttpsProxyAgent } = await import('https-proxy-agent')
-    // A tunnel serves plain targets, too, and passes our bytes on unseen.
-    return new HttpsProxyAgent(proxy, { keepAlive: true, ...(target.protocol === 'https:' ? this.#trust() : {}) })
   }
 }
 

@@ -1,0 +1,135 @@
+/** The command `run` with small programs, and the MCP server with the SDK's own client. */
+import { execFile } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { afterEach, describe, expect, test } from 'vitest'
+import { programOf } from '../../lib/gateway/programs.ts'
+import { folder } from '../core/setup.ts'
+import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { startModelServer } from '../rig/model-server.ts'
+import { AnthropicLoop, gatewayTo, long } from './support.ts'
+
+afterEach(cleanUp)
+
+const START = fileURLToPath(new URL('../../dist/cli/start.js', import.meta.url))
+
+interface Ended {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+function run(args: string[], env: Record<string, string> = {}): Promise<Ended> {
+  const home = folder()
+  return new Promise((resolve) => {
+    const options = { cwd: home, env: { PATH: process.env['PATH'] ?? '', HOME: home, ...env } }
+    execFile(process.execPath, [START, 'run', '--store', join(home, 'context.db'), ...args], options, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
+    )
+  })
+}
+
+const program = (script: string): string[] => ['--', process.execPath, '-e', script]
+
+describe('run', () => {
+  test('program has the addresses, the arguments and the exit code of its own', async () => {
+    const script = 'console.log(JSON.stringify([process.env.ANTHROPIC_BASE_URL, process.env.OPENAI_BASE_URL, process.argv.slice(1)])); process.exit(7)'
+    const { code, stdout } = await run([...program(script), 'a b', '--help'])
+    const [anthropic, openai, args] = JSON.parse(stdout) as [string, string, string[]]
+    expect(code).toBe(7)
+    expect(anthropic).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/[\w-]{16}\/anthropic$/)
+    expect(openai).toBe(anthropic.replace(/anthropic$/, 'openai'))
+    expect(args).toEqual(['a b', '--help'])
+  })
+
+  test('base URL that was set before is where requests go', async () => {
+    const server = await startModelServer(() => 'hello')
+    const script = `fetch(process.env.OPENAI_BASE_URL + '/chat/completions', { method: 'POST', body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }] }) }).then((got) => got.text()).then((text) => console.log(text.includes('hello')))`
+    const { stdout } = await run(program(script), { OPENAI_BASE_URL: `${server.url}/v1` })
+    expect(stdout.trim()).toBe('true')
+    expect(server.requests[0]!.path).toBe('/v1/chat/completions')
+  })
+
+  test('program that a signal ends gives its number, and one that does not exist 127', async () => {
+    expect((await run(program('process.kill(process.pid, "SIGTERM"); setTimeout(() => {}, 60000)'))).code).toBe(143)
+    const missing = await run(['--', 'no-such-program-here'])
+    expect(missing.code).toBe(127)
+    expect(missing.stderr).toContain('there is no such program')
+    expect((await run([])).code).toBe(2)
+  })
+
+  test('program runs without a gateway if the store can not be opened', async () => {
+    const server = await startModelServer(() => 'hello')
+    const home = folder()
+    writeFileSync(join(home, 'file'), '')
+    const script = `fetch(process.env.OPENAI_BASE_URL + '/chat/completions', { method: 'POST', body: JSON.stringify({ model: 'm', tools: [{ type: 'function', function: { name: 'activate' } }], messages: [{ role: 'user', content: 'x' }] }) }).then((got) => got.text()).then((text) => console.log(text.includes('hello')))`
+    const { stdout, stderr, code } = await run(['--store', join(home, 'file', 'context.db'), ...program(script)], { OPENAI_BASE_URL: `${server.url}/v1` })
+    expect([code, stdout.trim()]).toEqual([0, 'true'])
+    expect(stderr.split('went out without new edits').length).toBe(2)
+  })
+
+  test('--print shows what would be set, and starts nothing', async () => {
+    const { stdout, code } = await run(['--print', '--', 'claude', '-p', "it's"])
+    expect(code).toBe(0)
+    expect(stdout).toContain('export ANTHROPIC_BASE_URL=http://127.0.0.1:PORT/TOKEN/anthropic')
+    expect(stdout).toContain(`-p 'it'\\''s'`)
+  })
+})
+
+describe('programs', () => {
+  const gateway = { url: 'http://127.0.0.1:1/T', mcpUrl: 'http://127.0.0.1:1/T/_context/mcp', secret: 'S' }
+  const launch = (command: string, args: string[], env: Record<string, string> = {}, cwd = folder()) => {
+    const found = programOf(command, args, { cwd, env: { HOME: cwd, ...env } })
+    return { ...found, ...found.launch(gateway, '/tmp/F') }
+  }
+
+  test('Claude Code: settings that name a base URL are overridden, and their URL is upstream', () => {
+    const home = folder()
+    const plain = launch('/usr/bin/claude', ['-p', 'x'], {}, home)
+    expect(plain).toMatchObject({ host: 'claude-code', upstreams: {}, env: { ANTHROPIC_BASE_URL: 'http://127.0.0.1:1/T/anthropic' } })
+    expect(plain.args.slice(-2)).toEqual(['-p', 'x'])
+    expect(plain.args.join(' ')).not.toContain('S')
+    const config = folder()
+    writeFileSync(join(config, 'settings.json'), '{"env":{"ANTHROPIC_BASE_URL":"https://corp.example"}}')
+    const settled = launch('claude', [], { CLAUDE_CONFIG_DIR: config })
+    expect(settled.upstreams).toEqual({ anthropic: 'https://corp.example' })
+    expect(settled.args).toContain('--settings={"env":{"ANTHROPIC_BASE_URL":"http://127.0.0.1:1/T/anthropic"}}')
+    expect(launch('claude', ['update']).args).toEqual(['update'])
+    expect(launch('claude', [], { CLAUDE_CODE_USE_BEDROCK: '1' }).notes[0]).toContain('past the gateway')
+  })
+
+  test('Codex: the provider that its configuration chooses is overridden', () => {
+    expect(launch('codex', ['exec', 'x']).args.slice(0, 2)).toEqual(['-c', 'openai_base_url="http://127.0.0.1:1/T/openai"'])
+    const home = folder()
+    writeFileSync(join(home, 'config.toml'), '# c\nmodel_provider = "corp"\n[model_providers.corp]\nname = "x"\nbase_url = "https://corp.example/v1" # y\n')
+    expect(launch('codex', ['exec'], { CODEX_HOME: home }).args).toContain('model_providers.corp.base_url="http://127.0.0.1:1/T/https://corp.example/v1"')
+  })
+
+  test('a launcher is looked through', () => {
+    expect(launch('npx', ['@openai/codex', 'exec']).args[0]).toBe('@openai/codex')
+    expect(launch('node', ['/x/@qwen-code/qwen-code/cli.js', '-p', 'x'])).toMatchObject({ host: 'qwen-code', args: ['/x/@qwen-code/qwen-code/cli.js', '-p', 'x'] })
+    expect(launch('aider', ['x']).host).toBe('agent')
+  })
+})
+
+test('MCP client of the SDK finds the tools and brings an output back', async () => {
+  const server = await startModelServer(() => 'ok')
+  const { gateway } = await gatewayTo(server.url)
+  const loop = new AnthropicLoop(gateway)
+  for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
+  const [id] = [...server.requests.at(-1)!.raw.toString().matchAll(/toolcall_ref id=([0-9a-f]+)/g)].map((found) => found[1])
+  const client = new Client({ name: 'test', version: '1' })
+  onCleanUp(() => client.close())
+  await client.connect(new StreamableHTTPClientTransport(new URL(gateway.mcpUrl), { requestInit: { headers: { authorization: `Bearer ${gateway.secret}` } } }) as never)
+  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['activate', 'search'])
+  const got = (await client.callTool({ name: 'activate', arguments: { id } })) as { content: { text: string }[] }
+  const name = /^(n\d+) /.exec(got.content[0]!.text)?.[1]
+  expect(got.content[0]!.text).toBe(long(name!))
+  const hits = (await client.callTool({ name: 'search', arguments: { query: '"n3 line 7"' } })) as { content: { text: string }[] }
+  expect(hits.content[0]!.text).toContain('n3 line')
+  const none = (await client.callTool({ name: 'activate', arguments: {} })) as { content: { text: string }[] }
+  expect(none.content[0]!.text).toContain('pass the id')
+})
