@@ -142,12 +142,12 @@ export class Conversation {
     const { manager, projection } = await bounded(this.#open(), this.#options.limitMs ?? LIMIT_MS)
     const name = String(input.id).replace(/@\d+$/, '')
     const document = await manager.get(name)
-    if (document === null) return SAID.test(name) && (await projection.permits(name)) ? recallTexts(manager, projection, input) : undefined
+    if (document === null) return SAID.test(name) && (await projection.permits(name)) ? recallTexts(manager, input) : undefined
     const id = document['xt/id']
     if (document.type === 'toolcall' && !(await manager.sessionSets()).session_index.includes(id)) return undefined
     // Of an earlier process only the record is left.
     if (this.#last.raw.length === 0) projection.allow(id)
-    return recallTexts(manager, projection, input)
+    return recallTexts(manager, input)
   }
 
   /** The session, if it is open or can be opened. */
@@ -208,6 +208,8 @@ export class Conversation {
       shape: hostShape(this.api, this.#facts),
       canRecall: () => this.#request?.canRecall ?? false,
       shortens: true,
+      limitMs: 0.9 * (this.#options.limitMs ?? LIMIT_MS),
+      onWarning: (sentence) => this.#options.onTrouble('projection', sentence.replace(/^pi-context-manager: /, '')),
       model: () => modelOf(this.#request as ModelRequest),
       onRoll: (receipt) => onRoll(this.id, receipt),
       ...(this.#request === undefined ? {} : { systemTokens: this.#request.systemTokens }),

@@ -36,8 +36,8 @@ export class GatewayTools implements Tools {
     }
     const [first] = asked
     if (first === undefined) return ['no conversation has gone through the gateway yet']
-    const { manager, projection } = await first.session()
-    return recallTexts(manager, projection, input)
+    const { manager } = await first.session()
+    return recallTexts(manager, input)
   }
 
   async search(query: string, call: ToolCall): Promise<string> {
