@@ -182,6 +182,6 @@ function reportContext(run: Run, store: string): void {
   const head = readFileSync(store).subarray(0, 15).toString('latin1')
   if (head !== 'SQLite format 3') throw new DemoError(`${store} is not a SQLite file`)
   screen.print(`Store:   ${store} (${whole(statSync(store).size / 1024)} KiB)`)
-  screen.print(`         look into it with: sqlite3 ${store} .tables`)
+  screen.print(`         look into it with: node dist/cli/main.js inspect --store ${store} --html ${store}.html`)
   screen.print(`Session: ${run.result.sessionFile ?? 'none'}`)
 }

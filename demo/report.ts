@@ -3,6 +3,7 @@ import { readReference } from '../__test__/rig/extension.ts'
 import { estimateTokens, total, USUAL_PRICES } from '../__test__/rig/meter.ts'
 import type { Total } from '../__test__/rig/meter.ts'
 import type { ModelRequest } from '../__test__/rig/request.ts'
+import { columns as aligned } from '../lib/columns.ts'
 
 /** One run's column. */
 export interface Column {
@@ -26,12 +27,8 @@ export function table(columns: readonly Column[]): string[] {
     row('of them read from the cache', (sum) => `${(100 * sum.cachedShare).toFixed(1)} %`),
     row('cost of what was sent *', (sum) => whole(sum.cost), ratio((sum) => sum.cost)),
   ]
-  const widths = rows[0]?.map((_, index) => Math.max(...rows.map((cells) => (cells[index] ?? '').length))) ?? []
-  const align = (cell: string, index: number): string =>
-    index === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[index] ?? 0)
-  const line = (cells: string[]): string => cells.map(align).join('   ').trimEnd()
-  const [head, ...body] = rows.map(line)
-  const rule = '-'.repeat(Math.max(...rows.map((cells) => line(cells).length)))
+  const [head, ...body] = aligned(rows, { gap: '   ' })
+  const rule = '-'.repeat(Math.max(...[head ?? '', ...body].map((line) => line.length)))
   return [
     head ?? '',
     rule,

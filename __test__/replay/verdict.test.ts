@@ -5,12 +5,13 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { showsColours, timeLeft } from '../../lib/cli/terminal.ts'
 import { noUses } from '../../lib/replay/missed/uses.ts'
 import type { Summary } from '../../lib/replay/summary.ts'
-import { COLOURS, legend, PLAIN, sessionsTable } from '../../lib/replay/table.ts'
+import { COLOURS, PLAIN, sessionsTable, summaryTable } from '../../lib/replay/table.ts'
 import type { Row } from '../../lib/replay/table.ts'
 import type { Figures } from '../../lib/replay/tally.ts'
 import { difference, verdictOf } from '../../lib/replay/verdict.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { cli, fixture, temporaryFolder } from './support.ts'
+import { POLICY_NAMES } from '../../lib/replay/policies/policy.ts'
 
 afterEach(cleanUp)
 
@@ -28,6 +29,10 @@ function summary(pi: number, own: number, changes: Partial<Summary> = {}, more: 
   const policies = { pi: figures(pi, pi), 'pi-context-manager': figures(own, pi, more) }
   return { sessions: 2, calls: 100, unit: 'USD', policies, worst: {}, ...changes }
 }
+
+const row = (name: string, pi: number, own: number): Row => ({
+  ...{ day: '2026-01-02', project: 'shop', name, calls: 10, pi, own, unit: 'USD' },
+})
 
 const noon = (day: string): number => new Date(`${day}T12:00:00`).getTime()
 
@@ -76,36 +81,50 @@ describe('the verdict', () => {
 })
 
 describe('the list of sessions', () => {
-  const row = (name: string, pi: number, own: number): Row => ({
-    ...{ day: '2026-01-02', project: 'shop', name, calls: 10, pi, own, missedStrong: 1, unit: 'USD' },
-  })
-
   test('begins with the one that saves most', () => {
     const lines = sessionsTable([row('little', 2, 1.5), row('dearer', 1, 1.2), row('most', 3, 1)], PLAIN).split('\n')
     expect(lines.slice(2).map((line) => line.trim().split(/\s+/).slice(2))).toEqual([
-      ['most', '10', '$3.00', '$1.00', '$2.00', '67', '%', 'less', '1.0'],
-      ['little', '10', '$2.00', '$1.50', '$0.50', '25', '%', 'less', '1.0'],
-      ['dearer', '10', '$1.00', '$1.20', '-$0.20', '20', '%', 'more', '1.0'],
+      ['most', '10', '$3.00', '$1.00', '$2.00', '33', '%'],
+      ['little', '10', '$2.00', '$1.50', '$0.50', '75', '%'],
+      ['dearer', '10', '$1.00', '$1.20', '-$0.20', '120', '%'],
     ])
   })
 
   test('keeps the end of a long name, and colours change no width', () => {
     const long = `${'x'.repeat(60)}-163396cf`
     const plain = sessionsTable([row(long, 2, 1)], PLAIN)
-    expect(plain).toMatch(/x…xxx-163396cf /)
+    expect(plain).toMatch(/x…6cf /)
+    expect(sessionsTable([row(long, 2, 1)], PLAIN, 120)).toMatch(/x…xx-163396cf /)
     // eslint-disable-next-line no-control-regex
     expect(sessionsTable([row(long, 2, 1)], COLOURS).replace(/\x1b\[\d+m/g, '')).toBe(plain)
   })
 })
 
-test('a mark is explained where it stands', () => {
-  const terms = (overWindow: number): string[] => legend(['cost'], { pi: figures(1, 1, { overWindow }) }).map(([term]) => term)
-  expect(terms(2)).toEqual(['cost', '!'])
-  expect(terms(0)).toEqual(['cost'])
-})
+describe('the table of figures', () => {
+  const longest = (text: string): number => Math.max(...text.split('\n').map((line) => line.length))
 
-test('the text below a table explains its columns and no others', () => {
-  expect(legend(['cost', 'rolls', 'strong'], {}).map(([term]) => term)).toEqual(['cost', 'strong'])
+  test('fits into 80 columns, with as many tables as that takes, and breaks no word', () => {
+    const two = summaryTable(summary(60.14, 24.71))
+    expect(longest(two)).toBeLessThanOrEqual(80)
+    expect(two).toMatch(/cost of the prompts +\$60\.14 +\$24\.71\n/)
+    const policies = Object.fromEntries(POLICY_NAMES.map((name) => [name, figures(1234.56, 1234.56)]))
+    const all = summaryTable({ ...summary(1, 1), policies })
+    expect(longest(all)).toBeLessThanOrEqual(80)
+    expect(all.match(/cost of the prompts/g)?.length).toBeGreaterThan(1)
+    for (const name of POLICY_NAMES) expect(all).toContain(` ${name}`)
+    expect(summaryTable({ ...summary(1, 1), policies }, PLAIN, 200).match(/cost of the prompts/g)).toHaveLength(1)
+  })
+
+  test('the list of sessions fits into 80 columns', () => {
+    const rows = [{ ...row(`2026-01-31T10-00-00-000Z_${'0'.repeat(36)}`, 1234.5, 999.9), project: 'a-very-long-project', calls: 12_345 }]
+    expect(longest(sessionsTable(rows, PLAIN))).toBeLessThanOrEqual(80)
+  })
+
+  test('requests that would have failed have a row of their own', () => {
+    const failing = (overWindow: number): string => summaryTable(summary(2, 1, {}, { overWindow }))
+    expect(failing(2)).toMatch(/requests larger than the window \(would fail\) +0 +2\n/)
+    expect(failing(0)).not.toContain('would fail')
+  })
 })
 
 test.each([
@@ -125,7 +144,7 @@ test('a file that is no terminal gets no colours', () => {
 describe('a run', () => {
   test('ends with the verdict, after the totals and the sessions', async () => {
     const { stdout } = await cli(['replay', fixture('pi-version-1.jsonl'), fixture('claude-code.jsonl')])
-    const order = ['Sessions, by what they save', 'all 2 sessions', 'policy', 'You would have paid'].map((words) => stdout.indexOf(words))
+    const order = ['Sessions, by what they save', 'all 2 sessions', 'cost of the prompts', 'You would have paid'].map((words) => stdout.indexOf(words))
     expect(order).toEqual([...order].sort((left, right) => left - right))
     expect(order.every((at) => at >= 0)).toBe(true)
     expect(stdout.trimEnd().split('\n').slice(-2)).toEqual([
@@ -152,7 +171,7 @@ describe('a run', () => {
     expect(orders).toEqual(saved.map((dollars) => -Math.round(dollars * 10_000)))
     await cli(['replay', fixture('pi-version-1.jsonl'), '--quiet', '--html', page])
     const single = readFileSync(page, 'utf8')
-    expect(single.match(/<th>policy<\/th>/g)).toHaveLength(1)
+    expect(single.match(/>cost of the prompts</g)).toHaveLength(1)
     expect(single).toMatch(/<details class="session" style="order:-?\d+" open>/)
     writeFileSync(page, '')
   })

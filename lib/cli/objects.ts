@@ -1,36 +1,9 @@
 /** What the names in a command stand for: objects, versions and sessions. */
-import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { StoreOptions } from '../../index.js'
 import { asStored, inStore } from './store.ts'
 import type { NamedStore } from './store.ts'
 import { NotFound, UsageError } from './terminal.ts'
-
-/** How many digits of a short name are shown. */
-const SHORT = 8
-
-/** The short name of an object, as the model and Pi's screen show it. Every command takes it in place of the ID. */
-export function shortName(id: string): string {
-  return createHash('sha256').update(id).digest('hex').slice(0, SHORT)
-}
-
-/** The IDs' shortest beginnings, of at least eight characters, that no other of them has. */
-export function shortened(ids: readonly string[]): Map<string, string> {
-  const sorted = [...new Set(ids)].sort()
-  return new Map(
-    sorted.map((id, index) => {
-      const others = [sorted[index - 1] ?? '', sorted[index + 1] ?? '']
-      const shared = Math.max(...others.map((other) => commonLength(id, other)))
-      return [id, id.slice(0, Math.max(SHORT, shared + 1))]
-    }),
-  )
-}
-
-function commonLength(left: string, right: string): number {
-  let length = 0
-  while (length < left.length && left[length] === right[length]) length += 1
-  return length
-}
 
 /** The object that an ID, its beginning, a short name or a file's path stands for. Throws {@link NotFound}, {@link UsageError}. */
 export async function objectOf({ options, name: store }: NamedStore, name: string): Promise<string> {

@@ -15,8 +15,8 @@ export const REPLAY_HELP = `pi-context-manager replay [options] FILE|FOLDER...
 
 Shows what the context manager would have sent, cost and saved on recorded sessions, next to other
 policies. Reads session files of Pi (versions 1 to 3), transcripts of Claude Code, rollouts of Codex,
-exports of OpenCode and trajectories of mini-swe-agent, also gzipped; a folder stands for all session files in it. No model is called,
-nothing is sent anywhere, and no file is changed.
+exports of OpenCode and trajectories of mini-swe-agent, also gzipped; a folder stands for all session
+files in it. No model is called, nothing is sent anywhere, and no file is changed.
 
 What to read
   FILE|FOLDER...        session files, or folders of them

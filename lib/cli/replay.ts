@@ -1,5 +1,6 @@
 /** The command `replay`. */
 import { statSync, writeFileSync } from 'node:fs'
+import { widthOf } from '../columns.ts'
 import { baselineOf, compare, readBaseline } from '../replay/baseline.ts'
 import { JsonWriter } from '../replay/json.ts'
 import type { JsonReport } from '../replay/json.ts'
@@ -109,14 +110,15 @@ class Run {
     const summary = this.#sums.summary()
     if (summary.sessions === 0) return
     const paint = showsColours(process.stdout) ? COLOURS : PLAIN
-    if (this.#single !== undefined) painted(`${sessionTable(named(this.#single), paint)}\n`)
+    const width = widthOf(process.stdout)
+    if (this.#single !== undefined) painted(`${sessionTable(named(this.#single), paint, width)}\n`)
     else {
       const shown = this.#rows.map((row) => ({ ...row, project: plain(row.project), name: plain(row.name) }))
-      if (shown.length > 0) painted(`${sessionsTable(shown, paint)}\n`)
-      painted(`${summaryTable(summary, paint)}\n`)
+      if (shown.length > 0) painted(`${sessionsTable(shown, paint, width)}\n`)
+      painted(`${summaryTable(summary, paint, width)}\n`)
     }
     const verdict = verdictLines(summary, paint)
-    if (verdict !== undefined) painted(verdict)
+    if (verdict !== undefined) for (const sentence of verdict.split('\n')) painted(sentence)
   }
 
   /** Says what could not be read. */

@@ -1,4 +1,5 @@
 /** Names and times for people. */
+import { createHash } from 'node:crypto'
 
 /** The longest subject, in characters. */
 const LONGEST = 160
@@ -28,4 +29,30 @@ export function size(bytes: number): string {
   const unit = bytes < 1024 ** 2 ? 'KiB' : bytes < 1024 ** 3 ? 'MiB' : 'GiB'
   const value = bytes / 1024 ** (unit === 'KiB' ? 1 : unit === 'MiB' ? 2 : 3)
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${unit}`
+}
+
+/** How many digits of a short name are shown. */
+const SHORT = 8
+
+/** The short name of an object, as the model and Pi's screen show it. Every command takes it in place of the ID. */
+export function shortName(id: string): string {
+  return createHash('sha256').update(id).digest('hex').slice(0, SHORT)
+}
+
+/** The IDs' shortest beginnings, of at least eight characters, that no other of them has. */
+export function shortened(ids: readonly string[]): Map<string, string> {
+  const sorted = [...new Set(ids)].sort()
+  return new Map(
+    sorted.map((id, index) => {
+      const others = [sorted[index - 1] ?? '', sorted[index + 1] ?? '']
+      const shared = Math.max(...others.map((other) => commonLength(id, other)))
+      return [id, id.slice(0, Math.max(SHORT, shared + 1))]
+    }),
+  )
+}
+
+function commonLength(left: string, right: string): number {
+  let length = 0
+  while (length < left.length && left[length] === right[length]) length += 1
+  return length
 }

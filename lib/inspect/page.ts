@@ -5,7 +5,7 @@ import { STYLE } from '../replay/page/style.ts'
 import { tokens } from '../replay/tokens.ts'
 import type { SessionSummary } from '../../index.js'
 import type { ObjectSummary } from './contents.ts'
-import { subject } from './names.ts'
+import { shortened, shortName, subject, when } from './names.ts'
 import { difference } from './difference.ts'
 
 /** Longer texts are cut on the page; the store has them whole. */
@@ -16,11 +16,12 @@ const MAX_DIFFS = 20
 
 /** Begins the page. */
 export function begin(store: string, sessions: readonly SessionSummary[]): string {
+  const names = shortened(sessions.map(({ id }) => id))
   const rows = sessions
-    .map(
-      ({ id, turns, objects, lastWritten, folder = '', firstPrompt = '' }) =>
-        `<tr><td><a href="#${escape(id)}">${escape(id)}</a></td><td>${escape(folder)}</td><td style="white-space:normal">${escape(short(firstPrompt))}</td><td class="n">${turns}</td><td class="n">${objects}</td><td>${escape(lastWritten)}</td></tr>`,
-    )
+    .map(({ id, turns, objects, lastWritten, folder = '', firstPrompt = '' }) => {
+      const cells = [escape(folder), escape(short(firstPrompt))].map((cell) => `<td style="white-space:normal;overflow-wrap:anywhere">${cell}</td>`)
+      return `<tr><td><a href="#${escape(id)}" title="${escape(id)}">${escape(names.get(id) ?? id)}</a></td>${cells.join('')}<td class="n">${turns}</td><td class="n">${objects}</td><td>${escape(when(lastWritten))}</td></tr>`
+    })
     .join('')
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>Context store</title><style>${STYLE}a{color:var(--pi-context-manager)}</style></head><body><main>
 <h1>Context store</h1><p class="dim">${escape(store)}</p>
@@ -126,7 +127,7 @@ function facts(document: ObjectDocument): string {
 
 function title(document: ObjectDocument): string {
   if (document.type === 'toolcall')
-    return `${String(document['tool'])} ${subject(document['args'])} (${document['xt/id']}, ${String(document['status'])})`
+    return `${String(document['tool'])} ${subject(document['args'])} (${shortName(document['xt/id'])}, ${String(document['status'])})`
   const path = (document.source as { path?: unknown } | null)?.path
   return typeof path === 'string' ? path : document['xt/id']
 }

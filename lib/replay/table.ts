@@ -1,12 +1,12 @@
 /** The report for terminals: sessions by what they save, the totals, the verdict. */
 import { basename } from 'node:path'
-import { POLICY_NAMES } from './policies/policy.ts'
-import type { PolicyName } from './policies/policy.ts'
+import { columns, middleCut } from '../columns.ts'
+import { measuresOf } from './measures.ts'
+import type { Measures } from './measures.ts'
 import type { SessionReport } from './run.ts'
 import type { Summary } from './summary.ts'
-import type { Figures } from './tally.ts'
 import { tokens } from './tokens.ts'
-import { dayOf, difference, money, verdictOf } from './verdict.ts'
+import { dayOf, money, verdictOf } from './verdict.ts'
 
 /** Colours words, or leaves them plain. */
 export interface Paint {
@@ -34,8 +34,6 @@ export interface Row {
   calls: number
   pi: number
   own: number
-  /** Strong missed uses of tool text per 100 calls. */
-  missedStrong: number
   unit: SessionReport['unit']
 }
 
@@ -50,45 +48,51 @@ export function rowOf(report: SessionReport): Row | undefined {
     calls: report.calls,
     pi: pi.cost,
     own: own.cost,
-    missedStrong: own.missedStrong,
     unit: report.unit,
   }
 }
 
-/** Maximum length of a session's name; longer names lose their middle. */
-const NAME_CHARS = 36
+/** The least and the most characters of a session's name; longer names lose their middle. */
+const NAME_CHARS = { least: 10, most: 36 }
+
+/** The most characters of a project's name. */
+const PROJECT_CHARS = 10
 
 /** The sessions, by what they save. */
-export function sessionsTable(rows: readonly Row[], paint: Paint): string {
+export function sessionsTable(rows: readonly Row[], paint: Paint, width = USUAL_WIDTH): string {
   const sorted = [...rows].sort((left, right) => right.pi - right.own - (left.pi - left.own))
+  const room = Math.min(NAME_CHARS.most, Math.max(NAME_CHARS.least, NAME_CHARS.least + width - USUAL_WIDTH))
   const cells = sorted.map((row) => [
     row.day,
-    row.project,
-    shortened(row.name),
+    middleCut(row.project, PROJECT_CHARS),
+    middleCut(row.name, room),
     String(row.calls),
     money(row.pi, row.unit),
     money(row.own, row.unit),
     signed(row.pi - row.own, row.unit),
-    row.pi === 0 ? '-' : difference(row.own / row.pi),
-    row.missedStrong.toFixed(1),
+    row.pi === 0 ? '-' : `${Math.round((100 * row.own) / row.pi)} %`,
   ])
-  const heads = ['date', 'project', 'session', 'answers', 'Pi', 'pi-context-manager', 'saved', '', 'strong misses']
-  return `Sessions, by what they save\n${aligned(heads, cells, 3, paint)}`
+  const heads = ['date', 'project', 'session', 'answers', 'Pi', 'ours', 'saved', 'vs Pi']
+  const [head = '', ...body] = columns([heads, ...cells], { left: 3 }).map((line) => `${INDENT}${line}`)
+  return ['Sessions, by what they save', paint.dim(head), ...body].join('\n')
 }
 
+/** Characters of a line where the width is not known. */
+const USUAL_WIDTH = 80
+
 /** One session's facts and figures. */
-export function sessionTable(report: SessionReport, paint: Paint = PLAIN): string {
+export function sessionTable(report: SessionReport, paint: Paint = PLAIN, width = USUAL_WIDTH): string {
   const model = report.models[0] ?? 'no model'
   const scale = `${report.charsPerToken.toFixed(2)} characters a token, system part ${tokens(report.systemTokens)} tokens`
   const skipped = Object.entries(report.skipped).map(([kind, count]) => `${count} ${kind}`)
   const left = skipped.length === 0 ? '' : `\n  left out: ${skipped.join(', ')}`
   const title = `${report.file}\n  ${report.calls} answers, ${model}, ${scale}${left}`
-  return `${title}\n${table(report, paint)}`
+  return `${title}\n${table(report, paint, width)}`
 }
 
 /** The totals of all sessions: costs and tokens add up, peaks are the largest. */
-export function summaryTable(summary: Summary, paint: Paint = PLAIN): string {
-  return `all ${summary.sessions} sessions, ${summary.calls} answers\n${table(summary, paint)}`
+export function summaryTable(summary: Summary, paint: Paint = PLAIN, width = USUAL_WIDTH): string {
+  return `all ${summary.sessions} sessions, ${summary.calls} answers\n${table(summary, paint, width)}`
 }
 
 /** The verdict, as the last lines of a run; undefined where there is none. */
@@ -98,109 +102,34 @@ export function verdictLines(summary: Summary, paint: Paint): string | undefined
   return `${verdict.saves ? paint.good(verdict.cost) : paint.own(verdict.cost)}\n${verdict.fetch}`
 }
 
-const HEADINGS = [
-  'policy',
-  'cost',
-  'vs pi',
-  'cache hit',
-  'sent',
-  'peak',
-  'compactions',
-  'rolls',
-  're-reads',
-  'answered',
-  'missed',
-  'strong',
-  'own words',
-  'at once',
-  'if fetched',
-]
-
-/** What the headings mean. */
-const MEANINGS: Readonly<Record<string, string>> = {
-  cost: 'prompts only, because the recorded answers cost the same under every policy',
-  're-reads': 'files read again because an edit needs text that was no longer shown; part of the cost',
-  answered: 'repeated reads that were answered by pointing to the text or to what has changed',
-  missed: 'uses of tool text that was no longer shown, per 100 answers',
-  strong: 'the clear cases among them',
-  'own words': 'the same for text of the model and the user',
-  'at once': 'by the very next answer',
-  'if fetched': 'cost relative to Pi if the text of every strong case is fetched',
-}
-
-/** Those headings that need an explanation, each with its meaning. */
-export function legend(headings: readonly string[], policies: Partial<Record<PolicyName, Figures>>): [string, string][] {
-  const found = headings.flatMap((heading): [string, string][] => {
-    const meaning = MEANINGS[heading]
-    return meaning === undefined ? [] : [[heading, meaning]]
-  })
-  if (Object.values(policies).some(({ overWindow }) => overWindow > 0)) {
-    found.push(['!', 'larger than the context window; these calls would have failed'])
+/** The figures of the policies: as many tables, one below the other, as the width needs. */
+function table(measured: Pick<SessionReport, 'policies' | 'unit' | 'calls'>, paint: Paint, width: number): string {
+  const { names, rows } = measuresOf(measured)
+  const label = Math.max(...rows.map((row) => row.label.length))
+  const cellWidth = (at: number): number => Math.max(...rows.map(({ cells }) => cells[at]?.length ?? 0), names[at]?.length ?? 0)
+  const parts: number[][] = [[]]
+  let used = INDENT.length + label
+  for (const at of names.keys()) {
+    const needed = cellWidth(at) + GAP
+    if (used + needed > width && (parts.at(-1) ?? []).length > 0) {
+      parts.push([])
+      used = INDENT.length + label
+    }
+    parts.at(-1)?.push(at)
+    used += needed
   }
-  return found
+  return parts.map((part) => lines(part.map((at) => names[at] ?? ''), rows, part, paint)).join('\n\n')
 }
 
-/** The width of the text below a table. */
-const LEGEND_COLUMNS = 116
+const INDENT = '  '
 
-function wrapped(text: string): string[] {
-  const lines: string[] = []
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1)
-    if (last === undefined || last.length + 1 + word.length > LEGEND_COLUMNS) lines.push(word)
-    else lines[lines.length - 1] = `${last} ${word}`
-  }
-  return lines
-}
+/** Spaces between columns. */
+const GAP = 2
 
-function table({ policies, unit, calls }: Pick<SessionReport, 'policies' | 'unit' | 'calls'>, paint: Paint): string {
-  const names = POLICY_NAMES.filter((name) => policies[name] !== undefined)
-  const rows = names.map((name) => row(name, policies[name] as Figures, unit, calls))
-  const meanings = legend(HEADINGS, policies).map(([heading, meaning]) => `${heading}: ${meaning}.`)
-  const notes = wrapped(meanings.join(' ')).map((line) => paint.dim(`  ${line}`))
-  return [aligned(HEADINGS, rows, 1, paint, names.indexOf('pi-context-manager')), ...notes].join('\n')
-}
-
-/** Columns of equal width; the first `left` ones begin at the left. */
-function aligned(heads: string[], rows: readonly string[][], left: number, paint: Paint, own = -1): string {
-  const all = [heads, ...rows]
-  const widths = heads.map((_, column) => Math.max(...all.map((cells) => (cells[column] as string).length)))
-  const line = (cells: string[]): string =>
-    cells
-      .map((cell, at) => (at < left ? cell.padEnd(widths[at] as number) : cell.padStart(widths[at] as number)))
-      .join('  ')
-  return [paint.dim(`  ${line(heads)}`), ...rows.map((cells, at) => (at === own ? paint.own(`  ${line(cells)}`) : `  ${line(cells)}`))].join('\n')
-}
-
-/** Missed uses per 100 calls: of tool text, the strong ones, of own words, by the next call; and the cost with fetches. */
-function missedCells({ missed, missedStrong, missedUses, costVsPiFetched }: Figures, calls: number): string[] {
-  if (missedUses === undefined) return ['-', '-', '-', '-', '-']
-  const rate = (uses: number): string => ((100 * uses) / calls).toFixed(1)
-  const fetched = Number.isFinite(costVsPiFetched) ? costVsPiFetched.toFixed(3) : '-'
-  const { ownWords, atOnce } = missedUses
-  return [missed.toFixed(1), missedStrong.toFixed(1), rate(ownWords.all), rate(atOnce.all), fetched]
-}
-
-function row(name: PolicyName, figures: Figures, unit: SessionReport['unit'], calls: number): string[] {
-  const { cost, costVsPi, cacheHit, tokensSent, peakTokens, compactions, rolls, rereads, answeredReads } = figures
-  return [
-    name,
-    money(cost, unit),
-    Number.isFinite(costVsPi) ? costVsPi.toFixed(3) : '-',
-    cacheHit.toFixed(3),
-    tokens(tokensSent),
-    `${tokens(peakTokens)}${figures.overWindow > 0 ? '!' : ''}`,
-    String(compactions),
-    String(rolls),
-    String(rereads),
-    String(answeredReads),
-    ...missedCells(figures, calls),
-  ]
-}
-
-function shortened(name: string): string {
-  if (name.length <= NAME_CHARS) return name
-  return `${name.slice(0, NAME_CHARS - 13)}…${name.slice(-12)}`
+function lines(heads: readonly string[], rows: Measures['rows'], part: readonly number[], paint: Paint): string {
+  const cells = rows.map((row) => [row.label, ...part.map((at) => row.cells[at] ?? '')])
+  const [head = '', ...body] = columns([['', ...heads], ...cells]).map((line) => `${INDENT}${line}`)
+  return [paint.dim(head), ...body].join('\n')
 }
 
 function signed(saved: number, unit: SessionReport['unit']): string {

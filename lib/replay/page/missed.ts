@@ -19,7 +19,7 @@ export function missedUses(policies: Partial<Record<PolicyName, Figures>>, calls
     counts('where it was used', places.slice(0, MAX_KINDS), calls),
   ]
   const explained =
-    'Text of tools that the recorded agent quoted or named in an answer and that this context manager no longer showed, per 100 answers; strong: with three quotes or names. A model would have asked for it again, or gone on from memory.'
+    'Text of tools that the recorded agent quoted or named in an answer and that this context manager no longer showed, per 100 answers; clear cases have three quotes or three names. A model would have asked for it again, or gone on from memory.'
   return `<details><summary>What was hidden and used</summary><p class="dim">${escape(explained)}</p><div class="charts">${parts.join('')}</div></details>`
 }
 
@@ -29,5 +29,5 @@ function counts(title: string, rows: readonly [name: string, count: Count][], ca
     ([name, { all, strong }]) =>
       `<tr><td>${escape(name)}</td><td class="n">${rate(all)}</td><td class="n">${rate(strong)}</td></tr>`,
   )
-  return `<div class="scroll"><table><thead><tr><th>${escape(title)}</th><th class="n">missed</th><th class="n">strong</th></tr></thead><tbody>${lines.join('')}</tbody></table></div>`
+  return `<div class="scroll"><table><thead><tr><th>${escape(title)}</th><th class="n">all</th><th class="n">clear cases</th></tr></thead><tbody>${lines.join('')}</tbody></table></div>`
 }

@@ -1,7 +1,7 @@
 /** The report for people: one self-contained page, written piece by piece. */
 import { basename } from 'node:path'
 import type { JsonReport } from '../json.ts'
-import { legend } from '../table.ts'
+import { measuresOf } from '../measures.ts'
 import { POLICY_NAMES } from '../policies/policy.ts'
 import type { PolicyName } from '../policies/policy.ts'
 import type { Problem } from '../recording.ts'
@@ -100,7 +100,7 @@ function overview(summary: Summary, single: boolean): string {
     )
     .join('')
   const explained = `<details><summary>What the policies are</summary><table>${meanings}</table></details>`
-  const totals = single ? '' : `${table(summary, true)}${missedUses(policies, summary.calls)}`
+  const totals = single ? '' : `${table(summary)}${missedUses(policies, summary.calls)}`
   const list = single || summary.sessions === 0 ? '' : '<h2>Sessions, by what they save</h2>'
   return `${head}<div class="big">${sums}</div>${totals}${explained}${list}`
 }
@@ -153,40 +153,19 @@ function session(report: SessionReport, open: boolean): string {
     where(report),
     active(report),
   ]
-  return `<details class="session" style="order:${orderOf(report)}"${open ? ' open' : ''}><summary>${titleOf(report)}</summary><p class="dim">${escape(facts)}</p>${table(report, open)}${missedUses(policies, calls)}<div class="legend">${legend}</div><div class="charts">${figures.join('')}</div>${rolls(report)}</details>\n`
+  return `<details class="session" style="order:${orderOf(report)}"${open ? ' open' : ''}><summary>${titleOf(report)}</summary><p class="dim">${escape(facts)}</p>${table(report)}${missedUses(policies, calls)}<div class="legend">${legend}</div><div class="charts">${figures.join('')}</div>${rolls(report)}</details>\n`
 }
 
-function table({ policies, unit, calls }: Pick<SessionReport, 'policies' | 'unit' | 'calls'>, explained: boolean): string {
-  const heads = ['cost', 'vs Pi', 'cache hit', 'sent', 'peak', 'compactions', 'rolls', 're-reads', 'missed', 'strong']
-  const more = ['own words', 'at once', 'if fetched']
-  const meanings = legend([...heads, ...more], policies).map(([head, meaning]) => `<b>${head}</b> ${escape(meaning)}.`)
-  const notes = explained ? `<p class="dim">${meanings.join(' ')}</p>` : ''
-  const rows = POLICY_NAMES.flatMap((name) => {
-    const one = policies[name]
-    if (one === undefined) return []
-    const versus = Number.isFinite(one.costVsPi) ? one.costVsPi.toFixed(2) : '–'
-    const over = one.overWindow > 0 ? '!' : ''
-    const rate = (uses: number | undefined): string => (uses === undefined ? '–' : ((100 * uses) / calls).toFixed(1))
-    const cells = [
-      money(one.cost, unit),
-      versus,
-      one.cacheHit.toFixed(3),
-      tokens(one.tokensSent),
-      tokens(one.peakTokens) + over,
-      String(one.compactions),
-      String(one.rolls),
-      String(one.rereads),
-      rate(one.missedUses?.toolText.all),
-      rate(one.missedUses?.toolText.strong),
-      rate(one.missedUses?.ownWords.all),
-      rate(one.missedUses?.atOnce.all),
-      Number.isFinite(one.costVsPiFetched) ? one.costVsPiFetched.toFixed(2) : '–',
-    ]
-    return [
-      `<tr${name === 'pi-context-manager' ? ' class="own"' : ''}><td>${name}</td>${cells.map((cell) => `<td class="n">${escape(cell)}</td>`).join('')}</tr>`,
-    ]
+function table(measured: Pick<SessionReport, 'policies' | 'unit' | 'calls'>): string {
+  const { names, rows } = measuresOf(measured)
+  const own = names.indexOf('pi-context-manager')
+  const body = rows.map(({ label, cells }) => {
+    const depth = label.length - label.trimStart().length
+    const columns = names.map((_, at) => `<td class="n${at === own ? ' own' : ''}">${escape(cells[at] ?? '')}</td>`)
+    return `<tr><td class="what" style="padding-left:${0.6 + depth / 2}em">${escape(label.trim())}</td>${columns.join('')}</tr>`
   })
-  return `<div class="scroll"><table><thead><tr><th>policy</th>${[...heads, ...more].map((head) => `<th class="n">${head}</th>`).join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div>${notes}`
+  const heads = names.map((name, at) => `<th class="n${at === own ? ' own' : ''}">${name}</th>`)
+  return `<div class="scroll"><table><thead><tr><th></th>${heads.join('')}</tr></thead><tbody>${body.join('')}</tbody></table></div>`
 }
 
 function where({ details }: SessionReport): string {

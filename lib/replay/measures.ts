@@ -1,0 +1,45 @@
+/** The figures of a policy as rows that explain themselves, for the terminal and the page. */
+import { POLICY_NAMES } from './policies/policy.ts'
+import type { PolicyName } from './policies/policy.ts'
+import type { SessionReport } from './run.ts'
+import type { Figures } from './tally.ts'
+import { tokens } from './tokens.ts'
+import { money } from './verdict.ts'
+
+/** Policies side by side, and a row for each figure. */
+export interface Measures {
+  names: PolicyName[]
+  /** What is measured, and a cell for each policy. A row without cells is the heading of those after it. */
+  rows: { label: string; cells: string[] }[]
+}
+
+type Measured = Pick<SessionReport, 'policies' | 'unit' | 'calls'>
+
+/** The rows for the policies that were replayed. */
+export function measuresOf({ policies, unit, calls }: Measured): Measures {
+  const names = POLICY_NAMES.filter((name) => policies[name] !== undefined)
+  const all = names.map((name) => policies[name] as Figures)
+  const rate = (uses: number | undefined): string => (uses === undefined ? '-' : ((100 * uses) / calls).toFixed(1))
+  const ratio = (value: number): string => (Number.isFinite(value) ? value.toFixed(3) : '-')
+  const row = (label: string, cell: (figures: Figures) => string): Measures['rows'][number] => ({ label, cells: all.map(cell) })
+  const over = all.some(({ overWindow }) => overWindow > 0)
+  const rows = [
+    row('cost of the prompts', ({ cost }) => money(cost, unit)),
+    row('the same, relative to plain Pi', ({ costVsPi }) => ratio(costVsPi)),
+    row('share of the tokens read from the cache', ({ cacheHit }) => cacheHit.toFixed(3)),
+    row('tokens sent', ({ tokensSent }) => tokens(tokensSent)),
+    row('tokens of the largest request', ({ peakTokens }) => tokens(peakTokens)),
+    ...(over ? [row('requests larger than the window (would fail)', ({ overWindow }) => String(overWindow))] : []),
+    row('summaries in place of messages', ({ compactions }) => String(compactions)),
+    row('rolls (old text replaced by references)', ({ rolls }) => String(rolls)),
+    row('files read again because an edit needs them', ({ rereads }) => String(rereads)),
+    row('reads answered without repeating the text', ({ answeredReads }) => String(answeredReads)),
+    { label: 'hidden text that was used, per 100 answers:', cells: [] },
+    row('  of tools', ({ missedUses }) => rate(missedUses?.toolText.all)),
+    row('    with three quotes or three names', ({ missedUses }) => rate(missedUses?.toolText.strong)),
+    row('    by the very next answer', ({ missedUses }) => rate(missedUses?.atOnce.all)),
+    row('  of the model and the user', ({ missedUses }) => rate(missedUses?.ownWords.all)),
+    row('relative cost if three or more are fetched', ({ costVsPiFetched }) => ratio(costVsPiFetched)),
+  ]
+  return { names, rows }
+}
