@@ -94,7 +94,10 @@ impl Plain {
             self.ends.clear();
         }
         self.same = self.items.len();
-        self.ends.push(self.same);
+        // A call without anything new ends where the last one ended.
+        if self.ends.last() != Some(&self.same) {
+            self.ends.push(self.same);
+        }
         self.system_cached = true;
         cost
     }
