@@ -15,6 +15,7 @@ use super::prepare::{Body, PatchWrite, Prepared, PreparedWrite, Put};
 use super::read;
 use super::row::Row;
 use super::{erase, index};
+use context_store::backend::erasing::Gone;
 use context_store::backend::heads::{self, Heads};
 use context_store::backend::rules::{envelope_differs, patch_time, unknown};
 use context_store::backend::shape::{Content, Fit, Shape, touches_content};
@@ -50,6 +51,7 @@ pub(super) fn apply(
     newest: &mut Newest,
     heads: &mut Heads,
     work: &Prepared,
+    gone: &Gone,
 ) -> Result<Receipt> {
     for (id, expected) in &work.expected {
         if read::latest_tx_of(connection, id)? != *expected {
@@ -60,7 +62,8 @@ pub(super) fn apply(
     let mut transaction = Open { connection, heads, tx_id: newest.tx_id + 1, tx_time, begun: false };
     let mut written = Vec::with_capacity(work.writes.len());
     for write in &work.writes {
-        written.push(match write {
+        let masked = if gone.is_empty() { None } else { write.masked(gone)? };
+        written.push(match masked.as_ref().unwrap_or(write) {
             PreparedWrite::Put(put) => transaction.put(put)?,
             PreparedWrite::Patch(patch) => transaction.patch(patch)?,
         });
@@ -134,7 +137,7 @@ impl Open<'_> {
         };
         let stored = put.text.as_ref().map(|text| index::stored(self.connection, text)).transpose()?;
         let content = stored.zip(put.text.as_ref()).map(|((content, _), text)| (content, text.key));
-        let is_erased = stored.is_some_and(|(_, is_erased)| is_erased);
+        let is_erased = put.is_masked || stored.is_some_and(|(_, is_erased)| is_erased);
         let content_hash = Some(put.content_hash);
         let mark = put.erased.as_deref();
         let columns = Columns { body: &put.body, content, is_erased, mark, content_hash, chain: None };
@@ -182,6 +185,7 @@ impl Open<'_> {
             nested: nested.to_string(),
         };
         let body = Body::new(shape.scalars)?;
+        let is_erased = is_erased || write.is_masked;
         let columns =
             Columns { body: &body, content, is_erased, mark: None, content_hash: None, chain: Some(chain) };
         let seq = self.insert(&write.id, &known, valid_time, &columns)?;

@@ -1,6 +1,7 @@
 //! The thread that copies the log back into the database, so that no write waits for it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::JoinHandle;
 
@@ -11,8 +12,8 @@ use super::error::Result;
 use super::place::Place;
 use context_store::StoreError;
 
-/// From this many pages on, the log is copied back and then restarted, because under steady load it is never restarted
-/// otherwise. The same number of bytes as SQLite's default. Overwriting a log is synced faster than extending it.
+/// From this many pages on, the log is copied back. The same number of bytes as SQLite's default. Once all of it is copied and
+/// nobody reads it, the next write restarts it: overwriting a log is synced faster than extending it.
 pub(super) const LONG: i64 = 512;
 
 /// A request: copy eventually, or copy now and report.
@@ -22,11 +23,13 @@ type Ask = Option<mpsc::Sender<Result<()>>>;
 pub(super) struct Copier {
     place: Arc<Place>,
     running: Option<(SyncSender<Ask>, JoinHandle<()>)>,
+    /// How many pages the last pass left, because they were written meanwhile or somebody still reads an older state.
+    left: Arc<AtomicI64>,
 }
 
 impl Copier {
     pub fn new(place: Arc<Place>) -> Self {
-        Self { place, running: None }
+        Self { place, running: None, left: Arc::default() }
     }
 
     /// Copies soon. Nobody waits for it, and failures are retried later.
@@ -36,6 +39,11 @@ impl Copier {
             Ok(asks) => drop(asks.try_send(None)),
             Err(error) => tracing::warn!(code = %error.into_store().code(), "the log can't be copied back"),
         }
+    }
+
+    /// How many pages the last pass left.
+    pub fn left(&self) -> i64 {
+        self.left.load(Ordering::Relaxed)
     }
 
     /// Copies everything that was written before the call.
@@ -56,9 +64,10 @@ impl Copier {
                 // The connection may have opened another file than the one that is being written.
                 self.place.check()?;
                 let (sender, asks) = mpsc::sync_channel(1);
+                let left = Arc::clone(&self.left);
                 let thread = std::thread::Builder::new().name("store-copy".into());
                 let thread = thread
-                    .spawn(move || work(&connection, &asks))
+                    .spawn(move || work(&connection, &asks, &left))
                     .map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))?;
                 self.running.insert((sender, thread))
             }
@@ -77,38 +86,24 @@ impl Drop for Copier {
     }
 }
 
-fn work(connection: &Connection, asks: &Receiver<Ask>) {
-    let mut limit = LONG;
+fn work(connection: &Connection, asks: &Receiver<Ask>, left: &AtomicI64) {
     while let Ok(ask) = asks.recv() {
-        let done = patiently(|| copy(connection, &mut limit));
+        let done = patiently(|| copy(connection)).map(|pages| left.store(pages, Ordering::Relaxed));
         match (ask, done) {
             // A caller that has gone away needs no answer.
             (Some(reply), done) => drop(reply.send(done)),
             (None, Err(error)) => {
-                tracing::warn!(code = %error.into_store().code(), "the log could not be copied back")
+                tracing::warn!(code = %error.into_store().code(), "the log could not be copied back");
             }
             (None, Ok(())) => {}
         }
     }
 }
 
-/// Copies what can be copied. A log of more than `limit` pages is restarted, and `limit` is updated accordingly.
-fn copy(connection: &Connection, limit: &mut i64) -> Result<()> {
-    let pages = |mode: &str| {
-        let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({mode})"))?;
-        statement
-            .query_row([], |row| Ok((row.get::<_, bool>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))
-    };
-    let (_, log, copied) = pages("PASSIVE")?;
-    if copied == log {
-        *limit = LONG;
-    } else if log >= *limit {
-        // Nobody can write meanwhile, but only a little is left to copy. If somebody reads an old state, the log grows
-        // until that read ends.
-        let (is_held, ..) = pages("RESTART")?;
-        *limit = if is_held { log + LONG } else { LONG };
-    }
-    Ok(())
+/// Copies what can be copied without waiting for anybody. Returns how many pages are left.
+fn copy(connection: &Connection) -> Result<i64> {
+    let mut statement = connection.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?;
+    Ok(statement.query_row([], |row| Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?))?)
 }
 
 fn stopped() -> StoreError {

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::column;
 use super::error::Result;
+use super::forgotten;
 use super::form::{self, Found};
 use super::index::row_of;
 use super::pack::{self, Parts};
@@ -46,6 +47,7 @@ pub(super) fn erase(connection: &Connection, wanted: &[Erase], mark: &Erased) ->
     }
     contents.retain(|content| is_to_go(connection, *content).unwrap_or(true));
     let touched = touched(connection, &contents, &needles)?;
+    forgotten::remember(connection, &whole, &touched, &needles)?;
     for content in &contents {
         take_out(connection, *content, &contents)?;
     }

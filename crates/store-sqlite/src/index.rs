@@ -11,8 +11,6 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::error::Result;
 use super::form::{self, Found, Text};
-use super::pack::{self, Parts, Skeleton};
-use super::row::{self, Row, select};
 use super::useful::useful;
 
 /// How many bytes of text and versions one transaction processes at most, so that a write waits only briefly.
@@ -37,9 +35,7 @@ pub(super) fn root_of(row: i64) -> i64 {
 
 /// Indexes the next versions. Returns whether more may be waiting.
 pub(super) fn portion(connection: &Connection) -> Result<bool> {
-    let (seq, packed, old): (i64, i64, i64) = connection
-        .prepare_cached("SELECT seq, packed, old FROM indexed")?
-        .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let seq: i64 = connection.prepare_cached("SELECT seq FROM indexed")?.query_row([], |row| row.get(0))?;
     let (mut last, mut bytes, mut count) = (seq, 0, 0);
     let mut rows_of_index = BTreeMap::new();
     {
@@ -65,12 +61,8 @@ pub(super) fn portion(connection: &Connection) -> Result<bool> {
     }
     if last > seq {
         connection.prepare_cached("UPDATE indexed SET seq = ?")?.execute([last])?;
-        return Ok(bytes >= PORTION_BYTES || count >= PORTION_VERSIONS || packed < old);
     }
-    if packed < old {
-        return pack_portion(connection, packed, old);
-    }
-    Ok(false)
+    Ok(bytes >= PORTION_BYTES || count >= PORTION_VERSIONS)
 }
 
 fn occurs(connection: &Connection, content: i64, object: i64, seq: i64) -> Result<()> {
@@ -107,9 +99,6 @@ fn settle(connection: &Connection, content: i64, object: i64, seq: i64) -> Resul
             connection.prepare_cached(sql)?.execute([content])?;
         }
     }
-    let length = i64::try_from(text.len()).unwrap_or(i64::MAX);
-    let sql = "UPDATE contents SET length = ? WHERE content = ? AND length IS NULL";
-    connection.prepare_cached(sql)?.execute([length, content])?;
     Ok(Some((row_of(content, 0), useful(&text, name.as_deref()))))
 }
 
@@ -165,48 +154,6 @@ fn as_delta(connection: &Connection, content: i64, text: &str, before: i64) -> R
         new.push('\n');
     }
     Ok(Some((row_of(root, place), new)))
-}
-
-/// Packs the next versions that older schemas stored. Returns whether more may be waiting.
-fn pack_portion(connection: &Connection, packed: i64, old: i64) -> Result<bool> {
-    let (mut last, mut bytes, mut count) = (packed, 0, 0);
-    let mut find = connection
-        .prepare_cached("SELECT seq FROM versions WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?")?;
-    let places = find.query_map(params![packed, old, PORTION_VERSIONS as i64], |row| row.get::<_, i64>(0))?;
-    for seq in places.collect::<rusqlite::Result<Vec<_>>>()? {
-        if bytes >= PORTION_BYTES {
-            break;
-        }
-        (last, count) = (seq, count + 1);
-        bytes += pack_version(connection, seq)?;
-    }
-    let last = if count == 0 { old } else { last };
-    connection.prepare_cached("UPDATE indexed SET packed = ?")?.execute([last])?;
-    Ok(last < old)
-}
-
-/// Packs a version whose payload is in plain columns, after checking that it is intact. Returns how long it was.
-fn pack_version(connection: &Connection, seq: i64) -> Result<usize> {
-    let mut find =
-        connection.prepare_cached(&select(row::Text::Left, "WHERE v.seq = ? AND v.packed IS NULL"))?;
-    let mut rows = find.query([seq])?;
-    let Some(sql) = rows.next()? else { return Ok(0) };
-    // Damaged versions stay unchanged; the damage is reported when they are read.
-    let Ok(mut row) = Row::read(connection, sql) else { return Ok(0) };
-    let length = row.body.len() + row.patch.as_ref().map_or(0, |patch| patch.len());
-    let body = Skeleton::of(std::mem::take(&mut row.body).into_owned());
-    let patch = row.patch.take().map(|patch| Skeleton::of(patch.into_owned()));
-    let texts = body.texts.iter().chain(patch.iter().flat_map(|patch| &patch.texts));
-    let texts = texts.map(|text| Ok(stored(connection, text)?.0)).collect::<Result<Vec<_>>>()?;
-    let nested = row.nested.as_deref();
-    let parts = Parts { body: &body.json, patch: patch.as_ref().map(|patch| &*patch.json), nested };
-    let Some(packed) = pack::pack(parts, &texts)? else { return Ok(length) };
-    let hash = row.hash(&body.digest, patch.as_ref().map(|patch| &patch.digest));
-    let seen = if patch.is_some() { "{}".to_owned() } else { pack::seen(&body.json) };
-    let sql =
-        "UPDATE versions SET body = ?, patch = NULL, nested = NULL, packed = ?, row_hash = ? WHERE seq = ?";
-    connection.prepare_cached(sql)?.execute(params![seen, packed, hash.as_bytes(), seq])?;
-    Ok(length)
 }
 
 /// The number of a text, which is stored if it is new, and whether its owner has erased it.

@@ -45,6 +45,7 @@ mod desk;
 mod durability;
 mod erase;
 mod error;
+mod forgotten;
 mod form;
 mod index;
 mod limit;

@@ -1,26 +1,27 @@
 //! Numbered migrations. A migration that was released is never edited.
 
+use context_store::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::error::Trouble;
-use context_store::StoreError;
+use super::error::Result;
 
 /// Marks the file as a context store, in SQLite's header.
 const APPLICATION_ID: i32 = 0x6374_7873; // "ctxs"
 
-/// The migrations in their order; the schema's number is how many were applied.
-pub(super) const MIGRATIONS: [&str; 4] = [
-    include_str!("migrations/0001-history.sql"),
-    include_str!("migrations/0002-search.sql"),
-    include_str!("migrations/0003-text-hash.sql"),
-    include_str!("migrations/0004-forms.sql"),
-];
-
-/// The newest schema number that this version can read.
-pub(super) const SCHEMA: i64 = MIGRATIONS.len() as i64;
+/// The schema, and the migrations that were released after it, in their order. The schema's number is how many were applied.
+const MIGRATIONS: [&str; 1] = [include_str!("schema.sql")];
 
 /// Refuses files that are not ours or newer than this version.
-pub(super) fn check(connection: &Connection) -> Result<(), Trouble> {
+pub(super) fn check(connection: &Connection) -> Result<()> {
+    check_for(connection, &MIGRATIONS)
+}
+
+/// Applies what is missing, all of it in one transaction.
+pub(super) fn run(connection: &Connection) -> Result<()> {
+    run_all(connection, &MIGRATIONS)
+}
+
+fn check_for(connection: &Connection, migrations: &[&str]) -> Result<()> {
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -28,27 +29,50 @@ pub(super) fn check(connection: &Connection) -> Result<(), Trouble> {
         let what = "the file is another program's database; choose another path";
         return Err(StoreError::Unavailable(what.into()).into());
     }
-    if found > SCHEMA {
-        return Err(StoreError::Newer { found, supported: SCHEMA }.into());
+    let supported = migrations.len() as i64;
+    if found > supported {
+        return Err(StoreError::Newer { found, supported }.into());
     }
     Ok(())
 }
 
-/// Applies what is missing, all of it in one transaction.
-pub(super) fn run(connection: &Connection) -> Result<(), Trouble> {
+fn run_all(connection: &Connection, migrations: &[&str]) -> Result<()> {
+    let newest = migrations.len() as i64;
     let current: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if current == SCHEMA {
+    if current == newest {
         return Ok(());
     }
     let transaction = rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     // Another process may have applied them first.
-    check(&transaction)?;
+    check_for(&transaction, migrations)?;
     let current: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    for migration in MIGRATIONS.iter().skip(usize::try_from(current).unwrap_or(0)) {
+    for migration in migrations.iter().skip(usize::try_from(current).unwrap_or(0)) {
         transaction.execute_batch(migration)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", SCHEMA)?;
+    transaction.pragma_update(None, "user_version", newest)?;
     transaction.commit()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_schema_is_brought_up_to_date_and_newer_one_is_refused() {
+        let later = [MIGRATIONS[0], "CREATE TABLE later (one INTEGER) STRICT"];
+        let connection = Connection::open_in_memory().unwrap();
+        run(&connection).unwrap();
+        connection.execute("INSERT INTO local VALUES ('name', 'kept')", []).unwrap();
+        run_all(&connection, &later).unwrap();
+        run_all(&connection, &later).unwrap();
+        let sql = "SELECT value FROM local, (SELECT count(*) FROM later)";
+        let kept: String = connection.query_row(sql, [], |row| row.get(0)).unwrap();
+        assert_eq!(kept, "kept");
+        for refused in [check(&connection), run(&connection)] {
+            let error = StoreError::from(refused.unwrap_err());
+            assert_eq!(error, StoreError::Newer { found: 2, supported: 1 });
+        }
+    }
 }

@@ -61,6 +61,20 @@ impl Skeleton {
         let digest = digest(&json, texts.iter().map(|text| text.key));
         Self { json, texts, digest }
     }
+
+    /// The JSON with its long strings.
+    pub fn whole(&self) -> Cow<'_, str> {
+        if self.texts.is_empty() {
+            return Cow::Borrowed(&self.json);
+        }
+        let mut parts = self.json.split(HOLE);
+        let mut whole = parts.next().unwrap_or_default().to_owned();
+        for (part, text) in parts.zip(&self.texts) {
+            whole.push_str(&escaped(&text.text));
+            whole.push_str(part);
+        }
+        Cow::Owned(whole)
+    }
 }
 
 /// The hash of JSON with holes.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::form::Text;
 use super::pack::Skeleton;
+use context_store::backend::erasing::Gone;
 use context_store::{Result, StoreError, Transaction, Write};
 
 /// A transaction in the form of rows.
@@ -34,6 +35,8 @@ pub(super) struct Put {
     pub valid_time: Option<Timestamp>,
     /// The mark of a version that its owner has erased elsewhere, as JSON.
     pub erased: Option<String>,
+    /// Whether something in it is forgotten, and was masked.
+    pub is_masked: bool,
 }
 
 /// A patch in the form of a row, except for what depends on the version before it.
@@ -42,6 +45,8 @@ pub(super) struct PatchWrite {
     pub operations: Value,
     pub skeleton: Skeleton,
     pub valid_time: Option<Timestamp>,
+    /// Whether something in it is forgotten, and was masked.
+    pub is_masked: bool,
 }
 
 /// A payload without its content and hashes.
@@ -81,7 +86,56 @@ impl PreparedWrite {
             Write::Patch { id, patch, valid_time } => {
                 let operations = serde_json::to_value(&patch).map_err(unwritable)?;
                 let skeleton = Skeleton::of(operations.to_string());
-                Ok(Self::Patch(PatchWrite { id, operations, skeleton, valid_time }))
+                Ok(Self::Patch(PatchWrite { id, operations, skeleton, valid_time, is_masked: false }))
+            }
+        }
+    }
+}
+
+impl PreparedWrite {
+    /// The write with marks in place of what is forgotten; `None` if it has nothing of that. The hash of a whole document
+    /// stays that of the original, so that the same document is not written twice.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` for what can't be written as JSON.
+    pub fn masked(&self, gone: &Gone) -> Result<Option<Self>> {
+        match self {
+            Self::Put(put) => {
+                let json = put.body.skeleton.whole();
+                let Ok(mut fields) = serde_json::from_str::<Map<String, Value>>(&json) else {
+                    return Ok(None);
+                };
+                if !gone.mask_payload(&mut fields) {
+                    return Ok(None);
+                }
+                let json = serde_json::to_string(&fields).map_err(unwritable)?;
+                let body = Body { skeleton: Skeleton::of(json), source_hash: put.body.source_hash };
+                let text = put.text.as_ref().map(|text| Text {
+                    text: text.text.clone(),
+                    key: text.key,
+                    compressed: text.compressed.clone(),
+                });
+                Ok(Some(Self::Put(Box::new(Put {
+                    id: put.id.clone(),
+                    object_type: put.object_type,
+                    source: put.source.clone(),
+                    body,
+                    text,
+                    content_hash: put.content_hash,
+                    valid_time: put.valid_time,
+                    erased: put.erased.clone(),
+                    is_masked: true,
+                }))))
+            }
+            Self::Patch(patch) => {
+                let mut operations = patch.operations.clone();
+                if !gone.mask_patch(&mut operations) {
+                    return Ok(None);
+                }
+                let skeleton = Skeleton::of(operations.to_string());
+                let PatchWrite { id, valid_time, .. } = patch;
+                let (id, valid_time) = (id.clone(), *valid_time);
+                Ok(Some(Self::Patch(PatchWrite { id, operations, skeleton, valid_time, is_masked: true })))
             }
         }
     }
@@ -101,7 +155,17 @@ impl Put {
             (None, _) => None,
         };
         let body = Body::new(payload)?;
-        Ok(Self { id, object_type, source, body, text, content_hash, valid_time, erased: None })
+        Ok(Self {
+            id,
+            object_type,
+            source,
+            body,
+            text,
+            content_hash,
+            valid_time,
+            erased: None,
+            is_masked: false,
+        })
     }
 }
 

@@ -226,11 +226,8 @@ pub(super) fn prune(connection: &Connection, weighed: &Weighed, count: usize) ->
     }
     forget_occurrences(connection, &objects)?;
     // A freed number may be used again, and the new text must then be indexed.
-    connection.execute(
-        "UPDATE indexed SET (seq, packed, old) = (SELECT min(i.seq, m), min(i.packed, m), min(i.old, m)
-           FROM indexed i, (SELECT coalesce(max(seq), 0) AS m FROM versions))",
-        [],
-    )?;
+    connection
+        .execute("UPDATE indexed SET seq = min(seq, (SELECT coalesce(max(seq), 0) FROM versions))", [])?;
     for (_, sql) in &triggers {
         connection.execute_batch(sql)?;
     }

@@ -34,19 +34,13 @@ pub(super) const CONTENT: usize = 22;
 /// A statement for a [`Row`]; `rest` is everything from `WHERE` on, with `v` for the versions and `o` for their objects.
 pub(super) fn select(text: Text, rest: &str) -> String {
     // The table of texts is not read for a row without text, because each of its pages has only a few texts.
-    let (hash, text, join) = match text {
-        Text::Fetched => (
-            "c.sha256",
-            "c.codec, c.text, c.root, coalesce(c.length, octet_length(c.text))",
-            "LEFT JOIN contents c USING (content)",
-        ),
-        Text::Left => {
-            ("(SELECT c.sha256 FROM contents c WHERE c.content = v.content)", "NULL, NULL, NULL, NULL", "")
-        }
+    let (text, join) = match text {
+        Text::Fetched => ("c.codec, c.text, c.root, c.length", "LEFT JOIN contents c USING (content)"),
+        Text::Left => ("NULL, NULL, NULL, NULL", ""),
     };
     format!(
         "SELECT v.seq, v.tx_id, t.tx_time, v.valid_from, o.object_id, o.type, o.source, v.body,
-                coalesce(v.text_hash, {hash}), v.content_hash, v.source_hash, v.base, v.depth, v.patch, v.nested, v.row_hash, v.packed, v.erased,
+                v.text_hash, v.content_hash, v.source_hash, v.base, v.depth, v.patch, v.nested, v.row_hash, v.packed, v.erased,
                 {text}, v.content
          FROM versions v JOIN objects o USING (object) JOIN txs t USING (tx_id) {join} {rest}"
     )

@@ -40,7 +40,7 @@ pub(super) fn size(connection: &Connection) -> Result<Size> {
         versions: one("SELECT count(*) FROM versions")?,
         transactions: one("SELECT count(*) FROM txs")?,
         contents: one("SELECT count(*) FROM contents")?,
-        content_bytes: one("SELECT coalesce(sum(coalesce(length, octet_length(text))), 0) FROM contents")?,
+        content_bytes: one("SELECT coalesce(sum(length), 0) FROM contents")?,
         file_bytes: page * one("PRAGMA page_count")?,
         free_bytes: page * one("PRAGMA freelist_count")?,
         tables: tables.collect::<rusqlite::Result<_>>()?,

@@ -17,6 +17,7 @@ use super::copier::{Copier, LONG};
 use super::durability::Durability;
 use super::erase;
 use super::error::Result;
+use super::forgotten::Forgotten;
 use super::index;
 use super::place::Place;
 use super::prepare::Prepared;
@@ -29,6 +30,15 @@ use context_store::{Erase, Erased, ErasedCount, Receipt, StoreError};
 /// How often the limits of the store are checked.
 const LIMIT_TIME: Duration = Duration::from_secs(600);
 
+/// After so many further pages of a long log, copying it back is requested again.
+const STEP: i64 = 64;
+
+/// So many pages of the log are copied back between two transactions: a few milliseconds.
+const LITTLE: i64 = 128;
+
+/// From so many pages on, it is done whatever is left: 16 MB.
+const LONGEST: i64 = 2_048;
+
 /// How long the search index waits for a lock of another process: a search can do without.
 const INDEX_PATIENCE: Duration = Duration::from_millis(100);
 
@@ -37,11 +47,14 @@ pub(super) struct Writer {
     place: Arc<Place>,
     clock: Clock,
     heads: RefCell<Heads>,
+    forgotten: RefCell<Forgotten>,
     copier: Copier,
     /// The length of the log in pages after this connection's last commit.
     log: Arc<AtomicI64>,
     /// How long it was when copying it back was last requested.
     asked: i64,
+    /// How long it was when it was last to be restarted.
+    tried: i64,
     /// Whether versions may wait for the search index.
     pub unindexed: bool,
     /// Whether nothing was written since the limits were last checked.
@@ -85,9 +98,11 @@ impl Writer {
             place,
             clock,
             heads,
+            forgotten: RefCell::default(),
             copier,
             log,
             asked,
+            tried: 0,
             unindexed,
             is_within: true,
             looked: None,
@@ -195,7 +210,9 @@ impl Writer {
         newest: &mut Newest,
         work: &Prepared,
     ) -> context_store::Result<Receipt> {
-        Ok(apply::apply(connection, &self.clock, newest, &mut self.heads.borrow_mut(), work)?)
+        let mut forgotten = self.forgotten.borrow_mut();
+        let gone = forgotten.newest(connection)?;
+        Ok(apply::apply(connection, &self.clock, newest, &mut self.heads.borrow_mut(), work, gone)?)
     }
 
     /// Advances the search index by one portion. If that fails, it is tried again before the next search.
@@ -234,17 +251,38 @@ impl Writer {
         })
     }
 
-    /// Has a long log copied back into the database.
+    /// Keeps the log short. The other thread copies it back while this one writes, but what is written meanwhile is always left:
+    /// under steady writing the log would never start over. So once little is left, this thread copies the rest between two
+    /// of its transactions.
     fn checkpoint(&mut self) {
         let pages = self.log.load(Ordering::Relaxed);
         if pages < self.asked {
             // The log was restarted.
             self.asked = 0;
+            self.tried = 0;
         }
-        if pages - self.asked >= LONG {
+        if pages >= LONG && pages - self.asked >= STEP {
             self.copier.nudge();
             self.asked = pages;
         }
+        let is_due = pages >= 2 * LONG && self.copier.left() <= LITTLE || pages >= LONGEST;
+        if is_due && pages - self.tried >= LONG {
+            self.tried = pages;
+            if let Err(error) = self.restart_log() {
+                tracing::warn!(code = %error.into_store().code(), "the log could not be restarted");
+            }
+        }
+    }
+
+    /// Copies the rest of the log and empties it. Gives up soon if somebody reads an older state.
+    fn restart_log(&self) -> Result<()> {
+        self.is_hurried.store(true, Ordering::Relaxed);
+        let is_held = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+        self.is_hurried.store(false, Ordering::Relaxed);
+        if !is_held? {
+            self.log.store(0, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Copies everything back into the database, durably even if commits are not synced.

@@ -122,6 +122,12 @@ impl Inner {
                 gone.add_matches(document, needles);
             })
             .await?;
+            self.each_document(|document| {
+                if !objects.contains(document.id()) {
+                    gone.spare_all_of(document);
+                }
+            })
+            .await?;
             let texts = *first.get_or_insert(gone.count());
             let erasures = self.erasures().await?;
             let mut both = erasures.all().gone.clone();

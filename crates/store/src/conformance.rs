@@ -81,6 +81,8 @@ pub const CHECKS: &[Check] = checks![
     owning::an_erased_object_keeps_its_times_and_says_why,
     owning::an_erased_text_is_gone_everywhere_and_the_rest_stays,
     owning::what_was_erased_is_not_stored_again,
+    owning::short_messages_and_arguments_stay_forgotten,
+    owning::words_of_others_are_not_forgotten_with_a_session,
     owning::a_session_is_erased_with_what_only_it_has_seen,
     owning::what_can_not_be_erased_is_refused_and_nothing_is,
     owning::young_sessions_stay_and_a_removal_needs_a_condition,

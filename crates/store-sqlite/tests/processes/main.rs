@@ -5,8 +5,6 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stderr, reason = "tests report their figures and what was not run")]
 
-#[path = "../older/mod.rs"]
-mod older_schema;
 #[path = "../secrets/mod.rs"]
 mod secrets;
 
@@ -16,7 +14,6 @@ mod faults;
 mod forget;
 mod kill;
 mod many;
-mod older;
 #[cfg(unix)]
 mod power;
 #[cfg(unix)]

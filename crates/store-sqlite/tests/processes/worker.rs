@@ -33,9 +33,6 @@ pub enum Said {
 pub const SOON: &str = "soon";
 pub const SETTLED: &str = "settled";
 
-/// The name of a worker that writes nothing and brings a store of an older schema into its new form.
-pub const OLDER: &str = "older";
-
 /// The name of a worker that forgets all secrets.
 pub const FORGET: &str = "forget";
 
@@ -159,13 +156,9 @@ fn body() {
             Ok(store) => store,
             Err(error) => return say(&format!("failed {}", error.code())),
         };
-        if name == OLDER || name == FORGET {
-            let done = match &*name {
-                OLDER => store.flush().await,
-                _ => store.erase(secrets::all(), "live keys").await.map(|_| ()),
-            };
-            match done {
-                Ok(()) => say("ack 1"),
+        if name == FORGET {
+            match store.erase(secrets::all(), "live keys").await {
+                Ok(_) => say("ack 1"),
                 Err(error) => say(&format!("failed {}", error.code())),
             }
             return say(if store.close().await.is_ok() { "end" } else { "failed CLOSED" });

@@ -171,6 +171,85 @@ pub(super) async fn what_was_erased_is_not_stored_again(owned: Arc<dyn OwnedStor
     assert!(is_intact(&store, &ids).await);
 }
 
+/// Short texts are parts of payloads and not texts of their own; they stay forgotten all the same.
+pub(super) async fn short_messages_and_arguments_stay_forgotten(owned: Arc<dyn OwnedStore>) {
+    let store = Arc::clone(&owned) as Arc<dyn Store>;
+    let (own, other, name) = (session(), session(), unique("said").replace('-', ""));
+    let said: Vec<String> =
+        (1..=255).step_by(37).map(|length| format!("{name}{}", "x".repeat(length))).collect();
+    let turn = |texts: &[String]| {
+        let block = |text: &String| json!({ "type": "thinking", "thinking": format!("{text} thought") });
+        json!({ "user": texts[0], "toolcall_ids": ["a call"], "assistant": [{ "meta": { "model": "m" },
+            "content": texts.iter().map(block).chain([json!({ "type": "text", "text": texts[1] })]).collect::<Vec<_>>() }] })
+    };
+    let chat = async |session: &SessionId, n: u64| {
+        let mut patch = Patch::new();
+        patch.append(&["turns"], turn(&said));
+        patch.set(&["turn_count"], json!(n));
+        write(&store, vec![Write::patch(ObjectId::chat(session), patch)]).await;
+    };
+    let call = |id: &str, session: &SessionId| {
+        let mut parts = toolcall(id, session, &format!("output {id}")).into_parts();
+        parts.3.insert("args".into(), json!({ "type": "text", "list": said }));
+        Document::new(parts.0, parts.1, parts.2, parts.3).unwrap()
+    };
+    let (first, second) = (unique("call"), unique("call"));
+    put(&store, Document::chat(&own)).await;
+    put(&store, Document::chat(&other)).await;
+    chat(&own, 1).await;
+    put(&store, call(&first, &own)).await;
+    let whole = [ObjectId::chat(&own), ObjectId::new(&*first)].map(Erase::Object);
+    owned.erase(whole.into(), "over").await.unwrap();
+
+    // Said again in the same session, in another one, and as whole documents from elsewhere.
+    chat(&own, 2).await;
+    chat(&other, 1).await;
+    put(&store, call(&second, &other)).await;
+    let third = session();
+    let mut parts = Document::chat(&third).into_parts();
+    parts.3.insert("turns".into(), json!([turn(&said)]));
+    let imported = Document::new(parts.0, parts.1, parts.2, parts.3).unwrap();
+    put(&store, imported.clone()).await;
+    assert_eq!(put(&store, imported.clone()).await.written, [false], "it is the same version");
+    let ids = [
+        ObjectId::chat(&own),
+        ObjectId::chat(&other),
+        ObjectId::chat(&third),
+        ObjectId::new(&*first),
+        ObjectId::new(&*second),
+    ];
+    assert_eq!(readable(&store, &ids, &name).await, 0);
+    for id in &ids[..3] {
+        let now = store.get(id, AsOf::default()).await.unwrap().unwrap();
+        let last = now.document.field("turns").unwrap().as_array().unwrap().last().unwrap().clone();
+        assert_eq!((&last["user"], &last["toolcall_ids"]), (&json!("[erased]"), &json!(["a call"])));
+        assert_eq!(last["assistant"][0]["content"][0]["type"], "thinking");
+        assert!(now.erased.is_some());
+    }
+    let now = store.get(&ids[4], AsOf::default()).await.unwrap().unwrap();
+    assert_eq!(now.document.field("tool"), call(&second, &other).field("tool"));
+    assert!(is_intact(&store, &ids).await);
+}
+
+/// What also stands in something that stays tells nothing about what was erased.
+pub(super) async fn words_of_others_are_not_forgotten_with_a_session(owned: Arc<dyn OwnedStore>) {
+    let store = Arc::clone(&owned) as Arc<dyn Store>;
+    let (own, other, text) = (session(), session(), unique("common"));
+    for session in [&own, &other] {
+        chat(&store, session, &text).await;
+    }
+    owned.erase(vec![Erase::Object(ObjectId::chat(&own))], "over").await.unwrap();
+    let before = store.get(&ObjectId::chat(&other), AsOf::default()).await.unwrap().unwrap();
+    let mut turn = Patch::new();
+    turn.append(&["turns"], json!({ "user": "go on", "toolcall_ids": [] }));
+    turn.set(&["turn_count"], json!(3));
+    write(&store, vec![Write::patch(ObjectId::chat(&other), turn)]).await;
+    let now = store.get(&ObjectId::chat(&other), AsOf::default()).await.unwrap().unwrap();
+    let turns = now.document.field("turns").unwrap();
+    assert_eq!(turns[0], before.document.field("turns").unwrap()[0]);
+    assert_eq!((&turns[2]["user"], now.erased), (&json!("go on"), None));
+}
+
 pub(super) async fn a_session_is_erased_with_what_only_it_has_seen(owned: Arc<dyn OwnedStore>) {
     let store = Arc::clone(&owned) as Arc<dyn Store>;
     let (fs, text, own, other) = (unique("f"), secret("session"), session(), session());

@@ -48,6 +48,8 @@ impl State {
             }
             gone.add_matches(document, needles);
         }
+        let staying = documents.iter().filter(|document| !objects.contains(document.id()));
+        staying.for_each(|document| gone.spare_all_of(document));
         let mut versions = 0;
         let mut touched: HashSet<&ObjectId> = HashSet::new();
         let mut changed: HashMap<usize, Document> = HashMap::new();

@@ -14,10 +14,12 @@ use crate::{AsOf, Erase, Erased, Filter, Result, Store, StoreError};
 
 mod mark;
 mod needles;
+mod position;
 mod stripped;
 
 pub use mark::MARK;
 pub use needles::Needles;
+pub use position::{Position, each_said, each_said_in_patch};
 pub use stripped::stripped;
 
 /// A string of a payload with at least this many bytes is a text of its own: it is erased wherever it occurs.
@@ -48,12 +50,16 @@ pub fn no_session(session: &SessionId) -> StoreError {
 pub struct Gone {
     /// By SHA-256. With a text: what stands in its place. Without: it goes as a whole.
     texts: BTreeMap<Digest, Option<String>>,
+    /// Shorter strings of erased messages and arguments: they go where they are a whole message or argument again. Elsewhere
+    /// they may be words that mean something else.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    said: BTreeSet<Digest>,
 }
 
 impl Gone {
     /// Whether no text is erased.
     pub fn is_empty(&self) -> bool {
-        self.texts.is_empty()
+        self.texts.is_empty() && self.said.is_empty()
     }
 
     /// How many texts go as a whole.
@@ -65,6 +71,52 @@ impl Gone {
     pub fn extend(&mut self, other: Self) {
         for (key, instead) in other.texts {
             self.add(key, instead);
+        }
+        self.said.extend(other.said);
+    }
+
+    /// Adds a string of an erased message or argument.
+    pub fn add_said(&mut self, text: &str) {
+        if !text.is_empty() && text.len() < LONG && text != MARK {
+            self.said.insert(Digest::of(text.as_bytes()));
+        }
+    }
+
+    /// Adds a string that contains a needle.
+    pub fn add_match(&mut self, text: &str, needles: &Needles) {
+        if let Some(instead) = needles.replaced_in(text) {
+            self.add(Digest::of(text.as_bytes()), Some(instead));
+        }
+    }
+
+    /// Takes back [`Gone::add_said`] for a string that also stands in something that stays: it tells nothing about what goes.
+    pub fn spare(&mut self, text: &str) {
+        if !self.said.is_empty() && text.len() < LONG {
+            self.said.remove(&Digest::of(text.as_bytes()));
+        }
+    }
+
+    /// The same for the path of a file, which stays, and its ends.
+    pub fn spare_path(&mut self, path: &str) {
+        if self.said.is_empty() {
+            return;
+        }
+        self.spare(path);
+        for (at, _) in path.match_indices('/') {
+            self.spare(&path[at + 1..]);
+        }
+    }
+
+    /// [`Gone::spare`] for all words of a document that stays.
+    pub fn spare_all_of(&mut self, document: &Document) {
+        if self.said.is_empty() {
+            return;
+        }
+        if let Some(Source::Filesystem(file)) = document.source() {
+            self.spare_path(&file.path);
+        }
+        for (name, value) in document.payload() {
+            each_said(value, Position::Payload.of_field(name), &mut |text| self.spare(text));
         }
     }
 
@@ -80,6 +132,9 @@ impl Gone {
                 self.add(Digest::of(text.as_bytes()), None);
             }
         });
+        for (name, value) in document.payload() {
+            each_said(value, Position::Payload.of_field(name), &mut |text| self.add_said(text));
+        }
     }
 
     /// Adds those texts of a version that contain a needle.
@@ -93,9 +148,7 @@ impl Gone {
             self.add(key, None);
         }
         each_text(document, &mut |text| {
-            if let Some(instead) = needles.replaced_in(text) {
-                self.add(Digest::of(text.as_bytes()), Some(instead));
-            }
+            self.add_match(text, needles);
         });
     }
 
@@ -127,33 +180,58 @@ impl Gone {
             is_changed |= payload != before;
         }
         if !self.is_empty() {
-            let hashes = ["content", "content_hash", "source_hash"];
-            let held: Vec<_> = hashes.iter().filter_map(|name| payload.remove_entry(*name)).collect();
-            let mut rest = Value::Object(payload);
-            is_changed |= self.replace_in(&mut rest);
-            let Value::Object(fields) = rest else { return None };
-            payload = fields;
-            payload.extend(held);
+            is_changed |= self.mask_payload(&mut payload);
         }
         if is_changed { Document::new(id, kind, source, payload).ok() } else { None }
     }
 
-    fn replace_in(&self, value: &mut Value) -> bool {
+    /// Puts marks in place of these texts in a payload, except for its content. Returns whether it had one.
+    pub fn mask_payload(&self, payload: &mut Map<String, Value>) -> bool {
+        let hashes = ["content", "content_hash", "source_hash"];
+        let held: Vec<_> = hashes.iter().filter_map(|name| payload.remove_entry(*name)).collect();
+        let mut rest = Value::Object(std::mem::take(payload));
+        let is_changed = self.mask(&mut rest, Position::Payload);
+        if let Value::Object(fields) = rest {
+            *payload = fields;
+        }
+        payload.extend(held);
+        is_changed
+    }
+
+    /// The same in the operations of a patch.
+    pub fn mask_patch(&self, operations: &mut Value) -> bool {
+        let mut is_changed = false;
+        for operation in operations.as_array_mut().into_iter().flatten() {
+            let position =
+                Position::of_path(operation.get("path").and_then(Value::as_str).unwrap_or_default());
+            if let Some(value) = operation.get_mut("value") {
+                is_changed |= self.mask(value, position);
+            }
+        }
+        is_changed
+    }
+
+    fn mask(&self, value: &mut Value, position: Position) -> bool {
         match value {
-            Value::String(text) => match self.instead_of(text) {
+            Value::String(text) => match self.instead_of(text, position) {
                 Some(instead) => {
                     *text = instead;
                     true
                 }
                 None => false,
             },
-            Value::Array(items) => items.iter_mut().fold(false, |done, item| self.replace_in(item) | done),
+            Value::Array(items) => {
+                items.iter_mut().fold(false, |done, item| self.mask(item, position) | done)
+            }
             Value::Object(fields) => {
-                let mut done = fields.values_mut().fold(false, |done, value| self.replace_in(value) | done);
-                if fields.keys().any(|name| self.instead_of(name).is_some()) {
+                let mask = |done: bool, (name, value): (&String, &mut Value)| {
+                    self.mask(value, position.of_field(name)) | done
+                };
+                let mut done = fields.iter_mut().fold(false, mask);
+                let instead = |name: &str| self.instead_of(name, Position::Structure);
+                if fields.keys().any(|name| instead(name).is_some()) {
                     let renamed = std::mem::take(fields).into_iter();
-                    let renamed =
-                        renamed.map(|(name, value)| (self.instead_of(&name).unwrap_or(name), value));
+                    let renamed = renamed.map(|(name, value)| (instead(&name).unwrap_or(name), value));
                     *fields = renamed.collect::<Map<_, _>>();
                     done = true;
                 }
@@ -163,11 +241,13 @@ impl Gone {
         }
     }
 
-    fn instead_of(&self, text: &str) -> Option<String> {
-        match self.texts.get(&Digest::of(text.as_bytes()))? {
-            Some(instead) => Some(instead.clone()),
+    fn instead_of(&self, text: &str, position: Position) -> Option<String> {
+        let key = Digest::of(text.as_bytes());
+        match self.texts.get(&key) {
+            Some(Some(instead)) => Some(instead.clone()),
+            Some(None) if text.len() >= LONG => Some(MARK.to_owned()),
             // A short text may be a word that means something else here.
-            None => (text.len() >= LONG).then(|| MARK.to_owned()),
+            _ => (position.is_said() && self.said.contains(&key)).then(|| MARK.to_owned()),
         }
     }
 }

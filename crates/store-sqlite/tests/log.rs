@@ -1,0 +1,55 @@
+//! The length of the log, whatever the pace.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stderr, reason = "a test reports its figures")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use context_model::hash::Digest;
+use context_model::object::Document;
+use context_model::source::FilesystemSource;
+use context_store::{AsOf, Store, Transaction, Write};
+use context_store_sqlite::{Durability, SqliteStore};
+
+/// Texts that can't be compressed, so that the log grows by what is written.
+fn text(n: u64) -> String {
+    (0..400).map(|line| format!("{}\n", Digest::of(format!("{n} {line}").as_bytes()))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn log_of_a_busy_writer_stays_short() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.db");
+    let store = SqliteStore::open(&path, Durability::Power).unwrap();
+    let file = |n: u64| {
+        let source = FilesystemSource { filesystem_id: "f".into(), path: format!("/{}", n % 7) };
+        let text = text(n);
+        Document::file(source, Some(text.clone()), Some(Digest::of(text.as_bytes())))
+    };
+    store.transact(Transaction { writes: vec![Write::put(file(0))], expected: Vec::new() }).await.unwrap();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let reader = {
+        let (store, is_over, id) = (Arc::clone(&store), Arc::clone(&is_over), file(0).id().clone());
+        tokio::spawn(async move {
+            while !is_over.load(Ordering::Relaxed) {
+                store.get(&id, AsOf::default()).await.unwrap();
+            }
+        })
+    };
+    let log = place.path().join("store.db-wal");
+    let (mut longest, mut slowest) = (0, Duration::ZERO);
+    for n in 1..=2_000 {
+        let start = Instant::now();
+        let transaction = Transaction { writes: vec![Write::put(file(n))], expected: Vec::new() };
+        store.transact_soon(transaction).await.unwrap();
+        slowest = slowest.max(start.elapsed());
+        longest = longest.max(std::fs::metadata(&log).unwrap().len());
+    }
+    is_over.store(true, Ordering::Relaxed);
+    reader.await.unwrap();
+    eprintln!("the longest log: {} MB; the slowest write: {} ms", longest >> 20, slowest.as_millis());
+    assert!(longest <= 32 << 20, "{} MB", longest >> 20);
+    store.close().await.unwrap();
+}
