@@ -9,6 +9,7 @@ import type { Event, State } from '../lib/driver/state.ts'
 import { worthOf } from '../lib/driver/tools.ts'
 import { ContextManager } from '../lib/index.ts'
 import type { IncomingMessage, Plan } from '../lib/index.ts'
+import { appendsTools } from '../lib/models/appends.ts'
 import { CACHES } from '../lib/replay/cache.ts'
 import { BlockCache } from '../lib/replay/policies/block-cache.ts'
 import { openManager } from '../lib/replay/policies/engine.ts'
@@ -109,6 +110,21 @@ describe('ledger', () => {
   ])('%j takes %i characters', (message, size) => {
     expect(sizeOf(message)).toBe(size)
   })
+})
+
+test.each([
+  ['claude-opus-4-8', true],
+  ['anthropic/claude-opus-5-5', true],
+  ['claude-opus-4-5', false],
+  ['claude-sonnet-4-5', false],
+  ['openai/gpt-5.4-mini', true],
+  ['gpt-5.3', false],
+  ['gpt-6-sol', true],
+  ['moonshotai/kimi-k3', true],
+  ['my-gpt-6', false],
+  ['m', false],
+])('%s takes new tools in mid-conversation: %s', (model, takes) => {
+  expect(appendsTools(model)).toBe(takes)
 })
 
 const MOMENT: Moment = { at: 0, model: 'm', prices: ratioPrices(0.1, 1.25) }

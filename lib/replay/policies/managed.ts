@@ -6,6 +6,7 @@ import type { ContextManager, Edit, IncomingMessage, ModelCall, Plan, RollReceip
 import { Driver } from '../../driver/driver.ts'
 import { editedContent } from '../../driver/edits.ts'
 import type { Landmark, Moment as CallMoment, News, Visible as Shown, When } from '../../driver/port.ts'
+import { appendsTools } from '../../models/appends.ts'
 import { blocksOf, systemBlock, unitsOf } from '../blocks.ts'
 import type { Block } from '../blocks.ts'
 import type { FileEvent } from '../files.ts'
@@ -118,14 +119,19 @@ export class Managed implements Policy {
       tools: {
         tokens: own.overheadTokens,
         given: () => this.#given !== undefined,
-        appends: () => own.appendsTools?.(this.#moment?.model ?? '') === true,
-        give: () => (this.#given = { leaf: this.#path.at(-1) ?? '', isAppended: own.appendsTools?.(this.#moment?.model ?? '') === true }),
+        appends: () => this.#appendsTools,
+        give: () => (this.#given = { leaf: this.#path.at(-1) ?? '', isAppended: this.#appendsTools }),
       },
     })
   }
 
   get #system(): Block {
     return this.#systems[this.#given !== undefined && !this.#areAppended ? 1 : 0]
+  }
+
+  /** Whether the provider takes new tools in mid-conversation. */
+  get #appendsTools(): boolean {
+    return (this.#setting.manager.appendsTools ?? appendsTools)(this.#moment?.model ?? '')
   }
 
   /** Whether the tools stand behind a message that is still shown. */

@@ -40,7 +40,7 @@ export interface ManagerOptions {
   onlyAtUserTurn: boolean
   /** Tokens that the extension adds to the system part: its tools and its instructions to the model. */
   overheadTokens: number
-  /** Returns whether a model's provider takes new tools in mid-conversation, with the cached prompt still valid. Default: none. */
+  /** Returns whether a model's provider takes new tools in mid-conversation, with the cached prompt still valid. Default: by its name. */
   appendsTools?: (model: string) => boolean
   /** What the provider does with reasoning behind a change. Default: nothing. */
   binding?: Binding
