@@ -36,12 +36,12 @@ function suite(name: string): string[] {
     case 'store':
     case 'store-sqlite':
     case 'store-xtdb':
-    case 'secrets':
       return [join(root, `crates/${first}/tests/${below}.rs`)]
     case 'conformance':
       return [join(root, `crates/store/src/conformance/${below}.rs`)]
+    case 'secrets':
     case 'watch':
-      return [below === '' ? join(root, '__test__/watch.test.ts') : join(root, `crates/watch/tests/${below}.rs`)]
+      return [join(root, below === '' ? `__test__/${first}.test.ts` : `crates/${first}/tests/${below}.rs`)]
     default:
       return [join(root, `__test__/${name}.test.ts`)]
   }
