@@ -62,8 +62,8 @@ export declare class ContextManager {
   start(options: OpenOptions, file?: string | undefined | null): Promise<undefined>
   /** The ID of the session; empty before `start`. */
   get sessionId(): string
-  indexFile(path: string, content?: Content | undefined | null): Promise<IndexResult>
-  indexWritten(path: string, content?: Content | undefined | null): Promise<IndexResult>
+  indexFile(path: string, content?: Content | undefined | null, callId?: string | undefined | null): Promise<IndexResult>
+  indexWritten(path: string, content?: Content | undefined | null, callId?: string | undefined | null): Promise<IndexResult>
   indexFiles(paths: Array<string>): Promise<IndexedFiles>
   indexFileDeletion(path: string): Promise<IndexResult>
   discover(paths: Array<string>): Promise<Array<IndexResult>>
@@ -96,8 +96,9 @@ export declare class ContextManager {
   advance(messages: Array<IncomingMessage>, call: ModelCall): Promise<Plan>
   settle(): Promise<undefined>
   resync(messages: Array<IncomingMessage>, recorded: number, call: ModelCall): Promise<Plan>
-  answerRead(path: string, offset?: number | undefined | null, limit?: number | undefined | null): Promise<string | undefined | null>
+  answerRead(path: string, offset?: number | undefined | null, limit?: number | undefined | null, callId?: string | undefined | null): Promise<string | undefined | null>
   checkEdit(path: string): Promise<string | undefined | null>
+  guardEdit(path: string, oldTexts?: Array<string> | undefined | null, callId?: string | undefined | null): Promise<EditGuard>
   checkArguments(args: object): Promise<string | undefined | null>
   staleNotices(): Promise<Array<string>>
   rollNow(call: ModelCall): Promise<Plan>
@@ -201,6 +202,14 @@ export type Edit =
   texts: Array<TextEdit> }
   | { kind: 'gone'; /** The message. */
   key: string }
+
+/** What an edit tool should do: at most one of the two is there, and with neither it makes the edit. */
+export interface EditGuard {
+  /** What to answer instead of making the edit. */
+  refusal?: string
+  /** What to add to the edit's result: the file has changed elsewhere, and how. */
+  difference?: string
+}
 
 /** When and why the owner of a store erased something of a version. */
 export interface ErasedMark {

@@ -289,19 +289,20 @@ export class Host {
     const off = (): boolean => this.boundary?.rolls !== true
     return {
       isNested: (callId) => this.nested.has(callId),
-      read: async (path, bytes) => void (await ask((manager) => manager.indexFile(path, bytes))),
+      read: async (path, bytes, callId) => void (await ask((manager) => manager.indexFile(path, bytes, callId))),
       met: async (path) => void (await ask((manager) => manager.indexFiles([path]))),
-      written: async (path, content) => void (await ask((manager) => manager.indexWritten(path, content))),
-      answer: async (path, { offset, limit }, shown) => {
+      written: async (path, content, callId) =>
+        void (await ask((manager) => manager.indexWritten(path, content, callId))),
+      answer: async (path, { offset, limit }, shown, callId) => {
         if (this.boundary?.inSections === true) return ask((manager) => confirmation(manager, path))
-        const text = off() ? undefined : await ask((manager) => manager.answerRead(path, offset, limit))
+const text = off() ? undefined : await ask((manager) => manager.answerRead(path, offset, limit, callId))
         if (text != null) this.spared += shown.length - text.length
         return text ?? undefined
       },
       recall: (name, nested) =>
         bounded((nested ? keptText : wholeText)(this.manager(), name), HANDLER_LIMIT_MS, `reading ${name}`),
-      refusal: async (path) =>
-        off() ? undefined : ((await ask((manager) => manager.checkEdit(path))) ?? undefined),
+      guard: async (path, oldTexts, callId) =>
+        off() ? {} : ((await ask((manager) => manager.guardEdit(path, oldTexts, callId))) ?? {}),
     }
   }
 

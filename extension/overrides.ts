@@ -14,6 +14,7 @@ import {
   withFileMutationQueue,
 } from '@earendil-works/pi-coding-agent'
 import type { ExtensionAPI, ExtensionContext, ReadOperations } from '@earendil-works/pi-coding-agent'
+import type { EditGuard } from '../index.js'
 import { objectIn } from './recall.ts'
 import { textOf } from './results.ts'
 
@@ -21,18 +22,29 @@ import { textOf } from './results.ts'
 export interface FileObserver {
   /** Whether a program of the model makes the call; its value must then be what it would be without us. */
   isNested(callId: string): boolean
-  /** The agent has read a file. */
-  read(path: string, bytes: Uint8Array): Promise<void>
+  /** The agent's call with this ID has read a file. */
+  read(path: string, bytes: Uint8Array, callId: string): Promise<void>
   /** A program of the agent has read a file that the model has not seen. The path is as the program gave it. */
   met(path: string): Promise<void>
   /** The answer to give instead of `shown`, if the model can still see these lines; undefined: show the lines. */
-  answer(path: string, lines: { offset?: number; limit?: number }, shown: string): Promise<string | undefined>
-  /** The refusal for the model if it does not know the current version of the file; undefined: go ahead. */
-  refusal(path: string): Promise<string | undefined>
+  answer(path: string, lines: ReadLines, shown: string, callId: string): Promise<string | undefined>
+  /**
+   * What to do about an edit of these texts, or a write of the whole file, if the model does not know the file's current
+   * version.
+   */
+  guard(path: string, oldTexts: string[] | undefined, callId: string): Promise<EditGuard>
   /** The text of an output or a file that the model, or one of its programs, reads by id. Rejects with a message. */
   recall(name: string, nested: boolean): Promise<string>
-  /** The agent has written a file. */
-  written(path: string, content: string): Promise<void>
+  /** The agent's call with this ID has written a file. */
+  written(path: string, content: string, callId: string): Promise<void>
+}
+
+/** The lines that a read asks for. */
+interface ReadLines {
+  /** The first line, counted from 1. */
+  offset?: number
+  /** How many lines. */
+  limit?: number
 }
 
 /**
@@ -78,7 +90,7 @@ function overrideRead(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObs
         detectImageMimeType: detectSupportedImageMimeTypeFromFile,
         async readFile(path: string): Promise<Buffer> {
           const bytes = await withFileMutationQueue(path, () => readFile(path))
-          await observer.read(path, bytes)
+          await observer.read(path, bytes, id)
           found = path
           return bytes
         },
@@ -86,7 +98,7 @@ function overrideRead(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObs
       const own = createReadToolDefinition(context.cwd, { autoResizeImages, operations })
       const result = await own.execute(id, input, signal, update, context)
       if (found === undefined || result.content.some((block) => block.type !== 'text')) return result
-      const text = await observer.answer(found, input, textOf(result.content))
+      const text = await observer.answer(found, input, textOf(result.content), id)
       return text === undefined ? result : { content: [{ type: 'text', text }], details: undefined }
     },
   })
@@ -101,43 +113,64 @@ function kept(text: string): ReadOperations {
 }
 
 function overrideWrite(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObserver): void {
-  const operations = {
-    writeFile: (path: string, content: string) => write(path, content, observer),
-    async mkdir(path: string): Promise<void> {
-      await mkdir(path, { recursive: true })
-    },
+  const own = (cwd: string, callId: string, nested: boolean) => {
+    const operations = {
+      async writeFile(path: string, content: string): Promise<void> {
+        // Somebody else may have changed what this write would replace.
+        const { refusal } = nested ? GO_AHEAD : await observer.guard(path, undefined, callId)
+        if (refusal !== undefined) throw new Error(refusal)
+        await write(path, content, observer, callId)
+      },
+      async mkdir(path: string): Promise<void> {
+        await mkdir(path, { recursive: true })
+      },
+    }
+    return createWriteToolDefinition(cwd, { operations })
   }
-  const own = (cwd: string) => createWriteToolDefinition(cwd, { operations })
   pi.registerTool({
-    ...own(ctx.cwd),
+    ...own(ctx.cwd, '', false),
     execute: (id, input, signal, update, context) =>
-      own(context.cwd).execute(id, input, signal, update, context),
+      own(context.cwd, id, observer.isNested(id)).execute(id, input, signal, update, context),
   })
 }
 
 function overrideEdit(pi: ExtensionAPI, ctx: ExtensionContext, observer: FileObserver): void {
-  const own = (cwd: string, nested: boolean) => {
-    const operations = {
-      access: (path: string) => access(path, constants.R_OK | constants.W_OK),
-      async readFile(path: string): Promise<Buffer> {
-        const refusal = nested ? undefined : await observer.refusal(path)
-        if (refusal !== undefined) throw new Error(refusal)
-        return readFile(path)
-      },
-      writeFile: (path: string, content: string) => write(path, content, observer),
-    }
-    return createEditToolDefinition(cwd, { operations })
-  }
   pi.registerTool({
-    ...own(ctx.cwd, false),
-    execute: (id, input, signal, update, context) =>
-      own(context.cwd, observer.isNested(id)).execute(id, input, signal, update, context),
+    ...createEditToolDefinition(ctx.cwd),
+    async execute(id, input, signal, update, context) {
+      const nested = observer.isNested(id)
+      let difference: string | undefined
+      const operations = {
+        access: (path: string) => access(path, constants.R_OK | constants.W_OK),
+        async readFile(path: string): Promise<Buffer> {
+          const guard = nested ? GO_AHEAD : await observer.guard(path, oldTexts(input), id)
+          if (guard.refusal !== undefined) throw new Error(guard.refusal)
+          difference = guard.difference
+          return readFile(path)
+        },
+        writeFile: (path: string, content: string) => write(path, content, observer, id),
+      }
+      const own = createEditToolDefinition(context.cwd, { operations })
+      const result = await own.execute(id, input, signal, update, context)
+      if (difference === undefined) return result
+      return { ...result, content: [...result.content, { type: 'text' as const, text: difference }] }
+    },
   })
 }
 
-async function write(path: string, content: string, observer: FileObserver): Promise<void> {
+const GO_AHEAD: EditGuard = {}
+
+/** The texts that an edit replaces; undefined if its arguments have another shape. */
+function oldTexts(input: unknown): string[] | undefined {
+  const { edits } = input as { edits?: unknown }
+  const all: unknown[] = Array.isArray(edits) ? edits : [input]
+  const texts = all.map((edit) => (edit as { oldText?: unknown } | null)?.oldText)
+  return texts.every((text) => typeof text === 'string') ? texts : undefined
+}
+
+async function write(path: string, content: string, observer: FileObserver, callId: string): Promise<void> {
   await writeFile(path, content, 'utf-8')
-  await observer.written(path, content)
+  await observer.written(path, content, callId)
 }
 
 /** Refuses what would never end (a pipe) or has no bytes (a directory), with a message. */

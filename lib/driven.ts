@@ -1,5 +1,5 @@
 /** What drivers of the protocol call: the methods between a host's loop and the engine. */
-import type { IncomingMessage, ModelCall, Plan, ReceivedResult, RollReceipt, Toolcall } from '../index.js'
+import type { EditGuard, IncomingMessage, ModelCall, Plan, ReceivedResult, RollReceipt, Toolcall } from '../index.js'
 import { calling } from './errors.ts'
 import { noteBirth } from './harness/births.ts'
 import { crossed, crossing } from './json.ts'
@@ -56,10 +56,15 @@ export abstract class DrivenSession extends native.ContextManager {
   /**
    * Returns the answer to a read of a file, just indexed, whose lines are still visible in the model's request: where they
    * are, or what has changed in them since. Null means: show the lines. `offset` is the first line, counted from 1, and
-   * `limit` the number of lines.
+   * `limit` the number of lines. With `callId`, the ID of the tool call, its result counts as exactly this answer.
    */
-  override answerRead(path: string, offset?: number | null, limit?: number | null): Promise<string | undefined | null> {
-    return calling(() => super.answerRead(path, offset, limit))
+  override answerRead(
+    path: string,
+    offset?: number | null,
+    limit?: number | null,
+    callId?: string | null,
+  ): Promise<string | undefined | null> {
+    return calling(() => super.answerRead(path, offset, limit, callId))
   }
 
   /**
@@ -68,6 +73,17 @@ export abstract class DrivenSession extends native.ContextManager {
    */
   override checkEdit(path: string): Promise<string | undefined | null> {
     return calling(() => super.checkEdit(path))
+  }
+
+  /**
+   * Checks an edit of a file before it is made. `oldTexts` are the texts that it replaces; leave them out for a write of the
+   * whole file. If the file has changed since the model last saw or wrote it, and the change has touched none of these
+   * texts' lines, the answer has a `difference` to add to the edit's result. If it has, or if nothing is known of the edit,
+   * the answer has a `refusal` with the difference; after that, the model counts as knowing the change. With neither: go
+   * ahead. With `callId`, the ID of the tool call, its result counts as exactly this answer.
+   */
+  override guardEdit(path: string, oldTexts?: string[] | null, callId?: string | null): Promise<EditGuard> {
+    return calling(() => super.guardEdit(path, oldTexts, callId))
   }
 
   /**

@@ -20,6 +20,7 @@ export type {
   Content,
   Damage,
   Edit,
+  EditGuard,
   ErasedMark,
   ErrorCode,
   FilesystemSource,

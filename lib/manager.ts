@@ -101,21 +101,23 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
    * Indexes a file that the agent has read. The file enters the metadata pool and the active set.
    *
    * `content` is the whole file as the tool read it; if it is absent, the file is read from disk. Text is hashed as UTF-8,
-   * so pass bytes if you have them. A file that is not text is indexed with null content and a `reason`.
+   * so pass bytes if you have them. A file that is not text is indexed with null content and a `reason`. With `callId`, the
+   * ID of the tool call, the call's result counts as exactly what was read here.
    *
    * Rejects with `IO` if there is no readable regular file, and `INVALID_ARGUMENT` for an impossible path.
    */
-  override indexFile(path: string, content?: Content | null): Promise<IndexResult> {
-    return calling(() => super.indexFile(path, content))
+  override indexFile(path: string, content?: Content | null, callId?: string | null): Promise<IndexResult> {
+    return calling(() => super.indexFile(path, content, callId))
   }
 
   /**
-   * Indexes a file that the agent has written. The file enters the metadata pool but is not activated.
+   * Indexes a file that the agent has written. The file enters the metadata pool but is not activated. `callId` as for
+   * `indexFile`.
    *
    * Rejects like `indexFile`.
    */
-  override indexWritten(path: string, content?: Content | null): Promise<IndexResult> {
-    return calling(() => super.indexWritten(path, content))
+  override indexWritten(path: string, content?: Content | null, callId?: string | null): Promise<IndexResult> {
+    return calling(() => super.indexWritten(path, content, callId))
   }
 
   /**

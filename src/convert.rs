@@ -25,6 +25,14 @@ pub fn bytes(content: js::Content) -> Vec<u8> {
     }
 }
 
+/// What an edit tool should do.
+pub fn edit_guard(guard: context_engine::EditGuard) -> js::EditGuard {
+    match guard {
+        context_engine::EditGuard::Refused(text) => js::EditGuard { refusal: Some(text), difference: None },
+        context_engine::EditGuard::Allowed { difference } => js::EditGuard { refusal: None, difference },
+    }
+}
+
 pub fn index_result(result: IndexResult) -> js::IndexResult {
     js::IndexResult {
         id: result.id.to_string(),

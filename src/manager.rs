@@ -87,11 +87,12 @@ impl ContextManager {
         env: &'env Env,
         path: String,
         content: Option<js::Content>,
+        call_id: Option<String>,
     ) -> napi::Result<PromiseRaw<'env, js::IndexResult>> {
         let content = content.map(convert::bytes);
         self.call(
             env,
-            |open| async move { Ok(open.engine.index_file(&path, content).await?) },
+            |open| async move { Ok(open.engine.index_file_for(&path, content, call_id.as_deref()).await?) },
             convert::index_result,
         )
     }
@@ -102,11 +103,12 @@ impl ContextManager {
         env: &'env Env,
         path: String,
         content: Option<js::Content>,
+        call_id: Option<String>,
     ) -> napi::Result<PromiseRaw<'env, js::IndexResult>> {
         let content = content.map(convert::bytes);
         self.call(
             env,
-            |open| async move { Ok(open.engine.index_written(&path, content).await?) },
+            |open| async move { Ok(open.engine.index_written_for(&path, content, call_id.as_deref()).await?) },
             convert::index_result,
         )
     }

@@ -205,10 +205,11 @@ impl ContextManager {
         path: String,
         offset: Option<u32>,
         limit: Option<u32>,
+        call_id: Option<String>,
     ) -> napi::Result<PromiseRaw<'env, Option<String>>> {
         let work = move |open: Open| async move {
             let (offset, limit) = (offset.map(|n| n as usize), limit.map(|n| n as usize));
-            Ok(open.engine.answer_read(&path, offset, limit).await?)
+            Ok(open.engine.answer_read_for(&path, offset, limit, call_id.as_deref()).await?)
         };
         self.call(env, work, |answer| answer.map(|answer| answer.text))
     }
@@ -220,6 +221,23 @@ impl ContextManager {
         path: String,
     ) -> napi::Result<PromiseRaw<'env, Option<String>>> {
         self.call(env, |open| async move { Ok(open.engine.check_edit(&path).await?) }, |refusal| refusal)
+    }
+
+    #[napi]
+    pub fn guard_edit<'env>(
+        &self,
+        env: &'env Env,
+        path: String,
+        old_texts: Option<Vec<String>>,
+        call_id: Option<String>,
+    ) -> napi::Result<PromiseRaw<'env, js::EditGuard>> {
+        self.call(
+            env,
+            |open| async move {
+                Ok(open.engine.guard_edit(&path, old_texts.as_deref(), call_id.as_deref()).await?)
+            },
+            convert::edit_guard,
+        )
     }
 
     #[napi(ts_args_type = "args: object")]

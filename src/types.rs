@@ -105,6 +105,15 @@ pub struct OpenOptions {
     pub redact: Option<bool>,
 }
 
+/// What an edit tool should do: at most one of the two is there, and with neither it makes the edit.
+#[napi(object, object_from_js = false)]
+pub struct EditGuard {
+    /// What to answer instead of making the edit.
+    pub refusal: Option<String>,
+    /// What to add to the edit's result: the file has changed elsewhere, and how.
+    pub difference: Option<String>,
+}
+
 /// What indexing did.
 #[napi(object)]
 pub struct IndexResult {

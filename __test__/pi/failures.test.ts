@@ -304,30 +304,36 @@ describe('handlers that fail on purpose leave a working Pi and one notice', () =
   })
 })
 
-test('a file that changed under the model: its edit is refused with the difference, and the next one fits', async () => {
+test('a file that changed under the model: an edit beside the change is made and shows it, one that meets it is refused once', async () => {
   const edit = (oldText: string, id: string) =>
     calls(['edit', { path: 'a.txt', edits: [{ oldText, newText: 'mine' }] }, id])
-  const { server, home, load } = await setUp((_request, n) => {
-    if (n === 0) return calls(['read', { path: 'a.txt' }, 'call_a'])
-    if (n === 1)
-      return calls([
-        'bash',
-        { command: "printf 'theirs\\n' | cat - a.txt > b.txt; mv b.txt a.txt" },
-        'call_b',
-      ])
-    if (n === 2) return edit('a line 2:', 'call_early')
-    if (n === 3) return edit('theirs', 'call_late')
-    return 'done'
-  })
+  const bash = (command: string, id: string) => calls(['bash', { command }, id])
+  const write = (id: string) => calls(['write', { path: 'a.txt', content: 'all mine' }, id])
+  const answers = [
+    calls(['read', { path: 'a.txt' }, 'call_read']),
+    bash("printf 'theirs\\n' | cat - a.txt > b.txt; mv b.txt a.txt", 'call_insert'),
+    edit('a line 2:', 'call_beside'),
+    bash("sed 's/a line 9:/their line 9:/' a.txt > b.txt; mv b.txt a.txt", 'call_change'),
+    edit('a line 9:', 'call_conflict'),
+    edit('their line 9:', 'call_late'),
+    bash("sed 's/a line 12:/their line 12:/' a.txt > b.txt; mv b.txt a.txt", 'call_again'),
+    write('call_blind'),
+    write('call_write'),
+  ]
+  const { server, home, load } = await setUp((_request, n) => answers[n] ?? 'done')
   put(home, 'a.txt', lines('a', 40))
   const run = await runPrint({ ...load, prompts: ['go'] })
   expect(run).toMatchObject({ exitCode: 0, stderr: '' })
   server.check()
   checkAllToolPairs(server.requests)
-  const results = resultsById(server.requests[4]!)
-  expect(results.get('call_early')).toContain('has changed since you last saw it')
-  expect(results.get('call_early')).toContain('+theirs')
+  const results = resultsById(server.requests[answers.length]!)
+  expect(results.get('call_beside')).toContain('Successfully replaced')
+  expect(results.get('call_beside')).toContain('+theirs')
+  expect(results.get('call_conflict')).toContain('has changed since you last saw it')
+  expect(results.get('call_conflict')).toContain('+their line 9:')
   expect(results.get('call_late')).toContain('Successfully replaced')
+  expect(results.get('call_blind')).toContain('+their line 12:')
+  expect(results.get('call_write')).toContain('Successfully wrote')
 })
 
 test('a read of what is still visible says where it is; after a change it says what changed', async () => {

@@ -23,7 +23,7 @@ pub use engine::index::Indexed;
 pub use engine::job::ToolcallInput;
 pub use engine::look::{Found, Query, Stats, Wanted};
 pub use engine::stored::{find_objects, search_store, session_objects, source_path, stored_path};
-pub use engine::truth::Answer;
+pub use engine::truth::{Answer, EditGuard};
 pub use engine::{Engine, SessionSets};
 pub use files::index::IndexResult;
 pub use files::stamps::Stamp;

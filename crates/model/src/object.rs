@@ -90,6 +90,13 @@ impl Document {
     /// The result of a tool execution (SSOT 2.5).
     #[must_use]
     pub fn toolcall(id: ObjectId, call: Toolcall) -> Self {
+        Self::toolcall_with(id, call, None)
+    }
+
+    /// The same with what is known about it beside the specification's fields: the client's evidence of which lines of which
+    /// version of a file it shows (field `evidence`).
+    #[must_use]
+    pub fn toolcall_with(id: ObjectId, call: Toolcall, evidence: Option<Value>) -> Self {
         let mut payload = fields(json!({
             "tool": call.tool,
             "status": call.status,
@@ -105,6 +112,9 @@ impl Document {
         }
         if let Some(parent) = call.parent {
             payload.insert("parent_ref".into(), json!(parent));
+        }
+        if let Some(evidence) = evidence {
+            payload.insert("evidence".into(), evidence);
         }
         Self::built(id, ObjectType::Toolcall, None, payload)
     }

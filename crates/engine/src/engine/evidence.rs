@@ -14,12 +14,14 @@ use super::results::Taking;
 use super::truth::{is_end_of_difference, told_path};
 use super::{Inner, State, Written};
 use crate::files::difference::{common_lines, is_all_new_within, unified};
+use crate::files::evidence::{Evidence, FIELD};
 use crate::files::known::{KnownVersion, Read, Way};
 use crate::files::said::{Content, Passage, Says};
 use crate::files::seen::file_id;
 use crate::files::written::{Fit, Leaves};
 use crate::ground::error::Result;
 use crate::ground::paths::Place;
+use crate::session::catalog::Meta;
 use crate::sight::piece::{Carried, ShownLines};
 
 impl Inner {
@@ -71,8 +73,12 @@ impl Inner {
         let path = args.get("path").and_then(Value::as_str);
         let Some(path) = path.filter(|_| matches!(tool, "read" | "write" | "edit")) else { return Ok(None) };
         let Some(way) = self.way_of(path) else { return Ok(None) };
-        let (file, via) = (way.file.clone(), Some(&way.path));
         let Some(tx) = state.session.catalog.get(call).map(|meta| meta.tx) else { return Ok(None) };
+        if let Some(evidence) = self.evidence_of(state, call).await? {
+            let way = self.way_to(state, way, &evidence.bytes().file);
+            return self.note_evidence(state, &way, (call, tx), &evidence, (args, output), taking).await;
+        }
+        let (file, via) = (way.file.clone(), Some(&way.path));
         if tool != "read" && input.status == Status::Ok {
             state.known.uses(&way);
             let content = self.written(state, &file, (call, tx), args, taking).await?;
@@ -108,17 +114,7 @@ impl Inner {
                 let content =
                     latest.map_or(shown.content, |it| Content::stored(shown.content.hash, it.tx_id));
                 let lines = Passage { content, first, last, whole };
-                let is_known = if whole {
-                    taking.again
-                } else {
-                    !is_past(state, &file, &lines, taking) && self.is_all_new(state, &file, &lines).await?
-                };
-                state.known.uses(&way);
-                if is_known {
-                    state.known.saw_above(&file, lines.content);
-                }
-                let says = if whole { Says::All(lines.content) } else { Says::Pointed(lines) };
-                state.known.says(&file, Some(call), via, says);
+                self.note_pointed(state, &way, call, lines, taking).await?;
             }
             return Ok(None);
         }
@@ -143,16 +139,9 @@ impl Inner {
         // Of a tool that numbers its lines the record has the numbers, and the harness hands over the lines alone.
         let is_bare = recorded.as_deref().is_some_and(|recorded| adorns(recorded, output));
         let text = recorded.as_deref().filter(|_| !is_bare).unwrap_or(output);
-        let in_sight = |lines: Passage| {
-            let last = lines.last.min(lines.first + common_lines(text, 1, output)? - 1);
-            (last >= lines.first).then_some(Passage {
-                last,
-                whole: lines.whole && last == lines.last,
-                ..lines
-            })
-        };
+        let in_sight = |lines: Passage| lines_in_sight(lines, text, output);
         // What is recorded already was not handed over just now.
-        let is_handed = taking.record && self.handed().get(&file).is_some_and(|waiting| !waiting.is_empty());
+        let is_handed = taking.record && self.in_flight().iter().any(|one| one.is_read_of(&file));
         let handed = match is_handed {
             true => self.passage_handed(&file, tx, first, text).await?,
             false => None,
@@ -194,23 +183,132 @@ impl Inner {
             state.known.reads(call, Read { file: file.clone(), lines, is_all });
         }
         let Some(lines) = in_sight(lines) else { return Ok(None) };
-        state.known.uses(way);
         // A tool that adorns lines may have left out some of their characters.
         if !is_all && !is_bare {
             // There is text that no version has.
             let unknown = Digest::of(text.as_bytes());
             let unknown = Passage { content: Content::lost(unknown), ..lines };
+            state.known.uses(way);
             state.known.saw(&file, unknown.content);
             state.known.says(&file, Some(call), via, Says::Lines(unknown));
             return Ok(shown_lines(file, &lines, tx));
         }
+        self.note_lines(state, way, (call, tx), lines, taking).await
+    }
+
+    /// What the model knows of a file after a result has shown it these lines.
+    async fn note_lines(
+        &self,
+        state: &mut State,
+        way: &Way,
+        (call, tx): (&ObjectId, TxId),
+        lines: Passage,
+        taking: Taking,
+    ) -> Result<Option<ShownLines>> {
+        state.known.uses(way);
+        let file = way.file.clone();
         if !is_past(state, &file, &lines, taking) && self.is_all_new(state, &file, &lines).await? {
             state.known.saw(&file, lines.content);
         } else {
             state.known.has_pointed(&file);
         }
-        state.known.says(&file, Some(call), via, Says::Lines(lines));
+        state.known.says(&file, Some(call), Some(&way.path), Says::Lines(lines));
         Ok(shown_lines(file, &lines, tx))
+    }
+
+    /// What a result tells by its recorded evidence.
+    async fn note_evidence(
+        &self,
+        state: &mut State,
+        way: &Way,
+        (call, tx): (&ObjectId, TxId),
+        evidence: &Evidence,
+        (args, output): (&Map<String, Value>, &str),
+        taking: Taking,
+    ) -> Result<Option<ShownLines>> {
+        let (file, via) = (way.file.clone(), Some(&way.path));
+        let content = self.content_of(evidence.bytes(), tx).await?;
+        match evidence {
+            Evidence::Made(_) => {
+                let noted =
+                    if taking.record { claimed(&mut state.written, &file, args, content.hash) } else { None };
+                let content = noted.unwrap_or(content);
+                state.known.uses(way);
+                if noted.is_none() || taking.again {
+                    state.known.wrote(&file, content);
+                }
+                state.known.says(&file, Some(call), via, Says::All(content));
+                Ok(None)
+            }
+            Evidence::LedTo(_) => {
+                state.known.uses(way);
+                if taking.again {
+                    state.known.wrote(&file, content);
+                }
+                state.known.rests_on_sight(&file, content);
+                state.known.says(&file, Some(call), via, Says::All(content));
+                Ok(None)
+            }
+            // A host has removed the lines from the conversation.
+            Evidence::Points { at, .. } if taking.again && !state.sight.results.contains(at) => Ok(None),
+            Evidence::Points { lines, .. } => {
+                self.note_pointed(state, way, call, Passage::recorded(lines, content), taking).await?;
+                Ok(None)
+            }
+            Evidence::Shows(lines) => {
+                let recorded = if taking.record { None } else { self.text_at(call, None).await? };
+                let is_bare = recorded.as_deref().is_some_and(|recorded| adorns(recorded, output));
+                let text = recorded.as_deref().filter(|_| !is_bare).unwrap_or(output);
+                let lines = lines_in_sight(Passage::recorded(lines, content), text, output);
+                match lines {
+                    Some(lines) => self.note_lines(state, way, (call, tx), lines, taking).await,
+                    None => Ok(None),
+                }
+            }
+        }
+    }
+
+    /// What the model knows of a file after it was told in which result these lines stand.
+    async fn note_pointed(
+        &self,
+        state: &mut State,
+        way: &Way,
+        call: &ObjectId,
+        lines: Passage,
+        taking: Taking,
+    ) -> Result<()> {
+        let file = &way.file;
+        let is_known = if lines.whole {
+            taking.again
+        } else {
+            !is_past(state, file, &lines, taking) && self.is_all_new(state, file, &lines).await?
+        };
+        state.known.uses(way);
+        if is_known {
+            state.known.saw_above(file, lines.content);
+        }
+        let says = if lines.whole { Says::All(lines.content) } else { Says::Pointed(lines) };
+        state.known.says(file, Some(call), Some(&way.path), says);
+        Ok(())
+    }
+
+    /// What a recorded call shows; `None` if that was not known when it was recorded.
+    async fn evidence_of(&self, state: &State, call: &ObjectId) -> Result<Option<Evidence>> {
+        if let Some(evidence) = state.evidence.get(call) {
+            return Ok(evidence.clone());
+        }
+        let recorded = self.store().get(call, AsOf::default()).await?;
+        Ok(recorded.and_then(|version| version.document.field(FIELD).and_then(Evidence::of)))
+    }
+
+    /// A path as it led to a file when a call used it.
+    fn way_to(&self, state: &State, way: Way, file: &ObjectId) -> Way {
+        if way.file == *file {
+            return way;
+        }
+        let own = state.session.catalog.get(file).and_then(Meta::file);
+        let is_alias = own.is_none_or(|source| self.ground.paths.display(source) != *way.path);
+        Way { file: file.clone(), is_alias, ..way }
     }
 
     /// What a call has left that wrote a file and was recorded in this transaction.
@@ -223,7 +321,7 @@ impl Inner {
         taking: Taking,
     ) -> Result<Content> {
         if taking.record
-            && let Some(content) = claimed(&mut state.written, file, args)
+            && let Some(content) = claimed(&mut state.written, file, args, None)
         {
             if taking.again {
                 state.known.wrote(file, content);
@@ -340,7 +438,7 @@ impl Inner {
     }
 
     /// The same with the path as the agent has it.
-    fn way_of(&self, path: &str) -> Option<Way> {
+    pub fn way_of(&self, path: &str) -> Option<Way> {
         let place = self.ground.paths.resolve(path.strip_prefix('@').unwrap_or(path)).ok()?;
         Some(self.way(&place))
     }
@@ -415,9 +513,15 @@ fn is_past(state: &State, file: &ObjectId, lines: &Passage, taking: Taking) -> b
 }
 
 /// What a call has written that is noted already; those before it never came as a result.
-fn claimed(written: &mut Written, file: &ObjectId, args: &Map<String, Value>) -> Option<Content> {
+fn claimed(
+    written: &mut Written,
+    file: &ObjectId,
+    args: &Map<String, Value>,
+    hash: Option<Digest>,
+) -> Option<Content> {
     let waiting = written.get_mut(file)?;
     let text = args.get("content").and_then(Value::as_str).map(|text| Digest::of(text.as_bytes()));
+    let text = hash.or(text);
     let place = waiting.iter().position(|content| text.is_none() || content.hash == text);
     let content = place.and_then(|place| waiting.drain(..=place).next_back());
     if content.is_none() {
@@ -427,6 +531,12 @@ fn claimed(written: &mut Written, file: &ObjectId, args: &Map<String, Value>) ->
         written.remove(file);
     }
     content
+}
+
+/// The part of a passage that is left in what the model is shown of a result's text.
+fn lines_in_sight(lines: Passage, text: &str, output: &str) -> Option<Passage> {
+    let last = lines.last.min(lines.first + common_lines(text, 1, output)? - 1);
+    (last >= lines.first).then_some(Passage { last, whole: lines.whole && last == lines.last, ..lines })
 }
 
 fn shown_lines(file: ObjectId, lines: &Passage, tx: TxId) -> Option<ShownLines> {

@@ -7,8 +7,9 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;
 
+use super::inflight::Taken;
 use super::job::Job;
-use super::{Engine, Handed, Inner, State};
+use super::{Engine, Inner, State};
 use crate::files::index::{Entry, IndexResult, Need, refusal};
 use crate::files::many::{Portion, Readers};
 use crate::files::reading::FileState;
@@ -36,6 +37,19 @@ impl Engine {
     /// `INVALID_ARGUMENT` for an impossible path, `IO` if there is no readable regular file and no content was given;
     /// the state is then as before. What the store reports.
     pub async fn index_file(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
+        self.index_file_for(path, content, None).await
+    }
+
+    /// The same for a tool call with this ID: its result then counts as exactly what was read here.
+    ///
+    /// # Errors
+    /// As [`Engine::index_file`].
+    pub async fn index_file_for(
+        &self,
+        path: &str,
+        content: Option<Vec<u8>>,
+        call_id: Option<&str>,
+    ) -> Result<IndexResult> {
         self.inner.check_open()?;
         let place = self.inner.ground.paths.resolve(path)?;
         let text = content.as_deref().map(String::from_utf8_lossy).map(|text| Arc::<str>::from(&*text));
@@ -47,17 +61,17 @@ impl Engine {
         }
         let Some(seen) = Seen::of(place, state, since) else { unreachable!("a file, or one that is gone") };
         let entry = if is_gone { Entry::Gone } else { Entry::Read };
-        let (id, hash) = (seen.id.clone(), seen.observation.source_hash());
+        let (way, hash) = (self.inner.way(&seen.place), seen.observation.source_hash());
         let indexed = self.inner.index(vec![seen], entry).await;
         if let (Some(hash), Some(text)) = (hash, text) {
-            let handed = match indexed {
+            let read = match indexed {
                 Ok(_) => {
                     let content = Content::stored(Some(hash), self.inner.ground.newest());
-                    Handed { content, text: None }
+                    Taken::Read { content, text: None }
                 }
-                Err(_) => Handed { content: Content::lost(hash), text: Some(text) },
+                Err(_) => Taken::Read { content: Content::lost(hash), text: Some(text) },
             };
-            self.inner.handed().entry(id).or_default().push(handed);
+            self.inner.take_off(call_id, way, read);
         }
         Ok(indexed?.remove(0))
     }
@@ -67,6 +81,19 @@ impl Engine {
     /// # Errors
     /// As [`Engine::index_file`].
     pub async fn index_written(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
+        self.index_written_for(path, content, None).await
+    }
+
+    /// The same for a tool call with this ID: its result then counts as exactly this write.
+    ///
+    /// # Errors
+    /// As [`Engine::index_written`].
+    pub async fn index_written_for(
+        &self,
+        path: &str,
+        content: Option<Vec<u8>>,
+        call_id: Option<&str>,
+    ) -> Result<IndexResult> {
         self.inner.check_open()?;
         let place = self.inner.ground.paths.resolve(path)?;
         let (state, since) = self.inner.eye().look(&place, content, Need::Text).await?;
@@ -85,6 +112,7 @@ impl Engine {
             state.known.uses(&way);
             state.known.wrote(&id, content);
             state.written.entry(id).or_default().push_back(content);
+            self.inner.take_off(call_id, way, Taken::Wrote(content));
         }
         Ok(indexed?.remove(0))
     }

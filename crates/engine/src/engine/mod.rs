@@ -6,6 +6,7 @@ pub mod events;
 pub mod evidence;
 pub mod import;
 pub mod index;
+pub mod inflight;
 pub mod job;
 pub mod look;
 pub mod open;
@@ -26,6 +27,7 @@ use context_model::id::{ObjectId, SessionId};
 use context_store::Store;
 use tokio::sync::{Mutex, MutexGuard};
 
+use crate::files::evidence::Evidence;
 use crate::files::index::Eye;
 use crate::files::known::Known;
 use crate::files::said::Content;
@@ -44,6 +46,7 @@ use crate::sight::notices::Unsaid;
 use crate::sight::rolled::Rolled;
 use crate::view::assembled::Assembled;
 use crate::view::sections::View;
+use inflight::InFlight;
 use job::{Done, Job};
 
 /// A client's hold on one session: it indexes, tracks, records, activates, assembles and projects.
@@ -61,19 +64,11 @@ pub(crate) struct Inner {
     pub stamps: StampNote,
     /// What the next write will record.
     pub queue: Queue<Job, Done>,
-    /// What tools have read from files and what has not yet come as a result.
-    handed: std::sync::Mutex<HashMap<ObjectId, Vec<Handed>>>,
+    /// What tools have passed in and what has not yet come as a result, oldest first.
+    in_flight: std::sync::Mutex<Vec<InFlight>>,
     /// The names to look up the session's objects by, even while the state is locked.
     pub names: Arc<Names>,
     state: Mutex<State>,
-}
-
-/// What a tool has read from a file.
-#[derive(Clone)]
-pub(crate) struct Handed {
-    pub content: Content,
-    /// The text, if nobody has stored it.
-    pub text: Option<Arc<str>>,
 }
 
 /// What tools have written to files, oldest first.
@@ -96,6 +91,8 @@ pub(crate) struct State {
     /// What tools have written and what has not yet come as a result, oldest first. What the model knows about it is
     /// already noted.
     pub written: Written,
+    /// What the calls show that were recorded since the last plan; `None` for one of which that is not known.
+    pub evidence: HashMap<ObjectId, Option<Evidence>>,
     /// The session has returned to an earlier point, and what is visible has not been read again yet.
     pub came_back: bool,
 }
@@ -222,10 +219,9 @@ impl Inner {
         self.state.try_lock().map_or(Ok(()), |state| state.session.open())
     }
 
-    /// What tools have read from files and what has not yet come as a result, oldest first. Hold the lock only
-    /// briefly.
-    pub fn handed(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectId, Vec<Handed>>> {
-        self.handed.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    /// What tools have passed in and what has not yet come as a result, oldest first. Hold the lock only briefly.
+    pub fn in_flight(&self) -> std::sync::MutexGuard<'_, Vec<InFlight>> {
+        self.in_flight.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     pub fn store(&self) -> &dyn Store {

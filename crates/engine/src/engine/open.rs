@@ -35,7 +35,7 @@ impl Engine {
             tracking,
             stamps: StampNote::default(),
             queue: Queue::default(),
-            handed: std::sync::Mutex::default(),
+            in_flight: std::sync::Mutex::default(),
             names: state.session.catalog.names(),
             state: Mutex::new(state),
         });

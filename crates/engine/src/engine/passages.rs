@@ -6,8 +6,10 @@ use context_model::time::TxId;
 use context_store::{AsOf, Known as Bound, Version};
 use serde_json::Value;
 
-use super::{Handed, Inner, State};
+use super::inflight::{InFlight, Taken};
+use super::{Inner, State};
 use crate::files::difference::common_lines;
+use crate::files::evidence::{Evidence, FIELD};
 use crate::files::said::{Content, Passage};
 use crate::ground::error::Result;
 use crate::sight::answers::named_object;
@@ -41,6 +43,10 @@ impl Inner {
                 return Ok(Some((read.lines, read.file.clone())));
             }
             let Some(read) = self.ground.recorded(&call, AsOf::default()).await? else { break };
+            if let Some(Evidence::Shows(lines)) = read.document.field(FIELD).and_then(Evidence::of) {
+                let content = self.content_of(&lines.bytes, read.tx_id).await?;
+                return Ok(Some((Passage::recorded(&lines, content), lines.bytes.file)));
+            }
             let args = read.document.field("args").and_then(Value::as_object);
             let (Some(args), Some(output)) = (args, read.document.content()) else { break };
             let tool = read.document.text("tool").unwrap_or_default();
@@ -73,38 +79,28 @@ impl Inner {
         first: usize,
         output: &str,
     ) -> Result<Option<Passage>> {
-        let handed: Vec<Handed> = self.handed().get(file).cloned().unwrap_or_default();
-        let mut best: Option<(usize, Passage, Shows)> = None;
-        for (number, Handed { content, text }) in handed.into_iter().enumerate() {
-            let mut shown = text.and_then(|text| passage_of(&text, content, first, output));
-            let mut at = content.tx.unwrap_or(tx);
-            for _ in 0..LOOKED_BACK {
-                let Some(version) = self.version_at(file, at).await? else { break };
-                at = TxId(version.tx_id.0.saturating_sub(1));
-                if version.document.source_hash() == content.hash {
-                    shown = passage_in(&version, first, output);
-                    break;
+        let waiting: Vec<InFlight> =
+            self.in_flight().iter().filter(|one| one.is_read_of(file)).cloned().collect();
+        let mut best: Option<(u64, Passage, Shows)> = None;
+        for one in waiting {
+            let Taken::Read { content, text } = one.what else { continue };
+            let shown = match text {
+                Some(text) => passage_of(&text, content, first, output),
+                None => {
+                    let content = Content { tx: content.tx.or(Some(tx)), ..content };
+                    self.passage_read(file, content, first, output).await?
                 }
-            }
+            };
             if let Some((lines, shows)) = shown.filter(|(_, shows)| *shows != Shows::More)
                 && best.as_ref().is_none_or(|(.., so_far)| shows > *so_far)
             {
-                best = Some((number, lines, shows));
+                best = Some((one.number, lines, shows));
             }
         }
-        if let (Some((number, ..)), Some(waiting)) = (&best, self.handed().get_mut(file)) {
-            waiting.remove(*number);
+        if let Some((number, ..)) = &best {
+            self.in_flight().retain(|one| one.number != *number);
         }
         Ok(best.map(|(_, lines, _)| lines))
-    }
-
-    /// What a tool has just read from a file will not be its result.
-    pub fn forget_handed(&self, file: &ObjectId, hash: Digest) {
-        if let Some(waiting) = self.handed().get_mut(file)
-            && waiting.last().is_some_and(|last| last.content.hash == Some(hash))
-        {
-            waiting.pop();
-        }
     }
 
     /// The lines that an output shows from line `first` on, taken from the versions that were newest when the call
@@ -196,7 +192,7 @@ pub(crate) fn adorns(recorded: &str, lines: &str) -> bool {
 
 /// What an output shows besides the lines that it has in common with a version.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Shows {
+pub(crate) enum Shows {
     /// Other text.
     More,
     /// A line break, which may come from the tool or from the file.
@@ -217,13 +213,18 @@ impl Shows {
 }
 
 /// As [`passage_of`], for a stored version.
-fn passage_in(version: &Version, first: usize, output: &str) -> Option<(Passage, Shows)> {
+pub(crate) fn passage_in(version: &Version, first: usize, output: &str) -> Option<(Passage, Shows)> {
     let content = Content::stored(version.document.source_hash(), version.tx_id);
     passage_of(version.document.content()?, content, first, output)
 }
 
 /// The lines of a text that an output shows from line `first` on, and what else it shows.
-fn passage_of(text: &str, content: Content, first: usize, output: &str) -> Option<(Passage, Shows)> {
+pub(crate) fn passage_of(
+    text: &str,
+    content: Content,
+    first: usize,
+    output: &str,
+) -> Option<(Passage, Shows)> {
     let mut last = common_lines(text, first, output)?;
     // A blank line right before a note belongs to the note, not to the end of the file.
     let mut rest = output.split('\n').skip(last - first);

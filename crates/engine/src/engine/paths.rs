@@ -18,7 +18,7 @@ use crate::session::commit::Work;
 
 impl Inner {
     /// Finds out which paths that the model knows lead elsewhere now. Asks the disk only about paths through links, and
-    /// about those of files that have just gone.
+    /// about those of files that are gone.
     ///
     /// # Errors
     /// What the store reports.

@@ -109,7 +109,8 @@ impl Engine {
         state.sight.finish(&mut plan);
         // Nothing can fail from here on, and everything that tools have read has come as a result.
         state.taken.clear();
-        self.inner.handed().clear();
+        self.inner.in_flight().clear();
+        state.evidence.clear();
         plan.notices = state.say();
         state.sight.clock.ask(moment(call));
         Ok(plan)
@@ -172,7 +173,8 @@ impl Inner {
     fn forget_underway(&self, state: &mut State) {
         state.came_back = false;
         state.written.clear();
-        self.handed().clear();
+        self.in_flight().clear();
+        state.evidence.clear();
     }
 
     async fn take_in(

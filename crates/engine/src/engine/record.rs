@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::job::{Done, Job, ToolcallInput, correct, depend, fingerprint};
 use super::{Engine, Inner, State};
+use crate::files::evidence::Evidence;
 use crate::files::index::{Entry, Eye, IndexResult, prepare};
 use crate::files::said::Content;
 use crate::files::seen::Seen;
@@ -152,7 +153,8 @@ impl Inner {
             *value = flattened(value, MAX_DEPTH);
         }
         let ToolcallInput { tool, args, content, status, .. } = &input;
-        let observed = self.eye().observe(tool, args, content, *status).await?;
+        let mut observed = self.eye().observe(tool, args, content, *status).await?;
+        observed.evidence = self.evidence_for(&input).await?;
         Ok(Job::Toolcall(Box::new(input), observed))
     }
 
@@ -212,6 +214,11 @@ impl Inner {
         let mut recording = Recording { eye: &eye, calls: Vec::new(), jobs };
         let Ok((mut done, written)) = self.pursue(state, &mut recording).await? else { return Ok(None) };
         correct(&mut done, &written);
+        for (job, done) in jobs.iter().zip(&done) {
+            if let (Job::Toolcall(_, observed), Done::Toolcall(id)) = (job, done) {
+                state.evidence.insert(id.clone(), observed.evidence.clone());
+            }
+        }
         for job in &*jobs {
             for seen in job.seen() {
                 if let Disk::At(path) = &seen.place.disk {
@@ -294,7 +301,8 @@ impl Intent for Recording<'_> {
                 Job::Toolcall(input, observed) => {
                     let Some((id, is_new)) = calls.next() else { unreachable!("each call was asked about") };
                     let file_refs = observed.add(ground, session, work);
-                    add_toolcall(ground, session, input, file_refs, (&id, is_new), work);
+                    let evidence = observed.evidence.as_ref().map(Evidence::to_value);
+                    add_toolcall(ground, session, input, (file_refs, evidence), (&id, is_new), work);
                     Done::Toolcall(id)
                 }
                 Job::Files(seen, entry) => {
@@ -311,7 +319,7 @@ fn add_toolcall(
     ground: &Ground,
     session: &mut Session,
     input: &ToolcallInput,
-    mut file_refs: Vec<ObjectId>,
+    (mut file_refs, evidence): (Vec<ObjectId>, Option<Value>),
     (id, is_new): (&ObjectId, bool),
     work: &mut Work,
 ) {
@@ -332,7 +340,7 @@ fn add_toolcall(
             file_refs,
             parent: input.parent.as_deref().map(ObjectId::toolcall),
         };
-        work.documents.push(Document::toolcall(id.clone(), call));
+        work.documents.push(Document::toolcall_with(id.clone(), call, evidence));
         // The window also decides about this call, so the catalog must know it before it is saved.
         let kind = Kind::Toolcall { tool: input.tool.clone(), status: input.status };
         session.catalog.put(id, Meta { kind, is_null: false, tx: session.seen });

@@ -9,12 +9,13 @@ use context_model::{marker, render};
 use context_store::{AsOf, Known as Bound};
 use serde_json::{Map, Value};
 
+use super::inflight::Taken;
 use super::pointed::pointer;
 use super::{Engine, Inner, State};
-use crate::files::difference::{counted, unified};
+use crate::files::difference::{counted, touches_nothing_new, unified};
+use crate::files::evidence::{Bytes, Evidence, Lines};
 use crate::files::index::display_of;
 use crate::files::said::{Content, Passage, Says, Standing, Sum};
-use crate::files::seen::file_id;
 use crate::ground::error::Result;
 use crate::session::Session;
 use crate::session::commit::Work;
@@ -49,8 +50,23 @@ impl Engine {
         offset: Option<usize>,
         limit: Option<usize>,
     ) -> Result<Option<Answer>> {
+        self.answer_read_for(path, offset, limit, None).await
+    }
+
+    /// The same for a tool call with this ID, whose result the answer becomes.
+    ///
+    /// # Errors
+    /// As [`Engine::answer_read`].
+    pub async fn answer_read_for(
+        &self,
+        path: &str,
+        offset: Option<usize>,
+        limit: Option<usize>,
+        call_id: Option<&str>,
+    ) -> Result<Option<Answer>> {
         let place = self.inner.ground.paths.resolve(path)?;
-        let id = file_id(&place.source);
+        let way = self.inner.way(&place);
+        let id = way.file.clone();
         self.inner.look_at_one(place).await?;
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
@@ -64,7 +80,7 @@ impl Engine {
         let last = limit.map_or(total, |limit| total.min(first.saturating_add(limit).saturating_sub(1)));
         if first > last {
             // Past the end: the tool reports that.
-            self.inner.forget_handed(&id, hash);
+            self.inner.forget_read(call_id, &id);
             return Ok(None);
         }
         let tx = self.inner.ground.newest();
@@ -80,7 +96,16 @@ impl Engine {
             self.inner.changed_since(&state, &lines, path, &text).await?
         };
         if let Some(answer) = &answer {
-            self.inner.forget_handed(&id, hash);
+            self.inner.forget_read(call_id, &id);
+            let bytes = Bytes { file: id.clone(), hash };
+            let whole = first == 1 && last == total;
+            let evidence = match is_change {
+                true => Evidence::LedTo(bytes),
+                false => {
+                    Evidence::Points { lines: Lines { bytes, first, last, whole }, at: answer.object.clone() }
+                }
+            };
+            self.inner.take_off(call_id, way, Taken::Answer { text: answer.text.clone(), evidence });
             let renew = |session: &mut Session, work: &mut Work| {
                 session.activate(&answer.object, work);
                 Ok(())
@@ -99,30 +124,54 @@ impl Engine {
         Ok(answer)
     }
 
-    /// Checks an edit. If the file has changed since the model last saw or wrote it, returns a refusal with the
-    /// difference. The model has then seen the change, and its next edit is allowed. `None`: go on.
+    /// Checks an edit of which nothing but the path is known; see [`Engine::guard_edit`].
+    ///
+    /// # Errors
+    /// As [`Engine::guard_edit`].
+    pub async fn check_edit(&self, path: &str) -> Result<Option<String>> {
+        match self.guard_edit(path, None, None).await? {
+            EditGuard::Refused(text) => Ok(Some(text)),
+            EditGuard::Allowed { .. } => Ok(None),
+        }
+    }
+
+    /// Checks an edit before it is made, if the file has changed since the model last saw or wrote it.
+    ///
+    /// `old_texts` are the texts that the edit replaces. If each of them occurs exactly once in the file as it is now, and
+    /// the change has touched none of their lines, the edit may go through, and the difference comes with its result.
+    /// Otherwise, and for an edit of which nothing is known or that replaces the whole file, the answer is a refusal with
+    /// the difference. The model has then seen the change, and its next edit is allowed.
+    ///
+    /// With the ID of the tool call, the result counts as exactly this answer.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
-    pub async fn check_edit(&self, path: &str) -> Result<Option<String>> {
+    pub async fn guard_edit(
+        &self,
+        path: &str,
+        old_texts: Option<&[String]>,
+        call_id: Option<&str>,
+    ) -> Result<EditGuard> {
+        const ALLOWED: EditGuard = EditGuard::Allowed { difference: None };
         let place = self.inner.ground.paths.resolve(path)?;
-        let id = file_id(&place.source);
+        let way = self.inner.way(&place);
+        let id = way.file.clone();
         {
             let mut state = self.inner.lock().await?;
             self.inner.follow_path(&mut state, place.clone()).await?;
             if state.known.get(&id).is_none() {
-                return Ok(None);
+                return Ok(ALLOWED);
             }
         }
         let looked = self.inner.look_at_one(place).await?;
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
         let (Some(hash), Some(known)) = (state.session.hash_of(&id), state.known_now(&id)) else {
-            return Ok(None);
+            return Ok(ALLOWED);
         };
         // What could not be stored may still be on disk.
         if known.hash == Some(hash) || (looked.is_some() && known.hash == looked) {
-            return Ok(None);
+            return Ok(ALLOWED);
         }
         let path = render::text(path);
         let old = match known.tx {
@@ -131,14 +180,22 @@ impl Engine {
         };
         let new = self.inner.text_at(&id, None).await?.unwrap_or_default();
         // The version that is most like what was read may be the present one.
-        let diff = old.map(|old| unified(&old, &new, "as you know it", "as it is now"));
-        let Some(diff) = diff.filter(|diff| !diff.is_empty()) else {
-            return Ok(Some(format!(
+        let diff = old.as_ref().map(|old| unified(old, &new, "as you know it", "as it is now"));
+        let (Some(old), Some(diff)) = (old, diff.filter(|diff| !diff.is_empty())) else {
+            return Ok(EditGuard::Refused(format!(
                 "{path}{EDIT_REFUSED}. What you saw was never stored, so the change can't be shown: read it again first."
             )));
         };
+        if old_texts.is_some_and(|texts| touches_nothing_new(&old, &new, texts)) {
+            // Until the edit is made, the model knows nothing of the change.
+            let text = format!("{path}{EDIT_BESIDE}:\n{diff}");
+            return Ok(EditGuard::Allowed { difference: Some(text) });
+        }
         state.wrote(&id);
-        Ok(Some(format!("{path}{EDIT_REFUSED}. The change:\n{diff}{REPEAT_EDIT}")))
+        let text = format!("{path}{EDIT_REFUSED}. The change:\n{diff}{REPEAT_EDIT}");
+        let evidence = Evidence::LedTo(Bytes { file: id, hash });
+        self.inner.take_off(call_id, way, Taken::Answer { text: text.clone(), evidence });
+        Ok(EditGuard::Refused(text))
     }
 
     /// Checks a call's arguments. If a whole argument is a marker for collapsed text, returns the sentence to refuse
@@ -164,6 +221,21 @@ impl Engine {
         Ok(state.say())
     }
 }
+
+/// What an edit tool should do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EditGuard {
+    /// Make the edit.
+    Allowed {
+        /// What to add to the edit's result: the file has changed elsewhere, and how.
+        difference: Option<String>,
+    },
+    /// Don't make it, and answer with this.
+    Refused(String),
+}
+
+/// How the difference that comes with the result of an edit continues after the path.
+const EDIT_BESIDE: &str = " had changed elsewhere since you last saw it; before your edit";
 
 /// How the refusal of an edit continues after the path.
 const EDIT_REFUSED: &str = " has changed since you last saw it, so it was not edited";

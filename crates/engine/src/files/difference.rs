@@ -1,6 +1,6 @@
 //! What two texts of a file have in common, and how their difference is described.
 
-use similar::{ChangeTag, TextDiff};
+use similar::{ChangeTag, DiffTag, TextDiff};
 
 /// Changes in texts above this many bytes are announced without counting lines.
 const MAX_COUNTED: usize = 512 * 1024;
@@ -21,6 +21,26 @@ pub(crate) fn counted(old: &str, new: &str) -> String {
     let diff = TextDiff::from_lines(old, new);
     let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
     format!("+{} -{}", count(ChangeTag::Insert), count(ChangeTag::Delete))
+}
+
+/// Whether texts that an edit replaces can be replaced in a new text by somebody who knows only the old one: each occurs
+/// exactly once, and none of its lines, nor anything between them, is other than in the old text.
+pub(crate) fn touches_nothing_new(old: &str, new: &str, replaced: &[String]) -> bool {
+    let diff = TextDiff::from_lines(old, new);
+    let kept: Vec<(usize, usize)> = diff
+        .ops()
+        .iter()
+        .filter(|op| op.tag() == DiffTag::Equal)
+        .map(|op| (op.new_range().start, op.new_range().end))
+        .collect();
+    let is_kept = |text: &String| {
+        let Some(at) = new.find(text.as_str()).filter(|_| !text.is_empty()) else { return false };
+        let is_once = new.rfind(text.as_str()) == Some(at);
+        let first = new[..at].matches('\n').count();
+        let last = new[..at + text.len() - 1].matches('\n').count();
+        is_once && kept.iter().any(|(start, end)| *start <= first && last < *end)
+    };
+    !replaced.is_empty() && replaced.iter().all(is_kept)
 }
 
 /// The last line, counted from 1, of the part of a text that an output shows from line `first` on; `None` if it does
@@ -88,6 +108,31 @@ mod tests {
         assert_eq!(count(MAX_COUNTED - 10), "+1 -0");
         assert_eq!(MAX_COUNTED, 524_288);
         assert_eq!(count(MAX_COUNTED), "changed");
+    }
+
+    #[rstest]
+    #[case::another_line("a\nb\nc\n", "a\nb\nx\n", &["a"], true)]
+    #[case::the_line_beside("a\nb\nc\n", "a\nx\nc\n", &["a\n"], true)]
+    #[case::the_line_itself("a\nb\nc\n", "a\nb x\nc\n", &["b"], false)]
+    #[case::several("a\nb\nc\nd\n", "a\nx\nc\nd\n", &["a", "c\nd"], true)]
+    #[case::one_of_several("a\nb\nc\nd\n", "a\nx\nc\nd\n", &["a", "x"], false)]
+    #[case::across_a_change("a\nb\nc\n", "a\nb\ny\nc\n", &["b\ny\nc"], false)]
+    #[case::around_a_removed_line("a\nb\nc\n", "a\nc\n", &["a\nc"], false)]
+    #[case::no_longer_there("a\nb\n", "a\nx\n", &["b"], false)]
+    #[case::there_twice_now("a\nb\n", "a\nb\na\n", &["a"], false)]
+    #[case::a_part_of_a_line("the a\nb\n", "the a\nx\n", &["the"], true)]
+    #[case::moved_down("a\nb\n", "x\ny\na\nb\n", &["a\nb"], true)]
+    #[case::nothing("a\n", "b\n", &[], false)]
+    #[case::an_empty_text("a\n", "b\n", &[""], false)]
+    #[case::the_end_of_the_file("a\nb", "x\nb", &["b"], true)]
+    fn replacement_touches_nothing_new(
+        #[case] old: &str,
+        #[case] new: &str,
+        #[case] replaced: &[&str],
+        #[case] expected: bool,
+    ) {
+        let replaced: Vec<String> = replaced.iter().map(|text| (*text).to_owned()).collect();
+        assert_eq!(touches_nothing_new(old, new, &replaced), expected);
     }
 
     #[test]

@@ -139,10 +139,8 @@ impl Known {
     /// The paths that may lead elsewhere now, with the files to which they led: those through links, and those of files
     /// that `is_gone`, in whose place there may be a link.
     pub fn doubtful_paths(&self, is_gone: impl Fn(&ObjectId) -> bool) -> Vec<(Arc<str>, ObjectId)> {
-        let is_doubtful = |named: &Named| {
-            self.said.contains_key(&named.file)
-                && (named.is_alias || self.open.contains(&named.file) && is_gone(&named.file))
-        };
+        let is_doubtful =
+            |named: &Named| self.said.contains_key(&named.file) && (named.is_alias || is_gone(&named.file));
         let doubtful = self.paths.iter().filter(|(_, named)| is_doubtful(named));
         let mut paths: Vec<_> =
             doubtful.map(|(path, named)| (Arc::clone(path), named.file.clone())).collect();
@@ -479,7 +477,7 @@ mod tests {
         let doubtful = |known: &Known| known.doubtful_paths(|file| *file == two);
         assert_eq!(doubtful(&known), [("/a".into(), one.clone()), ("/b".into(), two.clone())]);
         known.settle(&known.open());
-        assert_eq!(doubtful(&known), [("/a".into(), one)], "it was gone before");
+        assert_eq!(doubtful(&known), [("/a".into(), one), ("/b".into(), two.clone())], "a link may appear");
     }
 
     #[test]

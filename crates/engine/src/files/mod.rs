@@ -2,6 +2,7 @@
 
 pub mod difference;
 pub mod due;
+pub mod evidence;
 pub mod index;
 pub mod known;
 pub mod many;

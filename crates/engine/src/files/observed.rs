@@ -6,6 +6,7 @@ use context_model::object::Status;
 use context_model::observe::{self, Candidate, Kind};
 use serde_json::{Map, Value};
 
+use super::evidence::Evidence;
 use super::index::{Entry, Eye, Need, prepare};
 use super::seen::Seen;
 use crate::ground::Ground;
@@ -19,6 +20,8 @@ use crate::session::commit::Work;
 #[derive(Default)]
 pub(crate) struct Observed {
     pub files: Vec<(Seen, Entry)>,
+    /// What the call's result shows, as far as that is known.
+    pub evidence: Option<Evidence>,
 }
 
 impl Eye {
@@ -47,7 +50,7 @@ impl Eye {
             candidates.filter_map(|(candidate, entry)| eye.look_at(&candidate, entry)).collect::<Vec<_>>()
         })
         .await?;
-        Ok(Observed { files })
+        Ok(Observed { files, evidence: None })
     }
 
     /// Looks at one candidate; `None` where there is no regular file that the client can see.

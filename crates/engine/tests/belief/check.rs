@@ -45,16 +45,21 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
         };
         let believed = Belief::of(file, client.heard().iter());
         let seen = Belief::seen(file, client.heard().iter());
-        let Some(version) = stored(client, &world.id(file)).await else {
-            return violation(Kind::FalseNotice, format!("of a file that is not stored: {line}"));
-        };
         let rebuilt = client.rebuilt.contains(&file);
         let what = line.split(&format!("{} ", world.files[file].name)).last().unwrap_or_default();
-        let what = match what.strip_prefix("version=").map(|rest| rest.split_once(' ').unwrap_or_default()) {
-            Some((named, _)) if !is_named(&version, named) => {
-                return violation(Kind::FalseNotice, format!("it is another version: {line}"));
-            }
-            named => named.map_or(what, |(_, what)| what),
+        let named = what.strip_prefix("version=").map(|rest| rest.split_once(' ').unwrap_or_default());
+        let what = named.map_or(what, |(_, what)| what);
+        // Who has not heard that a link has taken the file's place goes by the file.
+        let mut ids = vec![world.id(file)];
+        ids.extend(world.ids(file).into_iter().filter(|_| !client.clean));
+        let mut version = None;
+        for id in &ids {
+            let one = stored(client, id).await;
+            let fits = |one: &Content| named.map_or(one.is_none(), |(named, _)| is_named(one, named));
+            version = version.or(one.filter(fits));
+        }
+        let Some(version) = version else {
+            return violation(Kind::FalseNotice, format!("it is another version, or not stored: {line}"));
         };
         // Once the process that edited has ended, nobody can tell whether a change that was stored with the edit came
         // before it or after it, nor which of several versions a part is of; then one word too many is better than none.
@@ -383,7 +388,7 @@ pub async fn listener(world: &World, client: &mut Client) -> Outcome {
             let later = versions.iter().filter(|version| version.tx_id > *since);
             // The first bytes of a path that was only seen are no change.
             let mut had_bytes = versions.iter().any(|one| one.tx_id <= *since && hash(one).is_some());
-            let (mut last, mut changes) = (then, 0);
+            let (mut last, mut changes, was_read) = (then, 0, had_bytes);
             for version in later {
                 changes += usize::from(hash(version) != last && had_bytes);
                 had_bytes |= hash(version).is_some();
@@ -393,7 +398,8 @@ pub async fn listener(world: &World, client: &mut Client) -> Outcome {
             // A link that was pointed elsewhere is a change of its path without one of the file.
             let is_link =
                 (0..world.files.len()).any(|file| world.is_link(file) && world.ids(file).contains(id));
-            if count > changes && !is_link || count == 0 && changes > 0 && last != then {
+            let most = changes + usize::from(!was_read && had_bytes);
+            if count > most && !is_link || count == 0 && changes > 0 && last != then {
                 let what = format!("{} heard {count} times of {changes} changes of {id}", client.session);
                 return violation(Kind::Unheard, what);
             }

@@ -28,7 +28,7 @@ impl Shape {
     pub fn of(number: usize, seed: u64) -> Self {
         match (number + (seed >> 4) as usize) % 4 {
             2 => Self::InFolder,
-            3 if std::env::var_os("CONTEXT_LINKS").is_some() => Self::Link,
+            3 => Self::Link,
             _ => Self::Plain,
         }
     }

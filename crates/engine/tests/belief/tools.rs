@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use context_engine::ToolcallInput;
+use context_engine::{EditGuard, ToolcallInput};
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use serde_json::{Map, Value, json};
 
 use crate::belief::{self, Belief, Note, What};
 use crate::check::changes;
-use crate::client::Client;
+use crate::client::{Client, Style};
 use crate::control::control;
 use crate::conversation::{Open, Pointer};
 use crate::patch::applied;
@@ -35,17 +35,31 @@ pub async fn act(
     tool: Tool,
     call: CallId,
 ) -> Outcome<Option<(usize, bool)>> {
+    let number = client.fresh();
+    let fresh = format!("call_{}_{number}", client.session);
+    // A provider repeats an ID from answer to answer, but not within one. Two machines that give one ID to two calls
+    // before they hear of each other make two versions of one object: docs/xtdb.md.
+    let machine = world.port(client.machine).map_or_else(String::new, |_| format!("_{}", client.machine));
+    let call_id = match call {
+        CallId::Repeated(n) if client.open.iter().all(|one| one.call_id != format!("call_{n}{machine}")) => {
+            format!("call_{n}{machine}")
+        }
+        _ => fresh,
+    };
+    // A harness of its own tools knows the call; `transformContext` sees only the conversation.
+    let given = (client.style == Style::Stores).then(|| call_id.clone());
+    let given = given.as_deref();
     let (name, args, said) = match tool {
         Tool::Read { file, part, spelling } => {
-            read(world, client, world.number(file), part, spelling).await?
+            read(world, client, world.number(file), (part, spelling), given).await?
         }
         Tool::Write { file, lines } => {
             let file = world.number(file);
             let text = world.text(file, lines);
             let args = json!({ "path": world.files[file].path, "content": text });
-            ("write", args, write(world, client, file, text).await?)
+            ("write", args, write(world, client, file, text, given).await?)
         }
-        Tool::Edit { file, line } => edit(world, client, world.number(file), line).await?,
+        Tool::Edit { file, line } => edit(world, client, world.number(file), line, given).await?,
         Tool::Append { file } => {
             let file = world.number(file);
             let line = world.line(file);
@@ -89,17 +103,6 @@ pub async fn act(
         }
     };
     let Said { output, is_error, notes, pointers, changed } = said;
-    let number = client.fresh();
-    let fresh = format!("call_{}_{number}", client.session);
-    // A provider repeats an ID from answer to answer, but not within one. Two machines that give one ID to two calls
-    // before they hear of each other make two versions of one object: docs/xtdb.md.
-    let machine = world.port(client.machine).map_or_else(String::new, |_| format!("_{}", client.machine));
-    let call_id = match call {
-        CallId::Repeated(n) if client.open.iter().all(|one| one.call_id != format!("call_{n}{machine}")) => {
-            format!("call_{n}{machine}")
-        }
-        _ => fresh,
-    };
     let args = args.as_object().unwrap().clone();
     client.open.push(Open {
         call_id,
@@ -137,8 +140,8 @@ async fn read(
     world: &World,
     client: &mut Client,
     file: usize,
-    part: Option<(usize, usize)>,
-    spelling: Spelling,
+    (part, spelling): (Option<(usize, usize)>, Spelling),
+    call: Option<&str>,
 ) -> Outcome<(&'static str, Value, Said)> {
     let (path, name) = (&world.files[file].path, &world.files[file].name);
     let written = match spelling {
@@ -160,14 +163,14 @@ async fn read(
     };
     let engine = client.engine.clone().unwrap();
     let faulty = client.store.is_faulty();
-    if let Err(error) = engine.index_file(path, Some(text.as_bytes().to_vec())).await {
+    if let Err(error) = engine.index_file_for(path, Some(text.as_bytes().to_vec()), call).await {
         client.allow(faulty, "index_file", &error)?;
     }
     let total = text.split('\n').count();
     let (offset, limit) = part.unzip();
     let first = offset.unwrap_or(1);
     let last = limit.map_or(total, |limit| total.min(first + limit - 1));
-    let answer = match engine.answer_read(path, offset, limit).await {
+    let answer = match engine.answer_read_for(path, offset, limit, call).await {
         Ok(answer) => answer,
         Err(error) => {
             client.allow(faulty, "answer_read", &error)?;
@@ -230,12 +233,18 @@ pub fn in_sight(client: &Client, object: &ObjectId, lines: &str) -> bool {
     client.visible().any(|message| message.object.as_ref() == Some(object) && message.shows(lines))
 }
 
-async fn write(world: &mut World, client: &mut Client, file: usize, text: String) -> Outcome<Said> {
+async fn write(
+    world: &mut World,
+    client: &mut Client,
+    file: usize,
+    text: String,
+    call: Option<&str>,
+) -> Outcome<Said> {
     let path = world.files[file].path.clone();
     world.put(file, Some(text.clone()));
     let engine = client.engine.clone().unwrap();
     let faulty = client.store.is_faulty();
-    let told = match engine.index_written(&path, Some(text.as_bytes().to_vec())).await {
+    let told = match engine.index_written_for(&path, Some(text.as_bytes().to_vec()), call).await {
         Ok(_) => true,
         Err(error) => {
             client.allow(faulty, "index_written", &error)?;
@@ -252,12 +261,14 @@ async fn edit(
     client: &mut Client,
     file: usize,
     line: usize,
+    call: Option<&str>,
 ) -> Outcome<(&'static str, Value, Said)> {
     let path = world.files[file].path.clone();
     let new = world.line(file);
     let now = world.now(file);
     let lines: Vec<&str> = now.as_ref().map_or_else(Vec::new, |text| text.lines().collect());
-    let old = lines.get(line % lines.len().max(1)).copied().unwrap_or_default();
+    let old = lines.get(line % lines.len().max(1)).copied().unwrap_or_default().to_owned();
+    let old = old.as_str();
     let args = json!({ "path": path, "edits": [{ "oldText": old, "newText": new }] });
     let Some(now) = now else {
         let output = format!("File not found: {path}");
@@ -266,12 +277,19 @@ async fn edit(
     let seen = Belief::seen(file, client.heard().iter());
     let believed = Belief::of(file, client.heard().iter());
     let faulty = client.store.is_faulty();
-    let refusal = match client.engine.clone().unwrap().check_edit(&path).await {
-        Ok(refusal) => refusal,
+    // Half of the harnesses know what the edit replaces.
+    let replaced = [old.to_owned()];
+    let replaced = call.map(|_| &replaced[..]);
+    let guard = match client.engine.clone().unwrap().guard_edit(&path, replaced, call).await {
+        Ok(guard) => guard,
         Err(error) => {
-            client.allow(faulty, "check_edit", &error)?;
-            None
+            client.allow(faulty, "guard_edit", &error)?;
+            EditGuard::Allowed { difference: None }
         }
+    };
+    let (refusal, beside) = match guard {
+        EditGuard::Refused(text) => (Some(text), None),
+        EditGuard::Allowed { difference } => (None, difference),
     };
     let is_now = |known: &Option<Arc<str>>| known.as_ref() == Some(&now);
     // Who has seen a part of it has seen it, or not.
@@ -282,6 +300,21 @@ async fn edit(
         && seen.led_to.is_empty()
         && !seen.fragments.is_empty()
         && seen.fragments.iter().all(|part| part.is_as_in(Some(&now)));
+    if let Some(difference) = beside {
+        let diff = difference.split_once('\n').map_or("", |(_, diff)| diff);
+        let alike = world.alike(file, &believed, client.recovered);
+        let taken_for = world.taken_for(file, &seen.known).await;
+        let edited = client.recovered && !believed.led_to.is_empty();
+        let with_edit = if edited { world.stored(file).await } else { Vec::new() };
+        let bases = seen.bases().chain(believed.bases()).chain(&alike);
+        let mut bases = bases.chain(&taken_for).chain(&with_edit);
+        if !bases.any(|known| applied(known, diff).as_deref() == Some(&*now) && known.contains(old)) {
+            return violation(Kind::FalseDifference, difference);
+        }
+        let mut said = write(world, client, file, with_line(&now, line, Some(&new)), call).await?;
+        said.output += &format!("\n\n{difference}");
+        return Ok(("edit", args, said));
+    }
     match refusal {
         // What comes with this very answer may count as seen, or not.
         None if !has_part
@@ -297,7 +330,7 @@ async fn edit(
             violation(Kind::Unrefused, what)
         }
         None => {
-            let said = write(world, client, file, with_line(&now, line, Some(&new))).await?;
+            let said = write(world, client, file, with_line(&now, line, Some(&new)), call).await?;
             Ok(("edit", args, said))
         }
         // As above, what came with this very answer may count: a difference to another version, for instance.

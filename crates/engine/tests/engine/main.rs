@@ -8,6 +8,7 @@ mod clients;
 mod compacted;
 mod conversation;
 mod ended;
+mod evidence;
 mod fading;
 mod failing;
 mod forms;

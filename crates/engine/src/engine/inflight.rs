@@ -1,0 +1,168 @@
+//! What tools have passed in and what has not yet come as a result: reads, writes, and answers of ours. From it follows
+//! what a call shows, while that is still known exactly.
+
+use context_model::id::ObjectId;
+use context_model::object::Status;
+use context_model::time::TxId;
+use serde_json::Value;
+use std::sync::Arc;
+
+use super::Inner;
+use super::job::ToolcallInput;
+use super::passages::{LOOKED_BACK, Shows, passage_in, passage_of};
+use crate::files::evidence::{Bytes, Evidence, Lines};
+use crate::files::known::Way;
+use crate::files::said::{Content, Passage};
+use crate::ground::error::Result;
+
+/// Something that a tool has passed in.
+#[derive(Clone)]
+pub(crate) struct InFlight {
+    /// Tells it from all others of this process.
+    pub number: u64,
+    /// The harness's ID of the call, if the harness says.
+    pub call: Option<String>,
+    pub way: Way,
+    pub what: Taken,
+    /// The recorded call that it belongs to.
+    pub owner: Option<String>,
+}
+
+/// What a tool has passed in.
+#[derive(Clone)]
+pub(crate) enum Taken {
+    /// It has read a file.
+    Read {
+        content: Content,
+        /// The text, if nobody has stored it.
+        text: Option<Arc<str>>,
+    },
+    /// It has written a file.
+    Wrote(Content),
+    /// It got this from us as its result.
+    Answer { text: String, evidence: Evidence },
+}
+
+impl InFlight {
+    fn may_be_of(&self, call_id: &str, way: &Way) -> bool {
+        let is_free = self.owner.as_deref().is_none_or(|owner| owner == call_id);
+        let is_its = self.call.as_ref().map_or(self.way.path == way.path, |call| call == call_id);
+        is_free && is_its
+    }
+
+    /// Whether it is a read of a file that no recorded call has claimed.
+    pub fn is_read_of(&self, file: &ObjectId) -> bool {
+        self.owner.is_none() && self.way.file == *file && matches!(self.what, Taken::Read { .. })
+    }
+}
+
+impl Inner {
+    /// Notes what a tool has passed in.
+    pub fn take_off(&self, call: Option<&str>, way: Way, what: Taken) {
+        let mut all = self.in_flight();
+        let number = all.last().map_or(0, |last| last.number + 1);
+        all.push(InFlight { number, call: call.map(str::to_owned), way, what, owner: None });
+    }
+
+    /// What a tool has just read from a file will not be its result.
+    pub fn forget_read(&self, call: Option<&str>, file: &ObjectId) {
+        let mut all = self.in_flight();
+        let is_it = |one: &InFlight| one.is_read_of(file) && one.call.as_deref() == call;
+        if let Some(place) = all.iter().rposition(is_it) {
+            all.remove(place);
+        }
+    }
+
+    /// What a call that is about to be recorded shows of a file, or has made of it: found by the call's ID where the
+    /// harness gives it, else by path and bytes. `None` if nothing that fits was passed in.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn evidence_for(&self, input: &ToolcallInput) -> Result<Option<Evidence>> {
+        let ToolcallInput { tool, args, content: output, call_id, .. } = input;
+        let path = args.get("path").and_then(Value::as_str);
+        let path = path.filter(|_| matches!(tool.as_str(), "read" | "write" | "edit"));
+        let Some(way) = path.and_then(|path| self.way_of(path)) else { return Ok(None) };
+        let waiting = self.in_flight().clone();
+        let is_ok = input.status == Status::Ok;
+        let written = args.get("content").and_then(Value::as_str).map(|text| Bytes::hash_of(text));
+        let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
+        let mut best: Option<(u64, Evidence, Shows)> = None;
+        for one in waiting.into_iter().filter(|one| one.may_be_of(call_id, &way)) {
+            let file = one.way.file;
+            let (evidence, shows) = match one.what {
+                Taken::Answer { text, evidence } if output.contains(&text) => (Some(evidence), Shows::All),
+                Taken::Wrote(Content { hash: Some(hash), .. })
+                    if is_ok && tool != "read" && written.is_none_or(|written| written == hash) =>
+                {
+                    (Some(Evidence::Made(Bytes { file, hash })), Shows::All)
+                }
+                Taken::Read { content, text } if is_ok && tool == "read" => {
+                    let shown = match text {
+                        Some(text) => passage_of(&text, content, first, output),
+                        None => self.passage_read(&file, content, first, output).await?,
+                    };
+                    let shown = shown.filter(|(_, shows)| *shows != Shows::More);
+                    let shows = shown.map_or(Shows::More, |(_, shows)| shows);
+                    (shown.and_then(|(lines, _)| lines.of(&file)).map(Evidence::Shows), shows)
+                }
+                _ => continue,
+            };
+            // The oldest of the best matches: results come in a different order from the tools' reads.
+            if let Some(evidence) = evidence
+                && best.as_ref().is_none_or(|(.., so_far)| shows > *so_far)
+            {
+                best = Some((one.number, evidence, shows));
+            }
+        }
+        let Some((number, evidence, _)) = best else { return Ok(None) };
+        if let Some(one) = self.in_flight().iter_mut().find(|one| one.number == number) {
+            one.owner = Some(call_id.clone());
+        }
+        Ok(Some(evidence))
+    }
+
+    /// The lines that an output shows of a stored version.
+    pub async fn passage_read(
+        &self,
+        file: &ObjectId,
+        content: Content,
+        first: usize,
+        output: &str,
+    ) -> Result<Option<(Passage, Shows)>> {
+        let mut at = content.tx.unwrap_or_else(|| self.ground.newest());
+        for _ in 0..LOOKED_BACK {
+            let Some(version) = self.version_at(file, at).await? else { break };
+            at = TxId(version.tx_id.0.saturating_sub(1));
+            if version.document.source_hash() == content.hash {
+                return Ok(passage_in(&version, first, output));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Recorded bytes as a version of this store: the newest one with them up to a transaction.
+    pub async fn content_of(&self, bytes: &Bytes, mut tx: TxId) -> Result<Content> {
+        for _ in 0..LOOKED_BACK {
+            let Some(version) = self.version_at(&bytes.file, tx).await? else { break };
+            tx = TxId(version.tx_id.0.saturating_sub(1));
+            if version.document.source_hash() == Some(bytes.hash) {
+                return Ok(Content::stored(Some(bytes.hash), version.tx_id));
+            }
+        }
+        Ok(Content::lost(bytes.hash))
+    }
+}
+
+impl Passage {
+    /// As it is recorded; `None` of a file that was gone.
+    pub fn of(&self, file: &ObjectId) -> Option<Lines> {
+        let bytes = Bytes { file: file.clone(), hash: self.content.hash? };
+        Some(Lines { bytes, first: self.first, last: self.last, whole: self.whole })
+    }
+
+    /// Recorded lines of a version of this store.
+    pub fn recorded(lines: &Lines, content: Content) -> Self {
+        Self { content, first: lines.first, last: lines.last, whole: lines.whole }
+    }
+}

@@ -1,0 +1,108 @@
+//! What a tool call shows of a file or has made of it, as it is recorded with the call.
+//!
+//! A version is named by the hash of its bytes: transaction numbers are a store's own, and a session can move.
+
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The field of a tool call's document that has its evidence.
+pub(crate) const FIELD: &str = "evidence";
+
+/// What a call's result tells the model of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Evidence {
+    /// These lines, byte for byte.
+    Shows(Lines),
+    /// These lines are as they stand in another result.
+    Points {
+        #[serde(flatten)]
+        lines: Lines,
+        /// The tool call in whose result they stand.
+        at: ObjectId,
+    },
+    /// A difference that leads to these bytes.
+    LedTo(Bytes),
+    /// The call wrote these bytes.
+    Made(Bytes),
+}
+
+/// The bytes that a file had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Bytes {
+    pub file: ObjectId,
+    pub hash: Digest,
+}
+
+/// Lines of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Lines {
+    #[serde(flatten)]
+    pub bytes: Bytes,
+    /// First line, counted from 1.
+    pub first: usize,
+    /// Last line, included.
+    pub last: usize,
+    /// These are all lines of the file.
+    pub whole: bool,
+}
+
+impl Bytes {
+    /// The hash of a text's bytes.
+    pub fn hash_of(text: &str) -> Digest {
+        Digest::of(text.as_bytes())
+    }
+}
+
+impl Evidence {
+    /// The file that it is about.
+    pub fn bytes(&self) -> &Bytes {
+        match self {
+            Self::Shows(lines) | Self::Points { lines, .. } => &lines.bytes,
+            Self::LedTo(bytes) | Self::Made(bytes) => bytes,
+        }
+    }
+
+    /// As it is recorded.
+    pub fn to_value(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// From the field of a recorded call. What a later release may have written there counts as none.
+    pub fn of(value: &Value) -> Option<Self> {
+        serde_json::from_value(value.clone()).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn bytes() -> Bytes {
+        Bytes { file: ObjectId::new("f"), hash: Digest::of(b"a") }
+    }
+
+    #[test]
+    fn evidence_is_read_as_it_was_recorded() {
+        let lines = Lines { bytes: bytes(), first: 2, last: 9, whole: false };
+        let hash = Digest::of(b"a").to_string();
+        let shown = json!({ "file": "f", "hash": hash, "first": 2, "last": 9, "whole": false });
+        let mut pointed = shown.clone();
+        pointed["at"] = json!("call");
+        for (evidence, value) in [
+            (Evidence::Shows(lines.clone()), json!({ "shows": shown })),
+            (Evidence::Points { lines, at: ObjectId::new("call") }, json!({ "points": pointed })),
+            (Evidence::LedTo(bytes()), json!({ "led_to": { "file": "f", "hash": hash } })),
+            (Evidence::Made(bytes()), json!({ "made": { "file": "f", "hash": hash } })),
+        ] {
+            assert_eq!(evidence.to_value(), value);
+            assert_eq!(Evidence::of(&value), Some(evidence));
+        }
+        assert_eq!(Evidence::of(&json!({ "smells": {} })), None);
+        assert_eq!(Evidence::of(&Value::Null), None);
+    }
+}

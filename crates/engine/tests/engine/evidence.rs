@@ -1,0 +1,213 @@
+//! What a call shows or has made of a file is recorded with it, and found by the call: no text is read back.
+
+use std::fs;
+
+use context_engine::{Birth, EditGuard};
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::object::Status;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::bench::{Backend, Bench, tool};
+use crate::chat::Chat;
+use crate::truth::{chat, lines};
+
+fn hash(text: &str) -> String {
+    Digest::of(text.as_bytes()).to_string()
+}
+
+async fn evidence(bench: &Bench, call: &str) -> Value {
+    let call = bench.latest(&ObjectId::new(call)).await.unwrap();
+    call.field("evidence").cloned().unwrap_or_default()
+}
+
+impl Chat {
+    /// A call whose tool has passed in what it did, and its result as a message.
+    async fn answered(&mut self, id: &str, name: &str, args: Value, output: &str, status: Status) {
+        let call = json!({ "type": "toolCall", "id": id, "name": name, "arguments": args });
+        self.say(json!({ "role": "assistant", "content": [call], "timestamp": self.now_ms }));
+        let mut input = tool(id, name, args, output);
+        input.status = status;
+        let Birth { header, .. } = self.engine.receive(input).await.unwrap();
+        let text = header.map_or(output.to_owned(), |header| format!("{header}\n{output}"));
+        let content = json!([{ "type": "text", "text": text }]);
+        let is_error = status == Status::Fail;
+        self.say(json!({
+            "role": "toolResult", "toolCallId": id, "toolName": name, "content": content, "isError": is_error,
+        }));
+    }
+
+    /// A read of a whole file by a call with this ID. Returns what the model was shown.
+    async fn reads(&mut self, id: &str, path: &str) -> String {
+        let bytes = fs::read(path).unwrap();
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        self.engine.index_file_for(path, Some(bytes), Some(id)).await.unwrap();
+        let answer = self.engine.answer_read_for(path, None, None, Some(id)).await.unwrap();
+        let output = answer.map_or(text, |answer| answer.text);
+        self.answered(id, "read", json!({ "path": path }), &output, Status::Ok).await;
+        output
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn evidence_of_each_kind_is_recorded_with_its_call() {
+    let bench = Bench::new(Backend::Sqlite);
+    let (first, second) = (lines("old", 40), lines("old", 40).replace("old line 7\n", "new line 7\n"));
+    let path = bench.write("a.txt", &first);
+    let mut chat = chat(&bench, "s").await;
+    chat.user("go");
+    chat.advance().await;
+    chat.reads("shows", &path).await;
+    chat.advance().await;
+    let file = chat.engine.session_sets().await.unwrap().session_index[0].to_string();
+    let shown = json!({ "file": file, "hash": hash(&first), "first": 1, "last": 41, "whole": true });
+    assert_eq!(evidence(&bench, "shows").await, json!({ "shows": shown }));
+
+    chat.reads("points", &path).await;
+    chat.advance().await;
+    let mut pointed = shown.clone();
+    pointed["at"] = json!("shows");
+    assert_eq!(evidence(&bench, "points").await, json!({ "points": pointed }));
+
+    fs::write(&path, &second).unwrap();
+    chat.reads("full", &path).await;
+    chat.advance().await;
+    fs::write(&path, &first).unwrap();
+    assert!(chat.reads("led", &path).await.contains("\n@@ "));
+    assert_eq!(evidence(&bench, "led").await, json!({ "led_to": { "file": file, "hash": hash(&first) } }));
+
+    let made = json!({ "made": { "file": file, "hash": hash(&second) } });
+    fs::write(&path, &second).unwrap();
+    chat.engine.index_written_for(&path, Some(second.clone().into()), Some("made")).await.unwrap();
+    let edits = json!([{ "oldText": "old line 7", "newText": "new line 7" }]);
+    chat.answered("made", "edit", json!({ "path": path, "edits": edits }), "edited", Status::Ok).await;
+    assert_eq!(evidence(&bench, "made").await, made);
+    assert_eq!(evidence(&bench, "points").await["points"]["at"], "shows", "each is written once");
+}
+
+/// Results come in another order than the tools' reads, and versions may be alike in all lines that a result shows.
+#[tokio::test(flavor = "multi_thread")]
+async fn call_id_tells_reads_of_versions_apart_that_look_alike() {
+    let bench = Bench::new(Backend::Memory);
+    let texts = [lines("a", 40), lines("a", 40).replace("a line 40\n", "b line 40\n")];
+    let path = bench.write("a.txt", &texts[0]);
+    let chat = chat(&bench, "s").await;
+    for (id, text) in ["one", "two"].iter().zip(&texts) {
+        fs::write(&path, text).unwrap();
+        chat.engine.index_file_for(&path, Some(text.clone().into()), Some(id)).await.unwrap();
+    }
+    let args = json!({ "path": path, "offset": 1, "limit": 5 });
+    let output = texts[0].lines().take(5).collect::<Vec<_>>().join("\n");
+    for id in ["two", "one"] {
+        chat.engine.receive(tool(id, "read", args.clone(), &output)).await.unwrap();
+    }
+    for (id, text) in ["one", "two"].iter().zip(&texts) {
+        assert_eq!(evidence(&bench, id).await["shows"]["hash"], hash(text), "{id}");
+    }
+}
+
+/// Our own sentences are for the model alone: a session whose messages have others is the same to us.
+#[rstest]
+#[case::a_difference(false)]
+#[case::a_refused_edit(true)]
+#[tokio::test(flavor = "multi_thread")]
+async fn session_with_other_sentences_is_resumed_as_it_was(#[case] edits: bool) {
+    let bench = Bench::new(Backend::Sqlite);
+    let (first, second) = (lines("old", 40), lines("old", 40).replace("old line 7\n", "new line 7\n"));
+    let path = bench.write("a.txt", &first);
+    let mut chat = chat(&bench, "s").await;
+    chat.user("go");
+    chat.advance().await;
+    chat.reads("one", &path).await;
+    chat.advance().await;
+    fs::write(&path, &second).unwrap();
+    let told = if edits {
+        let EditGuard::Refused(text) = chat.engine.guard_edit(&path, None, Some("two")).await.unwrap() else {
+            panic!("the model has not seen the change")
+        };
+        let args = json!({ "path": path, "edits": [{ "oldText": "old line 7", "newText": "x" }] });
+        chat.answered("two", "edit", args, &text, Status::Fail).await;
+        text
+    } else {
+        chat.reads("two", &path).await
+    };
+    assert!(told.contains("+new line 7"), "{told}");
+    assert_eq!(chat.advance().await.notices, Vec::<String>::new());
+    chat.engine.close().await.unwrap();
+    for one in &mut chat.messages {
+        let text = one.message["content"][0]["text"].as_str().unwrap_or_default();
+        if text.contains("+new line 7") {
+            one.message["content"][0]["text"] = json!("Cette phrase n'est pas de nous.");
+        }
+    }
+    let count = chat.messages.len();
+    chat.resync(bench.open("s").await, count).await;
+    assert_eq!(chat.turn("on").await.notices, Vec::<String>::new());
+    assert_eq!(chat.engine.check_edit(&path).await.unwrap(), None);
+    fs::write(&path, &first).unwrap();
+    chat.engine.reconcile().await.unwrap();
+    assert_eq!(chat.turn("on").await.notices.len(), 1, "it is known which version the model knows");
+}
+
+#[derive(Debug)]
+enum Guard {
+    Free,
+    WithDifference,
+    Refused,
+}
+
+/// A model has seen 40 lines; then line 30 became another one, and an edit of the given texts comes.
+#[rstest]
+#[case::another_line(Some(&["old line 7"][..]), Guard::WithDifference)]
+#[case::several(Some(&["old line 7", "old line 28\nold line 29"][..]), Guard::WithDifference)]
+#[case::the_changed_line(Some(&["old line 30"][..]), Guard::Refused)]
+#[case::the_new_line(Some(&["new line 30"][..]), Guard::Refused)]
+#[case::across_it(Some(&["old line 29\nnew line 30"][..]), Guard::Refused)]
+#[case::one_of_several(Some(&["old line 7", "new line 30"][..]), Guard::Refused)]
+#[case::not_once(Some(&["old line"][..]), Guard::Refused)]
+#[case::nothing_is_known_of_it(None, Guard::Refused)]
+#[tokio::test(flavor = "multi_thread")]
+async fn edit_is_refused_only_where_it_meets_an_unseen_change(
+    #[case] texts: Option<&[&str]>,
+    #[case] expected: Guard,
+) {
+    let bench = Bench::new(Backend::Memory);
+    let path = bench.write("a.txt", lines("old", 40));
+    let mut chat = chat(&bench, "s").await;
+    chat.user("go");
+    chat.advance().await;
+    let texts: Option<Vec<String>> = texts.map(|all| all.iter().map(|text| (*text).to_owned()).collect());
+    let free = EditGuard::Allowed { difference: None };
+    let guard = chat.engine.guard_edit(&path, texts.as_deref(), None).await.unwrap();
+    assert_eq!(guard, free, "the model has never seen the file");
+    chat.reads("one", &path).await;
+    chat.advance().await;
+    assert_eq!(chat.engine.guard_edit(&path, texts.as_deref(), None).await.unwrap(), free);
+    let now = lines("old", 40).replace("old line 30\n", "new line 30\n");
+    fs::write(&path, &now).unwrap();
+    let guard = chat.engine.guard_edit(&path, texts.as_deref(), Some("two")).await.unwrap();
+    let (text, is_as_expected) = match &guard {
+        EditGuard::Refused(text) => (text.clone(), matches!(expected, Guard::Refused)),
+        EditGuard::Allowed { difference: Some(text) } => {
+            (text.clone(), matches!(expected, Guard::WithDifference))
+        }
+        EditGuard::Allowed { difference: None } => (String::new(), matches!(expected, Guard::Free)),
+    };
+    assert!(is_as_expected, "{expected:?}: {guard:?}");
+    assert!(text.contains("\n-old line 30\n+new line 30\n"), "{text}");
+    if matches!(expected, Guard::Refused) {
+        let again = chat.engine.guard_edit(&path, texts.as_deref(), None).await.unwrap();
+        assert_eq!(again, free, "a change is refused once");
+        return;
+    }
+    // The edit is made, and its result has the difference: then all is known.
+    let edited = now.replace("old line 7\n", "my line 7\n");
+    fs::write(&path, &edited).unwrap();
+    chat.engine.index_written_for(&path, Some(edited.into()), Some("two")).await.unwrap();
+    let args = json!({ "path": path, "edits": [{ "oldText": "old line 7", "newText": "my line 7" }] });
+    chat.answered("two", "edit", args, &format!("edited\n\n{text}"), Status::Ok).await;
+    let plan = chat.advance().await;
+    assert_eq!(plan.notices, Vec::<String>::new());
+    assert_eq!(chat.engine.guard_edit(&path, None, None).await.unwrap(), free);
+}
