@@ -51,6 +51,7 @@ const calls: Record<string, (manager: ContextManager) => unknown> = {
   resync: (m) => m.resync([], 0, modelCall),
   answerRead: (m) => m.answerRead('a'),
   checkEdit: (m) => m.checkEdit('a'),
+  guardEdit: (m) => m.guardEdit('a'),
   checkArguments: (m) => m.checkArguments({}),
   staleNotices: (m) => m.staleNotices(),
   rollNow: (m) => m.rollNow(modelCall),
