@@ -295,7 +295,7 @@ export class Host {
         void (await ask((manager) => manager.indexWritten(path, content, callId))),
       answer: async (path, { offset, limit }, shown, callId) => {
         if (this.boundary?.inSections === true) return ask((manager) => confirmation(manager, path))
-const text = off() ? undefined : await ask((manager) => manager.answerRead(path, offset, limit, callId))
+        const text = off() ? undefined : await ask((manager) => manager.answerRead(path, offset, limit, callId))
         if (text != null) this.spared += shown.length - text.length
         return text ?? undefined
       },
