@@ -19,6 +19,7 @@ const server = createServer((incoming, response) => {
     setTimeout(() => response.end('data: {"type":"message_stop"}\n\n'), 5)
   })
 }).listen(0, '127.0.0.1')
+server.keepAliveTimeout = 600_000
 await once(server, 'listening')
 const plain = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 const root = mkdtempSync(join(tmpdir(), 'context-bench-'))

@@ -28,12 +28,12 @@ export async function firstByte(url: string, loop: Loop, aborts = false): Promis
   const request = send(`${url}/v1/messages`, { method: 'POST', headers: { 'content-type': 'application/json', 'x-claude-code-session-id': loop.session } })
   request.end(body)
   const [response] = await once(request, 'response')
+  // A client that leaves gets an error instead.
+  const ended = once(response, 'end').catch(() => undefined)
   await once(response, 'data')
   const time = performance.now() - start
   if (aborts) request.destroy()
-  else {
-    response.resume()
-    await once(response, 'end')
-  }
+  else response.resume()
+  await ended
   return time
 }

@@ -44,10 +44,16 @@ export async function exchange(upstream: Upstream, client: IncomingMessage, resp
   const hasBody = body !== undefined && (body.length > 0 || client.headers['content-length'] !== undefined)
   const length = isWhole && hasBody ? ['content-length', String(body.length)] : []
   const method = client.method ?? 'GET'
-  const request = upstream.request(target, method, ['Host', target.host, ...passed, ...length])
+  const begin = (): ClientRequest => upstream.request(target, method, ['Host', target.host, ...passed, ...length])
+  let request = begin()
   const left = onLeave(response, () => request.destroy())
   try {
-    const answer = await answerTo(request, body, rest)
+    const answer = await answerTo(request, body, rest).catch((error: unknown) => {
+      // The upstream has closed an idle connection in the moment in which it was used again; it has seen nothing.
+      if (!isWhole || left.isGone || !request.reusedSocket || (error as { code?: string }).code !== 'ECONNRESET') throw error
+      request = begin()
+      return answerTo(request, body, rest)
+    })
     const headMs = performance.now() - started
     const refused = answer.statusCode === 400 && api !== undefined ? beginningOf(answer) : undefined
     const answered = await passBack(answer, response, api)
