@@ -18,6 +18,8 @@ export interface Agent {
   program: Installed
   /** How often the host itself changes what it has sent: Qwen Code clears old outputs. */
   ownBreaks: number
+  /** Whether it sends the same history in a new process. Qwen Code sends outputs again that it had cleared. */
+  repeats: boolean
   /** Lines of an output that the host shows whole. */
   lines: number
   /** The words of a command that asks `prompt`, in a new session or in the last one. */
@@ -44,6 +46,7 @@ function claude(program: Installed): Agent {
     program,
     lines: 240,
     ownBreaks: 0,
+    repeats: true,
     args: (prompt, goesOn) => ['-p', prompt, ...(goesOn ? ['--continue'] : []), '--dangerously-skip-permissions', '--output-format', 'json', '--model', 'claude-opus-5-5'],
     prepare: (_home, _cwd, url) => ({
       ANTHROPIC_BASE_URL: url,
@@ -70,6 +73,7 @@ function codex(program: Installed): Agent {
     program,
     lines: 150,
     ownBreaks: 0,
+    repeats: true,
     args: (prompt, goesOn) => ['exec', ...(goesOn ? ['resume', '--last'] : []), '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', prompt],
     prepare(home, _cwd, url) {
       mkdirSync(join(home, '.codex'), { recursive: true })
@@ -90,6 +94,7 @@ function opencode(program: Installed): Agent {
     program,
     lines: 240,
     ownBreaks: 0,
+    repeats: true,
     args: (prompt, goesOn) => ['run', ...(goesOn ? ['--continue'] : []), '--print-logs', prompt],
     prepare(home, cwd, url) {
       const model = { name: 'scripted', tool_call: true, limit: { context: 200_000, output: 1000 } }
@@ -116,6 +121,7 @@ function qwen(program: Installed): Agent {
     program,
     lines: 240,
     ownBreaks: 2,
+    repeats: false,
     args: (prompt, goesOn) => [...(goesOn ? ['--continue'] : []), '--yolo', '-p', prompt],
     prepare(home, _cwd, url) {
       mkdirSync(join(home, '.qwen'), { recursive: true })
