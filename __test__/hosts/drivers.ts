@@ -24,6 +24,11 @@ export interface Start {
   /** The model server's address, with `/v1`. */
   url: string
   context?: HostOptions
+  /**
+   * The format, of a model that signs its reasoning. Default: chat completions, which carry none. Each host has the one that
+   * its real package speaks here: Anthropic's for `ai-sdk` and `pi-agent-core`, OpenAI's responses for the others.
+   */
+  signs?: boolean
   /** The model has no tool to bring anything back. */
   withoutRecall?: boolean
   /** The tool `show`. */
@@ -68,7 +73,11 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const { isStepCount, jsonSchema, streamText, tool: aiTool } = await import('ai')
     const { contextFor: aiSdk } = await import('../../lib/hosts/ai-sdk.ts')
     const context = options === undefined ? undefined : aiSdk(options)
-    const model = createOpenAICompatible({ name: 'scripted', baseURL: url, apiKey: 'none', includeUsage: true })('scripted')
+    const { createAnthropic } = await import('@ai-sdk/anthropic')
+    const model =
+      start.signs === true
+        ? createAnthropic({ baseURL: url, apiKey: 'none' })('claude-opus-5-5')
+        : createOpenAICompatible({ name: 'scripted', baseURL: url, apiKey: 'none', includeUsage: true })('scripted')
     const history: ModelMessage[] = []
     const { name, description, parameters, run } = shower(start)
     const child = start.childId === undefined ? undefined : context?.child({ sessionId: start.childId })
@@ -115,7 +124,10 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
   async 'pi-agent-core'(start) {
     const { url, context: options, withoutRecall } = start
     const { Agent: PiAgent } = await import('@earendil-works/pi-agent-core')
-    const { streamSimple } = await import('@earendil-works/pi-ai/api/openai-completions')
+    const signs = start.signs === true
+    const { streamSimple } = signs
+      ? await import('@earendil-works/pi-ai/api/anthropic-messages')
+      : await import('@earendil-works/pi-ai/api/openai-completions')
     const { contextFor: piAgent } = await import('../../lib/hosts/pi-agent-core.ts')
     const context = options === undefined ? undefined : piAgent(options)
     const { name, description, parameters, run } = shower(start)
@@ -135,12 +147,13 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
       execute: async (_id, input) => ({ content: [{ type: 'text', text: read((input as { path: string }).path) }], details: undefined }),
     }
     const model = {
-      id: 'scripted',
+      id: signs ? 'claude-opus-5-5' : 'scripted',
       name: 'scripted',
-      api: 'openai-completions' as const,
+      api: signs ? ('anthropic-messages' as const) : ('openai-completions' as const),
       provider: 'scripted',
-      baseUrl: url,
-      reasoning: false,
+      // Anthropic's client adds `/v1` itself.
+      baseUrl: signs ? url.replace(/\/v1$/, '') : url,
+      reasoning: signs,
       input: ['text' as const],
       cost: { input: 1, output: 1, cacheRead: 0.1, cacheWrite: 1.25 },
       contextWindow: 200_000,
@@ -185,7 +198,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
 
   async 'openai-agents'(start) {
     const { url, context: options, withoutRecall } = start
-    const { Agent, OpenAIChatCompletionsModel, run, setTracingDisabled, tool: agentsTool } = await openaiAgentsSdk()
+    const { Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, run, setTracingDisabled, tool: agentsTool } = await openaiAgentsSdk()
     const { OpenAI } = await import('openai')
     const { contextFor: openaiAgents } = await import('../../lib/hosts/openai-agents.ts')
     setTracingDisabled(true)
@@ -193,7 +206,8 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const { name, description, parameters, run: give } = shower(start)
     const giver = agentsTool({ name, description, parameters: { ...parameters, additionalProperties: false as const } as any, strict: true, execute: give })
     const reader = agentsTool({ name: 'read', description: 'Reads a file', parameters: { ...PATH, additionalProperties: false as const }, strict: true, execute: (input: any) => read(input.path) })
-    const model = new OpenAIChatCompletionsModel(new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0 }) as never, 'scripted')
+    const client = new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0 }) as never
+    const model = start.signs === true ? new OpenAIResponsesModel(client, 'gpt-6.2-sol') : new OpenAIChatCompletionsModel(client, 'scripted')
     const child = start.childId === undefined ? undefined : context?.child({ sessionId: start.childId })
     const delegate = new Agent({ name: 'child', instructions: SYSTEM, model, tools: child?.tools ?? [] }).asTool({
       toolName: 'delegate',
@@ -230,7 +244,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
 
   async langchain(start) {
     const { url, context: options, withoutRecall } = start
-    const { ChatOpenAICompletions } = await import('@langchain/openai')
+    const { ChatOpenAICompletions, ChatOpenAIResponses } = await import('@langchain/openai')
     const { createAgent, tool: langTool } = await import('langchain')
     const { contextMiddleware } = await import('../../lib/hosts/langchain.ts')
     /** LangChain counts tokens of streams itself, with tables from the network: here nobody asks for them. */
@@ -244,7 +258,8 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const giver = langTool(run, { name, description, schema: parameters })
     const reader = langTool(({ path }: any) => read(path), { name: 'read', description: 'Reads a file', schema: PATH })
     if (withoutRecall === true && middleware !== undefined) (middleware as { tools?: unknown }).tools = []
-    const model = new LocalChat({ model: 'scripted', apiKey: 'none', configuration: { baseURL: url }, streaming: true, maxRetries: 0 })
+    const plain = { apiKey: 'none', configuration: { baseURL: url }, streaming: true, maxRetries: 0 }
+    const model = start.signs === true ? new ChatOpenAIResponses({ model: 'gpt-6.2-sol', zdrEnabled: true, ...plain }) : new LocalChat({ model: 'scripted', ...plain })
     const child = start.childId === undefined ? undefined : middleware?.child({ sessionId: start.childId })
     const delegate = langTool(
       async ({ input }: any) => {

@@ -18,7 +18,7 @@ export interface ProjectedModel extends ModelPrices {
   /**
    * What the provider does with the model's reasoning once something before it has changed: it does not check (`none`), the
    * model still reads it (`keeps`), it drops that reasoning and all later reasoning (`drops`), or it refuses the request
-   * (`refuses`). Default `none`.
+   * (`refuses`). Default: by the model's name, or by how its reasoning is signed (docs/reasoning.md).
    */
   binding?: 'none' | 'keeps' | 'drops' | 'refuses'
   /** Whether text between the calls of an answer is part of the model's reasoning. Default false. */

@@ -18,6 +18,7 @@ import { resultText } from './message.ts'
 import { callsOf, objectsOf, standsFor } from './objects.ts'
 import type { ProjectedModel, ProjectionOptions } from './options.ts'
 import { inPieces } from './pieces.ts'
+import { isCopy, Reasoning } from './reasoning.ts'
 import type { Shape } from './shape.ts'
 import { shapeNamed, shapeOf, UNDECIDED } from './shapes.ts'
 import type { Part, Unit } from './table.ts'
@@ -70,6 +71,7 @@ export class Projection {
   readonly #left = new Set<string>()
   /** Objects handed over by another session. */
   readonly #allowed = new Set<string>()
+  readonly #reasoning = new Reasoning()
   #keys = 0
   /** What the layout `sections` last rendered. */
   #view: Assembled | undefined
@@ -113,7 +115,7 @@ export class Projection {
     const { limitMs = LIMIT_MS } = this.#options
     const pass = this.#driver.exclusive(() => this.#transform(messages as readonly object[]))
     try {
-      return (await within(limitMs, pass, () => this.#late(pass))) as T[]
+      return this.#reasoning.sent(await within(limitMs, pass, () => this.#late(pass))) as T[]
     } catch (error) {
       if ((error as { code?: string }).code === 'INVALID_ARGUMENT') throw error
       this.#warn(error)
@@ -127,7 +129,7 @@ export class Projection {
    */
   lastForm<T>(messages: readonly T[]): T[] {
     if (this.#view !== undefined) return sections(messages as Parameters<typeof sections>[0], this.#view) as T[]
-    return this.#table.lastForm(messages as readonly object[]) as T[]
+    return this.#reasoning.sent(this.#table.lastForm(messages as readonly object[])) as T[]
   }
 
   /**
@@ -146,6 +148,28 @@ export class Projection {
       }
     }
     return false
+  }
+
+  /**
+   * Takes in what an answer reports about the reasoning that it was sent: an answer in Anthropic's or OpenAI's format, or an
+   * event of its stream, that may have `input_transformations`. It corrects the model's binding for this conversation.
+   */
+  answered(answer: unknown): void {
+    this.#reasoning.answered(answer)
+  }
+
+  /**
+   * Takes in a failed request. Returns whether the provider has refused reasoning that is bound to another conversation. If
+   * so, the next `transform` returns the messages without any reasoning up to now, which then stays out: the host can send
+   * them at once, and tells its user.
+   */
+  refused(error: unknown): boolean {
+    return this.#reasoning.refused(error)
+  }
+
+  /** How many blocks of reasoning are kept back because the provider has refused them. */
+  get withheldReasoning(): number {
+    return this.#reasoning.withheld
   }
 
   /** Allows bringing back an object that is not in the conversation, because another session has handed it over. */
@@ -218,6 +242,7 @@ export class Projection {
     const ours = (message: object): string | undefined =>
       this.#notices.size === 0 ? undefined : this.#notices.get(fingerprint(contentOf(shape ?? UNDECIDED, message)))
     guarded(() => messages.slice(from).forEach(checkWidth))
+    this.#reasoning.see(messages, from)
     const units = read(messages, from, shape ?? UNDECIDED, () => String((this.#keys += 1)), ours)
     return inPieces(units, (unit) => {
       for (const part of unit.parts) part.message = this.#named(part.message)
@@ -225,11 +250,16 @@ export class Projection {
     })
   }
 
-  /** Adds the tool's name to a result; in some shapes only the call has it. */
+  /** Adds the tool's name to a result, and the model's to an answer, if only the call or the host's options have it. */
   #named(message: EngineMessage): EngineMessage {
     const { role, content, toolCallId = '', toolName = '' } = message
     if (role === 'assistant' && typeof content !== 'string') {
       for (const block of content ?? []) if (block.type === 'toolCall' && 'id' in block) this.#calls.set(block.id, block as ToolCallBlock)
+    }
+    if (message.api === 'anthropic-messages' && message['model'] === undefined) {
+      // Kimi and others in Anthropic's format want more back than Claude does.
+      const model = this.#model().name ?? ''
+      return isCopy(model) ? { ...message, model } : message
     }
     const name = role === 'toolResult' && toolName === '' ? this.#calls.get(toolCallId)?.name : undefined
     return name === undefined ? message : { ...message, toolName: name }
@@ -368,15 +398,15 @@ export class Projection {
   }
 
   #call({ atUserTurn, rolls }: Moment): ModelCall {
-    const { model: given, systemTokens = 0 } = this.#options
-    const model = (typeof given === 'function' ? given() : given) ?? UNKNOWN_MODEL
+    const { systemTokens = 0 } = this.#options
+    const model = this.#model()
     const { input, cacheRead, cacheWrite, caches, tiers } = model
     return {
       model: model.name ?? '',
       prices: { input, cacheRead, cacheWrite, ...(caches === undefined ? {} : { caches }), ...(tiers === undefined ? {} : { tiers }) },
       ...(model.lookbackBlocks === undefined ? {} : { lookbackBlocks: model.lookbackBlocks }),
       ...(model.lookbackEndings === undefined ? {} : { lookbackEndings: model.lookbackEndings }),
-      ...(model.binding === undefined ? {} : { binding: model.binding }),
+      binding: this.#reasoning.binding(model),
       ...(model.textIsReasoning === undefined ? {} : { textIsReasoning: model.textIsReasoning }),
       contextWindow: model.contextWindow,
       cacheTtlMs: model.cacheTtlMs ?? 300_000,
@@ -387,6 +417,11 @@ export class Projection {
       ...(this.#options.shortens === true ? { shortens: true } : {}),
       rolls,
     }
+  }
+
+  #model(): ProjectedModel {
+    const { model } = this.#options
+    return (typeof model === 'function' ? model() : model) ?? UNKNOWN_MODEL
   }
 
   #now(): number {

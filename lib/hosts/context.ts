@@ -89,6 +89,19 @@ export class HostContext {
     }
   }
 
+  /**
+   * Call it with the error of a model call that failed. Returns whether the provider has refused reasoning because something
+   * before it had changed. If so, the next request goes without that reasoning, so the call can be repeated at once.
+   */
+  async refused(error: unknown): Promise<boolean> {
+    return (await this.#opened)?.projection.refused(error) ?? false
+  }
+
+  /** Call it with an answer of the model that may report what became of its reasoning (`input_transformations`). */
+  async answered(answer: unknown): Promise<void> {
+    ;(await this.#opened)?.projection.answered(answer)
+  }
+
   /** Answers a call of the tool `activate`. */
   async activate(input: RecallInput): Promise<string> {
     try {
@@ -132,6 +145,11 @@ export class HostContext {
     const opened = await this.#open()
     if (opened === undefined) return messages
     const sent = await opened.projection.transform(messages)
+    const { withheldReasoning: withheld } = opened.projection
+    if (withheld > 0) {
+      const steps = `${withheld} ${withheld === 1 ? 'step' : 'steps'}`
+      this.#tell('reasoning', `the provider refused the reasoning of ${steps}, because what came before it had changed; it is left out from now on`)
+    }
     await this.#adopt(messages as object[], opened)
     return sent
   }

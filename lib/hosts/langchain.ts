@@ -38,7 +38,13 @@ export function contextMiddleware(options: HostOptions): ContextMiddleware {
     tools: [activate],
     wrapModelCall: async (request, handler) => {
       const canRecall = request.tools.some((one) => (one as { name?: unknown }).name === RECALL)
-      return handler({ ...request, messages: await context.transform(request.messages, canRecall) })
+      const call = async () => handler({ ...request, messages: await context.transform(request.messages, canRecall) })
+      try {
+        return await call()
+      } catch (error) {
+        if (await context.refused(error)) return call()
+        throw error
+      }
     },
   })
   const child = (more: HostOptions): ContextMiddleware => contextMiddleware({ ...options, ...more, parent: context })

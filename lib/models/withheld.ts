@@ -48,7 +48,8 @@ export class Withheld {
       const blocks = blocksOf(message)
       const left = blocks.filter((block) => !this.#holds(block))
       if (left.length === blocks.length) return [message]
-      return left.length === 0 ? [] : [{ ...message, [name]: left }]
+      // Some hosts' messages are instances of classes.
+      return left.length === 0 ? [] : [Object.assign(Object.create(Object.getPrototypeOf(message)), message, { [name]: left }) as T]
     })
   }
 

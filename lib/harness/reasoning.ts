@@ -1,0 +1,116 @@
+/**
+ * The reasoning of one conversation: what its provider does once something before it has changed, and what the provider has
+ * refused.
+ */
+import { isBindingRefusal, ObservedBinding } from '../models/observed.ts'
+import type { BindingReport } from '../models/observed.ts'
+import { rulesOf } from '../models/rules.ts'
+import type { Binding, Route } from '../models/rules.ts'
+import { Withheld } from '../models/withheld.ts'
+import { isFields, textOf } from './message.ts'
+
+/** What a host says about its model. */
+export interface SaidModel {
+  name?: string
+  binding?: Binding
+}
+
+/** Keeps track of one conversation's reasoning. Reads messages of every shape. */
+export class Reasoning {
+  readonly #observed = new ObservedBinding()
+  readonly #withheld = new Withheld()
+  /** What the latest answer says about where it came from. */
+  #route: Route & { name?: string } = {}
+  #model = ''
+  #refused = false
+
+  /** Takes in the messages from `from` on: where the answers among them came from, and what they report. */
+  see(messages: readonly object[], from: number): void {
+    for (const [place, message] of messages.slice(from).entries()) {
+      this.#route = { ...this.#route, ...routeOf(message) }
+      this.answered(message)
+      if (!isBindingRefusal(failureOf(message))) continue
+      this.#observed.refused(this.#model)
+      this.#withheld.add(messages.slice(0, from + place))
+    }
+  }
+
+  /**
+   * The binding of the next call: what the host says, what answers have reported, or what the model's name and the format of
+   * its reasoning say.
+   */
+  binding({ name = this.#route.name ?? '', binding }: SaidModel): Binding {
+    this.#model = name
+    // What was seen before the first call, of a conversation that goes on, has no name yet.
+    const table = this.#observed.binding('', rulesOf(name, this.#route).binding)
+    return binding ?? this.#observed.binding(name, table)
+  }
+
+  /** Takes in what an answer, or an event of a stream, reports about reasoning. Returns it. */
+  answered(answer: unknown): BindingReport | undefined {
+    return this.#observed.answered(this.#model, answer)
+  }
+
+  /** Takes in a failure of the last request. Returns whether it was a refusal of reasoning, so that the next one differs. */
+  refused(error: unknown): boolean {
+    if (!isBindingRefusal(error)) return false
+    this.#observed.refused(this.#model)
+    this.#refused = true
+    return true
+  }
+
+  /** How many blocks of reasoning are kept back because the provider has refused them. */
+  get withheld(): number {
+    return this.#withheld.size
+  }
+
+  /** What to send of a request: after a refusal, without all reasoning up to then. The given array stays as it is. */
+  sent<T extends object>(messages: T[]): T[] {
+    if (this.#refused) this.#withheld.add(messages)
+    this.#refused = false
+    return this.#withheld.size === 0 ? messages : this.#withheld.without(messages)
+  }
+}
+
+/** Whether a model that answers in Anthropic's format is somebody else's. */
+export function isCopy(name: string): boolean {
+  const { family } = rulesOf(name)
+  return family !== undefined && family !== 'claude'
+}
+
+/** What an answer says about its model and its format. */
+function routeOf(message: object): Route & { name?: string } {
+  const { role, type, api, provider, model, content, parts, info, encrypted_content: encrypted, response_metadata: metadata } = message as Record<string, unknown>
+  if (type === 'reasoning' && typeof encrypted === 'string') return { api: 'openai-responses' }
+  if (role === 'assistant' && typeof api === 'string') return { api, provider: textOf(provider), name: textOf(model) }
+  const { modelID, providerID } = isFields(info) ? info : {}
+  const { model_name: modelName = undefined, model: metadataModel = modelName } = isFields(metadata) ? metadata : {}
+  const name = [modelID, metadataModel].find((one) => typeof one === 'string')
+  const blocks = [content, parts].find(Array.isArray) ?? []
+  const formats = blocks.flatMap((block: unknown) => formatOf(block) ?? [])
+  return {
+    ...(typeof name === 'string' ? { name } : {}),
+    ...(typeof providerID === 'string' ? { provider: providerID } : {}),
+    ...(formats[0] === undefined ? {} : { api: formats[0] }),
+  }
+}
+
+/** The format that signs its reasoning as this block is signed. */
+function formatOf(block: unknown): string | undefined {
+  if (!isFields(block)) return undefined
+  const { type, signature, providerOptions, providerMetadata, metadata } = block
+  if (type === 'redacted_thinking' || (type === 'thinking' && typeof signature === 'string' && signature !== '')) return 'anthropic-messages'
+  if (type !== 'reasoning') return undefined
+  const options = [providerOptions, providerMetadata, metadata].find(isFields) ?? {}
+  const { signature: anthropic, redactedData } = isFields(options['anthropic']) ? options['anthropic'] : {}
+  if (typeof anthropic === 'string' || typeof redactedData === 'string') return 'anthropic-messages'
+  const { reasoningEncryptedContent } = isFields(options['openai']) ? options['openai'] : {}
+  return typeof reasoningEncryptedContent === 'string' ? 'openai-responses' : undefined
+}
+
+/** The failure with which an answer ended, as Pi and OpenCode store it. */
+function failureOf(message: object): unknown {
+  const { stopReason, errorMessage, info } = message as { stopReason?: unknown; errorMessage?: unknown; info?: unknown }
+  if (stopReason === 'error') return errorMessage
+  return isFields(info) ? info['error'] : undefined
+}
