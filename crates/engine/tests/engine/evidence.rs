@@ -152,7 +152,6 @@ async fn session_with_other_sentences_is_resumed_as_it_was(#[case] edits: bool) 
 
 #[derive(Debug)]
 enum Guard {
-    Free,
     WithDifference,
     Refused,
 }
@@ -192,7 +191,7 @@ async fn edit_is_refused_only_where_it_meets_an_unseen_change(
         EditGuard::Allowed { difference: Some(text) } => {
             (text.clone(), matches!(expected, Guard::WithDifference))
         }
-        EditGuard::Allowed { difference: None } => (String::new(), matches!(expected, Guard::Free)),
+        EditGuard::Allowed { difference: None } => (String::new(), false),
     };
     assert!(is_as_expected, "{expected:?}: {guard:?}");
     assert!(text.contains("\n-old line 30\n+new line 30\n"), "{text}");
