@@ -238,7 +238,7 @@ const CHECKS: Record<keyof Settings, Check> = {
   rollOnlyAtUserTurn: YES_OR_NO,
   binding: {
     wanted: '"none", "keeps", "drops" or "refuses"',
-    test: (value) => (BINDINGS as readonly unknown[]).includes(value),
+    test: (value) => value === undefined || (BINDINGS as readonly unknown[]).includes(value),
   },
   cacheLifetimeSeconds: {
     wanted: 'a number of seconds above 0',

@@ -1,5 +1,5 @@
 /** The commands of the program, in the order of its help. */
-import type { ParseArgsConfig } from 'node:util'
+import type { Command } from './command.ts'
 import { completion, COMPLETION_HELP, COMPLETION_OPTIONS } from './completion.ts'
 import { doctor, DOCTOR_HELP, DOCTOR_OPTIONS } from './doctor.ts'
 import { forget, FORGET_HELP, FORGET_OPTIONS } from './forget.ts'
@@ -15,17 +15,6 @@ import { usage, USAGE_HELP, USAGE_OPTIONS } from './usage.ts'
 import { why, WHY_HELP, WHY_OPTIONS } from './why.ts'
 import { run, RUN_HELP, RUN_OPTIONS } from './run.ts'
 import { EXPORT_HELP, EXPORT_OPTIONS, exportCommand, IMPORT_HELP, IMPORT_OPTIONS, importCommand } from './transfer.ts'
-
-/** One command. */
-export interface Command {
-  /** What it does, in a line. */
-  summary: string
-  help: string
-  /** Its options, as `parseArgs` takes them. */
-  options: NonNullable<ParseArgsConfig['options']>
-  /** Runs it; resolves with the exit code. */
-  run(args: string[]): Promise<number>
-}
 
 /** By name. */
 export const COMMANDS: Readonly<Record<string, Command>> = {

@@ -1,6 +1,6 @@
 /** The command `completion`: scripts that complete commands and options in shells. */
 import { parseArgs } from 'node:util'
-import type { Command } from './commands.ts'
+import type { Command } from './command.ts'
 import { DONE } from './exit.ts'
 import { suggestion } from './suggest.ts'
 import { painted, UsageError } from './terminal.ts'

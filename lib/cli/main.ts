@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** The program `pi-context-manager`. */
 import { readFileSync } from 'node:fs'
-import type { Command } from './commands.ts'
+import type { Command } from './command.ts'
 import { COMMANDS, overview } from './commands.ts'
 import { DONE, exitCodeOf, FAILED } from './exit.ts'
 import { endOnSignals, endWithoutReader } from './signals.ts'

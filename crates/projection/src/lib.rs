@@ -27,6 +27,7 @@
 //! numbers: it knows no documents, no files and no harness.
 
 mod binding;
+mod bound;
 mod decide;
 mod fenwick;
 mod ledger;

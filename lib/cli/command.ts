@@ -1,0 +1,13 @@
+/** What every command of the command line consists of. */
+import type { ParseArgsConfig } from 'node:util'
+
+/** One command. */
+export interface Command {
+  /** What it does, in a line. */
+  summary: string
+  help: string
+  /** Its options, as `parseArgs` takes them. */
+  options: NonNullable<ParseArgsConfig['options']>
+  /** Runs it; resolves with the exit code. */
+  run(args: string[]): Promise<number>
+}
