@@ -119,6 +119,31 @@ describe('usage', () => {
     }
   })
 
+  test('compares sessions that were left plain with the others', async () => {
+    const folder = temporaryFolder('usage-')
+    const env = { PI_CODING_AGENT_DIR: folder, CONTEXT_STORE_PATH: join(folder, 'none.db') }
+    const mark = { type: 'custom', customType: 'pi-context-manager-holdout', id: 'm', parentId: null, timestamp: '2026-03-01T10:00:00.000Z', data: { share: 0.1 } }
+    const paid = (id: string, input: number, before: object[], after: object[] = []): void =>
+      session(folder, id, '/w/shop', [...before, call({ id: `${id}-call`, parent: null, at: `2026-03-0${1 + Number(id.at(-1))}T10:00:00`, input }), ...after])
+    const saved = (id: string): object => point(`${id}-point`, `${id}-call`, 1000, `2026-03-0${1 + Number(id.at(-1))}T10:00:01`)
+    paid('plain-1', 1_000_000, [mark])
+    expect((await cli(['usage'], env)).stdout).not.toContain('left plain')
+    paid('managed-2', 500_000, [], [saved('managed-2')])
+    const few = (await cli(['usage'], env)).stdout
+    expect(few).toMatch(/left plain +\$1\.00 a call, 1 session\n/)
+    expect(few).toContain('Too few sessions for an interval')
+    paid('plain-3', 1_000_000, [mark])
+    paid('managed-4', 700_000, [], [saved('managed-4')])
+    // Left plain and then switched on: neither.
+    paid('both-5', 9_000_000, [mark], [saved('both-5')])
+    const { stdout } = await cli(['usage'], env)
+    for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
+    expect(stdout).toMatch(/context manager +\$0\.60 a call, 2 sessions\n/)
+    expect(stdout).toContain('A call cost 60 % of a plain one (95 % interval: 50 % to 70 %).')
+    const { holdout } = JSON.parse((await cli(['usage', '--json'], env)).stdout)
+    expect(holdout).toMatchObject({ plain: { sessions: 2, calls: 2 }, managed: { sessions: 2, calls: 2 }, interval: [expect.closeTo(0.5, 2), expect.closeTo(0.7, 2)] })
+  })
+
   test('says how many sessions of the store have no bill, and sessions says what those of Pi cost', async () => {
     const { folder, env } = given()
     const store = join(folder, 'context.db')

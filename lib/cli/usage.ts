@@ -9,7 +9,9 @@ import { LeftOut } from '../replay/recording.ts'
 import { tokens } from '../replay/tokens.ts'
 import { dayOf } from '../replay/verdict.ts'
 import { chargesOf } from '../usage/charges.ts'
-import type { Charged } from '../usage/charges.ts'
+import type { Charge, Charged } from '../usage/charges.ts'
+import { Holdout } from '../usage/holdout.ts'
+import type { Comparison } from '../usage/holdout.ts'
 import { GROUPS, Sums } from '../usage/sums.ts'
 import type { Group, Sum } from '../usage/sums.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
@@ -34,6 +36,8 @@ Claude Code, Codex and OpenCode are read, too. A call that several files repeat 
 ${STORE_HELP.replaceAll('the file that the Pi extension uses', 'that of the Pi extension')};
                         only to say how many of its sessions have no bill
 
+If some sessions were left plain (the setting "holdout"), both kinds are compared by what a call cost.
+
 "vs Pi" is the cost as a share of what plain Pi would have cost. The bar shows what was paid (█) and saved (░).
 
 ${exitHelp('if there is nothing to show')}`
@@ -54,22 +58,30 @@ export async function usage(args: string[]): Promise<number> {
   const project = values.project === undefined ? undefined : asStored(resolve(values.project))
   const files = await filesOf(positionals.length > 0 ? positionals : [piSessionFolder()])
   const sums = new Sums(group)
+  const holdout = new Holdout()
   const charged: Charged = new Set()
   const billed = new Set<string>()
   const progress = new Progress()
   for (const [index, file] of files.entries()) {
     progress.show(index / files.length, file)
-    await addFile(file, sums, charged, billed, (at, folder) => at >= since && isBelow(asStored(folder), project))
+    await addFile(file, charged, (charge) => {
+      billed.add(charge.session)
+      if (charge.at < since || !isBelow(asStored(charge.folder), project)) return
+      sums.add(charge)
+      holdout.add(charge)
+    })
   }
   progress.clear()
   const [rows, total] = [sums.rows(), sums.total()]
+  const compared = holdout.comparison()
   const unbilled = await unbilledIn(values.store, billed, since, project)
   await paged(async (write, paint) => {
     if (values.json === true) {
       const about = values.since === undefined ? {} : { since: dayOf(since) }
-      return write(shown(JSON.stringify({ by: group, ...about, rows, total, sessionsWithoutBill: unbilled }, null, 2)))
+      return write(shown(JSON.stringify({ by: group, ...about, rows, total, holdout: compared, sessionsWithoutBill: unbilled }, null, 2)))
     }
     for (const line of tableOf(group, rows, total, paint)) await write(line)
+    for (const line of comparedLines(compared)) await write(line)
   })
   if (values.json !== true) tellNotes(total, unbilled)
   return total.calls === 0 ? NONE : DONE
@@ -84,18 +96,9 @@ async function filesOf(paths: readonly string[]): Promise<string[]> {
   return files
 }
 
-async function addFile(
-  file: string,
-  sums: Sums,
-  charged: Charged,
-  billed: Set<string>,
-  isWanted: (at: number, folder: string) => boolean,
-): Promise<void> {
+async function addFile(file: string, charged: Charged, add: (charge: Charge) => void): Promise<void> {
   try {
-    for await (const charge of chargesOf(await openRecording(file), charged)) {
-      billed.add(charge.session)
-      if (isWanted(charge.at, charge.folder)) sums.add(charge)
-    }
+    for await (const charge of chargesOf(await openRecording(file), charged)) add(charge)
   } catch (error) {
     if (!(error instanceof LeftOut)) tell(plain(`left out: ${file}: ${(error as Error).message}`))
   }
@@ -125,6 +128,21 @@ function tellNotes({ calls, unpricedCalls }: Sum, unbilled: number | undefined):
   if (unpricedCalls > 0) tell(`${unpricedCalls} of ${calls} calls are of models without known prices and count as $0`)
   if (unbilled !== undefined && unbilled > 0)
     tell(`${unbilled} ${unbilled === 1 ? 'session' : 'sessions'} of the store ${unbilled === 1 ? 'is' : 'are'} not in these files, so what ${unbilled === 1 ? 'it' : 'they'} cost is not known`)
+}
+
+/** The comparison with the sessions that were left plain, as a sentence in lines of at most 80 columns. */
+function comparedLines(compared: Comparison | undefined): string[] {
+  if (compared === undefined) return []
+  const { plain: left, managed, ratio, interval } = compared
+  const arm = (name: string, { sessions, perCall }: Comparison['plain']): string =>
+    `${name.padEnd(20)} ${dollars(perCall)} a call, ${sessions} ${sessions === 1 ? 'session' : 'sessions'}`
+  const percent = (share: number): string => `${Math.round(100 * share)} %`
+  const verdict =
+    interval === undefined
+      ? 'Too few sessions for an interval: it takes at least two of each kind.'
+      : `A call cost ${percent(ratio)} of a plain one (95 % interval: ${percent(interval[0])} to ${percent(interval[1])}).` +
+        (interval[0] < 1 && interval[1] > 1 ? ' That may be chance.' : '')
+  return ['', arm('left plain', left), arm('context manager', managed), verdict]
 }
 
 const HEADS: Readonly<Record<Group, string>> = { day: 'day', project: 'project', model: 'model', session: 'session' }

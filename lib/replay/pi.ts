@@ -3,6 +3,9 @@ import { jsonLines } from './lines.ts'
 import { callsOf } from './recording.ts'
 import type { BranchStep, EditStep, Entry, Message, Origin, Problem, Recording, Step, Summarized } from './recording.ts'
 
+/** The type of the extension's entry that marks a session of the holdout. */
+const HELD_OUT = 'pi-context-manager-holdout'
+
 /** The newest version of Pi's format that is read here. */
 export const NEWEST_PI_VERSION = 3
 
@@ -91,6 +94,8 @@ class Tree {
     } else if (entry['type'] === 'context_edit') {
       node.edit = editOf(entry)
       yield { kind: 'edit', ...node.edit, at }
+    } else if (entry['type'] === 'custom' && entry['customType'] === HELD_OUT) {
+      yield { kind: 'heldOut', at }
     } else {
       const saved = savedAt(entry)
       if (saved === undefined) return

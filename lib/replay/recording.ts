@@ -65,6 +65,8 @@ export type Step =
   | EditStep
   /** The context manager ran in the recorded session, and says what it had saved on this branch so far. */
   | { kind: 'managed'; saved: number; at: number }
+  /** The context manager left the session plain, to compare with. */
+  | { kind: 'heldOut'; at: number }
 
 /** The recorded program shows a message in another form from now on. */
 export interface EditStep {

@@ -61,7 +61,7 @@ export async function survey(recording: Recording, report: (problem: Problem) =>
       request.compaction(step.summary, step.firstKept)
     } else if (step.kind === 'edit') request.edit(step.key, step.content)
     else if (step.kind === 'managed') isManaged = true
-    else {
+    else if (step.kind === 'message') {
       const { message } = step.entry
       if (isCall(message)) {
         count += 1

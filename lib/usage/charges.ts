@@ -27,6 +27,8 @@ export interface Charge {
   savedTokens: number
   /** The context manager ran in this session, as far as it was read. */
   isManaged: boolean
+  /** The session was left plain to compare with, as far as it was read. */
+  isHeldOut: boolean
 }
 
 /** Which calls were charged already: forks and resumed sessions repeat the calls of the session they come from. */
@@ -38,21 +40,22 @@ export async function* chargesOf(recording: Recording, charged: Charged): AsyncG
   const place = { session, folder }
   let model = 'unknown/unknown'
   let [price, saved] = [0, 0]
-  let isManaged = false
+  let [isManaged, isHeldOut] = [false, false]
   for await (const step of recording.steps(() => {})) {
-    if (step.kind === 'branch') saved = step.saved ?? 0
+    if (step.kind === 'heldOut') isHeldOut = true
+    else if (step.kind === 'branch') saved = step.saved ?? 0
     else if (step.kind === 'managed') {
       const gained = step.saved - saved
       ;[saved, isManaged] = [step.saved, true]
       if (!isFirst(charged, `saved ${step.at} ${step.saved}`)) continue
-      yield { ...place, at: step.at, model, calls: 0, tokens: NO_TOKENS, cost: 0, saved: gained * price, savedTokens: gained, isManaged }
+      yield { ...place, at: step.at, model, calls: 0, tokens: NO_TOKENS, cost: 0, saved: gained * price, savedTokens: gained, isManaged, isHeldOut }
     } else if (step.kind === 'message' && isCall(step.entry.message)) {
       const { message, key, at } = step.entry
       model = modelOf(message)
       price = inputPrice(message) ?? price
       if (!isFirst(charged, `${key} ${at}`)) continue
       const { usage } = message
-      yield { ...place, at, model, calls: 1, tokens: tokensOf(usage), cost: costOf(message), saved: 0, savedTokens: 0, isManaged }
+      yield { ...place, at, model, calls: 1, tokens: tokensOf(usage), cost: costOf(message), saved: 0, savedTokens: 0, isManaged, isHeldOut }
     }
   }
 }
