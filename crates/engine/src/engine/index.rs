@@ -7,9 +7,9 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;
 
-use super::inflight::Taken;
 use super::job::Job;
 use super::{Engine, Inner, State};
+use crate::files::in_flight::Taken;
 use crate::files::index::{Entry, IndexResult, Need, refusal};
 use crate::files::many::{Portion, Readers};
 use crate::files::reading::FileState;

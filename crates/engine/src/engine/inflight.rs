@@ -5,56 +5,15 @@ use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::time::TxId;
 use serde_json::Value;
-use std::sync::Arc;
 
 use super::Inner;
 use super::job::ToolcallInput;
 use super::passages::{LOOKED_BACK, Shows, passage_in, passage_of};
 use crate::files::evidence::{Bytes, Evidence, Lines};
+use crate::files::in_flight::{InFlight, Taken};
 use crate::files::known::Way;
 use crate::files::said::{Content, Passage};
 use crate::ground::error::Result;
-
-/// Something that a tool has passed in.
-#[derive(Clone)]
-pub(crate) struct InFlight {
-    /// Tells it from all others of this process.
-    pub number: u64,
-    /// The harness's ID of the call, if the harness says.
-    pub call: Option<String>,
-    pub way: Way,
-    pub what: Taken,
-    /// The recorded call that it belongs to.
-    pub owner: Option<String>,
-}
-
-/// What a tool has passed in.
-#[derive(Clone)]
-pub(crate) enum Taken {
-    /// It has read a file.
-    Read {
-        content: Content,
-        /// The text, if nobody has stored it.
-        text: Option<Arc<str>>,
-    },
-    /// It has written a file.
-    Wrote(Content),
-    /// It got this from us as its result.
-    Answer { text: String, evidence: Evidence },
-}
-
-impl InFlight {
-    fn may_be_of(&self, call_id: &str, way: &Way) -> bool {
-        let is_free = self.owner.as_deref().is_none_or(|owner| owner == call_id);
-        let is_its = self.call.as_ref().map_or(self.way.path == way.path, |call| call == call_id);
-        is_free && is_its
-    }
-
-    /// Whether it is a read of a file that no recorded call has claimed.
-    pub fn is_read_of(&self, file: &ObjectId) -> bool {
-        self.owner.is_none() && self.way.file == *file && matches!(self.what, Taken::Read { .. })
-    }
-}
 
 impl Inner {
     /// Notes what a tool has passed in.
@@ -85,7 +44,7 @@ impl Inner {
         let Some(way) = path.and_then(|path| self.way_of(path)) else { return Ok(None) };
         let waiting = self.in_flight().clone();
         let is_ok = input.status == Status::Ok;
-        let written = args.get("content").and_then(Value::as_str).map(|text| Bytes::hash_of(text));
+        let written = args.get("content").and_then(Value::as_str).map(Bytes::hash_of);
         let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
         let mut best: Option<(u64, Evidence, Shows)> = None;
         for one in waiting.into_iter().filter(|one| one.may_be_of(call_id, &way)) {

@@ -28,6 +28,7 @@ use context_store::Store;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::files::evidence::Evidence;
+use crate::files::in_flight::InFlight;
 use crate::files::index::Eye;
 use crate::files::known::Known;
 use crate::files::said::Content;
@@ -46,7 +47,6 @@ use crate::sight::notices::Unsaid;
 use crate::sight::rolled::Rolled;
 use crate::view::assembled::Assembled;
 use crate::view::sections::View;
-use inflight::InFlight;
 use job::{Done, Job};
 
 /// A client's hold on one session: it indexes, tracks, records, activates, assembles and projects.

@@ -6,10 +6,10 @@ use context_model::time::TxId;
 use context_store::{AsOf, Known as Bound, Version};
 use serde_json::Value;
 
-use super::inflight::{InFlight, Taken};
 use super::{Inner, State};
 use crate::files::difference::common_lines;
 use crate::files::evidence::{Evidence, FIELD};
+use crate::files::in_flight::{InFlight, Taken};
 use crate::files::said::{Content, Passage};
 use crate::ground::error::Result;
 use crate::sight::answers::named_object;

@@ -9,11 +9,11 @@ use context_model::{marker, render};
 use context_store::{AsOf, Known as Bound};
 use serde_json::{Map, Value};
 
-use super::inflight::Taken;
 use super::pointed::pointer;
 use super::{Engine, Inner, State};
 use crate::files::difference::{counted, touches_nothing_new, unified};
 use crate::files::evidence::{Bytes, Evidence, Lines};
+use crate::files::in_flight::Taken;
 use crate::files::index::display_of;
 use crate::files::said::{Content, Passage, Says, Standing, Sum};
 use crate::ground::error::Result;

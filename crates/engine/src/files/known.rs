@@ -445,7 +445,7 @@ mod tests {
             one,
             "its text is in the history of the file that had it"
         );
-        assert_eq!(known.open(), [one.clone(), two.clone()]);
+        assert_eq!(known.open(), [one.clone(), two]);
         // And back.
         known.uses(&way("/link", &one));
         assert_eq!((known.spoken_of(&one), known.home_of(&one, &content("a"))), (content("b").hash, one));

@@ -3,6 +3,7 @@
 pub mod difference;
 pub mod due;
 pub mod evidence;
+pub mod in_flight;
 pub mod index;
 pub mod known;
 pub mod many;
