@@ -1,7 +1,5 @@
 //! The figure of the ledger beside its bound: `cargo bench -p context-projection`.
 
-#![expect(clippy::unwrap_used, reason = "a program that prints its figures")]
-
 use std::hint::black_box;
 
 use context_projection::{Item, Ledger, Policy, Prices};

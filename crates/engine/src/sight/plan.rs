@@ -34,7 +34,7 @@ pub struct Call {
     pub binding: Binding,
     /// Text of an answer with calls is part of its reasoning.
     pub text_is_reasoning: bool,
-    /// How far back the provider looks for a cached prefix; see [`context_projection::Policy::lookback_blocks`].
+    /// How far back the provider looks for a cached prefix; see [`context_projection::Policy::reach`].
     pub lookback_blocks: Option<u32>,
     /// How many endings of earlier requests the provider looks back for a cached prefix; `None` if it has no such rule.
     pub lookback_endings: Option<u32>,
