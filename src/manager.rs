@@ -53,7 +53,7 @@ pub struct ContextManager {
 #[napi]
 impl ContextManager {
     #[napi(constructor)]
-    #[expect(clippy::new_without_default, reason = "only JavaScript makes instances")]
+    #[allow(clippy::new_without_default, reason = "only JavaScript makes instances")]
     pub fn new() -> Self {
         Self { session_id: OnceLock::new(), life: Arc::new(Mutex::new(Life::New)) }
     }

@@ -147,6 +147,7 @@ impl Store {
 
 /// Reads an export whole. Rejects with `INVALID_ARGUMENT` if it can't be imported, and `IO`.
 #[napi]
+#[allow(dead_code, reason = "only JavaScript calls it")]
 pub fn check_export(env: &Env, path: String) -> napi::Result<PromiseRaw<'_, ()>> {
     let work = async move { Ok(transfer::check(&mut transfer::open(Path::new(&path))?)?) };
     promise(env, work, |_| ())

@@ -18,7 +18,7 @@ use context_model::object::Document;
 use context_model::patch::Patch;
 use context_model::source::FilesystemSource;
 use context_model::time::{Timestamp, TxId};
-use context_store::{AsOf, Known, Receipt, Search, Store, Transaction, Version, Write};
+use context_store::{AsOf, Known, Receipt, Store, Transaction, Version, Write};
 use context_store_sqlite::{Durability, SqliteStore};
 use rstest::rstest;
 use serde_json::json;
@@ -293,10 +293,6 @@ async fn read_damaged(path: &Path, truth: &Truth, whole: bool, tally: &mut Tally
         Err(error) => assert_eq!(error.code(), ErrorCode::StoreCorrupt, "{error}"),
     }
     let _ = store.close().await;
-}
-
-fn is_long() -> bool {
-    std::env::var_os("CONTEXT_LONG").is_some_and(|value| value == "1")
 }
 
 fn flips() -> usize {

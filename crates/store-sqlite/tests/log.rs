@@ -1,6 +1,5 @@
 //! The length of the log, whatever the pace.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stderr, reason = "a test reports its figures")]
 
 use std::sync::Arc;

@@ -17,7 +17,7 @@ const MOST_WORDS_A_PART: usize = 8;
 /// The most distinct parts of a query that are looked at, from its start.
 const MOST_PARTS: usize = 1_000;
 
-/// A part of a query: between spaces, and at most [`MOST_WORDS_A_PART`] words long.
+/// A part of a query: between spaces, and at most `MOST_WORDS_A_PART` words long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// As it was written.
