@@ -42,6 +42,7 @@ import { placed } from './place.ts'
  */
 export class ContextManager extends DrivenSession implements AsyncDisposable {
   #projection = new Projection(this)
+  #isClosed = false
 
   private constructor() {
     super()
@@ -89,6 +90,7 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
    */
   async transformContext<T>(messages: T[]): Promise<T[]> {
     if (!Array.isArray(messages)) throw invalid('messages is an array of messages')
+    if (this.#isClosed) throw Object.assign(new Error('the session is closed; open it again to go on'), { code: 'CLOSED' as const })
     return this.#projection.transform(messages)
   }
 
@@ -342,6 +344,7 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
 
   /** Pauses the session and closes the store. Closing twice is fine. */
   override close(): Promise<undefined> {
+    this.#isClosed = true
     return calling(() => super.close())
   }
 

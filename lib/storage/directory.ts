@@ -13,8 +13,8 @@ export interface OutputText {
   reason?: string
 }
 
-/** How often a save looks for a free name. */
-const SAVE_ATTEMPTS = 16
+/** How often a save looks for a free name, or begins again because another process has cleared the directory. */
+const SAVE_ATTEMPTS = 256
 /** More saves and reads than these wait, so that many calls don't exhaust the file descriptors. */
 const FILES_AT_ONCE = 32
 
