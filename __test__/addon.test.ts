@@ -119,7 +119,7 @@ describe('one sentence', () => {
     const failed = await execute(process.execPath, [join(folder, 'dist', 'cli', 'start.js'), 'doctor']).catch(
       (error: { code: number; stdout: string; stderr: string }) => error,
     )
-    expect(failed).toMatchObject({ code: 1, stdout: '' })
+    expect(failed).toMatchObject({ code: 2, stdout: '' })
     expect(failed.stderr).toMatch(/^pi-context-manager: the native addon of pi-context-manager for .* is missing [^\n]*\n$/)
   })
 })

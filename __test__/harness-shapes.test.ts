@@ -123,7 +123,7 @@ describe.each([1, 2, 3, 4, 5, 6, 7, 8])('one conversation in every shape, seed %
     const manager = await opened({ cwd: folder(), sessionId: shape })
     let now = Date.UTC(2026, 0, 1)
     const rolls: object[] = []
-    const projection = new Projection(manager, { model: MODEL, systemTokens: 1000, now: () => now, onRoll: (one) => rolls.push(one) })
+    const projection = new Projection(manager, { model: { ...MODEL, binding: 'none' }, systemTokens: 1000, now: () => now, onRoll: (one) => rolls.push(one) })
     const messages: object[] = []
     const requests: unknown[][] = []
     for (const [at, step] of conversation(seed, 50).entries()) {

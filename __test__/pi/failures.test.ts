@@ -239,7 +239,7 @@ describe('handlers that fail on purpose leave a working Pi and one notice', () =
     'receive',
     'indexFile',
     'answerRead',
-    'checkEdit',
+    'guardEdit',
     'indexWritten',
     'settle',
   ]

@@ -104,7 +104,7 @@ test.each<[string, Api, string]>([
       model: { id: model, reasoning: true },
       settings: { defaultModel: model, defaultThinkingLevel: 'medium' },
       // Nothing is ever in the provider's cache, so that all leaves as soon as it may.
-      context: { thinking: 2, calls: 3, prose: 2, cacheLifetimeSeconds: 0.001 },
+      context: { binding: 'none', thinking: 2, calls: 3, prose: 2, cacheLifetimeSeconds: 0.001 },
     },
   )
   put(home, 'AGENTS.md', lines('rule', 40))

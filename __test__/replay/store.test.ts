@@ -71,7 +71,7 @@ describe('export, import, doctor', () => {
     truncateSync(file, statSync(file).size - 500)
     const other = join(temporaryFolder(), 'other.db')
     const refused = await cli(['import', '--store', other, file])
-    expect(refused.code).toBe(1)
+    expect(refused.code).toBe(2)
     expect(refused.stderr).toContain('nothing was imported')
     expect(existsSync(other)).toBe(false)
   })
@@ -92,8 +92,8 @@ describe('export, import, doctor', () => {
   })
 
   test.each([
-    [['export'], 'needs exactly one file'],
-    [['import', 'a', 'b'], 'needs exactly one file'],
+    [['export'], 'needs the name of one file to write'],
+    [['import', 'a', 'b'], 'needs the name of one file to read'],
     [['import', '/nonexistent/file'], 'there is no file'],
     [['doctor', '--store', '/nonexistent/store.db'], 'there is no store at'],
     [['inspect', '--store', '/nonexistent/store.db'], 'there is no store at'],
