@@ -179,7 +179,7 @@ mod tests {
 
     #[rstest]
     #[case("AGENTS.md", true)]
-    #[case("/work/sub/agents.MD", true)]
+    #[case("/shop/sub/agents.MD", true)]
     #[case("C:\\work\\CLAUDE.md", true)]
     #[case("skills/pdf/SKILL.md", true)]
     #[case("AGENTS.md/notes", false)]
@@ -190,18 +190,18 @@ mod tests {
     }
 
     #[rstest]
-    #[case::below_the_folder(json!({ "path": "/work/src/a.rs" }), "src/a.rs")]
+    #[case::below_the_folder(json!({ "path": "/shop/src/a.rs" }), "src/a.rs")]
     #[case::elsewhere(json!({ "file_path": "/etc/hosts" }), "/etc/hosts")]
-    #[case::a_folder_with_a_longer_name(json!({ "path": "/workshop/a" }), "/workshop/a")]
+    #[case::a_folder_with_a_longer_name(json!({ "path": "/shopping/a" }), "/shopping/a")]
     #[case::the_end_of_a_long_path(json!({ "path": format!("{}/a.rs", "é".repeat(100)) }), &format!("{}/a.rs", "é".repeat(KEPT - 5)))]
-    #[case::a_pattern_before_a_path(json!({ "path": "/work", "pattern": "fn main" }), "fn main")]
+    #[case::a_pattern_before_a_path(json!({ "path": "/shop", "pattern": "fn main" }), "fn main")]
     #[case::the_first_line_of_a_command(json!({ "command": "\n make all \nmake test" }), "make all")]
     #[case::the_beginning_of_a_long_command(json!({ "command": "é".repeat(100) }), &"é".repeat(KEPT))]
     #[case::no_half_pair(json!({ "command": format!("a{}", "\u{1f600}".repeat(100)) }), &format!("a{}", "\u{1f600}".repeat((KEPT - 1) / 2)))]
     #[case::any_other_text(json!({ "count": 3, "topic": "birds" }), "birds")]
     #[case::nothing(json!({ "count": 3 }), "")]
     fn what_a_line_says_besides_the_tool(#[case] args: Value, #[case] expected: &str) {
-        assert_eq!(gist(args.as_object().unwrap(), "/work"), expected);
+        assert_eq!(gist(args.as_object().unwrap(), "/shop"), expected);
     }
 
     /// What a roll may leave of an answer's reasoning.
