@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use context_model::id::ObjectId;
 use context_model::time::TxId;
+use lru::LruCache;
 use serde_json::Value;
 
 use super::form::Form;
@@ -44,10 +45,9 @@ impl Head {
 }
 
 /// The client's memory.
-#[derive(Default)]
 pub(crate) struct Cache {
-    heads: HashMap<ObjectId, Head>,
-    order: VecDeque<ObjectId>,
+    /// Bounded by their bytes; the ones that were not used for the longest time go first.
+    heads: LruCache<ObjectId, Head>,
     bytes: usize,
     /// Versions of chats and sessions that later versions may be based on, whether they are the latest or not.
     grown: VecDeque<Arc<Version>>,
@@ -60,17 +60,32 @@ pub(crate) struct Cache {
     pub seen: TxId,
 }
 
+impl Default for Cache {
+    fn default() -> Self {
+        Self {
+            heads: LruCache::unbounded(),
+            bytes: 0,
+            grown: VecDeque::new(),
+            names: HashMap::new(),
+            firsts: HashMap::new(),
+            own: BTreeSet::new(),
+            own_hash: None,
+            seen: TxId(0),
+        }
+    }
+}
+
 impl Cache {
     pub fn new(seen: TxId) -> Self {
         Self { seen, ..Self::default() }
     }
 
-    pub fn head(&self, id: &ObjectId) -> Option<Head> {
+    pub fn head(&mut self, id: &ObjectId) -> Option<Head> {
         self.heads.get(id).cloned()
     }
 
     /// The remembered document of exactly this version, if any.
-    pub fn at(&self, id: &ObjectId, place: Place) -> Option<Head> {
+    pub fn at(&mut self, id: &ObjectId, place: Place) -> Option<Head> {
         let head = self.heads.get(id)?;
         let same = head.version.tx_id == place.tx.id && head.version.valid_time == place.valid_time;
         same.then(|| head.clone())
@@ -78,7 +93,7 @@ impl Cache {
 
     /// A version of a chat or session that later versions may be based on.
     pub fn grown(&self, id: &ObjectId) -> Option<Arc<Version>> {
-        let head = self.heads.get(id).map(|head| &head.version);
+        let head = self.heads.peek(id).map(|head| &head.version);
         head.or_else(|| self.grown.iter().find(|version| version.document.id() == id)).map(Arc::clone)
     }
 
@@ -98,36 +113,26 @@ impl Cache {
     }
 
     pub fn keep(&mut self, head: Head) {
-        let id = head.version.document.id().clone();
-        self.drop_head(&id);
         self.bytes += head.bytes;
-        self.order.push_back(id.clone());
-        self.heads.insert(id, head);
+        if let Some(before) = self.heads.put(head.version.document.id().clone(), head) {
+            self.bytes -= before.bytes;
+        }
         while self.bytes > MOST_BYTES {
-            let Some(oldest) = self.order.pop_front() else { break };
-            if let Some(head) = self.heads.remove(&oldest) {
-                self.bytes -= head.bytes;
-            }
+            let Some((_, oldest)) = self.heads.pop_lru() else { break };
+            self.bytes -= oldest.bytes;
         }
     }
 
     pub fn forget(&mut self, id: &ObjectId) {
-        if let Some(head) = self.drop_head(id) {
+        if let Some(head) = self.heads.pop(id) {
+            self.bytes -= head.bytes;
             self.grow(head.version);
         }
-    }
-
-    fn drop_head(&mut self, id: &ObjectId) -> Option<Head> {
-        let head = self.heads.remove(id)?;
-        self.bytes -= head.bytes;
-        self.order.retain(|other| other != id);
-        Some(head)
     }
 
     /// Forgets all documents, because it is not known which ones have changed.
     pub fn forget_all(&mut self) {
         self.heads.clear();
-        self.order.clear();
         self.bytes = 0;
     }
 
@@ -177,5 +182,52 @@ impl Cache {
             self.seen = tx;
             self.own = self.own.split_off(&TxId(tx.0 + 1));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use context_model::object::Document;
+    use context_model::source::FilesystemSource;
+    use context_model::time::Timestamp;
+
+    use super::*;
+
+    fn head(n: usize, bytes: usize) -> Head {
+        let source = FilesystemSource { filesystem_id: "fs".into(), path: format!("/{n}") };
+        let document = Document::file(source, Some(n.to_string()), None);
+        let time = Timestamp::from_millis(0);
+        let form = Form::whole(&document);
+        let version = Version { document, tx_id: TxId(1), tx_time: time, valid_time: time, erased: None };
+        Head { version: Arc::new(version), form, bytes }
+    }
+
+    fn id(n: usize) -> ObjectId {
+        head(n, 0).version.document.id().clone()
+    }
+
+    #[test]
+    fn what_was_not_used_for_the_longest_time_goes_first() {
+        let mut cache = Cache::default();
+        (0..4).for_each(|n| cache.keep(head(n, MOST_BYTES / 4)));
+        assert!(cache.head(&id(0)).is_some(), "it is used once more");
+        cache.keep(head(4, MOST_BYTES / 4));
+        let there: Vec<bool> = (0..5).map(|n| cache.head(&id(n)).is_some()).collect();
+        assert_eq!(there, [true, false, true, true, true]);
+    }
+
+    #[test]
+    fn bytes_are_those_of_what_is_there() {
+        let mut cache = Cache::default();
+        for bytes in [10, 20, 30] {
+            cache.keep(head(0, bytes));
+            cache.keep(head(1, bytes));
+        }
+        assert_eq!(cache.bytes, 60);
+        cache.forget(&id(0));
+        cache.forget(&id(0));
+        assert_eq!(cache.bytes, 30);
+        cache.forget_all();
+        assert_eq!((cache.bytes, cache.heads.len()), (0, 0));
     }
 }
