@@ -50,12 +50,13 @@ export async function gateway(args: string[]): Promise<number> {
   return 0
 }
 
-function introduction({ url, mcpUrl, secret }: Gateway): string[] {
+function introduction({ url, mcpUrl, secret, pageUrl }: Gateway): string[] {
   return [
     `Anthropic   ${url}/anthropic`,
     `OpenAI      ${url}/openai`,
     `others      ${url}/https://HOST/PATH`,
     `MCP server  ${mcpUrl}  with the header  Authorization: Bearer ${secret}`,
+    ...(pageUrl === undefined ? [] : [`page        ${pageUrl}  shows what goes through, to you alone`]),
   ]
 }
 

@@ -46,6 +46,7 @@ export async function run(args: string[]): Promise<number> {
     const launch = program.launch(gateway, folder)
     for (const [name, content] of Object.entries(launch.files)) writeFileSync(join(folder, name), content, { mode: 0o600 })
     for (const note of launch.notes) tell(`pi-context-manager: ${plain(note)}`)
+    if (process.stderr.isTTY && gateway.pageUrl !== undefined) tell(`pi-context-manager: what goes through is shown at ${gateway.pageUrl}`)
     return await runProgram(command, launch.args, launch.env)
   } finally {
     rmSync(folder, { recursive: true, force: true })

@@ -4,6 +4,7 @@
  */
 import { resolve } from 'node:path'
 import type { EngineMessage } from '../harness/message.ts'
+import { isEqual } from '../harness/identity.ts'
 import { adopt, namesIn } from '../harness/handover.ts'
 import { Projection } from '../harness/projection.ts'
 import type { ProjectedModel } from '../harness/projection.ts'
@@ -14,7 +15,7 @@ import { ContextManager } from '../index.ts'
 import { chainOf, commonLength, withNotices, withOldForm } from './prefix.ts'
 import type { PlacedNotice, Sent } from './prefix.ts'
 import type { Api, ModelRequest } from './request.ts'
-import { hostShape } from './shape.ts'
+import { hostShape, shapeOf } from './shape.ts'
 import type { CallFacts } from './shape.ts'
 
 /** How long a request waits for the projection, in milliseconds. */
@@ -77,9 +78,11 @@ export class Conversation {
   #chain: string[] = ['']
   #queue: Promise<unknown> = Promise.resolve()
   #met = 0
-  /** Notices of an earlier process, which the projection does not know of. */
+  /** What the projection does not know of: notices of an earlier process, and what a person has brought back. */
   #old: readonly PlacedNotice[]
   #new: PlacedNotice[] = []
+  /** What the next request takes along. */
+  readonly #waiting: object[] = []
 
   constructor(
     identity: { id: string; api: Api; cwd: string; before?: Conversation | undefined; continues?: boolean; notices?: readonly PlacedNotice[] },
@@ -102,6 +105,16 @@ export class Conversation {
   /** The host's messages in the last request, and what went out for them. */
   get last(): Sent {
     return this.#last
+  }
+
+  /** Estimated tokens of the last request's system prompt and tools. */
+  get systemTokens(): number {
+    return this.#request?.systemTokens ?? 0
+  }
+
+  /** The window of the last request's model in tokens; 0 if that is not known. */
+  get contextWindow(): number {
+    return this.#request === undefined ? 0 : this.#options.modelOf(this.#request).contextWindow
   }
 
   /** How many messages there were in the last request, and the hash that stands for them. */
@@ -150,6 +163,17 @@ export class Conversation {
     return recallTexts(manager, input)
   }
 
+  /**
+   * Adds a text to the next request of the model, at its end, and leaves it there: what a person brings back. Returns false
+   * if it already goes there.
+   */
+  tell(text: string): boolean {
+    const message = shapeOf(this.api).notice(text, (this.#options.now ?? Date.now)())
+    if (this.#waiting.some((one) => isEqual(one, message)) || this.#last.sent.some((one) => isEqual(one, message))) return false
+    this.#waiting.push(message)
+    return true
+  }
+
   /** The session, if it is open or can be opened. */
   async session(): Promise<{ manager: ContextManager; projection: Projection }> {
     return this.#open()
@@ -180,6 +204,7 @@ export class Conversation {
       this.#new = this.#new.filter(({ at }) => at <= common)
     }
     this.#new.push(...this.#facts.notices.splice(0).map((message) => ({ at: length, message })))
+    this.#old = [...this.#old, ...this.#waiting.splice(0).map((message) => ({ at: length, message }))]
     await this.#adopt(request.messages.slice(common))
     return withNotices(sent, request.messages, this.#old)
   }

@@ -30,6 +30,7 @@ import { apiOf, bodyWith, readRequest } from './request.ts'
 import type { Api, ModelRequest } from './request.ts'
 import { ANTHROPIC, isSame, routeOf } from './routes.ts'
 import type { Upstreams } from './routes.ts'
+import { Page } from './page/page.ts'
 import { Tips } from './tips.ts'
 import { GatewayTools } from './tools.ts'
 import { isLoopback, Upstream } from './upstream.ts'
@@ -67,10 +68,12 @@ export interface GatewayOptions {
 
 /** A running gateway. Make one with {@link startGateway}. */
 export class Gateway {
-  /** The secret of our own pages and tools. */
+  /** The secret of our own tools. */
   readonly secret = randomBytes(18).toString('base64url')
   readonly ledger: Ledger
   readonly conversations: Conversations
+  /** What a person sees of it. */
+  readonly page: Page
   readonly #options: GatewayOptions
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
@@ -97,6 +100,7 @@ export class Gateway {
     }
     this.conversations = new Conversations(conversation, new Tips(options.tipsPath), options.cwd)
     this.#tools = new GatewayTools(this.conversations)
+    this.page = new Page({ ledger: this.ledger, conversations: this.conversations })
     this.#server = createServer((request, response) => void this.#serve(request, response))
     // A model may think for long before its first byte, and clients keep their connections.
     this.#server.requestTimeout = 0
@@ -122,6 +126,13 @@ export class Gateway {
     return `${this.url}/_context/mcp`
   }
 
+  /** The address of the page, with its key; undefined if the gateway does not listen on loopback. */
+  get pageUrl(): string | undefined {
+    const { port, address } = this.#server.address() as AddressInfo
+    const host = address === '::1' ? '[::1]' : isLoopback(address) ? address : /^(?:0\.0\.0\.0|::)$/.test(address) ? '127.0.0.1' : undefined
+    return host === undefined ? undefined : `http://${host}:${port}/_context/?key=${this.page.key}`
+  }
+
   /** Listens. Rejects with the error of the system if the port is taken. */
   async listen(): Promise<void> {
     const { host = '127.0.0.1', port = 0 } = this.#options
@@ -138,6 +149,7 @@ export class Gateway {
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     for (const socket of this.#sockets) socket.destroy()
+    this.page.close()
     await closed
     await this.conversations.close()
     this.#upstream.close()
@@ -173,17 +185,21 @@ export class Gateway {
   /** Whether a request names this gateway as its host. A page from elsewhere whose name leads here does not. */
   #isAddressed(host: string | undefined): boolean {
     if (host === undefined) return true
-    const name = host.replace(/:\d+$/, '')
+    const name = nameOf(host)
     return isLoopback(name) || name === this.#options.host || (this.#options.host !== undefined && !isLoopback(this.#options.host))
   }
 
-  /** Our own pages and tools: only for who has the secret, and for no page of another origin. */
+  /** Our own tools, for the program that has their secret, and our page. */
   async #own(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
-    const { authorization, origin } = request.headers
+    const { authorization, origin, host = '' } = request.headers
+    if (path !== '/mcp') {
+      const { port } = this.#server.address() as AddressInfo
+      const name = isLoopback(nameOf(host)) ? nameOf(host) : '127.0.0.1'
+      return this.page.serve(request, response, path, `http://${name}:${port}`)
+    }
     const bearer = /^Bearer (.+)$/.exec(authorization ?? '')?.[1] ?? ''
     if (origin !== undefined && origin !== new URL(this.url).origin) return refuse(response, 403, 'this is not for pages of another origin')
     if (!isSame(bearer, this.secret)) return refuse(response, 401, 'this needs the secret that the gateway has printed')
-    if (path !== '/mcp') return refuse(response, 404, `there is no ${path}`)
     if (request.method !== 'POST') {
       response.setHeader('allow', 'POST')
       return refuse(response, 405, 'this MCP server has no streams')
@@ -297,6 +313,11 @@ function refuse(response: ServerResponse, status: number, sentence: string): voi
   const message = `pi-context-manager: ${sentence}`
   response.writeHead(status, { 'content-type': 'application/json' })
   response.end(JSON.stringify({ type: 'error', error: { type: 'gateway_error', message } }))
+}
+
+/** The name in a `Host` header. */
+function nameOf(host: string): string {
+  return host.replace(/:\d+$/, '')
 }
 
 function version(): string {

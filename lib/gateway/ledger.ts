@@ -8,7 +8,10 @@ import type { Usage } from './answer.ts'
 import type { Conversation } from './conversation.ts'
 import type { Outcome } from './exchange.ts'
 import type { Sender } from './identity.ts'
+import { firstPrompt } from './request.ts'
 import type { ModelRequest } from './request.ts'
+import { breakOf } from './break.ts'
+import type { Before, CacheBreak } from './break.ts'
 import { commonLength } from './prefix.ts'
 
 /** One request that has ended. */
@@ -23,6 +26,29 @@ export interface Entry {
   plainBytes: number
   sentBytes: number
   outcome: Outcome
+}
+
+/** One model call, for people. Tokens, unless said otherwise. */
+export interface Call {
+  /** Counted from 1 in its session. */
+  number: number
+  /** When it ended, in milliseconds since the epoch. */
+  at: number
+  model: string
+  /** The provider's status; 0 if there was no answer. */
+  status: number
+  isAborted: boolean
+  isEdited: boolean
+  isAside: boolean
+  /** Milliseconds until the answer's head. */
+  headMs: number
+  /** As billed, and as the host's own request would have been; undefined if the answer does not say. */
+  billed: Usage | undefined
+  plain: Usage | undefined
+  /** The receipt of the roll in this request. */
+  roll: RollReceipt | undefined
+  /** Why the provider had to read again what it had read before; undefined if it had not. */
+  broken: CacheBreak | undefined
 }
 
 /** Sums of a session. Tokens, unless said otherwise. */
@@ -40,6 +66,10 @@ export interface SessionSums {
   /** Blocks of reasoning that the provider says it has dropped. */
   dropped: number
   rolls: RollReceipt[]
+  /** The latest calls, at most {@link MOST_CALLS}. */
+  calls: Call[]
+  /** The first words of the user. */
+  prompt: string
   /** Milliseconds since the epoch. */
   lastAt: number
 }
@@ -47,7 +77,17 @@ export interface SessionSums {
 interface State extends SessionSums {
   /** The host's messages in the last request, and the bytes of its body. */
   lastPlain: { messages: readonly object[]; bytes: number }
+  /** The last call that can break a cache. */
+  before: Before | undefined
+  /** A roll whose call has not ended. */
+  rolling: RollReceipt | undefined
 }
+
+/** How many sessions' last messages are remembered. */
+const MOST_FRESH = 64
+
+/** How many calls of a session are remembered. Sums have all of them. */
+export const MOST_CALLS = 1_000
 
 const NOTHING: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
 
@@ -55,6 +95,8 @@ const NOTHING: Usage = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
 export class Ledger {
   readonly #sessions = new Map<string, State>()
   readonly #listeners = new Set<(session: string) => void>()
+  /** Rolls in the first request of a session. */
+  readonly #early = new Map<string, RollReceipt[]>()
   readonly #now: () => number
 
   constructor(now: () => number) {
@@ -72,9 +114,11 @@ export class Ledger {
     return () => void this.#listeners.delete(listener)
   }
 
-  /** A roll of a session. */
+  /** A roll of a session, in a request that has not ended. */
   rolled(session: string, receipt: RollReceipt): void {
-    this.#sessions.get(session)?.rolls.push(receipt)
+    const state = this.#sessions.get(session)
+    if (state === undefined) this.#early.set(session, [...(this.#early.get(session) ?? []), receipt])
+    else take(state, [receipt])
   }
 
   /** Notes a request that has ended. */
@@ -87,24 +131,52 @@ export class Ledger {
     const { answered, status } = outcome
     if (status !== 200) state.failures += 1
     const usage = answered?.usage
-    if (usage !== undefined) {
-      state.billed = sum(state.billed, usage)
-      state.plain = sum(state.plain, entry.isEdited ? plainUsage(entry, usage, state.lastPlain) : usage)
-    }
+    const plain = usage === undefined || !entry.isEdited ? usage : plainUsage(entry, usage, state.lastPlain)
+    state.billed = sum(state.billed, usage ?? NOTHING)
+    state.plain = sum(state.plain, plain ?? NOTHING)
     state.dropped += (answered?.transformations ?? []).filter(({ type }) => type === 'thinking_dropped').length
-    if (!isAside) state.lastPlain = { messages: request.messages, bytes: entry.plainBytes }
+    const now = usage === undefined || conversation === undefined ? undefined : { request, usage, at: state.lastAt, roll: state.rolling }
+    const broken = now === undefined || state.before === undefined ? undefined : breakOf(state.before, now)
+    const { isEdited } = entry
+    const { isAborted, headMs } = outcome
+    state.calls.push({ number: state.requests, at: state.lastAt, model: request.model, status, isAborted, isEdited, isAside, headMs, billed: usage, plain, roll: isAside ? undefined : state.rolling, broken })
+    if (state.calls.length > MOST_CALLS) state.calls.shift()
+    if (now !== undefined && !isAside) state.before = now
+    if (!isAside) {
+      state.lastPlain = { messages: request.messages, bytes: entry.plainBytes }
+      // A request that failed comes again, in the same form.
+      if (usage !== undefined) state.rolling = undefined
+    }
+    this.#rest()
     for (const listener of this.#listeners) listener(session)
+  }
+
+  /** Lets go of the messages of sessions that have not been used for long. Their next call is compared with nothing. */
+  #rest(): void {
+    for (const state of this.sessions.slice(0, -MOST_FRESH) as State[]) {
+      state.lastPlain = { messages: [], bytes: 0 }
+      state.before = undefined
+    }
   }
 
   #state(session: string, { sender, request, isHeldOut }: Entry): State {
     let state = this.#sessions.get(session)
     if (state === undefined) {
-      state = { session, host: sender.host, model: request.model, isHeldOut, requests: 0, failures: 0, billed: NOTHING, plain: NOTHING, dropped: 0, rolls: [], lastAt: 0, lastPlain: { messages: [], bytes: 0 } }
+      const sums = { requests: 0, failures: 0, billed: NOTHING, plain: NOTHING, dropped: 0, rolls: [], calls: [], lastAt: 0 }
+      const last = { lastPlain: { messages: [], bytes: 0 }, before: undefined, rolling: undefined }
+      state = { session, host: sender.host, model: request.model, isHeldOut, prompt: firstPrompt(request), ...sums, ...last }
+      take(state, this.#early.get(session) ?? [])
+      this.#early.delete(session)
       this.#sessions.set(session, state)
     }
     state.model = request.model
     return state
   }
+}
+
+function take(state: State, receipts: readonly RollReceipt[]): void {
+  state.rolls.push(...receipts)
+  state.rolling = receipts.at(-1) ?? state.rolling
 }
 
 /** What the host's own request would have been billed: its size in proportion, its cached part by what it repeats. */

@@ -23,9 +23,14 @@ export interface CallFacts {
   readonly notices: object[]
 }
 
+/** The shape of a format, with the host's own names. */
+export function shapeOf(api: Api): Shape {
+  return shapeNamed(NAMES[api])
+}
+
 /** The shape of a format. Calls are added to `facts` as they are read. */
 export function hostShape(api: Api, facts: CallFacts): Shape {
-  const base = shapeNamed(NAMES[api])
+  const base = shapeOf(api)
   return {
     ...base,
     // The endpoint says what the messages are, also if they hold blocks that nobody knew when this was written.

@@ -1,0 +1,67 @@
+/** Why a provider had to read again what it had in its cache: found by comparing a request with the one before it. */
+import { isEqual } from '../harness/identity.ts'
+import type { RollReceipt } from '../index.ts'
+import type { Usage } from './answer.ts'
+import { commonLength } from './prefix.ts'
+import type { ModelRequest } from './request.ts'
+
+/** A request, as far as it can explain a break. */
+export interface Before {
+  request: ModelRequest
+  usage: Usage
+  /** Milliseconds since the epoch. */
+  at: number
+  /** The receipt of the roll in it. */
+  roll: RollReceipt | undefined
+}
+
+/** What was read again. */
+export interface CacheBreak {
+  tokens: number
+  /** Who has caused it: a roll of ours, the host, the time that has passed, or nobody who is known. */
+  by: 'roll' | 'host' | 'time' | 'unknown'
+  /** Sentences for people. */
+  causes: string[]
+}
+
+/** Providers cache in blocks: losing up to this many tokens, or this share of the request, does not count. */
+const BLOCK_TOKENS = 1024
+const BLOCK_SHARE = 0.02
+
+/** Providers drop a prompt after 5 minutes or later. */
+const SHORTEST_LIFE_MS = 5 * 60_000
+
+/** The break between two requests of a conversation; undefined if there was none. */
+export function breakOf(before: Before, now: Before): CacheBreak | undefined {
+  const earlier = sizeOf(before.usage)
+  const tokens = Math.min(earlier, sizeOf(now.usage)) - now.usage.cacheRead
+  if (tokens <= Math.max(BLOCK_TOKENS, BLOCK_SHARE * earlier)) return undefined
+  const isCached = before.usage.cacheRead + before.usage.cacheWrite + now.usage.cacheRead > 0
+  if (!isCached) return undefined
+  const host = hostCauses(before.request, now.request)
+  const idle = now.at - before.at
+  const late = idle > SHORTEST_LIFE_MS ? [`${Math.round(idle / 60_000)} minutes had passed; providers drop a prompt after 5 to 60 minutes.`] : []
+  const roll = now.roll === undefined ? [] : ['A roll of ours replaced old outputs by references.']
+  const causes = [...host, ...roll, ...late]
+  const by = host.length > 0 ? 'host' : roll.length > 0 ? 'roll' : late.length > 0 ? 'time' : 'unknown'
+  return { tokens, by, causes: causes.length > 0 ? causes : ['Nothing in the request explains it: the provider has dropped its cache.'] }
+}
+
+function hostCauses(before: ModelRequest, now: ModelRequest): string[] {
+  const common = commonLength(before.messages, now.messages)
+  const changed = before.messages.length - common
+  return [
+    before.model === now.model ? [] : [`The model changed from ${before.model} to ${now.model}.`],
+    isEqual(before.body['tools'], now.body['tools']) ? [] : ['The agent declared other tools.'],
+    isEqual(systemOf(before), systemOf(now)) ? [] : ['The agent changed its system prompt.'],
+    changed === 0 ? [] : [`The agent changed or removed the last ${changed} of its ${before.messages.length} messages.`],
+  ].flat()
+}
+
+function systemOf({ body }: ModelRequest): unknown {
+  return body['system'] ?? body['instructions']
+}
+
+function sizeOf({ input, cacheRead, cacheWrite }: Usage): number {
+  return input + cacheRead + cacheWrite
+}

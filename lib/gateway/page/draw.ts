@@ -1,0 +1,196 @@
+/** What the page shows, as HTML: regions that are replaced as a whole, and lists whose rows are replaced one by one. */
+import { hostTitle } from '../../host-tools.ts'
+import type { HostName } from '../../host-tools.ts'
+import type { RollReceipt } from '../../index.ts'
+import { modelNamed } from '../../models/model.ts'
+import { escape, lineChart } from '../../replay/page/chart.ts'
+import { tokens } from '../../replay/tokens.ts'
+import type { Usage } from '../answer.ts'
+import type { Call, SessionSums } from '../ledger.ts'
+import { inputCost, savedShare } from '../saving.ts'
+import type { Look, Output } from './look.ts'
+
+/** What is shown at a time. */
+export interface View {
+  /** By the ID of their element. */
+  regions: Record<string, string>
+  /** By the ID of their element: rows in order, each with its key. */
+  lists: Record<string, [key: string, html: string][]>
+}
+
+/** How many breaks are listed, the newest ones. */
+const MOST_BREAKS = 30
+
+/** Draws everything. `selected` is undefined before the first request, `look` if no conversation of the session is open. */
+export function draw(sessions: readonly SessionSums[], selected: SessionSums | undefined, look: Look | undefined): View {
+  const regions = { totals: totals(sessions), ...(selected === undefined ? nothing() : sessionRegions(selected, look)) }
+  return {
+    regions,
+    lists: {
+      sessions: sessions.toReversed().map((one) => [one.session, sessionRow(one, one.session === selected?.session)]),
+      outputs: (look?.outputs ?? []).map((one) => [one.object, outputRow(one)]),
+      calls: (selected?.calls ?? []).toReversed().map((call) => [String(call.number), callRow(call)]),
+    },
+  }
+}
+
+function nothing(): Record<string, string> {
+  const waiting = '<h2>Waiting for the first request</h2><p class="dim">As soon as an agent sends one through the gateway, its session appears here.</p>'
+  return { head: waiting, figures: '', chart: '', window: '', rolls: '', breaks: '' }
+}
+
+function sessionRegions(selected: SessionSums, look: Look | undefined): Record<string, string> {
+  return { head: head(selected, look), figures: figures(selected), chart: chart(selected), window: windowOf(look), rolls: rolls(selected), breaks: breaks(selected) }
+}
+
+function totals(sessions: readonly SessionSums[]): string {
+  if (sessions.length === 0) return ''
+  const requests = sessions.reduce((sum, one) => sum + one.requests, 0)
+  const share = savedShare(sessions.filter(({ isHeldOut }) => !isHeldOut))
+  const saved = share === undefined ? '' : `, input ${percent(Math.abs(share))} ${share < 0 ? 'dearer' : 'cheaper'} (estimated)`
+  return `${count(sessions.length, 'session')}, ${count(requests, 'request')}${saved}`
+}
+
+function sessionRow({ session, host, prompt, requests, billed, plain, model, isHeldOut, lastAt }: SessionSums, isSelected: boolean): string {
+  const saved = isHeldOut ? 'held out' : savedText(inputCost(billed, model), inputCost(plain, model))
+  const name = prompt === '' ? session.slice(session.indexOf(':') + 1) : prompt
+  return `<button type="button" data-session="${escape(session)}" aria-pressed="${isSelected}" title="${escape(session)}"><b>${escape(hostTitle(host as HostName))}</b> <time>${clock(lastAt)}</time><span>${escape(name)}</span><small>${count(requests, 'call')}${saved === '' ? '' : `, ${saved}`}</small></button>`
+}
+
+function savedText(cost: number, without: number): string {
+  if (without <= 0) return ''
+  const share = 1 - cost / without
+  return Math.abs(share) < 0.005 ? 'nothing saved yet' : share > 0 ? `saved ${percent(share)}` : `${percent(-share)} dearer`
+}
+
+function head({ session, host, model, prompt, isHeldOut }: SessionSums, look: Look | undefined): string {
+  const held = isHeldOut ? '<p class="note">This session is held out: it goes out unedited, to be compared with the others.</p>' : ''
+  const closed = look === undefined && !isHeldOut ? '<p class="note">No conversation of this session is open. Its figures stay until the gateway ends.</p>' : ''
+  return `<h2>${escape(prompt === '' ? session : prompt)}</h2><p class="dim">${escape(hostTitle(host as HostName))}, ${escape(model === '' ? 'model without a name' : model)}, <code>${escape(session)}</code></p>${held}${closed}`
+}
+
+function figures({ billed, plain, model, requests, failures, rolls: receipts, dropped }: SessionSums): string {
+  const [cost, without] = [inputCost(billed, model), inputCost(plain, model)]
+  const [sent, would] = [promptOf(billed), promptOf(plain)]
+  const cards = [
+    card(without > 0 ? percent(1 - cost / without) : '–', 'saved on input, estimated'),
+    card(money(cost, model), `input billed; ${money(without, model)} without the gateway, estimated`),
+    card(tokens(sent), `tokens sent; ${tokens(would)} without the gateway, estimated`),
+    card(sent > 0 ? percent(billed.cacheRead / sent) : '–', 'of the input read from the cache'),
+    card(String(receipts.length), receipts.length === 1 ? 'roll' : 'rolls'),
+    card(String(requests), `${requests === 1 ? 'call' : 'calls'}${failures === 0 ? '' : `, ${failures} without success`}`),
+    ...(dropped === 0 ? [] : [card(String(dropped), 'blocks of reasoning that the provider has dropped')]),
+  ]
+  return `<div class="big">${cards.join('')}</div>`
+}
+
+function card(figure: string, text: string): string {
+  return `<div><b>${escape(figure)}</b><span>${escape(text)}</span></div>`
+}
+
+function chart({ calls }: SessionSums): string {
+  const shown = calls.filter((call) => call.billed !== undefined && !call.isAside)
+  if (shown.length < 2) return ''
+  const lines = [
+    { name: 'without', values: shown.map(({ plain }) => promptOf(plain)) },
+    { name: 'sent', values: shown.map(({ billed }) => promptOf(billed)) },
+  ]
+  const marks = shown.flatMap(({ roll, number }, call) => (roll === undefined ? [] : [{ call, text: `call ${number}: ${receiptText(roll)}` }]))
+  const legend = '<p class="legend"><span><i class="sent"></i>sent</span><span><i class="without"></i>without the gateway, estimated</span><span><i class="roll"></i>roll</span></p>'
+  return `<figure><figcaption>Tokens of each call</figcaption>${lineChart('Tokens of each call, as sent and without the gateway', lines, tokens, marks)}${legend}</figure>`
+}
+
+function windowOf(look: Look | undefined): string {
+  if (look === undefined || look.shares.length === 0) return ''
+  const { shares, contextTokens, contextWindow } = look
+  const of = contextWindow > 0 ? ` of ${tokens(contextWindow)} (${percent(contextTokens / contextWindow)})` : ''
+  let at = 0
+  const pieces = shares.map(({ name, tokens: size }) => {
+    const width = (100 * size) / contextTokens
+    const piece = `<rect class="part ${classOf(name)}" x="${at.toFixed(2)}" y="0" width="${Math.max(0, width - 0.15).toFixed(2)}" height="6"><title>${escape(name)}: ${tokens(size)}</title></rect>`
+    at += width
+    return piece
+  })
+  const rows = shares.map(({ name, tokens: size }) => `<tr><td><i class="key ${classOf(name)}"></i>${escape(name)}</td><td class="n">${tokens(size)}</td><td class="n">${percent(size / contextTokens)}</td></tr>`)
+  return `<figure><figcaption>What fills the window: about ${tokens(contextTokens)} tokens${of}</figcaption><svg class="shares" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">${pieces.join('')}</svg><table>${rows.join('')}</table></figure>`
+}
+
+function classOf(name: string): string {
+  return `share-${name.replaceAll(/[^a-z]+/g, '-')}`
+}
+
+function rolls({ rolls: receipts, calls }: SessionSums): string {
+  if (receipts.length === 0) return '<p class="dim">None yet. Outputs collapse when that pays, and only after the model has seen them.</p>'
+  const numbers = new Map(calls.flatMap(({ roll, number }) => (roll === undefined ? [] : [[roll, number] as const])))
+  const rows = receipts.toReversed().map((one) => `<li>${numbers.has(one) ? `<span class="dim">call ${numbers.get(one)}</span> ` : ''}${escape(receiptText(one))}</li>`)
+  return `<ol reversed>${rows.join('')}</ol>`
+}
+
+const REASONS: Readonly<Record<RollReceipt['reason'], string>> = {
+  free: 'it was free, because the cache was cold',
+  pays: 'it paid',
+  pressure: 'the window was filling up',
+  hard: 'the window was full',
+  asked: 'on request',
+}
+
+/** A receipt in a sentence. */
+export function receiptText({ items, removedTokens, cost, gain, paysBackAfterCalls, reason, reasoningLost = 0 }: RollReceipt): string {
+  const back = paysBackAfterCalls === undefined ? '' : `, paid back after ${count(Math.ceil(paysBackAfterCalls), 'call')}`
+  const lost = reasoningLost > 0 ? `; ${tokens(reasoningLost)} tokens of reasoning lost` : ''
+  return `${count(items, 'item')}, ${tokens(removedTokens)} tokens removed for ${tokens(cost)} once; each later call saves ${tokens(gain)}${back}${lost} (${REASONS[reason]})`
+}
+
+const WHO = { roll: 'a roll', host: 'the agent', time: 'time', unknown: 'the provider' } as const
+
+function breaks({ calls }: SessionSums): string {
+  const broken = calls.filter((call) => call.broken !== undefined).slice(-MOST_BREAKS)
+  if (broken.length === 0) return '<p class="dim">Nobody: each call has found in the cache what the one before it had sent.</p>'
+  const rows = broken.toReversed().map(({ number, broken: found }) => {
+    const { by, tokens: size, causes } = found as NonNullable<Call['broken']>
+    return `<li><span class="dim">call ${number}</span> <b>${WHO[by]}</b>, ${tokens(size)} tokens read again. ${causes.map(escape).join(' ')}</li>`
+  })
+  return `<ul>${rows.join('')}</ul>`
+}
+
+const FORMS: Readonly<Record<Output['form'], string>> = { full: 'in full', excerpt: 'excerpt', reference: 'reference', line: 'one line' }
+
+function outputRow({ object, id, tool, name, form, tokens: now, whole, isPinned, isActive, isFailed }: Output): string {
+  const size = form === 'full' ? tokens(whole) : `${tokens(now)} of ${tokens(whole)}`
+  const state = [FORMS[form], isPinned ? 'pinned' : '', form === 'full' && !isActive && !isPinned ? 'may collapse' : '', isFailed ? 'failed' : ''].filter((word) => word !== '').join(', ')
+  const action = (name: string, text: string): string => `<button type="button" tabindex="-1" data-act="${name}" data-id="${escape(object)}">${text}</button>`
+  const actions = [action(isPinned ? 'unpin' : 'pin', isPinned ? 'unpin' : 'pin'), action('drop', 'drop'), form === 'full' ? '' : action('back', 'bring back')]
+  return `<td class="what"><button type="button" class="open" tabindex="-1" data-act="open" data-id="${escape(object)}">${escape(name)}</button><small>${escape(tool)} id=${id}</small></td><td class="state ${form}">${escape(state)}</td><td class="n">${size}</td><td class="acts">${actions.join('')}</td>`
+}
+
+function callRow({ number, at, status, isAborted, isEdited, isAside, headMs, billed, plain, roll, broken, model }: Call): string {
+  const said = isAborted ? 'aborted' : status === 200 ? '' : status === 0 ? 'no answer' : String(status)
+  const marks = [said, roll === undefined ? '' : 'roll', broken === undefined ? '' : 'cache broken', isAside ? 'aside' : '', isEdited ? '' : 'as it was'].filter((word) => word !== '')
+  const size = (usage: Usage | undefined): string => (usage === undefined ? '–' : tokens(promptOf(usage)))
+  const read = billed === undefined ? '–' : percent(billed.cacheRead / Math.max(1, promptOf(billed)))
+  const cost = billed === undefined ? '–' : money(inputCost(billed, model), model)
+  return `<td class="n">${number}</td><td>${clock(at)}</td><td class="n">${size(billed)}</td><td class="n">${size(plain)}</td><td class="n wide">${read}</td><td class="n">${cost}</td><td class="n wide">${Math.round(headMs)} ms</td><td>${escape(marks.join(', '))}</td>`
+}
+
+function promptOf(usage: Usage | undefined): number {
+  return usage === undefined ? 0 : usage.input + usage.cacheRead + usage.cacheWrite
+}
+
+/** A cost: dollars where the model's prices are known, else fresh input tokens. */
+function money(cost: number, model: string): string {
+  if (modelNamed(model).input <= 0) return `${tokens(cost)} fresh tokens`
+  return `$${cost.toFixed(cost < 10 ? 3 : 2)}`
+}
+
+function percent(share: number): string {
+  return `${Math.round(100 * share)} %`
+}
+
+function count(number: number, word: string): string {
+  return `${number.toLocaleString('en-US')} ${number === 1 ? word : `${word}s`}`
+}
+
+function clock(at: number): string {
+  const date = new Date(at)
+  return [date.getHours(), date.getMinutes(), date.getSeconds()].map((part) => String(part).padStart(2, '0')).join(':')
+}

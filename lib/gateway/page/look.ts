@@ -1,0 +1,130 @@
+/** What fills the window of a conversation: read from what the host wrote last, and from what went out for it. */
+import { shortName, subject } from '../../inspect/names.ts'
+import type { EngineMessage } from '../../harness/message.ts'
+import { resultText } from '../../harness/message.ts'
+import type { Conversation } from '../conversation.ts'
+import { hostShape } from '../shape.ts'
+import type { CallFacts } from '../shape.ts'
+
+/** A part of the window. Tokens are estimated: characters / 4. */
+export interface Share {
+  name: string
+  tokens: number
+}
+
+/** How much of an output the model sees; `line`: its whole call is one line of a list, or is gone. */
+export type Form = 'full' | 'excerpt' | 'reference' | 'line'
+
+/** A tool output of a conversation. */
+export interface Output {
+  /** The ID in the store. */
+  object: string
+  /** The short name that the model and all commands take. */
+  id: string
+  tool: string
+  /** Its file, command or search, on one line. */
+  name: string
+  form: Form
+  /** Tokens in the window now, and of the whole output. */
+  tokens: number
+  whole: number
+  isPinned: boolean
+  /** Whether it stays by itself for now. */
+  isActive: boolean
+  isFailed: boolean
+}
+
+/** What a conversation sends. */
+export interface Look {
+  shares: Share[]
+  /** The newest first. */
+  outputs: Output[]
+  contextTokens: number
+  /** The model's window in tokens; 0 if unknown. */
+  contextWindow: number
+}
+
+/** Looks at a conversation as of its last request. */
+export async function lookAt(conversation: Conversation): Promise<Look> {
+  const { raw, sent } = conversation.last
+  const facts = newFacts()
+  const own = partsOf(conversation, raw, facts)
+  const shown = partsOf(conversation, sent, newFacts())
+  const sums = new Map<string, number>([['system prompt and tools', conversation.systemTokens]])
+  for (const part of shown) for (const [name, tokens] of sizesOf(part)) sums.set(name, (sums.get(name) ?? 0) + tokens)
+  const shares = [...sums].map(([name, tokens]) => ({ name, tokens: Math.round(tokens) })).filter(({ tokens }) => tokens > 0)
+  const contextTokens = shares.reduce((sum, { tokens }) => sum + tokens, 0)
+  const outputs = await outputsOf(conversation, own, shown, facts)
+  return { shares: shares.toSorted((one, other) => other.tokens - one.tokens), outputs, contextTokens, contextWindow: conversation.contextWindow }
+}
+
+/** What the model sees of an output now; undefined if it is not there. */
+export function shownText(conversation: Conversation, object: string): string | undefined {
+  const parts = partsOf(conversation, conversation.last.sent, newFacts())
+  const part = parts.findLast((message) => isResult(message) && [message.toolCallId, `toolcall:${message.toolCallId}`].includes(object))
+  return part === undefined ? undefined : resultText(part)
+}
+
+async function outputsOf(conversation: Conversation, own: readonly EngineMessage[], shown: readonly EngineMessage[], { calls }: CallFacts): Promise<Output[]> {
+  if (own.length === 0 || !conversation.isOpen) return []
+  const { manager } = await conversation.session()
+  const { session_index, active_set, pinned_set } = await manager.sessionSets()
+  const [index, active, pinned] = [new Set(session_index), new Set(active_set), new Set(pinned_set)]
+  const now = new Map(shown.filter(isResult).map((message) => [message.toolCallId ?? '', resultText(message)]))
+  const outputs: Output[] = []
+  for (const message of own.filter(isResult)) {
+    const { toolCallId = '' } = message
+    const object = [toolCallId, `toolcall:${toolCallId}`].find((id) => index.has(id))
+    const call = calls.get(toolCallId)
+    if (object === undefined || call === undefined) continue
+    const [text, whole] = [now.get(toolCallId), resultText(message)]
+    const form = formOf(text, whole)
+    const name = subject(call.args) || call.tool
+    const state = { isPinned: pinned.has(object), isActive: active.has(object), isFailed: message.isError === true }
+    outputs.push({ object, id: shortName(object), tool: call.tool, name, form, tokens: Math.round((text ?? '').length / 4), whole: Math.round(whole.length / 4), ...state })
+  }
+  return outputs.reverse()
+}
+
+function formOf(text: string | undefined, whole: string): Form {
+  if (text === undefined) return 'line'
+  if (text === whole) return 'full'
+  return isReference(text) ? 'reference' : 'excerpt'
+}
+
+function isReference(text: string): boolean {
+  return text.startsWith('toolcall_ref ')
+}
+
+function isResult({ role }: EngineMessage): boolean {
+  return role === 'toolResult'
+}
+
+function sizesOf(message: EngineMessage): [name: string, tokens: number][] {
+  const { role, content } = message
+  if (isResult(message)) {
+    const text = resultText(message)
+    return [[isReference(text) ? 'references' : 'tool outputs', text.length / 4]]
+  }
+  if (typeof content === 'string') return [['messages', content.length / 4]]
+  return content.map((block): [string, number] => {
+    if ('thinking' in block) return ['reasoning', block.thinking.length / 4]
+    if (block.type === 'toolCall' && 'arguments' in block) return ['tool calls', (block.name.length + JSON.stringify(block.arguments).length) / 4]
+    return [role === 'assistant' ? 'answers' : 'messages', 'text' in block ? block.text.length / 4 : 0]
+  })
+}
+
+function partsOf({ api }: Conversation, messages: readonly object[], facts: CallFacts): EngineMessage[] {
+  const shape = hostShape(api, facts)
+  const all: EngineMessage[] = []
+  for (let at = 0; at < messages.length; ) {
+    const { size, parts } = shape.read(messages, at)
+    at += size
+    all.push(...parts)
+  }
+  return all
+}
+
+function newFacts(): CallFacts {
+  return { calls: new Map(), altered: new Set(), notices: [] }
+}
