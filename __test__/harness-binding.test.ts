@@ -8,10 +8,12 @@ import type { Binding } from '../lib/models/rules.ts'
 import { folder, opened } from './core/setup.ts'
 import { output } from './hosts/script.ts'
 import { cleanUp } from './rig/cleanup.ts'
+import { fateOf } from './rig/fate.ts'
 import { startModelServer } from './rig/model-server.ts'
 import { PlainLoop, Refused } from './rig/plain-loop.ts'
 import type { LoopOptions } from './rig/plain-loop.ts'
 import { calls } from './rig/reply.ts'
+import type { Reply } from './rig/reply.ts'
 import type { ModelRequest } from './rig/request.ts'
 import { lossOf } from './rig/strict.ts'
 import type { StrictOptions } from './rig/strict.ts'
@@ -29,8 +31,8 @@ function thinker(request: ModelRequest) {
   return word === undefined ? { thinking, text: `done ${request.n}` } : { thinking, ...calls(['show', { name: word }, `call_${request.n}`]) }
 }
 
-async function started(strict: StrictOptions, model: ProjectedModel | undefined, more: Partial<LoopOptions> = {}) {
-  const server = await startModelServer(thinker, strict)
+async function started(strict: StrictOptions, model: ProjectedModel | undefined, more: Partial<LoopOptions> = {}, script: (request: ModelRequest) => Reply = thinker) {
+  const server = await startModelServer(script, strict)
   const manager = await opened({ cwd: folder() })
   let rolls = 0
   const projection = new Projection(manager, { shortens: true, systemTokens: 3000, onRoll: () => (rolls += 1), ...(model === undefined ? {} : { model }) })
@@ -59,6 +61,20 @@ test('refused_reasoning_stays_out_and_conversation_goes_on', async () => {
   expect(refusals).toBeGreaterThan(0)
   expect(lossOf(server.requests).refused).toBe(refusals)
   server.check()
+})
+
+test('reasoning_that_the_provider_hides_and_answers_that_stay_for_an_image_leave_no_gap', async () => {
+  const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'iVBORw0KGgo=' } }
+  const hides = (request: ModelRequest): Reply => {
+    const { thinking, parts = [], text } = thinker(request) as Reply & { thinking: string }
+    const thought = request.n % 3 === 0 ? { thinking: '', isRedacted: true as const } : { thinking }
+    return { parts: [thought, ...(text === undefined ? parts : [{ text }])] }
+  }
+  const { server, loop, rolls } = await started({}, OPUS, { run: (_, { name }) => (name.endsWith('1') ? [{ type: 'text', text: output(name) }, image] : output(name)) }, hides)
+  for (const text of prompts(40, 3)) await loop.prompt(text)
+  server.check()
+  expect(rolls()).toBeGreaterThan(0)
+  expect(fateOf(server.requests, (text) => text.startsWith('show '))).toMatchObject({ refused: 0, lostRunning: 0 })
 })
 
 test('other_failures_change_nothing', async () => {

@@ -27,7 +27,7 @@ export class SessionBinding {
   readonly #handled = new Set<string>()
   #hasRead = false
 
-  /** `setting`: what the user says, over everything else. `lastRequest` gives the payload of the last request. */
+  /** `setting`: what the user says, over everything but a refusal. `lastRequest` gives the payload of the last request. */
   constructor(setting: Binding | undefined, lastRequest: () => unknown = () => undefined) {
     this.#setting = setting
     this.#lastRequest = lastRequest
@@ -35,11 +35,10 @@ export class SessionBinding {
 
   /** The binding of the next call to a model. */
   of(model: Model | undefined): Binding {
-    if (this.#setting !== undefined) return this.#setting
-    if (model === undefined) return 'none'
+    if (model === undefined) return this.#setting ?? 'none'
     const { binding, askedBinding } = rulesFor(model)
     const table = binding === 'refuses' && asksForDrops(model, this.#lastRequest()) ? askedBinding : binding
-    return this.#observed.binding(nameOf(model), table)
+    return this.#observed.binding(nameOf(model), table, this.#setting)
   }
 
   /** Takes in what the newest answers of a branch say. Call it before each model call; it reads back to the last answer. */

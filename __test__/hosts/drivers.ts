@@ -4,6 +4,8 @@ import type { AgentInputItem } from '@openai/agents'
 import type { ModelMessage } from 'ai'
 import { readFileSync } from 'node:fs'
 import type { HostContext, HostOptions } from '../../lib/hosts/context.ts'
+import { aiSdkModel, BOUND, langchainModel, piModel } from './models.ts'
+import type { SignedFormat } from './models.ts'
 
 /** A running host. */
 export interface Driver {
@@ -24,11 +26,10 @@ export interface Start {
   /** The model server's address, with `/v1`. */
   url: string
   context?: HostOptions
-  /**
-   * The format, of a model that signs its reasoning. Default: chat completions, which carry none. Each host has the one that
-   * its real package speaks here: Anthropic's for `ai-sdk` and `pi-agent-core`, OpenAI's responses for the others.
-   */
-  signs?: boolean
+  /** The format, of a model that signs its reasoning. Default: chat completions, which carry none. */
+  format?: SignedFormat
+  /** Its requests ask the provider to drop reasoning that no longer fits. */
+  asks?: boolean
   /** The model has no tool to bring anything back. */
   withoutRecall?: boolean
   /** The tool `show`. */
@@ -68,16 +69,12 @@ const STEPS = 200
 
 export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
   async 'ai-sdk'(start) {
-    const { url, context: options, withoutRecall } = start
-    const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
-    const { isStepCount, jsonSchema, streamText, tool: aiTool } = await import('ai')
+    const { context: options, withoutRecall } = start
+    const { isStepCount, jsonSchema, streamText, tool: aiTool, wrapLanguageModel } = await import('ai')
     const { contextFor: aiSdk } = await import('../../lib/hosts/ai-sdk.ts')
     const context = options === undefined ? undefined : aiSdk(options)
-    const { createAnthropic } = await import('@ai-sdk/anthropic')
-    const model =
-      start.signs === true
-        ? createAnthropic({ baseURL: url, apiKey: 'none' })('claude-opus-5-5')
-        : createOpenAICompatible({ name: 'scripted', baseURL: url, apiKey: 'none', includeUsage: true })('scripted')
+    const plain = await aiSdkModel(start)
+    const model = context === undefined ? plain : wrapLanguageModel({ model: plain, middleware: context.middleware })
     const history: ModelMessage[] = []
     const { name, description, parameters, run } = shower(start)
     const child = start.childId === undefined ? undefined : context?.child({ sessionId: start.childId })
@@ -122,12 +119,9 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
   },
 
   async 'pi-agent-core'(start) {
-    const { url, context: options, withoutRecall } = start
+    const { context: options, withoutRecall } = start
     const { Agent: PiAgent } = await import('@earendil-works/pi-agent-core')
-    const signs = start.signs === true
-    const { streamSimple } = signs
-      ? await import('@earendil-works/pi-ai/api/anthropic-messages')
-      : await import('@earendil-works/pi-ai/api/openai-completions')
+    const { model, streamFn } = await piModel(start)
     const { contextFor: piAgent } = await import('../../lib/hosts/pi-agent-core.ts')
     const context = options === undefined ? undefined : piAgent(options)
     const { name, description, parameters, run } = shower(start)
@@ -146,25 +140,12 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
       parameters: PATH as never,
       execute: async (_id, input) => ({ content: [{ type: 'text', text: read((input as { path: string }).path) }], details: undefined }),
     }
-    const model = {
-      id: signs ? 'claude-opus-5-5' : 'scripted',
-      name: 'scripted',
-      api: signs ? ('anthropic-messages' as const) : ('openai-completions' as const),
-      provider: 'scripted',
-      // Anthropic's client adds `/v1` itself.
-      baseUrl: signs ? url.replace(/\/v1$/, '') : url,
-      reasoning: signs,
-      input: ['text' as const],
-      cost: { input: 1, output: 1, cacheRead: 0.1, cacheWrite: 1.25 },
-      contextWindow: 200_000,
-      maxTokens: 1000,
-    }
     const child = start.childId === undefined ? undefined : context?.child({ sessionId: start.childId })
     const started = (entry: typeof context, tools: AgentTool[]) =>
       new PiAgent({
-        initialState: { systemPrompt: SYSTEM, model: model as never, tools },
+        initialState: { systemPrompt: SYSTEM, model, tools, thinkingLevel: start.format === undefined ? 'off' : 'high' },
         getApiKey: () => 'none',
-        streamFn: streamSimple as never,
+        streamFn,
         ...(entry === undefined ? {} : { transformContext: entry.transformContext }),
       })
     const delegate: AgentTool = {
@@ -207,7 +188,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const giver = agentsTool({ name, description, parameters: { ...parameters, additionalProperties: false as const } as any, strict: true, execute: give })
     const reader = agentsTool({ name: 'read', description: 'Reads a file', parameters: { ...PATH, additionalProperties: false as const }, strict: true, execute: (input: any) => read(input.path) })
     const client = new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0 }) as never
-    const model = start.signs === true ? new OpenAIResponsesModel(client, 'gpt-6.2-sol') : new OpenAIChatCompletionsModel(client, 'scripted')
+    const model = start.format === undefined ? new OpenAIChatCompletionsModel(client, 'scripted') : new OpenAIResponsesModel(client, BOUND['openai-responses'])
     const child = start.childId === undefined ? undefined : context?.child({ sessionId: start.childId })
     const delegate = new Agent({ name: 'child', instructions: SYSTEM, model, tools: child?.tools ?? [] }).asTool({
       toolName: 'delegate',
@@ -243,23 +224,15 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
   },
 
   async langchain(start) {
-    const { url, context: options, withoutRecall } = start
-    const { ChatOpenAICompletions, ChatOpenAIResponses } = await import('@langchain/openai')
+    const { context: options, withoutRecall } = start
     const { createAgent, tool: langTool } = await import('langchain')
     const { contextMiddleware } = await import('../../lib/hosts/langchain.ts')
-    /** LangChain counts tokens of streams itself, with tables from the network: here nobody asks for them. */
-    class LocalChat extends ChatOpenAICompletions {
-      override async getNumTokens(): Promise<number> {
-        return 0
-      }
-    }
     const middleware = options === undefined ? undefined : contextMiddleware(options)
     const { name, description, parameters, run } = shower(start)
     const giver = langTool(run, { name, description, schema: parameters })
     const reader = langTool(({ path }: any) => read(path), { name: 'read', description: 'Reads a file', schema: PATH })
     if (withoutRecall === true && middleware !== undefined) (middleware as { tools?: unknown }).tools = []
-    const plain = { apiKey: 'none', configuration: { baseURL: url }, streaming: true, maxRetries: 0 }
-    const model = start.signs === true ? new ChatOpenAIResponses({ model: 'gpt-6.2-sol', zdrEnabled: true, ...plain }) : new LocalChat({ model: 'scripted', ...plain })
+    const model = await langchainModel(start)
     const child = start.childId === undefined ? undefined : middleware?.child({ sessionId: start.childId })
     const delegate = langTool(
       async ({ input }: any) => {

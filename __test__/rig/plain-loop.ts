@@ -12,8 +12,8 @@ export interface LoopOptions {
   model?: string
   /** Default: one tool, `show`. May be changed between prompts. */
   tools?: { name: string; description: string; parameters: object }[]
-  /** What a tool answers. */
-  run(name: string, args: any): string | Promise<string>
+  /** What a tool answers: a text, or blocks in the provider's format. */
+  run(name: string, args: any): string | object[] | Promise<string | object[]>
   /** What is sent instead of the conversation. Default: the conversation. */
   prepare?(messages: readonly object[]): object[] | Promise<object[]>
   /** More fields of the body, such as `thinking`. */
@@ -53,7 +53,7 @@ export class PlainLoop {
       const answer = await this.#ask()
       const calls = this.#take(answer)
       if (calls.length === 0) return
-      const results: [string, string][] = []
+      const results: [string, string | object[]][] = []
       for (const { id, name, args } of calls) results.push([id, await this.options.run(name, args)])
       if (this.options.api === 'anthropic-messages') {
         this.messages.push({ role: 'user', content: results.map(([id, text]) => ({ type: 'tool_result', tool_use_id: id, content: text })) })

@@ -26,7 +26,7 @@ export interface Usage {
 }
 
 /** One piece of a streamed answer. A string is text; a gate holds the stream open until it is released. */
-export type Part = string | { text: string } | { thinking: string } | { call: ScriptedCall } | Gate
+export type Part = string | { text: string } | { thinking: string; isRedacted?: true } | { call: ScriptedCall } | Gate
 
 /** An answer. Exactly one of the three forms: content, an HTTP error, or a broken stream (`cut`). */
 export interface Reply {

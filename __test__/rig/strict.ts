@@ -153,7 +153,7 @@ export class Strict {
     const signature = Buffer.from(`${this.#signed.size} ${prefix}`).toString('base64')
     this.#signed.set(signature, { thought: part.thinking, prefix, chain: [...seen.chain] })
     seen.chain.push(signature)
-    return { thinking: part.thinking, signature }
+    return { ...part, signature }
   }
 }
 

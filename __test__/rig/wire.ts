@@ -4,7 +4,7 @@ import type { Api } from './request.ts'
 import type { Transformation } from './strict.ts'
 
 /** A content part without gates, calls with their ids. */
-export type WirePart = { text: string } | { thinking: string; signature?: string } | { call: ScriptedCall }
+export type WirePart = { text: string } | { thinking: string; signature?: string; /** Only the signature comes, in Anthropic's format. */ isRedacted?: true } | { call: ScriptedCall }
 
 /** Writes one answer. The calls come in this order: begin, part any number of times, end. */
 export interface Encoder {
@@ -117,9 +117,11 @@ function anthropic(model: string, id: string, report: object): Encoder {
     part: (part) => {
       if ('text' in part) return block({ type: 'text', text: '' }, [{ type: 'text_delta', text: part.text }])
       if ('thinking' in part) {
+        const { thinking, signature = signatureOf(thinking) } = part
+        if (part.isRedacted === true) return block({ type: 'redacted_thinking', data: signature }, [])
         return block({ type: 'thinking', thinking: '', signature: '' }, [
-          { type: 'thinking_delta', thinking: part.thinking },
-          { type: 'signature_delta', signature: part.signature ?? signatureOf(part.thinking) },
+          { type: 'thinking_delta', thinking },
+          { type: 'signature_delta', signature },
         ])
       }
       return block({ type: 'tool_use', id: part.call.id, name: part.call.name, input: {} }, [
@@ -153,7 +155,7 @@ function responses(model: string, id: string, report: object): Encoder {
     )
   }
   return {
-    begin: () => event('response.created', { response: { id, object: 'response', status: 'in_progress', model } }),
+    begin: () => event('response.created', { response: { id, object: 'response', created_at: 0, status: 'in_progress', model } }),
     part: (part) => {
       const itemId = `${id}_${output.length}`
       if ('text' in part) {

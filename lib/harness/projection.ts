@@ -209,7 +209,7 @@ export class Projection {
   async #enforce({ table, fresh = [], shape }: Pass, plan: Plan): Promise<void> {
     try {
       await table.add(fresh)
-      table.apply(plan.edits)
+      table.apply(plan.edits, this.#reasoning.binding(this.#model()) === 'refuses')
       for (const { parts } of fresh) for (const { message } of parts) this.#noteCut(message)
       this.#say(table, this.#driver.takeNotices(), shape)
       this.#table = table

@@ -23,6 +23,8 @@ export class Reasoning {
   #route: Route & { name?: string } = {}
   #model = ''
   #refused = false
+  /** What was sent last. */
+  #last: readonly object[] = []
 
   /** Takes in the messages from `from` on: where the answers among them came from, and what they report. */
   see(messages: readonly object[], from: number): void {
@@ -36,14 +38,14 @@ export class Reasoning {
   }
 
   /**
-   * The binding of the next call: what the host says, what answers have reported, or what the model's name and the format of
-   * its reasoning say.
+   * The binding of the next call: what a refusal has shown, what the host says, what answers have reported, or what the
+   * model's name and the format of its reasoning say.
    */
   binding({ name = this.#route.name ?? '', binding }: SaidModel): Binding {
     this.#model = name
     // What was seen before the first call, of a conversation that goes on, has no name yet.
     const table = this.#observed.binding('', rulesOf(name, this.#route).binding)
-    return binding ?? this.#observed.binding(name, table)
+    return this.#observed.binding(name, table, binding)
   }
 
   /** Takes in what an answer, or an event of a stream, reports about reasoning. Returns it. */
@@ -55,6 +57,8 @@ export class Reasoning {
   refused(error: unknown): boolean {
     if (!isBindingRefusal(error)) return false
     this.#observed.refused(this.#model)
+    // The engine may leave it out by itself from now on, so it is counted here.
+    this.#withheld.add(this.#last)
     this.#refused = true
     return true
   }
@@ -68,7 +72,8 @@ export class Reasoning {
   sent<T extends object>(messages: T[]): T[] {
     if (this.#refused) this.#withheld.add(messages)
     this.#refused = false
-    return this.#withheld.size === 0 ? messages : this.#withheld.without(messages)
+    this.#last = this.#withheld.size === 0 ? messages : this.#withheld.without(messages)
+    return this.#last as T[]
   }
 }
 

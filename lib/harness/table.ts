@@ -125,14 +125,17 @@ export class Table {
 
   /**
    * Puts a plan's edits in force. If an answer that the engine drops contains something the engine can't judge (an image,
-   * or a block that only its provider understands), it stays, together with its results.
+   * or a block that only its provider understands), it stays, together with its results. `refuses`: its reasoning leaves
+   * even then, because the provider would refuse it behind what has changed.
    */
-  apply(edits: readonly Edit[]): void {
+  apply(edits: readonly Edit[], refuses = false): void {
     const staying = this.#staying(edits)
     for (const edit of edits) {
       const found = this.#parts.get(edit.key)
-      if (found === undefined || (edit.kind === 'gone' && staying.has(edit.key))) continue
-      found.part.edit = partEdit(edit)
+      if (found === undefined) continue
+      const stays = edit.kind === 'gone' && staying.has(edit.key)
+      if (stays && !(refuses && found.part.message.role === 'assistant')) continue
+      found.part.edit = stays ? withoutReasoning(found.part.message) : partEdit(edit)
       const unit = this.units[found.unit] as Unit
       unit.written = undefined
       this.#unsend(found.unit)
@@ -384,6 +387,13 @@ function write(unit: Unit): readonly object[] {
   if (!unit.forms.some((one) => isEqual(one, form))) unit.forms.push(form)
   unit.written = written
   return written
+}
+
+/** The edit that leaves an answer's reasoning out; undefined if it has none. */
+function withoutReasoning({ content }: EngineMessage): PartEdit | undefined {
+  const blocks = typeof content === 'string' ? [] : content
+  const texts = blocks.flatMap(({ type }, block) => (type === 'thinking' ? [{ block }] : []))
+  return texts.length === 0 ? undefined : { kind: 'message', calls: [], texts }
 }
 
 function partEdit(edit: Edit): PartEdit | undefined {

@@ -4,7 +4,7 @@
  * @module
  */
 import { jsonSchema, tool } from 'ai'
-import type { ModelMessage, Tool } from 'ai'
+import type { LanguageModelMiddleware, ModelMessage, Tool } from 'ai'
 import { RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import { HostContext } from './context.ts'
@@ -16,6 +16,11 @@ export type { HostOptions } from './context.ts'
 export interface AiSdkContext extends AsyncDisposable {
   /** Pass this as the option `prepareStep`. The AI SDK carries its result forward to later steps. */
   prepareStep: (step: { messages: ModelMessage[] }) => Promise<{ messages: ModelMessage[] }>
+  /**
+   * For `wrapLanguageModel`, with models that bind their reasoning: repeats a request that was refused because of it, once and
+   * without it. Where you don't use it, pass such an error to `context.refused`.
+   */
+  readonly middleware: LanguageModelMiddleware
   /** Spread this into the agent's tools. Nothing collapses until you have read this property. */
   readonly tools: { activate: Tool<RecallInput, string> }
   /** Creates the context of a subagent, whose model can bring back the outputs that its prompt names. */
@@ -37,6 +42,11 @@ export function contextFor(options: HostOptions): AiSdkContext {
   }) as Tool<RecallInput, string>
   return {
     context,
+    middleware: {
+      specificationVersion: 'v4',
+      wrapGenerate: ({ doGenerate, model, params }) => again(context, doGenerate, () => model.doGenerate(unreasoned(params))),
+      wrapStream: ({ doStream, model, params }) => again(context, doStream, () => model.doStream(unreasoned(params))),
+    },
     prepareStep: async ({ messages }) => ({ messages: await context.transform(messages, isGiven) }),
     get tools() {
       isGiven = true
@@ -46,4 +56,26 @@ export function contextFor(options: HostOptions): AiSdkContext {
     close: () => context.close(),
     [Symbol.asyncDispose]: () => context.close(),
   }
+}
+
+/** Makes a call, and a second one if the first was refused because of its reasoning. */
+async function again<T>(context: HostContext, first: () => PromiseLike<T>, second: () => PromiseLike<T>): Promise<T> {
+  try {
+    return await first()
+  } catch (error) {
+    if (await context.refused(error)) return second()
+    throw error
+  }
+}
+
+type CallOptions = Parameters<NonNullable<LanguageModelMiddleware['wrapStream']>>[0]['params']
+
+/** A call's options without any reasoning in the prompt. */
+function unreasoned(params: CallOptions): CallOptions {
+  const prompt = params.prompt.flatMap((message): CallOptions['prompt'] => {
+    if (message.role !== 'assistant') return [message]
+    const content = message.content.filter(({ type }) => type !== 'reasoning')
+    return content.length === 0 ? [] : [{ ...message, content }]
+  })
+  return { ...params, prompt }
 }

@@ -6,7 +6,7 @@
 import { AIMessage, HumanMessage, ToolMessage } from '@langchain/core/messages'
 import type { AIMessageFields, BaseMessage } from '@langchain/core/messages'
 import { createMiddleware, tool } from 'langchain'
-import type { EngineMessage, Fields } from '../harness/message.ts'
+import type { Block, EngineMessage, Fields } from '../harness/message.ts'
 import { isFields, textOf } from '../harness/message.ts'
 import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
@@ -88,6 +88,7 @@ function partOf(message: BaseMessage): EngineMessage {
   }
   if (type !== 'ai') return { role: type === 'human' ? 'user' : type, content: blocks }
   const calls = (message as AIMessage).tool_calls ?? []
+  const api = reasoningApi(message)
   const signatures = message.additional_kwargs['__gemini_function_call_thought_signatures__']
   return {
     role: 'assistant',
@@ -101,20 +102,32 @@ function partOf(message: BaseMessage): EngineMessage {
         ...(isFields(signatures) ? { thoughtSignature: 'signed' } : {}),
       })),
     ],
+    ...(api === undefined ? {} : { api }),
   }
 }
 
-function blocksOf(content: unknown): { type: string; text?: string }[] {
+/** The API that decides whether an answer's reasoning may leave; undefined if it has none. */
+function reasoningApi({ content, additional_kwargs: { reasoning } }: BaseMessage): string | undefined {
+  const blocks: Fields[] = Array.isArray(content) ? (content as Fields[]) : []
+  if (blocks.some(({ type }) => type === 'thinking' || type === 'redacted_thinking')) return 'anthropic-messages'
+  return isFields(reasoning) || blocks.some(({ type }) => type === 'reasoning') ? 'openai-responses' : undefined
+}
+
+function blocksOf(content: unknown): Block[] {
   if (!Array.isArray(content)) return content === '' ? [] : [{ type: 'text', text: textOf(content) }]
   return (content as Fields[]).filter((block) => !isCall(block)).map((block) => {
     const type = textOf(block['type'])
+    if (type === 'thinking') return { type, thinking: textOf(block['thinking']), thinkingSignature: textOf(block['signature']) }
+    if (type === 'redacted_thinking') return { type: 'thinking', thinking: '', thinkingSignature: textOf(block['data']) }
+    // OpenAI's item of reasoning is not in the content, but this is what the content has of it.
+    if (type === 'reasoning') return { type: 'thinking', thinking: textOf(block['reasoning']), thinkingSignature: 'signed' }
     return type === 'text' ? { type, text: textOf(block['text']) } : { type: /image|file|audio|video/.test(type) ? 'image' : type }
   })
 }
 
-/** Whether a block is a call. Calls are in `tool_calls`, too. */
+/** Whether a block is a call, or a piece of one that was streamed. Calls are in `tool_calls`, too. */
 function isCall({ type }: Fields): boolean {
-  return type === 'tool_use' || type === 'tool_call'
+  return type === 'tool_use' || type === 'tool_call' || type === 'input_json_delta'
 }
 
 /** The same message, of the same class, with an edit applied. */
@@ -147,10 +160,31 @@ function edited(message: BaseMessage, edit: PartEdit): BaseMessage {
     : undefined
   return new AIMessage({
     ...fieldsOf(answer),
+    response_metadata: withOutput(answer, edit, byId),
     content: content as string,
     tool_calls: calls,
     additional_kwargs: rawCalls === undefined ? kwargs : { ...kwargs, tool_calls: rawCalls },
   } as unknown as AIMessageFields)
+}
+
+/** What an answer of OpenAI's Responses keeps beside its content: the items as they came, which LangChain sends back instead. */
+function withOutput({ content, response_metadata: metadata }: AIMessage, edit: PartEdit, args: ReadonlyMap<string | undefined, unknown>): Fields {
+  const { output } = metadata as Fields
+  if (!Array.isArray(output)) return metadata
+  const blocks = blocksOf(content)
+  const texts = new Map(messageEdit(edit)?.texts.map(({ block, text }) => [textOf((blocks[block] as Fields | undefined)?.['text']), text]))
+  const shown = (output as Fields[]).flatMap((item): Fields[] => {
+    const own = item['type'] === 'function_call' ? args.get(textOf(item['call_id'])) : undefined
+    if (own !== undefined) return [{ ...item, arguments: JSON.stringify(own) }]
+    if (item['type'] !== 'message' || !Array.isArray(item['content'])) return [item]
+    const parts = (item['content'] as Fields[]).flatMap((part) => {
+      if (!texts.has(textOf(part['text']))) return [part]
+      const text = texts.get(textOf(part['text']))
+      return text === undefined ? [] : [{ ...part, text }]
+    })
+    return parts.length === 0 ? [] : [{ ...item, content: parts }]
+  })
+  return { ...metadata, output: shown }
 }
 
 /** The fields of a message, without those that its class adds. */

@@ -76,9 +76,13 @@ export class ObservedBinding {
     this.#seen.set(model, 'refuses')
   }
 
-  /** The binding of a model: what was seen, or else what the table says. */
-  binding(model: string, table: Binding): Binding {
-    return this.#seen.get(model) ?? table
+  /**
+   * The binding of a model: `refuses` if the provider has refused, whatever else is said; then what the user or the host
+   * says; then what else was seen; and if nothing is known so, what the table says.
+   */
+  binding(model: string, table: Binding, said?: Binding): Binding {
+    const seen = this.#seen.get(model)
+    return seen === 'refuses' ? seen : (said ?? seen ?? table)
   }
 }
 

@@ -8,6 +8,9 @@ const OWN: ReadonlySet<string> = new Set([
   ...['tool-call', 'tool-result', 'reasoning', 'reasoning-file', 'custom', 'tool-approval-request', 'tool-approval-response'],
 ])
 
+/** Parts that a provider's package adds for its own use and does not send back. */
+const NOT_SENT: ReadonlySet<string> = new Set(['anthropic.message_start'])
+
 export const modelMessages: Shape = {
   name: 'ai-sdk',
 
@@ -105,6 +108,8 @@ function blockOf(part: Fields): Block {
       const signature = isSigned(part) ? { thoughtSignature: 'signed' } : {}
       return { type: 'toolCall', id: textOf(part['toolCallId']), name: textOf(part['toolName']), arguments: args, ...signature }
     }
+    case 'custom':
+      return { type: NOT_SENT.has(textOf(part['kind'])) ? 'step-start' : 'custom' }
     default:
       return { type: String(part['type']) }
   }

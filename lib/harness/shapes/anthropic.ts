@@ -85,6 +85,7 @@ function answer(message: Fields, blocks: readonly Fields[]): EngineMessage {
       return { type: 'toolCall', id: textOf(block['id']), name: textOf(block['name']), arguments: args }
     }
     if (block['type'] === 'thinking') return { type: 'thinking', thinking: textOf(block['thinking']), thinkingSignature: textOf(block['signature']) }
+    if (block['type'] === 'redacted_thinking') return { type: 'thinking', thinking: '', thinkingSignature: textOf(block['data']) }
     return blockOf(block)
   })
   // Anthropic accepts answers of earlier turns without their reasoning.

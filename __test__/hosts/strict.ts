@@ -1,0 +1,129 @@
+/** One long session of each host on a provider that binds its reasoning, and what it cost the model. */
+import { appendFileSync } from 'node:fs'
+import { Projection } from '../../lib/harness.ts'
+import type { HostOptions } from '../../lib/hosts/context.ts'
+import { modelNamed } from '../../lib/models/model.ts'
+import type { Binding } from '../../lib/models/rules.ts'
+import { folder, FILESYSTEM, opened } from '../core/setup.ts'
+import { onCleanUp } from '../rig/cleanup.ts'
+import { fateOf } from '../rig/fate.ts'
+import type { Fate } from '../rig/fate.ts'
+import { startModelServer } from '../rig/model-server.ts'
+import type { ModelServer } from '../rig/model-server.ts'
+import { PlainLoop } from '../rig/plain-loop.ts'
+import type { ModelRequest } from '../rig/request.ts'
+import { BINDING_BETA } from '../rig/strict.ts'
+import { drivers } from './drivers.ts'
+import { BOUND } from './models.ts'
+import type { SignedFormat } from './models.ts'
+import { obedient, output } from './script.ts'
+
+/** What a session does. */
+export interface StrictSession {
+  host: string
+  format: SignedFormat
+  /** Requests ask for drops. */
+  asks: boolean
+  /** What the host says about its model. Default: the model's name alone, and `drops` if its requests ask for them. */
+  binding?: Binding
+  /** Turns of the user, and calls in each. */
+  turns: number
+  calls: number
+}
+
+/** How it went. */
+export interface StrictOutcome extends Fate {
+  server: ModelServer
+  rolls: number
+  warnings: string[]
+  /** Prompts that failed. */
+  failed: number
+}
+
+/** Does what it is told, and thinks first. */
+export function thoughtful(request: ModelRequest) {
+  const answer = obedient(request)
+  const thinking = `thought ${request.n} ${'hm '.repeat(100)}`
+  return typeof answer === 'string' ? { thinking, text: answer } : { thinking, ...answer }
+}
+
+/** The prompts of a session: each makes so many calls, one after the other. */
+export function promptsOf(turns: number, calls: number): string[] {
+  return Array.from({ length: turns }, (_, turn) => `show ${Array.from({ length: calls }, (_, n) => `t${turn}n${n}`).join(' ')}`)
+}
+
+/** Runs a session to its end. A refused prompt is given again where the host does not go on by itself. */
+export async function strictSession(session: StrictSession): Promise<StrictOutcome> {
+  const server = await startModelServer(thoughtful, {})
+  const warnings: string[] = []
+  let [rolls, failed] = [0, 0]
+  const binding = session.binding ?? (session.asks ? 'drops' : undefined)
+  const model = modelNamed(BOUND[session.format], { contextWindow: 200_000, ...(binding === undefined ? {} : { binding }) })
+  const said = session.binding === undefined && !session.asks ? withoutBinding(model) : model
+  const options = { model: said, systemTokens: 3000, onWarning: (text: string) => void warnings.push(text), onRoll: () => void (rolls += 1) }
+  const host = session.host === 'loop' ? await plainLoop(server, session, options) : await realHost(server, session, options)
+  for (const prompt of promptsOf(session.turns, session.calls)) {
+    try {
+      await host.prompt(prompt)
+    } catch (error) {
+      failed += 1
+      await host.failed(error)
+    }
+  }
+  server.check()
+  const fate = fateOf(server.requests, (text) => text.startsWith('show '))
+  note(session, { ...fate, rolls })
+  return { ...fate, server, rolls, warnings, failed }
+}
+
+interface Host {
+  prompt(text: string): Promise<void>
+  failed(error: unknown): Promise<void>
+}
+
+interface Options {
+  model: ReturnType<typeof modelNamed>
+  systemTokens: number
+  onWarning: (text: string) => void
+  onRoll: () => void
+}
+
+/** What most hosts say: nothing about the binding, so that it is known by the model's name. */
+function withoutBinding(model: ReturnType<typeof modelNamed>): ReturnType<typeof modelNamed> {
+  const { binding: _, ...rest } = model
+  return rest as ReturnType<typeof modelNamed>
+}
+
+async function realHost(server: ModelServer, { host, format, asks }: StrictSession, options: Options): Promise<Host> {
+  const context: HostOptions = { sessionId: 's', cwd: folder(), store: { kind: 'memory' }, filesystemId: FILESYSTEM, watch: false, ...options }
+  const driver = await drivers[host]!({ url: `${server.url}/v1`, context, show: output, format, asks })
+  onCleanUp(() => driver.context?.close())
+  // Nothing of ours is told of a failure: the session goes on by itself.
+  return { prompt: (text) => driver.prompt(text), failed: async () => {} }
+}
+
+/** Anthropic's or OpenAI's format with nothing but `fetch`. */
+async function plainLoop(server: ModelServer, { format, asks }: StrictSession, options: Options): Promise<Host> {
+  const projection = new Projection(await opened({ cwd: folder() }), { shortens: true, ...options })
+  const loop = new PlainLoop({
+    server,
+    api: format,
+    model: BOUND[format],
+    run: (_, { name }) => output(name),
+    prepare: (messages) => projection.transform(messages),
+    ...(asks ? { headers: { 'anthropic-beta': BINDING_BETA }, body: { thinking: { type: 'adaptive', block_binding: { prefix_mismatch_behavior: 'drop_block' } } } } : {}),
+  })
+  return {
+    prompt: (text) => loop.prompt(text),
+    failed: async (error) => {
+      if (!projection.refused(error)) throw error
+      await loop.resume()
+    },
+  }
+}
+
+/** Writes the figures of docs/reasoning.md down where CONTEXT_FIGURES names a file. */
+function note({ host, format, asks, binding }: StrictSession, figures: Fate & { rolls: number }): void {
+  const file = process.env['CONTEXT_FIGURES']
+  if (file !== undefined) appendFileSync(file, `${JSON.stringify({ host, format, asks, binding, ...figures })}\n`)
+}
