@@ -120,6 +120,7 @@ export declare class Store {
   state(): Promise<StoreState>
   sessions(): Promise<Array<SessionSummary>>
   search(text: string, options?: SearchOptions | undefined | null): Promise<Array<StoreHit>>
+  sessionOf(id: string): Promise<SessionSummary | undefined | null>
   find(name: string): Promise<Array<string>>
   history(id: string, part?: HistoryPart | undefined | null): Promise<Version[]>
   get(id: string, txId?: number | undefined | null): Promise<Version | null>

@@ -80,6 +80,11 @@ export class Store extends native.Store implements AsyncDisposable {
     return hits
   }
 
+  /** Returns the newest session that has encountered an object; null if none has. */
+  override async sessionOf(id: string): Promise<SessionSummary | null> {
+    return (await calling(() => super.sessionOf(id))) ?? null
+  }
+
   /**
    * Returns the IDs of the objects that a name may stand for: the object with this ID; else the files with this canonical
    * path; else up to 20 objects whose IDs begin so.

@@ -100,6 +100,20 @@ impl Store {
     }
 
     #[napi]
+    pub fn session_of<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+    ) -> napi::Result<PromiseRaw<'env, Option<js::SessionSummary>>> {
+        let work = |opened: Opened| async move {
+            let id = ObjectId::new(id);
+            let found = sessions::of_objects(&*opened.store, std::slice::from_ref(&id)).await?;
+            Ok(found.get(&id).map(|one| summary(one.as_ref().clone())))
+        };
+        self.call(env, work, |found| found)
+    }
+
+    #[napi]
     pub fn find<'env>(&self, env: &'env Env, name: String) -> napi::Result<PromiseRaw<'env, Vec<String>>> {
         let work = |opened: Opened| async move { Ok(find_objects(&*opened.store, &name).await?) };
         self.call(env, work, |ids| ids.iter().map(ToString::to_string).collect())

@@ -31,7 +31,7 @@ function summary(pi: number, own: number, changes: Partial<Summary> = {}, more: 
 }
 
 const row = (name: string, pi: number, own: number): Row => ({
-  ...{ day: '2026-01-02', project: 'shop', name, calls: 10, pi, own, unit: 'USD' },
+  ...{ day: '2026-01-02', program: 'pi', project: 'shop', name, calls: 10, pi, own, unit: 'USD' },
 })
 
 const noon = (day: string): number => new Date(`${day}T12:00:00`).getTime()
@@ -144,7 +144,7 @@ test('a file that is no terminal gets no colours', () => {
 describe('a run', () => {
   test('ends with the verdict, after the totals and the sessions', async () => {
     const { stdout } = await cli(['replay', fixture('pi-version-1.jsonl'), fixture('claude-code.jsonl')])
-    const order = ['Sessions, by what they save', 'all 2 sessions', 'cost of the prompts', 'You would have paid'].map((words) => stdout.indexOf(words))
+    const order = ['Sessions of Claude Code, by what they save', 'Sessions of Pi, by what they save', 'all 2 sessions', 'cost of the prompts', 'You would have paid'].map((words) => stdout.indexOf(words))
     expect(order).toEqual([...order].sort((left, right) => left - right))
     expect(order.every((at) => at >= 0)).toBe(true)
     expect(stdout.trimEnd().split('\n').slice(-2)).toEqual([

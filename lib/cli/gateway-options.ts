@@ -32,7 +32,7 @@ export interface SharedValues {
 }
 
 /** The gateway's options from them. Throws a {@link UsageError}. */
-export function sharedOptions(values: SharedValues): Pick<GatewayOptions, 'open' | 'holdout' | 'models' | 'tipsPath'> {
+export function sharedOptions(values: SharedValues): Pick<GatewayOptions, 'open' | 'holdout' | 'models'> & { tipsPath: string } {
   const { options } = storeOf(values.store, true)
   const folder = options.kind === 'sqlite' ? dirname(options.path) : dirname(defaultStorePath())
   return {

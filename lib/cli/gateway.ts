@@ -1,8 +1,10 @@
 /** The command `gateway`: a gateway of its own, for editors and several programs. */
+import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Gateway } from '../gateway/gateway.ts'
 import { SHARED_HELP, SHARED_OPTIONS, sharedOptions } from './gateway-options.ts'
 import { summaryOf } from './gateway-summary.ts'
+import { lastingSecret } from './secret.ts'
 import { takeSignals } from './signals.ts'
 import { out, plain, tell, UsageError } from './terminal.ts'
 
@@ -10,7 +12,7 @@ export const GATEWAY_HELP = `pi-context-manager gateway [options]
 
 Runs a gateway between coding agents and their providers until it is interrupted. Give it to an agent as its base
 URL: the printed address with /anthropic or /openai, or with the whole address of another provider behind it. Add
-the printed MCP server, or nothing collapses.
+the printed MCP server, or nothing collapses. Its secret stays the same from start to start.
 
   --listen [HOST:]PORT  where to listen (default 127.0.0.1:8686); any host but loopback needs --token
   --token TOKEN         the path of every request must begin with it
@@ -31,8 +33,10 @@ export async function gateway(args: string[]): Promise<number> {
   const { host, port } = addressOf(values.listen ?? '127.0.0.1:8686')
   const upstreams = { ...named('anthropic', values.anthropic), ...named('openai', values.openai) }
   const { startGateway } = await import('../gateway/gateway.ts')
+  const shared = sharedOptions(values)
   const running = await startGateway({
-    ...sharedOptions(values),
+    ...shared,
+    secret: lastingSecret(join(dirname(shared.tipsPath), 'gateway.secret')),
     host,
     port,
     upstreams,

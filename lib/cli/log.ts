@@ -5,14 +5,15 @@ import { difference } from '../inspect/difference.ts'
 import { shortName, when } from '../inspect/names.ts'
 import { exitHelp } from './exit.ts'
 import { only, textOf, whyOf } from './look.ts'
-import { objectOf } from './objects.ts'
+import { objectOf, ownerLine, ownerOf } from './objects.ts'
 import { paged } from './pager.ts'
 import { inStore, reading, STORE_HELP } from './store.ts'
 import { countOf, plain, shown } from './terminal.ts'
 
 export const LOG_HELP = `pi-context-manager log [options] ID|PATH
 
-Lists the versions of an object, newest first, each with what it changed, like "git log -p". ID is an object's ID or
+Lists the versions of an object, newest first, each with what it changed, like "git log -p", after its agent and its
+session. ID is an object's ID or
 its short name (673a446c), or a beginning of either that no other object has.
 
 ${STORE_HELP}
@@ -38,11 +39,13 @@ export async function log(args: string[]): Promise<number> {
     const id = await objectOf(store, given)
     const versions = await inStore(store.options, (opened) => opened.history(id))
     const first = Math.max(0, versions.length - limit)
+    const owner = await ownerOf(store.options, id)
     await paged(async (write, paint) => {
+      if (values.json !== true && owner !== undefined) await write(paint.dim(ownerLine(owner)))
       for (let index = versions.length - 1; index >= first; index -= 1) {
         const version = versions[index] as Version
         if (values.json === true) {
-          await write(shown(JSON.stringify(version)))
+          await write(shown(JSON.stringify({ ...version, ...owner })))
           continue
         }
         await write(`${paint.id(`${shortName(id)}@${version.txId}`)}  ${when(version.validTime)}  ${sizeOf(version)}`)

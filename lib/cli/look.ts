@@ -4,11 +4,12 @@ import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { SessionSummary, StoreHit, Version } from '../../index.js'
 import { native } from '../native.ts'
+import { hostOfSession, hostTitle } from '../host-tools.ts'
 import { shortened, shortName, subject, when } from '../inspect/names.ts'
 import type { Sum } from '../usage/sums.ts'
 import { Bills } from './bills.ts'
 import { exitHelp } from './exit.ts'
-import { sessionOf, versionOf } from './objects.ts'
+import { ownerLine, ownerOf, sessionOf, versionOf } from './objects.ts'
 import { paged, shownWhole } from './pager.ts'
 import type { Paint } from './pager.ts'
 import { asStored, inStore, reading, STORE_HELP } from './store.ts'
@@ -16,8 +17,8 @@ import { NotFound, countOf, dollars, plain, shown, UsageError } from './terminal
 
 export const SESSIONS_HELP = `pi-context-manager sessions [options]
 
-Lists the sessions of a store, newest first: when it was last written, its ID, its turns and its folder, then the
-first prompt. Of Pi's sessions it also says what they cost and what the context manager saved.
+Lists the sessions of a store, newest first: when it was last written, its ID, its agent, its turns and its folder,
+then the first prompt. Of Pi's sessions it also says what they cost and what the context manager saved.
 
 ${STORE_HELP}
   --project DIR         only sessions that worked in this folder or below it
@@ -41,7 +42,7 @@ ${exitHelp('if nothing was found')}`
 export const SHOW_HELP = `pi-context-manager show [options] ID[@TX]
 
 Prints the text of an object: of its newest version, or of the one after transaction TX as "search" and "log"
-name it. ID is an object's ID or its short name (673a446c), a beginning of either that no other object has, or the
+name it; in a terminal, its agent and its session first. ID is an object's ID or its short name (673a446c), a beginning of either that no other object has, or the
 path of a file.
 
 ${STORE_HELP}
@@ -86,22 +87,26 @@ async function withBills(all: readonly SessionSummary[], bills: Bills): Promise<
   const list: object[] = []
   for (const session of all) {
     const bill = await bills.of(session.id)
-    list.push(bill === undefined ? session : { ...session, cost: bill.cost, saved: bill.saved })
+    const host = hostOfSession(session.id)
+    list.push(bill === undefined ? { ...session, host } : { ...session, host, cost: bill.cost, saved: bill.saved })
   }
   return list
 }
 
 function sessionLines(
-  { turns, lastWritten, folder, firstPrompt }: SessionSummary,
+  { id, turns, lastWritten, folder, firstPrompt }: SessionSummary,
   name: string,
   bill: Sum | undefined,
   paint: Paint,
 ): string {
   const where = folder === undefined ? '' : `  ${paint.path(folder, pathToFileURL(folder).href)}`
   const paid = bill === undefined ? '' : `  ${dollars(bill.cost)}${bill.saved === 0 ? '' : `, saved ${dollars(bill.saved)}`}`
-  const line = `${paint.dim(when(lastWritten))}  ${paint.id(name)}  ${String(turns).padStart(4)} ${turns === 1 ? 'turn ' : 'turns'}${paid}${where}`
+  const line = `${paint.dim(when(lastWritten))}  ${paint.id(name)}  ${hostTitle(hostOfSession(id)).padEnd(HOST)}  ${String(turns).padStart(4)} ${turns === 1 ? 'turn ' : 'turns'}${paid}${where}`
   return firstPrompt === undefined ? line : `${line}\n    ${plain(firstPrompt)}`
 }
+
+/** How wide most agents' names are. */
+const HOST = 11
 
 /** Whether a folder is the requested one or below it; true for every folder if none is requested. */
 export function isBelow(folder: string | undefined, wanted: string | undefined): boolean {
@@ -123,7 +128,8 @@ export async function search(args: string[]): Promise<number> {
     }
     const hits = await inStore(store.options, (opened) => opened.search(query, wanted))
     await paged(async (write, paint) => {
-      if (values.json === true) return write(shown(JSON.stringify(hits, null, 2)))
+      const withHosts = hits.map((hit) => (hit.session === undefined ? hit : { ...hit, host: hostOfSession(hit.session) }))
+      if (values.json === true) return write(shown(JSON.stringify(withHosts, null, 2)))
       for (const hit of hits) await write(hitLines(hit, paint))
     })
     return hits.length === 0 ? 1 : 0
@@ -134,7 +140,7 @@ function hitLines(hit: StoreHit, paint: Paint): string {
   const link = hit.path === undefined ? undefined : pathToFileURL(hit.path).href
   const older = hit.isLatest ? '' : paint.dim(' (older version)')
   const place = `${paint.id(`${shortName(hit.id)}@${hit.txId}`)} ${paint.path(nameOf(hit), link)}${older}`
-  const from = [hit.time === undefined ? '' : when(hit.time), hit.session === undefined ? '' : `session ${hit.session}`, hit.folder ?? '']
+  const from = [hit.time === undefined ? '' : when(hit.time), hit.session === undefined ? '' : `${hostTitle(hostOfSession(hit.session))}  session ${hit.session}`, hit.folder ?? '']
   const origin = from.filter((part) => part !== '').join('  ')
   return `${place}\n    ${paint.dim(origin)}\n    ${paint.dim(`${hit.line}:`)} ${plain(hit.snippet.trim())}`
 }
@@ -177,16 +183,20 @@ export async function show(args: string[]): Promise<number> {
     const version = await inStore(store.options, (opened) => opened.get(id, tx))
     if (version === null) throw new NotFound(`${given} has no version at transaction ${tx}; "log" lists its versions`)
     if (values.json === true) {
-      await paged((write) => write(shown(JSON.stringify(version, null, 2))))
+      const owner = await ownerOf(store.options, id)
+      await paged((write) => write(shown(JSON.stringify({ ...version, ...owner }, null, 2))))
       return 0
     }
     const text = textOf(version)
     if (text === undefined) throw new NotFound(`${given} has no text${whyOf(version)}`)
-    if (lines === undefined && grep === undefined) await shownWhole(text)
+    // Whose it is stands before it only where a person reads it: a pipe gets the text, byte for byte.
+    const owner = process.stdout.isTTY === true ? await ownerOf(store.options, id) : undefined
+    const head = owner === undefined ? undefined : ownerLine(owner)
+    if (lines === undefined && grep === undefined) await shownWhole(text, head)
     else {
       const part = await native.textPart(text, lines === undefined ? { grep: grep ?? '' } : { lines }, WHOLE)
       if (part.lines === 0) return 1
-      await shownWhole(`${part.text}\n`)
+      await shownWhole(`${part.text}\n`, head)
     }
     return 0
   })

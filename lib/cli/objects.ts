@@ -1,6 +1,8 @@
 /** What the names in a command stand for: objects, versions and sessions. */
 import { resolve } from 'node:path'
-import type { StoreOptions } from '../../index.js'
+import type { SessionSummary, StoreOptions } from '../../index.js'
+import { hostOfSession, hostTitle } from '../host-tools.ts'
+import type { HostName } from '../host-tools.ts'
 import { asStored, inStore } from './store.ts'
 import type { NamedStore } from './store.ts'
 import { NotFound, UsageError } from './terminal.ts'
@@ -28,6 +30,27 @@ export async function sessionOf({ options, name: store }: NamedStore, given: str
   if (given === '' || id === undefined) throw new NotFound(`${store} has no session ${given}; "sessions" lists them`)
   if (found.length > 1) throw ambiguous(given, found)
   return id
+}
+
+/** The session that an object belongs to, the newest that has encountered it; undefined if none has. */
+export async function ownerOf(options: StoreOptions, id: string): Promise<Owner | undefined> {
+  const own = /^(?:session|chat):(.+)$/s.exec(id)?.[1]
+  if (own !== undefined) return { session: own, host: hostOfSession(own) }
+  const found: SessionSummary | null = await inStore(options, (store) => store.sessionOf(id))
+  if (found === null) return undefined
+  return { session: found.id, host: hostOfSession(found.id), ...(found.folder === undefined ? {} : { folder: found.folder }) }
+}
+
+/** A session, and the agent that it is of. */
+export interface Owner {
+  session: string
+  host: HostName
+  folder?: string
+}
+
+/** An owner in a line. */
+export function ownerLine({ session, host, folder }: Owner): string {
+  return `${hostTitle(host)}  session ${session}${folder === undefined ? '' : `  ${folder}`}`
 }
 
 const SESSION = 'session:'

@@ -50,11 +50,14 @@ export async function paged(work: (write: Write, paint: Paint) => Promise<void>)
   if (NO_PAGER.has(code)) await work(writer(process.stdout), paint)
 }
 
-/** Writes a whole text: byte for byte into a pipe, safe for a terminal. */
-export async function shownWhole(text: string): Promise<void> {
+/** Writes a whole text: byte for byte into a pipe; safe for a terminal, and there with a line about it. */
+export async function shownWhole(text: string, about?: string): Promise<void> {
   if (process.stdout.isTTY === true) {
     const safe = text.replace(/\n$/, '').split('\t').map(shown).join('\t')
-    return paged((write) => write(safe))
+    return paged(async (write, paint) => {
+      if (about !== undefined) await write(paint.dim(about))
+      await write(safe)
+    })
   }
   if (!process.stdout.write(text)) await once(process.stdout, 'drain')
 }

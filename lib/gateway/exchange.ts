@@ -3,8 +3,9 @@ import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
 import { AnswerReader } from './answer.ts'
 import type { Answered } from './answer.ts'
 import { decoderOf } from './body.ts'
-import { passedOn, valuesOf } from './headers.ts'
+import { passedOn, valuesOf, withValue } from './headers.ts'
 import type { Api } from './request.ts'
+import { redirectFor } from './routes.ts'
 import type { Upstream } from './upstream.ts'
 
 /** What is sent. */
@@ -16,6 +17,8 @@ export interface Outgoing {
   rest: IncomingMessage | undefined
   /** Headers to send instead of the client's own. */
   headers?: readonly string[]
+  /** What the gateway's own paths begin with: its token, if it has one. */
+  prefix?: string
 }
 
 /** How an exchange ended. */
@@ -38,7 +41,7 @@ export interface Outcome {
  */
 export async function exchange(upstream: Upstream, client: IncomingMessage, response: ServerResponse, outgoing: Outgoing, api?: Api): Promise<Outcome> {
   const started = performance.now()
-  const { target, body, rest, headers = client.rawHeaders } = outgoing
+  const { target, body, rest, headers = client.rawHeaders, prefix = '' } = outgoing
   const isWhole = rest === undefined
   const passed = passedOn(headers, ['host', ...(isWhole ? ['content-length'] : [])])
   const hasBody = body !== undefined && (body.length > 0 || client.headers['content-length'] !== undefined)
@@ -56,7 +59,7 @@ export async function exchange(upstream: Upstream, client: IncomingMessage, resp
     })
     const headMs = performance.now() - started
     const refused = answer.statusCode === 400 && api !== undefined ? beginningOf(answer) : undefined
-    const answered = await passBack(answer, response, api)
+    const answered = await passBack(answer, response, (location) => redirectFor(location, target, prefix), api)
     return { status: answer.statusCode ?? 0, answered, refusal: refused?.(), isAborted: left.isGone, headMs }
   } catch (error) {
     if (left.isGone) return { status: 0, answered: undefined, refusal: undefined, isAborted: true, headMs: performance.now() - started }
@@ -95,9 +98,10 @@ function answerTo(request: ClientRequest, body: Buffer | undefined, rest: Incomi
 }
 
 /** Sends an answer on. Resolves when both sides are done with it. */
-function passBack(answer: IncomingMessage, response: ServerResponse, api: Api | undefined): Promise<Answered | undefined> {
+function passBack(answer: IncomingMessage, response: ServerResponse, redirect: (location: string) => string, api: Api | undefined): Promise<Answered | undefined> {
   return new Promise((resolve) => {
-    response.writeHead(answer.statusCode ?? 502, answer.statusMessage, passedOn(answer.rawHeaders))
+    const headers = passedOn(answer.rawHeaders)
+    response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answer.headers.location === undefined ? headers : withValue(headers, 'location', redirect))
     response.flushHeaders()
     const watched = api === undefined || answer.statusCode !== 200 ? undefined : watch(answer, api)
     let isComplete = false

@@ -46,6 +46,8 @@ export interface GatewayOptions {
   port?: number
   /** With it, the path of every request must begin with it. */
   token?: string
+  /** The secret of our own tools. Default: a new one. */
+  secret?: string
   upstreams?: Partial<Upstreams>
   /** The program that the gateway was started for, if there is one. */
   program?: HostName
@@ -69,7 +71,7 @@ export interface GatewayOptions {
 /** A running gateway. Make one with {@link startGateway}. */
 export class Gateway {
   /** The secret of our own tools. */
-  readonly secret = randomBytes(18).toString('base64url')
+  readonly secret: string
   readonly ledger: Ledger
   readonly conversations: Conversations
   /** What a person sees of it. */
@@ -86,6 +88,7 @@ export class Gateway {
 
   constructor(options: GatewayOptions) {
     this.#options = options
+    this.secret = options.secret ?? randomBytes(18).toString('base64url')
     this.#upstream = new Upstream(options.env ?? process.env)
     this.#upstreams = { anthropic: ANTHROPIC, ...options.upstreams }
     this.ledger = new Ledger(options.now ?? Date.now)
@@ -118,7 +121,13 @@ export class Gateway {
   get url(): string {
     const { port, address } = this.#server.address() as AddressInfo
     const host = address.includes(':') ? `[${address}]` : address
-    return `http://${host}:${port}${this.#options.token === undefined ? '' : `/${this.#options.token}`}`
+    return `http://${host}:${port}${this.#prefix}`
+  }
+
+  /** What its paths begin with. */
+  get #prefix(): string {
+    const { token } = this.#options
+    return token === undefined ? '' : `/${token}`
   }
 
   /** The address of the MCP server. It needs the header `Authorization: Bearer` with the {@link secret}. */
@@ -213,14 +222,14 @@ export class Gateway {
   async #forward(client: IncomingMessage, response: ServerResponse, target: URL): Promise<void> {
     const api = client.method === 'POST' ? apiOf(target.pathname) : undefined
     if (api === undefined) {
-      await exchange(this.#upstream, client, response, { target, body: undefined, rest: client })
+      await exchange(this.#upstream, client, response, { target, body: undefined, rest: client, prefix: this.#prefix })
       return
     }
     const body = await readBody(client)
     const edited = body.isWhole ? await this.#edited(client, body, api) : undefined
     if (response.destroyed) return
     const rest = body.isWhole ? undefined : client
-    const outgoing = { target, body: edited?.bytes ?? body.bytes, rest, ...(edited?.headers === undefined ? {} : { headers: edited.headers }) }
+    const outgoing = { target, body: edited?.bytes ?? body.bytes, rest, prefix: this.#prefix, ...(edited?.headers === undefined ? {} : { headers: edited.headers }) }
     const outcome = await exchange(this.#upstream, client, response, outgoing, api)
     if (edited !== undefined) this.#note(edited, outcome)
   }
@@ -243,6 +252,16 @@ export class Gateway {
       return undefined
     }
     if (request === undefined) return undefined
+    try {
+      return await this.#formed(client, request, plainBytes)
+    } catch (error) {
+      // Such as a body nested so deeply that nothing can be compared with it.
+      this.#tell('form', `a request passed as it was: ${sentenceOf(error)}`)
+      return undefined
+    }
+  }
+
+  async #formed(client: IncomingMessage, request: ModelRequest, plainBytes: number): Promise<Edited> {
     const sender = senderOf(client.headers, request, this.#options.program)
     if (this.#holdout.has(sender.session)) return { request, sender, placed: undefined, bytes: undefined, headers: undefined, plainBytes }
     const placed = await this.conversations.place(request, sender)

@@ -45,6 +45,15 @@ export function routeOf(url: string, headers: IncomingHttpHeaders, upstreams: Up
   return upstream(isAnthropic ? joined(anthropic, path) : joined(openai, path.replace(/^\/v1(?=[/?]|$)/, '')))
 }
 
+/**
+ * The `Location` of an answer, for a client that believes the gateway to be the upstream: what leads to the upstream itself
+ * leads through the gateway, so that the client goes on as it would have, with its credentials. The rest stays as it is.
+ */
+export function redirectFor(location: string, target: URL, prefix: string): string {
+  const to = URL.canParse(location, target.href) ? new URL(location, target) : undefined
+  return to === undefined || to.origin !== target.origin ? location : `${prefix}/${to.href}`
+}
+
 /** Compares two secrets in a time that does not depend on them. */
 export function isSame(one: string, other: string): boolean {
   const [a, b] = [Buffer.from(one), Buffer.from(other)]

@@ -2,6 +2,7 @@
  * A recorded session, from any program: a series of steps, each taken at a known time. Messages have pi-ai's types,
  * because the engine accepts those.
  */
+import { hostTitle } from '../host-tools.ts'
 
 /** A block of a message's content, as pi-ai shapes it; other fields are kept. */
 export interface ContentBlock {
@@ -99,6 +100,11 @@ export interface Summarized {
 
 /** The programs whose recordings are read. */
 export type Format = 'pi' | 'claude-code' | 'codex' | 'opencode' | 'mini-swe-agent'
+
+/** A program's name as people write it. */
+export function programTitle(format: Format): string {
+  return format === 'mini-swe-agent' ? format : hostTitle(format)
+}
 
 /** What is known before the first step. */
 export interface Origin {

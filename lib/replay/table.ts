@@ -2,6 +2,8 @@
 import { basename } from 'node:path'
 import { columns, middleCut } from '../columns.ts'
 import { measuresOf } from './measures.ts'
+import { programTitle } from './recording.ts'
+import type { Format } from './recording.ts'
 import type { Measures } from './measures.ts'
 import type { SessionReport } from './run.ts'
 import type { Summary } from './summary.ts'
@@ -29,6 +31,8 @@ export const COLOURS: Paint = { own: code(1), good: (text) => code(1)(code(32)(t
 /** One session in the list. */
 export interface Row {
   day: string
+  /** The recorded program. */
+  program: Format
   project: string
   name: string
   calls: number
@@ -43,6 +47,7 @@ export function rowOf(report: SessionReport): Row | undefined {
   if (pi === undefined || own === undefined) return undefined
   return {
     day: report.from === undefined ? '-' : dayOf(report.from),
+    program: report.format,
     project: basename(report.cwd) || report.cwd,
     name: basename(report.file).replace(/\.jsonl?(\.gz)?$/, ''),
     calls: report.calls,
@@ -58,8 +63,13 @@ const NAME_CHARS = { least: 10, most: 36 }
 /** The most characters of a project's name. */
 const PROJECT_CHARS = 10
 
-/** The sessions, by what they save. */
+/** The sessions of each program, by what they save. */
 export function sessionsTable(rows: readonly Row[], paint: Paint, width = USUAL_WIDTH): string {
+  const programs = [...new Set(rows.map(({ program }) => program))].sort()
+  return programs.map((one) => programTable(one, rows.filter(({ program }) => program === one), paint, width)).join('\n\n')
+}
+
+function programTable(program: Format, rows: readonly Row[], paint: Paint, width: number): string {
   const sorted = [...rows].sort((left, right) => right.pi - right.own - (left.pi - left.own))
   const room = Math.min(NAME_CHARS.most, Math.max(NAME_CHARS.least, NAME_CHARS.least + width - USUAL_WIDTH))
   const cells = sorted.map((row) => [
@@ -74,7 +84,7 @@ export function sessionsTable(rows: readonly Row[], paint: Paint, width = USUAL_
   ])
   const heads = ['date', 'project', 'session', 'answers', 'Pi', 'ours', 'saved', 'vs Pi']
   const [head = '', ...body] = columns([heads, ...cells], { left: 3 }).map((line) => `${INDENT}${line}`)
-  return ['Sessions, by what they save', paint.dim(head), ...body].join('\n')
+  return [`Sessions of ${programTitle(program)}, by what they save`, paint.dim(head), ...body].join('\n')
 }
 
 /** Characters of a line where the width is not known. */
@@ -86,7 +96,7 @@ export function sessionTable(report: SessionReport, paint: Paint = PLAIN, width 
   const scale = `${report.charsPerToken.toFixed(2)} characters a token, system part ${tokens(report.systemTokens)} tokens`
   const skipped = Object.entries(report.skipped).map(([kind, count]) => `${count} ${kind}`)
   const left = skipped.length === 0 ? '' : `\n  left out: ${skipped.join(', ')}`
-  const title = `${report.file}\n  ${report.calls} answers, ${model}, ${scale}${left}`
+  const title = `${report.file}\n  ${programTitle(report.format)}, ${report.calls} answers, ${model}, ${scale}${left}`
   return `${title}\n${table(report, paint, width)}`
 }
 

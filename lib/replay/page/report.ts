@@ -4,6 +4,7 @@ import type { JsonReport } from '../json.ts'
 import { measuresOf } from '../measures.ts'
 import { POLICY_NAMES } from '../policies/policy.ts'
 import type { PolicyName } from '../policies/policy.ts'
+import { programTitle } from '../recording.ts'
 import type { Problem } from '../recording.ts'
 import type { SessionReport } from '../run.ts'
 import type { Summary } from '../summary.ts'
@@ -117,10 +118,10 @@ function compared(ratio: number): string {
   return `${words} ${words === 'the same' ? 'as' : 'than'}`
 }
 
-/** A session in a line: when, which project, what it saved. */
-function titleOf({ file, cwd, from, policies, unit }: SessionReport): string {
+/** A session in a line: when, of which program, which project, what it saved. */
+function titleOf({ file, cwd, format, from, policies, unit }: SessionReport): string {
   const { pi, 'pi-context-manager': own } = policies
-  const parts = [...(from === undefined ? [] : [dayOf(from)]), ...(cwd === '/' ? [] : [basename(cwd)])]
+  const parts = [...(from === undefined ? [] : [dayOf(from)]), programTitle(format), ...(cwd === '/' ? [] : [basename(cwd)])]
   const saved =
     pi === undefined || own === undefined
       ? ''
