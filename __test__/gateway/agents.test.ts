@@ -1,6 +1,6 @@
 /**
- * Real agents behind a gateway of their own, against a scripted provider that binds its reasoning. With CONTEXT_PROGRAMS=1
- * they are installed from the registry.
+ * Real agents behind a gateway, against a scripted provider that binds its reasoning. With CONTEXT_PROGRAMS=1 they are
+ * installed from the registry and run some turns each; with CONTEXT_PROGRAMS=long, 60 calls, and everything that goes wrong.
  */
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,12 +11,13 @@ import type { ModelServer } from '../rig/model-server.ts'
 import type { Answer, ScriptedCall } from '../rig/reply.ts'
 import type { ModelRequest } from '../rig/request.ts'
 import { agentNamed, Workplace } from './agents.ts'
-import type { Agent } from './agents.ts'
+import type { Agent, Ran } from './agents.ts'
+import { INSTALLS_LONG } from './installed.ts'
 import { long } from './support.ts'
 
 afterEach(cleanUp)
 
-type Step = Answer | ((request: ModelRequest) => Answer)
+type Step = Answer | ((request: ModelRequest) => Answer | Promise<Answer>)
 
 /** A model that takes one step after the other, whatever it is sent, and is done when there is none left. */
 class Steps {
@@ -28,7 +29,7 @@ class Steps {
     this.agent = agent
   }
 
-  answer(request: ModelRequest): Answer {
+  async answer(request: ModelRequest): Promise<Answer> {
     const { agent } = this
     const list = agent.isSubagent?.(request) === true ? this.subagents : agent.isMain(request) ? this.steps : undefined
     const step = list?.shift()
@@ -41,7 +42,8 @@ class Steps {
   }
 }
 
-const mains = (server: ModelServer, agent: Agent): ModelRequest[] => server.requests.filter((request) => agent.isMain(request) && (request.status ?? 200) === 200)
+const mains = (server: ModelServer, agent: Agent, from = 0): ModelRequest[] =>
+  server.requests.slice(from).filter((request) => agent.isMain(request) && (request.status ?? 200) === 200 && request.kind === 'agent')
 /** Claude Code writes the same text as a string or as a block, depending on where its cache marker is. */
 const jsons = (request: ModelRequest): string[] =>
   request.messages.slice(1).map(({ json }) => json.replace(/"content":\[\{"type":"text","text":("(?:[^"\\]|\\.)*")\}\]/, '"content":$1'))
@@ -56,59 +58,205 @@ function breaks(requests: readonly ModelRequest[]): number {
   }).length
 }
 
-const rollsIn = (text: string): number => Number(/(\d+) rolls?/.exec(text)?.[1] ?? Number.NaN)
+const rollsIn = (text: string): number => [...text.matchAll(/(\d+) rolls?\b/g)].reduce((sum, [, count]) => sum + Number(count), 0)
 
-describe.each(['claude', 'codex', 'opencode', 'qwen'] as const)('%s', { timeout: 600_000 }, (name) => {
+/** Whether the last output is one of the files', from its first line to its last, byte for byte. */
+function isBroughtBack(agent: Agent, request: ModelRequest): boolean {
+  const [line = ''] = /n\d+ line 0 /.exec(lastResult(request)) ?? []
+  return line !== '' && agent.hasWhole(lastResult(request), long(line.split(' ')[0] as string, agent.lines))
+}
+
+/** A conversation of an agent. */
+class Talk {
+  readonly agent: Agent
+  readonly steps: Steps
+  readonly server: ModelServer
+  readonly place: Workplace
+  rolls = 0
+  #files = 0
+  #turns = 0
+
+  private constructor(agent: Agent, steps: Steps, server: ModelServer) {
+    this.agent = agent
+    this.steps = steps
+    this.server = server
+    this.place = new Workplace(agent, server.url)
+  }
+
+  static async start(agent: Agent): Promise<Talk> {
+    const steps = new Steps(agent)
+    return new Talk(agent, steps, await startModelServer((request) => steps.answer(request), { account: 'new' }))
+  }
+
+  /** Calls that show a file each. */
+  reads(count: number): void {
+    for (let n = 0; n < count; n += 1) {
+      const name = `n${(this.#files += 1)}`
+      writeFileSync(join(this.place.cwd, `${name}.txt`), long(name, this.agent.lines))
+      this.steps.call(this.agent.shell(`cat ${name}.txt`))
+    }
+  }
+
+  /** One turn of the user, in a process of its own. */
+  async turn(prompt: string): Promise<Ran> {
+    const ran = await this.place.ask(prompt, this.#turns > 0)
+    this.#turns += 1
+    expect([ran.code, ran.stderr.slice(-2000)], ran.stderr.slice(-2000)).toEqual([0, expect.anything()])
+    expect(this.steps.steps.length, ran.stderr.slice(-2000)).toBe(0)
+    this.rolls += rollsIn(ran.stderr)
+    return ran
+  }
+
+  /** Turns until something has collapsed. */
+  async collapse(): Promise<void> {
+    for (const prompt of ['begin', 'go on', 'and on']) {
+      this.reads(14)
+      await this.turn(prompt)
+    }
+  }
+
+  check(): void {
+    expect(this.server.problems.filter((problem) => !/unexpected (?:HEAD|GET)|count_tokens|unexpected POST \/v1\/responses\/compact/.test(problem))).toEqual([])
+    expect(this.server.requests.filter(({ verdict }) => verdict?.refusal !== undefined)).toEqual([])
+  }
+}
+
+describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s', { timeout: 600_000 }, (name) => {
   const agent = agentNamed(name)
 
-  test.skipIf(agent === undefined)('60 calls: prefix, way back, a changed file, errors, resume', async () => {
+  test.skipIf(agent === undefined)('prefix, way back, a changed file, errors, resume', async () => {
     const real = agent as Agent
-    const steps = new Steps(real)
-    const server = await startModelServer((request) => steps.answer(request), { account: 'new' })
-    const place = new Workplace(real, server.url)
-    for (let n = 0; n < 60; n += 1) writeFileSync(join(place.cwd, `n${n}.txt`), long(`n${n}`, real.lines))
+    const talk = await Talk.start(real)
+    const { steps, server, place } = talk
+    const each = INSTALLS_LONG ? 18 : 14
     const file = join(place.cwd, 'a.txt')
     writeFileSync(file, 'one\n'.repeat(40))
     steps.call(real.read?.(file) ?? real.shell(`cat ${file}`))
-    for (let n = 0; n < 52; n += 1) steps.call(real.shell(`cat n${n}.txt`))
+    talk.reads(each - 1)
     // Errors come between, and go through as they are.
     steps.steps.splice(5, 0, { status: 429, headers: { 'retry-after': '0' } }, { status: 500, headers: { 'retry-after': '0' } })
+    const first = await talk.turn('begin')
+    // A new process goes on with the same bytes; at the user's turn it may roll.
+    talk.reads(each)
+    await talk.turn('go on')
     let asked = ''
     steps.call((request) => real.recall((asked = handleIn(request))))
     steps.steps.push((request) => {
-        expect(asked).not.toBe('none')
-      expect(lastResult(request)).toContain(` line ${real.lines - 1} `)
-      const [line] = /n\d+ line 0 /.exec(lastResult(request)) ?? ['']
-      expect(real.hasWhole(lastResult(request), long(line.split(' ')[0] as string, real.lines))).toBe(true)
+      expect([asked, isBroughtBack(real, request)]).toEqual([expect.stringMatching(/^[0-9a-f]{8,}$/), true])
       appendFileSync(file, 'changed by somebody else\n')
       return { calls: [real.shell('true')] }
     })
     let told = ''
     steps.steps.push((request) => {
       told = textOf(request)
-      return { calls: [real.shell('cat n53.txt')] }
+      return { calls: [real.shell('true')] }
     })
-    for (let n = 54; n < 60; n += 1) steps.call(real.shell(`cat n${n}.txt`))
-    const first = await place.ask('start')
-    process.stderr.write(`${name} ${real.program.version}: ${first.stderr.split('\n').filter((line) => line.startsWith('pi-context')).join(' | ')}\n`)
+    if (INSTALLS_LONG) talk.reads(each)
+    await talk.turn('and on')
+    if (INSTALLS_LONG) {
+      talk.reads(4)
+      await talk.turn('to the end')
+    }
     const requests = mains(server, real)
-    expect(first.code, first.stderr.slice(-2000)).toBe(0)
-    expect(steps.steps).toEqual([])
-    expect(server.problems.filter((problem) => !/unexpected (?:HEAD|GET)|count_tokens/.test(problem))).toEqual([])
-    expect(requests.length).toBeGreaterThanOrEqual(60)
-    expect(breaks(requests)).toBeLessThanOrEqual(rollsIn(first.stderr) + real.ownBreaks)
-    expect(requests.filter(({ verdict }) => verdict?.refusal !== undefined)).toEqual([])
+    process.stderr.write(`${name} ${real.program.version}: ${requests.length} calls, ${talk.rolls} rolls, ${breaks(requests)} breaks; ${first.stderr.split('\n').find((line) => line.startsWith('pi-context')) ?? ''}\n`)
+    talk.check()
+    expect(requests.length).toBeGreaterThanOrEqual(INSTALLS_LONG ? 60 : 31)
+    expect(textOf(requests.at(-1) as ModelRequest)).toContain('toolcall_ref id=')
     if (real.read !== undefined) expect(told).toMatch(/stale id=\S+ path=\S*a\.txt/)
+    if (real.repeats) expect(breaks(requests)).toBeLessThanOrEqual(talk.rolls + real.ownBreaks)
+  })
 
-    // A new process goes on with the same bytes; at the user's turn it may roll.
-    const from = server.requests.length
-    steps.call(real.shell('cat n0.txt'))
-    const second = await place.ask('go on', true)
-    expect(second.code, second.stderr.slice(-2000)).toBe(0)
-    const resumed = server.requests.slice(from).filter((request) => real.isMain(request))
-    expect(resumed.length).toBeGreaterThanOrEqual(2)
-    if (!real.repeats) return
-    expect(breaks([requests.at(-1) as ModelRequest, ...resumed])).toBeLessThanOrEqual(rollsIn(second.stderr))
-    expect(textOf(resumed[0] as ModelRequest)).toContain('toolcall_ref id=')
+  describe.skipIf(agent === undefined || !INSTALLS_LONG)('at length', () => {
+    const real = agent as Agent
+
+    test.skipIf(agent?.subagent === undefined)('a subagent brings back what its prompt names', async () => {
+      const talk = await Talk.start(real)
+      await talk.collapse()
+      let handle = ''
+      talk.steps.steps.push((request) => {
+        handle = handleIn(request)
+        return { calls: [real.subagent!(`Bring back id=${handle} and say what it is.`)] }
+      })
+      let isBack = false
+      talk.steps.subagents = [
+        () => ({ calls: [real.recall(handle)] }),
+        (request) => {
+          isBack = isBroughtBack(real, request)
+          return 'it is a file'
+        },
+      ]
+      await talk.turn('ask somebody')
+      expect([handle, isBack]).toEqual([expect.stringMatching(/^[0-9a-f]{8,}$/), true])
+      talk.check()
+    })
+
+    test.skipIf(agent?.compact === undefined && agent?.compactsAt === undefined)('after a compaction by the host, what was seen before comes back', async () => {
+      const talk = await Talk.start(real)
+      const { steps, server } = talk
+      await talk.collapse()
+      const handle = handleIn(mains(server, real).at(-1) as ModelRequest)
+      if (real.compact === undefined) {
+        steps.steps.push({ text: 'that was a lot', usage: { input: real.compactsAt! } })
+        await talk.turn('how much is it?')
+      } else await talk.turn(real.compact)
+      const from = server.requests.length
+      steps.steps.push(() => ({ calls: [real.recall(handle)] }))
+      let isBack = false
+      steps.steps.push((request) => {
+        isBack = isBroughtBack(real, request)
+        return 'there it is'
+      })
+      await talk.turn('bring it back')
+      const after = server.requests.slice(from).filter((request) => real.isMain(request))
+      expect(textOf(after.at(-1)!).length).toBeLessThan(textOf(mains(server, real).at(-4)!).length + 100_000)
+      expect([handle, isBack]).toEqual([expect.stringMatching(/^[0-9a-f]{8,}$/), true])
+      talk.check()
+    })
+
+    test('a gateway that is killed in the middle is followed by the next one, with the same bytes', async () => {
+      const talk = await Talk.start(real)
+      const { steps, server, place } = talk
+      await place.startBeside()
+      const turn = async (prompt: string, goesOn: boolean): Promise<void> => {
+        const ran = await place.askBeside(prompt, goesOn).ended
+        expect([ran.code, steps.steps.length], ran.stderr.slice(-2000)).toEqual([0, 0])
+      }
+      talk.reads(16)
+      await turn('begin', false)
+      talk.reads(14)
+      await turn('go on', true)
+      talk.reads(3)
+      let killed: ModelRequest | undefined
+      // Killed while it waits for an answer, which then nobody gets.
+      steps.steps.push(async (request) => {
+        killed = request
+        await place.endBeside('SIGKILL')
+        await place.startBeside()
+        return 'nobody hears this'
+      })
+      let again: ModelRequest | undefined
+      steps.steps.push((request) => {
+        again = request
+        return { calls: [real.recall(handleIn(request))] }
+      })
+      let isBack = false
+      steps.steps.push((request) => {
+        isBack = isBroughtBack(real, request)
+        return 'done'
+      })
+      await turn('and on', true)
+      expect(jsons(again!)).toEqual(jsons(killed!))
+      expect(isBack).toBe(true)
+      talk.check()
+    })
+
+    test('a stream that breaks is broken for the client, which goes on as it does', async () => {
+      const talk = await Talk.start(real)
+      talk.reads(3)
+      talk.steps.steps.splice(2, 0, { text: 'half an ans', cut: true })
+      await talk.turn('begin')
+      talk.check()
+      expect(mains(talk.server, real).length).toBeGreaterThanOrEqual(4)
+    })
   })
 })

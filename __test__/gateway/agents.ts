@@ -1,13 +1,18 @@
 /** How each agent is started, what its tools are called, and which of its requests are the conversation's own. */
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { folder } from '../core/setup.ts'
 import { onCleanUp } from '../rig/cleanup.ts'
 import type { ScriptedCall } from '../rig/reply.ts'
 import type { ModelRequest } from '../rig/request.ts'
+import type { Addresses } from '../../lib/gateway/programs.ts'
+import { programOf } from '../../lib/gateway/programs.ts'
 import { installed } from './installed.ts'
 import type { Installed, ProgramName } from './installed.ts'
 
@@ -26,9 +31,17 @@ export interface Agent {
   args(prompt: string, goesOn: boolean): string[]
   /** Writes its configuration, and gives its environment. `url` is the provider's, without a path. */
   prepare(home: string, cwd: string, url: string): Record<string, string>
+  /** The gateway that it runs beside. */
+  gateway?: Addresses
   shell(command: string): ScriptedCall
   read?(path: string): ScriptedCall
   recall(id: string): ScriptedCall
+  /** Whether it finds its provider and our tools only in a configuration of its own: it then runs beside a gateway. */
+  isBeside?: boolean
+  /** How its user has the conversation summarized; undefined if that can't be asked for without a terminal. */
+  compact?: string
+  /** How it is made to summarize by itself: more input than this in an answer, in tokens. */
+  compactsAt?: number
   subagent?(prompt: string): ScriptedCall
   /** Whether a request is one of the main conversation. */
   isMain(request: ModelRequest): boolean
@@ -58,6 +71,7 @@ function claude(program: Installed): Agent {
     shell: (command) => ({ name: 'Bash', args: { command, description: 'runs' } }),
     read: (file_path) => ({ name: 'Read', args: { file_path } }),
     recall: (id) => ({ name: 'mcp__context__activate', args: { id } }),
+    compact: '/compact',
     subagent: (prompt) => ({ name: 'Agent', args: { description: 'helps', prompt, subagent_type: 'general-purpose', run_in_background: false } }),
     isMain: ({ tools, headers }) => tools.length > 0 && headers['x-claude-code-agent-id'] === undefined,
     isSubagent: ({ headers }) => headers['x-claude-code-agent-id'] !== undefined,
@@ -82,6 +96,7 @@ function codex(program: Installed): Agent {
     },
     shell: (cmd) => ({ name: 'exec_command', args: { cmd } }),
     recall: (id) => ({ name: 'activate', namespace: 'mcp__context', args: { id } }),
+    compactsAt: 500_000,
     isMain: ({ headers, tools }) => tools.length > 0 && headers['x-openai-subagent'] === undefined,
     hasWhole: (output, text) => output.includes(text),
   }
@@ -107,6 +122,7 @@ function opencode(program: Installed): Agent {
     shell: (command) => ({ name: 'bash', args: { command, description: 'runs' } }),
     read: (filePath) => ({ name: 'read', args: { filePath } }),
     recall: (id) => ({ name: 'context_activate', args: { id } }),
+    compactsAt: 199_900,
     subagent: (prompt) => ({ name: 'task', args: { description: 'helps', prompt, subagent_type: 'general' } }),
     isMain: ({ tools, headers }) => tools.length > 0 && headers['x-parent-session-id'] === undefined,
     isSubagent: ({ headers }) => headers['x-parent-session-id'] !== undefined,
@@ -136,7 +152,33 @@ function qwen(program: Installed): Agent {
   }
 }
 
-const AGENTS = { claude, codex, opencode, qwen } as const
+function continued(program: Installed): Agent {
+  return {
+    name: 'continue',
+    host: 'continue',
+    program,
+    lines: 240,
+    ownBreaks: 0,
+    repeats: true,
+    isBeside: true,
+    args: (prompt, goesOn) => [...(goesOn ? ['--resume'] : []), '--auto', '-p', prompt, '--config', 'config.yaml'],
+    prepare(_home, cwd, url) {
+      const { mcpUrl = '', secret = '', url: gateway = url } = this.gateway ?? {}
+      writeFileSync(
+        join(cwd, 'config.yaml'),
+        `name: test\nversion: 0.0.1\nschema: v1\nmodels:\n  - name: scripted\n    provider: openai\n    model: scripted\n    apiKey: none\n    apiBase: ${gateway}/${url}/v1\n    useResponsesApi: false\n    capabilities: [tool_use]\n    roles: [chat]\nmcpServers:\n  - name: context\n    type: streamable-http\n    url: ${mcpUrl}\n    requestOptions:\n      headers:\n        Authorization: Bearer ${secret}\n`,
+      )
+      return { CONTINUE_TELEMETRY_ENABLED: '0', CONTINUE_CLI_ENABLE_TELEMETRY: '0' }
+    },
+    shell: (command) => ({ name: 'Bash', args: { command } }),
+    read: (filepath) => ({ name: 'Read', args: { filepath } }),
+    recall: (id) => ({ name: 'activate', args: { id } }),
+    isMain: ({ tools }) => tools.length > 0,
+    hasWhole: (output, text) => output.includes(text),
+  }
+}
+
+const AGENTS = { claude, codex, opencode, qwen, continue: continued } as const
 
 /** The agent of this name; undefined where its program can't be had. */
 export function agentNamed(name: ProgramName): Agent | undefined {
@@ -151,23 +193,80 @@ export interface Ran {
   stderr: string
 }
 
+/** A gateway beside an agent. */
+interface Beside {
+  child: ChildProcess
+  ended: Promise<Ran>
+  addresses: Addresses
+}
+
 /** A place in which an agent works: a home, a project, and a store. */
 export class Workplace {
   readonly home = folder()
   readonly cwd = join(this.home, 'project')
   readonly store = join(this.home, 'context.db')
   readonly agent: Agent
-  readonly #env: Record<string, string>
+  readonly #url: string
+  #env: Record<string, string>
+  #beside: Beside | undefined
 
   constructor(agent: Agent, url: string) {
     mkdirSync(this.cwd)
     this.agent = agent
-    this.#env = { PATH: process.env['PATH'] ?? '', HOME: this.home, LANG: 'C.UTF-8', ...agent.prepare(this.home, this.cwd, url) }
+    this.#url = url
+    this.#env = this.#prepared()
   }
 
-  /** Runs the agent behind a gateway of its own. */
-  ask(prompt: string, goesOn = false, more: string[] = []): Promise<Ran> {
+  #prepared(): Record<string, string> {
+    return { PATH: process.env['PATH'] ?? '', HOME: this.home, LANG: 'C.UTF-8', ...this.agent.prepare(this.home, this.cwd, this.#url) }
+  }
+
+  /** Starts a gateway beside the agent. A later one takes the port of the one before. */
+  async startBeside(): Promise<Addresses> {
+    const port = this.#beside === undefined ? await freePort() : Number(new URL(this.#beside.addresses.url).port)
+    const { child, ended } = this.start(process.execPath, [START, 'gateway', '--listen', String(port), '--store', this.store])
+    const text = await new Promise<string>((resolve, reject) => {
+      let said = ''
+      child.stdout?.on('data', (data: Buffer) => {
+        said += data.toString()
+        if (/^page .*\n/m.test(said)) resolve(said)
+      })
+      void ended.then(({ stderr }) => reject(new Error(stderr)))
+    })
+    const [, mcpUrl = '', secret = ''] = /^MCP server +(\S+) .*Bearer (\S+)$/m.exec(text) ?? []
+    const addresses = { url: `http://127.0.0.1:${port}`, mcpUrl, secret }
+    this.#beside = { child, ended, addresses }
+    this.agent.gateway = addresses
+    this.#env = this.#prepared()
+    return addresses
+  }
+
+  /** Ends the gateway beside the agent: with what it says at its end, or at once. */
+  async endBeside(signal: 'SIGTERM' | 'SIGKILL'): Promise<Ran> {
+    const { child, ended } = this.#beside as Beside
+    child.kill(signal)
+    return ended
+  }
+
+  /** Runs the agent with the gateway beside it. */
+  askBeside(prompt: string, goesOn = false): { child: ChildProcess; ended: Promise<Ran> } {
     const { command, args } = this.agent.program
+    const own = [...args, ...this.agent.args(prompt, goesOn)]
+    const launch = programOf(command, own, { cwd: this.cwd, env: this.#env }).launch((this.#beside as Beside).addresses, this.home)
+    for (const [name, content] of Object.entries(launch.files)) writeFileSync(join(this.home, name), content)
+    // What has no place of its own for addresses goes by its configuration.
+    return this.agent.isBeside === true ? this.start(command, own) : this.start(command, launch.args, launch.env)
+  }
+
+  /** Runs the agent behind a gateway: its own, or the one beside it. What is returned has the words of both. */
+  async ask(prompt: string, goesOn = false, more: string[] = []): Promise<Ran> {
+    const { command, args } = this.agent.program
+    if (this.agent.isBeside === true) {
+      await this.startBeside()
+      const ran = await this.askBeside(prompt, goesOn).ended
+      const { stderr } = await this.endBeside('SIGTERM')
+      return { ...ran, stderr: `${ran.stderr}\n${stderr}` }
+    }
     return this.run(process.execPath, [START, 'run', '--store', this.store, '--', command, ...args, ...this.agent.args(prompt, goesOn), ...more])
   }
 
@@ -185,4 +284,12 @@ export class Workplace {
   run(command: string, args: string[], env: Record<string, string> = {}): Promise<Ran> {
     return this.start(command, args, env).ended
   }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
 }

@@ -7,7 +7,10 @@ import { findRuntime } from '../../pi-runtime/index.mjs'
 import { binary as opencode } from '../hosts/opencode.ts'
 
 /** Whether programs may be installed, and tests that take minutes run. */
-export const INSTALLS = process.env['CONTEXT_PROGRAMS'] === '1'
+export const INSTALLS = process.env['CONTEXT_PROGRAMS'] !== undefined && process.env['CONTEXT_PROGRAMS'] !== ''
+
+/** Whether each of them runs for minutes. */
+export const INSTALLS_LONG = process.env['CONTEXT_PROGRAMS'] === 'long'
 
 const FOLDER = join(tmpdir(), 'pi-context-programs')
 
@@ -22,6 +25,7 @@ export interface Installed {
 const PROGRAMS = {
   claude: { name: '@anthropic-ai/claude-code', file: `@anthropic-ai/claude-code-${process.platform}-${process.arch}/claude` },
   codex: { name: '@openai/codex', file: `@openai/codex-${process.platform}-${process.arch}/vendor/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-unknown-linux-musl/bin/codex` },
+  continue: { name: '@continuedev/cli', file: '@continuedev/cli/dist/cn.js' },
   qwen: { name: '@qwen-code/qwen-code', file: '@qwen-code/qwen-code/cli.js' },
 } as const
 

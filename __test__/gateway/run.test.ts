@@ -1,11 +1,12 @@
 /** The command `run` with small programs, and the MCP server with the SDK's own client. */
 import { execFile } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { afterEach, describe, expect, test } from 'vitest'
+import { lastingSecret } from '../../lib/cli/secret.ts'
 import { programOf } from '../../lib/gateway/programs.ts'
 import { folder } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
@@ -76,6 +77,26 @@ describe('run', () => {
     expect(code).toBe(0)
     expect(stdout).toContain('export ANTHROPIC_BASE_URL=http://127.0.0.1:PORT/TOKEN/anthropic')
     expect(stdout).toContain(`-p 'it'\\''s'`)
+  })
+})
+
+describe('the secret of the gateway that runs alone', () => {
+  test('stays the same, and is the same for two that start at once', () => {
+    const path = join(folder(), 'new', 'gateway.secret')
+    const secret = lastingSecret(path)
+    expect(secret).toMatch(/^[\w-]{24}$/)
+    expect(lastingSecret(path)).toBe(secret)
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+  })
+
+  test('a damaged file is replaced, and one that others can read is closed to them', () => {
+    const path = join(folder(), 'gateway.secret')
+    writeFileSync(path, 'short', { mode: 0o644 })
+    const secret = lastingSecret(path)
+    expect(readFileSync(path, 'utf8')).toBe(secret)
+    chmodSync(path, 0o644)
+    expect(lastingSecret(path)).toBe(secret)
+    expect(statSync(path).mode & 0o777).toBe(0o600)
   })
 })
 

@@ -1,6 +1,8 @@
 /** A gateway before a server, and a client that is a loop around a model. */
-import { request as httpRequest } from 'node:http'
-import type { IncomingHttpHeaders } from 'node:http'
+import { once } from 'node:events'
+import { createServer, request as httpRequest } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { startGateway } from '../../lib/gateway/gateway.ts'
 import type { Gateway, GatewayOptions } from '../../lib/gateway/gateway.ts'
@@ -28,6 +30,36 @@ export function lasting(): { store: StoreOptions; tipsPath: string } {
   const path = folder()
   return { store: { kind: 'sqlite', path: join(path, 'context.db') }, tipsPath: join(path, 'tips.json') }
 }
+
+/** A request as a server got it. */
+export interface Seen {
+  request: IncomingMessage
+  body: Buffer
+}
+
+/** A server that records what it gets and answers as told. */
+export async function upstream(answer: (seen: Seen, response: ServerResponse) => void): Promise<{ url: string; seen: Seen[] }> {
+  const seen: Seen[] = []
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const one = { request, body: Buffer.concat(chunks) }
+      seen.push(one)
+      answer(one, response)
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onCleanUp(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen }
+}
+
+/** The header of a body in JSON. */
+export const JSON_TYPE = { 'content-type': 'application/json' }
 
 /** An answer as it came. */
 export interface Got {
@@ -74,6 +106,9 @@ export class AnthropicLoop {
   agent: string | undefined
   tools: object[] = ANTHROPIC_TOOLS
   calls = 0
+  model = 'claude-sonnet-4-5'
+  /** How a body goes over the wire. */
+  encode: (body: Buffer) => { body: Buffer; headers: Record<string, string> } = (body) => ({ body, headers: {} })
 
   constructor(gateway: { url: string }, session = 'session-1') {
     this.url = gateway.url
@@ -83,11 +118,12 @@ export class AnthropicLoop {
   /** Sends the conversation. */
   async send(): Promise<Got> {
     const messages = this.messages.map((message, at) => (at < this.messages.length - 1 ? message : marked(message)))
-    const body = { model: 'claude-sonnet-4-5', max_tokens: 1000, stream: true, system: [{ type: 'text', text: 'You are a test.' }], tools: this.tools, messages }
+    const plain = { model: this.model, max_tokens: 1000, stream: true, system: [{ type: 'text', text: 'You are a test.' }], tools: this.tools, messages }
     const agent = this.agent === undefined ? {} : { 'x-claude-code-agent-id': this.agent }
+    const { body, headers } = this.encode(Buffer.from(JSON.stringify(plain)))
     return ask(`${this.url}/v1/messages?beta=true`, {
-      headers: { 'content-type': 'application/json', 'user-agent': 'claude-cli/2.1.331', 'x-api-key': 'sk-secret', 'x-claude-code-session-id': this.session, ...agent },
-      body: JSON.stringify(body),
+      headers: { 'content-type': 'application/json', 'user-agent': 'claude-cli/2.1.331', 'x-api-key': 'sk-secret', 'x-claude-code-session-id': this.session, ...agent, ...headers },
+      body,
     })
   }
 

@@ -8,37 +8,10 @@ import { once } from 'node:events'
 import { afterEach, describe, expect, test } from 'vitest'
 import { proxyFor } from '../../lib/gateway/upstream.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
-import { AnthropicLoop, ask, gatewayTo, long } from './support.ts'
+import type { Seen } from './support.ts'
+import { AnthropicLoop, ask, gatewayTo, JSON_TYPE, long, upstream } from './support.ts'
 
 afterEach(cleanUp)
-
-interface Seen {
-  request: IncomingMessage
-  body: Buffer
-}
-
-/** A server that records what it gets and answers as told. */
-async function upstream(answer: (seen: Seen, response: ServerResponse) => void): Promise<{ url: string; seen: Seen[] }> {
-  const seen: Seen[] = []
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      const one = { request, body: Buffer.concat(chunks) }
-      seen.push(one)
-      answer(one, response)
-    })
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onCleanUp(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen }
-}
-
-const JSON_TYPE = { 'content-type': 'application/json' }
 
 describe('requests', () => {
   test.each([
