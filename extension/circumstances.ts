@@ -144,6 +144,7 @@ export class Circumstances {
 function looksBack(model: ExtensionContext['model']): boolean {
   if (model === undefined) return false
   if (model.api === 'anthropic-messages') return true
+  if (model.api === 'bedrock-converse-stream') return rulesFor(model).cache.kind === 'breakpoints'
   const format = (model.compat as { cacheControlFormat?: string } | undefined)?.cacheControlFormat
   return format === 'anthropic'
 }

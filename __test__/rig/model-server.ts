@@ -1,6 +1,6 @@
 /**
  * A model provider on loopback whose answers are scripted. It records every request as it arrived and streams its
- * answers in OpenAI's chat completions or responses format, or Anthropic's messages format, told apart by the path. A
+ * answers in OpenAI's chat completions or responses format, in Anthropic's messages format, or in Bedrock's, told apart by the path. A
  * strict one binds its reasoning to the conversation and checks it (strict.ts).
  */
 import { createServer } from 'node:http'
@@ -69,9 +69,9 @@ export class ModelServer {
     return `http://127.0.0.1:${this.#port}`
   }
 
-  /** What a provider entry in Pi's models.json takes as `baseUrl`: Anthropic's client adds `/v1` itself. */
+  /** What a provider entry in Pi's models.json takes as `baseUrl`: Anthropic's client adds `/v1` itself, and Bedrock has none. */
   baseUrl(api: Api): string {
-    return api === 'anthropic-messages' ? this.url : `${this.url}/v1`
+    return api === 'anthropic-messages' || api === 'bedrock-converse-stream' ? this.url : `${this.url}/v1`
   }
 
   /** The agent's own requests, without those for compaction and branch summaries. */
@@ -199,7 +199,8 @@ export class ModelServer {
     request.status = reply.status ?? 200
     if (request.status !== 200) {
       const sentence = reply.error ?? `scripted error ${request.status}`
-      response.writeHead(request.status, { 'content-type': 'application/json', ...reply.headers })
+      const kind = request.api === 'bedrock-converse-stream' ? { 'x-amzn-errortype': 'ValidationException' } : {}
+      response.writeHead(request.status, { 'content-type': 'application/json', ...kind, ...reply.headers })
       response.end(errorBody(request.api, request.status, sentence))
       return
     }
@@ -214,7 +215,8 @@ export class ModelServer {
     }
     request.usage = usage
     const wire = encoder(request.api, String(request.body.model ?? 'scripted'), `answer_${request.n}`, request.verdict?.transformations)
-    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', ...reply.headers })
+    const type = request.api === 'bedrock-converse-stream' ? 'application/vnd.amazon.eventstream' : 'text/event-stream'
+    response.writeHead(200, { 'content-type': type, 'cache-control': 'no-cache', ...reply.headers })
     this.said.push(parts.filter((part): part is WirePart => !(part instanceof Gate) && typeof part !== 'string'))
     response.write(wire.begin(usage))
     for (const part of parts) {

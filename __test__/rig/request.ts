@@ -1,9 +1,10 @@
 /** A recorded model request, read into one shape for the three provider formats. */
 import type { IncomingHttpHeaders } from 'node:http'
+import { bedrockModel, inMessages } from './bedrock.ts'
 import type { Verdict } from './strict.ts'
 
 /** The provider format of a request, in Pi's names. */
-export type Api = 'openai-completions' | 'anthropic-messages' | 'openai-responses'
+export type Api = 'openai-completions' | 'anthropic-messages' | 'openai-responses' | 'bedrock-converse-stream'
 
 /** One message as the model was sent it. */
 export interface SentMessage {
@@ -60,7 +61,7 @@ export function apiOf(path: string): Api | undefined {
   if (route.endsWith('/chat/completions')) return 'openai-completions'
   if (route.endsWith('/messages')) return 'anthropic-messages'
   if (route.endsWith('/responses')) return 'openai-responses'
-  return undefined
+  return bedrockModel(route) === undefined ? undefined : 'bedrock-converse-stream'
 }
 
 /** Reads a body into messages, tools and the prompt text. Throws on a body that is no request of `api`. */
@@ -68,6 +69,7 @@ export function readRequest(
   api: Api,
   body: any,
 ): Pick<ModelRequest, 'messages' | 'tools' | 'kind' | 'prompt' | 'ends'> {
+  if (api === 'bedrock-converse-stream') return readRequest('anthropic-messages', inMessages(body))
   const messages =
     api === 'openai-completions'
       ? completionMessages(body)

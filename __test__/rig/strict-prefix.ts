@@ -5,6 +5,7 @@
  * Sources: Anthropic's "Prefix checks on thinking blocks" and "Change tools or instructions without failing the prefix
  * check", OpenAI's guide "Preserved reasoning".
  */
+import { inMessages } from './bedrock.ts'
 import type { ModelRequest } from './request.ts'
 import type { WirePart } from './wire.ts'
 
@@ -21,16 +22,17 @@ export type Step =
 export function stepsOf({ api, body }: Pick<ModelRequest, 'api' | 'body'>): Step[] {
   if (api === 'anthropic-messages') return anthropic(body)
   if (api === 'openai-responses') return responses(body)
+  if (api === 'bedrock-converse-stream') return anthropic(inMessages(body))
   throw new Error('chat completions carry no signed reasoning')
 }
 
 /** The step that a part of an answer becomes when it is sent back; undefined for reasoning. */
 export function stepOfPart(api: ModelRequest['api'], part: WirePart): Step | undefined {
   if ('thinking' in part) return undefined
-  if ('text' in part) return api === 'anthropic-messages' ? blockStep('assistant', { type: 'text', text: part.text }) : said('assistant', part.text)
+  if ('text' in part) return api !== 'openai-responses' ? blockStep('assistant', { type: 'text', text: part.text }) : said('assistant', part.text)
   const { id, name, args } = part.call
   const input: unknown = typeof args === 'string' ? parsed(args) : args
-  if (api === 'anthropic-messages') return blockStep('assistant', { type: 'tool_use', id, name, input })
+  if (api !== 'openai-responses') return blockStep('assistant', { type: 'tool_use', id, name, input })
   return itemStep({ type: 'function_call', call_id: id, name, arguments: JSON.stringify(input) })
 }
 

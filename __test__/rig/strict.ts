@@ -9,6 +9,7 @@
  * writes its report, and that it binds tools and the order of its items, is assumed.
  */
 import { createHash } from 'node:crypto'
+import { bedrockModel, betasOf, inMessages } from './bedrock.ts'
 import type { ModelRequest } from './request.ts'
 import { stepOfPart, stepsOf } from './strict-prefix.ts'
 import type { Step } from './strict-prefix.ts'
@@ -96,8 +97,9 @@ export class Strict {
   }
 
   /** Checks a request. Returns its verdict, and what signs the parts of the answer; undefined if nothing is bound in it. */
-  check(request: Pick<ModelRequest, 'api' | 'body' | 'headers'>): { verdict: Verdict; sign: (part: WirePart) => WirePart } | undefined {
+  check(given: Pick<ModelRequest, 'api' | 'path' | 'body' | 'headers'>): { verdict: Verdict; sign: (part: WirePart) => WirePart } | undefined {
     const { isBound = () => true } = this.#options
+    const request = asMessages(given)
     if (request.api === 'openai-completions' || !isBound(String(request.body.model))) return undefined
     const { outcome, refusal } = this.#outcome(request)
     const verdict: Verdict = { outcome, refusal, mismatches: [], transformations: [] }
@@ -194,4 +196,11 @@ function reportOf(api: ModelRequest['api'], outcome: Outcome, path: string): Tra
   if (api === 'openai-responses') return { type: 'reasoning_dropped', path, reason: 'prefix_mismatch' }
   const type = outcome === 'keeps' ? 'thinking_mismatch_allowed' : 'thinking_dropped'
   return { type, path, reason: 'prefix_binding_mismatch' }
+}
+
+/** A request to Bedrock as one to Anthropic: the rules and their words are the same. */
+function asMessages(request: Pick<ModelRequest, 'api' | 'path' | 'body' | 'headers'>): Pick<ModelRequest, 'api' | 'body' | 'headers'> {
+  const { api, path, body } = request
+  if (api !== 'bedrock-converse-stream') return request
+  return { api: 'anthropic-messages', body: { ...inMessages(body), model: bedrockModel(path) }, headers: { 'anthropic-beta': betasOf(body) } }
 }

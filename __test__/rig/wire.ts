@@ -1,4 +1,5 @@
-/** Server-sent events of the three provider formats, written as a provider writes them. */
+/** Answers in the provider formats, written as a provider writes them. */
+import { converse } from './bedrock.ts'
 import type { ScriptedCall, Usage } from './reply.ts'
 import type { Api } from './request.ts'
 import type { Transformation } from './strict.ts'
@@ -8,9 +9,9 @@ export type WirePart = { text: string } | { thinking: string; signature?: string
 
 /** Writes one answer. The calls come in this order: begin, part any number of times, end. */
 export interface Encoder {
-  begin(usage: Usage): string
-  part(part: WirePart): string
-  end(finish: 'stop' | 'length' | 'toolUse', usage: Usage): string
+  begin(usage: Usage): string | Buffer
+  part(part: WirePart): string | Buffer
+  end(finish: 'stop' | 'length' | 'toolUse', usage: Usage): string | Buffer
 }
 
 /**
@@ -20,6 +21,7 @@ export interface Encoder {
 export function encoder(api: Api, model: string, id: string, transformations: readonly Transformation[] = []): Encoder {
   const report = transformations.length === 0 ? {} : { input_transformations: transformations }
   if (api === 'openai-completions') return completions(model, id)
+  if (api === 'bedrock-converse-stream') return converse()
   if (api === 'anthropic-messages') return anthropic(model, id, report)
   return responses(model, id, report)
 }
@@ -27,6 +29,7 @@ export function encoder(api: Api, model: string, id: string, transformations: re
 /** The body of an error answer in the format of `api`. */
 export function errorBody(api: Api, status: number, sentence: string): string {
   const type = status === 529 ? 'overloaded_error' : status >= 500 ? 'server_error' : 'invalid_request_error'
+  if (api === 'bedrock-converse-stream') return JSON.stringify({ message: sentence })
   if (api === 'anthropic-messages') return JSON.stringify({ type: 'error', error: { type, message: sentence } })
   return JSON.stringify({ error: { message: sentence, type, code: status } })
 }
