@@ -7,6 +7,7 @@ mod callback;
 mod convert;
 mod error;
 mod json;
+mod log;
 mod manager;
 mod opened;
 mod passage;

@@ -9,6 +9,7 @@ use context_model::mounts::MountMapping;
 use context_store::Store;
 use napi::bindgen_prelude::{Either, Env, Function, PromiseRaw};
 use napi_derive::napi;
+use tracing::{Instrument as _, Span};
 
 use crate::callback;
 use crate::convert;
@@ -67,12 +68,13 @@ impl ContextManager {
     ) -> napi::Result<PromiseRaw<'env, ()>> {
         let life = Arc::clone(&self.life);
         self.session_id.get_or_init(|| options.session_id.clone());
+        let span = self.span();
         let work = async move {
             let open = start(options, file).await?;
             *life.lock().unwrap_or_else(PoisonError::into_inner) = Life::Open(open);
             Ok(())
         };
-        promise(env, work, |()| ())
+        promise(env, work.instrument(span), |()| ())
     }
 
     /// The ID of the session; empty before `start`.
@@ -381,7 +383,7 @@ impl ContextManager {
             open.opened.store.close().await?;
             Ok(ended?)
         };
-        promise(env, work, |()| ())
+        promise(env, work.instrument(self.span()), |()| ())
     }
 }
 
@@ -399,7 +401,7 @@ impl ContextManager {
         U: napi::bindgen_prelude::ToNapiValue + 'static,
     {
         let open = self.current();
-        promise(env, async move { work(open?).await }, convert)
+        promise(env, async move { work(open?).await }.instrument(self.span()), convert)
     }
 
     /// A call that changes the session's sets.
@@ -412,6 +414,11 @@ impl ContextManager {
         F: Future<Output = Result<context_engine::SetChange, Coded>> + Send + 'static,
     {
         self.call(env, |open| async move { convert::set_change(work(open).await?) }, |change| change)
+    }
+
+    /// What the log files a call's steps under.
+    pub(crate) fn span(&self) -> Span {
+        tracing::debug_span!(target: "context", "session", id = self.session_id.get())
     }
 
     pub(crate) fn current(&self) -> Result<Open, Coded> {

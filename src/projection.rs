@@ -7,6 +7,7 @@ use context_model::time::Timestamp;
 use context_projection::{Binding, PriceStep as Step, PriceSteps, Prices};
 use napi::bindgen_prelude::{Env, PromiseRaw};
 use napi_derive::napi;
+use tracing::Instrument as _;
 
 use crate::convert;
 use crate::error::{Coded, prompt_promise};
@@ -249,7 +250,7 @@ impl ContextManager {
         let args = json::object(args, "args").unwrap_or_default();
         let open = self.current();
         let work = async move { Ok(open?.engine.check_arguments(&args).await?) };
-        prompt_promise(env, work, |refusal| refusal)
+        prompt_promise(env, work.instrument(self.span()), |refusal| refusal)
     }
 
     #[napi]

@@ -1,9 +1,11 @@
-//! The addon's own small tokio runtime: two workers suffice, because the work is one session's.
+//! What happens when the addon is loaded: its log starts, if one is wanted, and its own small tokio runtime. Two workers
+//! suffice, because the work is one session's.
 
 use napi::bindgen_prelude::create_custom_tokio_runtime;
 
 #[napi_derive::module_init]
 fn init() {
+    crate::log::start();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .max_blocking_threads(32)

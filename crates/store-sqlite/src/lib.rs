@@ -226,6 +226,7 @@ impl SqliteStore {
         if self.desk.send(jobs, job) { Ok(()) } else { Err(stopped()) }
     }
 
+    #[tracing::instrument(name = "store_write", level = "debug", skip_all)]
     async fn write(&self, work: Prepared) -> Result<Receipt> {
         self.settled.as_ref().map_or(Ok(()), Settled::check)?;
         if let Some(result) = self.write_here(&work) {
@@ -248,10 +249,12 @@ impl SqliteStore {
 
     /// A short read on the caller's own thread. The writing connection is tried first: it still has the pages that it
     /// wrote, while each commit invalidates the page caches of the others.
+    #[tracing::instrument(name = "store_read", level = "debug", skip_all)]
     fn here<T>(&self, read: impl Fn(&Connection) -> error::Result<T>) -> Result<T> {
         self.desk.try_read(&read).map_or_else(|| self.pool.here(&read), Ok)
     }
 
+    #[tracing::instrument(name = "store_call", level = "debug", skip_all)]
     async fn call<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Writer) -> error::Result<T> + Send + 'static,

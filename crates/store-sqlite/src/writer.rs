@@ -134,6 +134,7 @@ impl Writer {
     }
 
     /// Runs transactions, together if possible. Returns one result for each.
+    #[tracing::instrument(name = "store_commit", level = "debug", skip_all)]
     pub fn commit(&mut self, group: &[Prepared]) -> Vec<context_store::Result<Receipt>> {
         self.unindexed = true;
         let results = match self.attempt(group) {
@@ -147,6 +148,7 @@ impl Writer {
         results
     }
 
+    #[tracing::instrument(name = "store_sync", level = "debug", skip_all)]
     fn sync_commits(&self, wanted: bool) -> Result<()> {
         if let Some(synced) = self.synced.as_ref().filter(|synced| synced.get() != wanted) {
             self.connection.pragma_update(None, "synchronous", if wanted { "full" } else { "normal" })?;
@@ -254,6 +256,7 @@ impl Writer {
     /// Keeps the log short. The other thread copies it back while this one writes, but what is written meanwhile is always left:
     /// under steady writing the log would never start over. So once little is left, this thread copies the rest between two
     /// of its transactions.
+    #[tracing::instrument(name = "store_checkpoint", level = "debug", skip_all)]
     fn checkpoint(&mut self) {
         let pages = self.log.load(Ordering::Relaxed);
         if pages < self.asked {

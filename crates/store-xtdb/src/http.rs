@@ -169,6 +169,7 @@ impl Nodes {
     }
 
     /// Sends a request until a node answers it. After a failure it goes to the next node.
+    #[tracing::instrument(name = "xtdb_request", level = "debug", skip_all, fields(path = %request.path))]
     pub async fn send(&self, request: &Request) -> Result<Answer> {
         let deadline = Instant::now() + self.timeout * 2;
         let mut cause = String::new();

@@ -10,6 +10,7 @@ use context_model::session::Sets;
 use context_model::time::{Timestamp, TxId};
 use context_store::{AsOf, Known, StoreError, Version};
 use serde_json::Value;
+use tracing::instrument;
 
 use super::{Engine, Inner};
 use crate::files::index::{Entry, IndexResult};
@@ -28,6 +29,7 @@ impl Engine {
     ///
     /// # Errors
     /// `CLOSED`; what the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn reconcile(&self) -> Result<Vec<IndexResult>> {
         Ok(self.inner.reconcile(None).await?.indexed)
     }
@@ -42,6 +44,7 @@ impl Engine {
     ///
     /// # Errors
     /// `UNKNOWN_OBJECT` if the session did not exist at that point; what the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn restore(&self, session: &SessionId, tx: TxId, times: Option<[Timestamp; 2]>) -> Result<()> {
         let inner = &self.inner;
         let mut state = inner.lock().await?;
@@ -92,6 +95,7 @@ pub(crate) struct Reconciled {
 impl Inner {
     /// Compares every file of the index (or only those in `only`) that the client can reach with its stored version,
     /// in one transaction, and attaches trackers along the way. Files that can't be reached keep their last version.
+    #[instrument(level = "debug", skip_all)]
     pub async fn reconcile(&self, only: Option<&HashSet<ObjectId>>) -> Result<Reconciled> {
         let eye = self.eye();
         let files = {

@@ -12,6 +12,7 @@ use context_model::render;
 use context_model::time::TxId;
 use context_store::{AsOf, Known, Version};
 use serde_json::{Map, Value};
+use tracing::instrument;
 
 use super::pointed::text_pointer;
 use super::{Engine, Inner, State};
@@ -67,6 +68,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`, `NULL_CONTENT`) are answers.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn activate(&self, name: &str, part: Option<Part>) -> Result<SetChange> {
         let mut state = self.inner.lock().await?;
         let is_id =
@@ -124,6 +126,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`, `NOT_ACTIVE`) are answers.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn deactivate(&self, name: &str) -> Result<SetChange> {
         self.change(name, |session, id, work| {
             if session.sets.deactivate(id, &mut work.change) {
@@ -140,6 +143,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`) are answers.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn pin(&self, name: &str) -> Result<SetChange> {
         self.change(name, |session, id, work| {
             session.sets.pin(id, &mut work.change);
@@ -152,6 +156,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`) are answers.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn unpin(&self, name: &str) -> Result<SetChange> {
         self.change(name, |session, id, work| {
             session.sets.unpin(id, &mut work.change);
@@ -164,6 +169,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`) are answers.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn promote(&self, name: &str) -> Result<SetChange> {
         self.change(name, |session, id, work| {
             session.sets.promote(id, &mut work.change);
@@ -176,6 +182,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`) are answers.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn demote(&self, name: &str) -> Result<SetChange> {
         self.change(name, |session, id, work| {
             session.sets.demote(id, &mut work.change);

@@ -10,6 +10,7 @@ use context_model::index::Action;
 use context_model::source::FilesystemSource;
 use context_watch::{Event, Sink, Touch};
 use tokio::runtime::Handle;
+use tracing::instrument;
 
 use super::{Engine, Inner};
 use crate::files::due::Ticket;
@@ -112,6 +113,7 @@ impl Inner {
     ///
     /// # Errors
     /// What the store reports, after everything that could be done.
+    #[instrument(level = "debug", skip_all)]
     pub async fn look_at_due(&self, all: bool) -> Result<()> {
         let mut outcome = Ok(());
         if self.tracking.due().take_rescan() {
@@ -128,6 +130,7 @@ impl Inner {
     ///
     /// # Errors
     /// As [`Inner::look_at_due`].
+    #[instrument(level = "debug", skip_all)]
     pub async fn look_at_visible(&self) -> Result<()> {
         let mut tickets = self.tracking.due().ready(Instant::now(), true);
         if !tickets.is_empty() {

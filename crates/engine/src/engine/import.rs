@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use context_store::transfer;
+use tracing::instrument;
 
 use super::Engine;
 use crate::ground::error::{EngineError, Result};
@@ -16,6 +17,7 @@ impl Engine {
     /// # Errors
     /// `INVALID_ARGUMENT` if the file is not a complete export of one session (nothing was written), `CONFLICT` if the store
     /// has the session with a different history, `IO`, and those of [`Engine::open`].
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn import(path: &Path, options: Options) -> Result<Self> {
         let mut file = transfer::open(path)?;
         let sessions = transfer::sessions(&mut file)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Action;
+use tracing::instrument;
 
 use super::job::Job;
 use super::{Engine, Inner, State};
@@ -36,6 +37,7 @@ impl Engine {
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path, `IO` if there is no readable regular file and no content was given;
     /// the state is then as before. What the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn index_file(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
         self.index_file_for(path, content, None).await
     }
@@ -44,6 +46,7 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::index_file`].
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn index_file_for(
         &self,
         path: &str,
@@ -80,6 +83,7 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::index_file`].
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn index_written(&self, path: &str, content: Option<Vec<u8>>) -> Result<IndexResult> {
         self.index_written_for(path, content, None).await
     }
@@ -88,6 +92,7 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::index_written`].
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn index_written_for(
         &self,
         path: &str,
@@ -121,6 +126,7 @@ impl Engine {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn index_deletion(&self, path: &str) -> Result<IndexResult> {
         self.inner.check_open()?;
         let place = self.inner.ground.paths.resolve(path)?;
@@ -134,6 +140,7 @@ impl Engine {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path; nothing is then taken in. What the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn discover(&self, paths: &[String]) -> Result<Vec<IndexResult>> {
         self.inner.check_open()?;
         let places = paths.iter().map(|p| self.inner.ground.paths.resolve(p)).collect::<Result<Vec<_>>>()?;
@@ -150,6 +157,7 @@ impl Engine {
     /// # Errors
     /// What the store reports. A file's own error is in [`Indexed::refused`]: `INVALID_ARGUMENT` for an impossible
     /// path, `IO` if there is no readable regular file.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn index_files(&self, paths: Vec<String>) -> Result<Indexed> {
         let known = self.inner.hashes().await?;
         let paths: Arc<[String]> = paths.into();

@@ -10,6 +10,7 @@ use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
 use context_store::{AsOf, Filter, Hit, Known, Outline, Search, Version};
 use serde_json::Value;
+use tracing::instrument;
 
 use super::{Engine, Inner};
 use crate::files::difference::unified;
@@ -90,6 +91,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn stats(&self) -> Result<Stats> {
         let view = self.assemble().await?;
         let state = self.inner.lock().await?;
@@ -124,6 +126,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn get(&self, name: &str) -> Result<Option<Document>> {
         self.get_as_of(name, AsOf::default()).await
     }
@@ -132,6 +135,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn get_as_of(&self, name: &str, at: AsOf) -> Result<Option<Document>> {
         let id = self.id_of(name)?;
         Ok(self.inner.store().get(&id, at).await?.map(|version| version.document))
@@ -141,6 +145,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn history(&self, name: &str) -> Result<Vec<Version>> {
         let id = self.id_of(name)?;
         Ok(self.inner.store().history(&id).await?)
@@ -153,6 +158,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn history_page(&self, name: &str, after: TxId, most: usize) -> Result<Vec<Version>> {
         let id = self.id_of(name)?;
         Ok(self.inner.store().history_page(&id, after, most).await?)
@@ -166,6 +172,7 @@ impl Engine {
     /// # Errors
     /// `UNKNOWN_OBJECT` if one of the versions does not exist; `INVALID_ARGUMENT` if only the hash of one is stored;
     /// what the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn diff(&self, name: &str, from: TxId, to: TxId) -> Result<String> {
         let id = self.id_of(name)?;
         let mut texts = Vec::with_capacity(2);
@@ -187,6 +194,7 @@ impl Engine {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn query(&self, query: &Query) -> Result<Vec<Document>> {
         self.inner.check_open()?;
         let mut filter = Filter { object_type: query.object_type, since: query.since, ..Filter::default() };
@@ -208,6 +216,7 @@ impl Engine {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a text without a word and for an impossible session ID; what the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn search(&self, wanted: &Wanted) -> Result<Vec<Found>> {
         let own = {
             let state = self.inner.lock().await?;

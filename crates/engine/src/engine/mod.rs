@@ -26,6 +26,7 @@ use std::sync::Arc;
 use context_model::id::{ObjectId, SessionId};
 use context_store::Store;
 use tokio::sync::{Mutex, MutexGuard};
+use tracing::instrument;
 
 use crate::files::evidence::Evidence;
 use crate::files::in_flight::InFlight;
@@ -138,6 +139,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn assemble(&self) -> Result<Assembled> {
         let inner = &self.inner;
         let mut state = inner.lock().await?;
@@ -152,6 +154,7 @@ impl Engine {
     ///
     /// # Errors
     /// `CLOSED`; what the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn flush(&self) -> Result<()> {
         drop(self.inner.lock().await?);
         self.inner.tracking.flush().await;
@@ -164,6 +167,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn settle(&self) -> Result<()> {
         Ok(self.inner.store().settle().await?)
     }
@@ -172,6 +176,7 @@ impl Engine {
     ///
     /// # Errors
     /// `CLOSED`; what the store reports. The trackers end in any case.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn pause(&self) -> Result<()> {
         drop(self.inner.lock().await?);
         let caught_up = self.inner.look_at_due(true).await;
@@ -187,6 +192,7 @@ impl Engine {
     /// # Errors
     /// What [`Engine::settle`] reports, and what prevented a changed file from being stored; the trackers end in any
     /// case.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn close(&self) -> Result<()> {
         if self.inner.state.lock().await.session.closed {
             return Ok(());
@@ -207,6 +213,7 @@ impl Engine {
 
 impl Inner {
     /// The state, unless the instance is closed.
+    #[instrument(level = "debug", skip_all)]
     pub async fn lock(&self) -> Result<MutexGuard<'_, State>> {
         let mut state = self.state.lock().await;
         state.session.open()?;
@@ -234,6 +241,7 @@ impl Inner {
     }
 
     /// Changes the session by one transaction; see [`commit::commit`]. All layers apply it.
+    #[instrument(level = "debug", skip_all)]
     pub async fn commit<T: Send>(
         &self,
         state: &mut State,
@@ -245,6 +253,7 @@ impl Inner {
     }
 
     /// The same for an intent that asks first; see [`commit::pursue`].
+    #[instrument(level = "debug", skip_all)]
     pub async fn pursue<I: Intent>(
         &self,
         state: &mut State,
@@ -256,6 +265,7 @@ impl Inner {
     }
 
     /// Takes in what other clients wrote since the last time. Costs one cheap query if nobody did.
+    #[instrument(level = "debug", skip_all)]
     pub async fn refresh(&self, state: &mut State) -> Result<()> {
         let outcome = refresh::refresh(&self.ground, &mut state.session).await;
         self.apply(state);
@@ -263,6 +273,7 @@ impl Inner {
     }
 
     /// The same, at a turn: this also fetches what other machines wrote.
+    #[instrument(level = "debug", skip_all)]
     pub async fn refresh_at_turn(&self, state: &mut State) -> Result<()> {
         let outcome = refresh::refresh_at_turn(&self.ground, &mut state.session).await;
         self.apply(state);

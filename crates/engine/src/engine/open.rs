@@ -6,6 +6,7 @@ use context_model::object::Document;
 use context_model::session::Sets;
 use context_store::{StoreError, Transaction, Write};
 use tokio::sync::Mutex;
+use tracing::instrument;
 
 use super::events::Receiver;
 use super::{Engine, Inner, State};
@@ -25,6 +26,7 @@ impl Engine {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for options that contradict themselves; what the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn open(options: Options) -> Result<Self> {
         options.store.pull().await?;
         let prompt = options.system_prompt.clone();

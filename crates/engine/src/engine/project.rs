@@ -3,6 +3,7 @@
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_projection::{Binding, Policy};
 use serde_json::Value;
+use tracing::instrument;
 
 use super::job::ToolcallInput;
 use super::results::Taking;
@@ -26,6 +27,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::record_toolcall`], except for arguments that are nested too deeply: the part that is too deep is
     /// kept as JSON text.
+    #[instrument(level = "debug", skip_all, fields(call = ?input.call_id, tool = ?input.tool), err(level = "debug"))]
     pub async fn receive(&self, input: ToolcallInput) -> Result<Birth> {
         let excerpts = excerpts(&input.tool, &input.content);
         let (length, call_id) = (input.content.len(), input.call_id.clone());
@@ -49,6 +51,7 @@ impl Engine {
     /// # Errors
     /// What the store reports. The harness then sends its own messages unchanged and passes them in again, with
     /// [`Engine::resync`] or this method: what was taken in before the failure is not taken in twice.
+    #[instrument(level = "debug", skip_all, fields(messages = incoming.len()), err(level = "debug"))]
     pub async fn advance(&self, incoming: Vec<Incoming>, call: &Call) -> Result<Plan> {
         let begins = incoming.iter().any(|one| one.message["role"] == "user");
         // A file that can't be stored now keeps waiting, and the model is told about it once it is stored.
@@ -124,6 +127,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the store reports.
+    #[instrument(level = "debug", skip_all, fields(messages = incoming.len()), err(level = "debug"))]
     pub async fn resync(&self, incoming: Vec<Incoming>, recorded: usize, call: &Call) -> Result<Plan> {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;

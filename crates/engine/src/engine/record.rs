@@ -10,6 +10,7 @@ use context_model::object::{Document, Toolcall};
 use context_secrets::{is_args, is_content};
 use context_store::{AsOf, StoreError};
 use serde_json::Value;
+use tracing::instrument;
 
 use super::job::{Done, Job, ToolcallInput, correct, depend, fingerprint};
 use super::{Engine, Inner, State};
@@ -34,6 +35,7 @@ impl Engine {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for a call without a tool name; what the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn record_toolcall(&self, input: ToolcallInput) -> Result<ObjectId> {
         if input.args.values().any(|value| is_deeper_than(value, MAX_DEPTH)) {
             let wrong = format!("a tool call's arguments are nested at most {MAX_DEPTH} levels deep");
@@ -50,6 +52,7 @@ impl Engine {
     /// # Errors
     /// `INVALID_ARGUMENT` for a message whose role is neither `user` nor `assistant`, or whose content is neither text nor
     /// blocks; what the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn append_turn(&self, message: Value) -> Result<usize> {
         let is_user = message.get("role").and_then(Value::as_str) == Some("user");
         let has_content = match message.get("content") {
@@ -72,6 +75,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn set_system_prompt(&self, text: &str) -> Result<()> {
         let mut state = self.inner.lock().await?;
         let session = self.inner.ground.session_id();

@@ -7,6 +7,7 @@ use context_model::tokens;
 use context_secrets::{is_args, is_content};
 use context_store::AsOf;
 use serde_json::{Map, Value};
+use tracing::instrument;
 
 use super::job::{ToolcallInput, fingerprint};
 use super::passages::{adorns, brings_back};
@@ -39,6 +40,7 @@ impl Inner {
     ///
     /// # Errors
     /// What the store reports.
+    #[instrument(level = "debug", skip_all)]
     pub async fn take_in_result(
         &self,
         state: &mut State,

@@ -3,6 +3,7 @@
 use context_model::chat::Receipt;
 use context_model::chat::RollEntry;
 use context_projection::{Binding, Roll};
+use tracing::instrument;
 
 use super::{Engine, Inner, State};
 use crate::ground::error::{EngineError, Result};
@@ -16,6 +17,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the store reports; nothing is then rolled.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn roll_now(&self, call: &Call) -> Result<Plan> {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
@@ -38,6 +40,7 @@ impl Engine {
     /// # Errors
     /// `INVALID_ARGUMENT` if the provider would refuse the request, because the reasoning of the running turn depends on what the
     /// roll has changed; what the store reports. Nothing is then undone.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn undo_roll(&self) -> Result<Plan> {
         let mut plan = Plan::default();
         let mut state = self.inner.lock().await?;
@@ -70,6 +73,7 @@ impl Engine {
     ///
     /// # Errors
     /// `CLOSED`.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn receipts(&self) -> Result<Vec<Receipt>> {
         Ok(self.inner.lock().await?.sight.rolled.receipts().to_vec())
     }
@@ -80,6 +84,7 @@ impl Inner {
     ///
     /// # Errors
     /// What the store reports; nothing is then rolled.
+    #[instrument(level = "debug", skip_all)]
     pub async fn execute(&self, state: &mut State, roll: &Roll, plan: &mut Plan) -> Result<()> {
         let receipt = roll.receipt();
         let shape = state.sight.pieces.shape(roll, &state.session);

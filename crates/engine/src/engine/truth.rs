@@ -8,6 +8,7 @@ use context_model::time::TxId;
 use context_model::{marker, render};
 use context_store::{AsOf, Known as Bound};
 use serde_json::{Map, Value};
+use tracing::instrument;
 
 use super::pointed::pointer;
 use super::{Engine, Inner, State};
@@ -44,6 +45,7 @@ impl Engine {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn answer_read(
         &self,
         path: &str,
@@ -57,6 +59,7 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::answer_read`].
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn answer_read_for(
         &self,
         path: &str,
@@ -128,6 +131,7 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::guard_edit`].
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn check_edit(&self, path: &str) -> Result<Option<String>> {
         match self.guard_edit(path, None, None).await? {
             EditGuard::Refused(text) => Ok(Some(text)),
@@ -146,6 +150,7 @@ impl Engine {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn guard_edit(
         &self,
         path: &str,
@@ -203,6 +208,7 @@ impl Engine {
     ///
     /// # Errors
     /// `CLOSED`.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn check_arguments(&self, args: &Map<String, Value>) -> Result<Option<String>> {
         let state = self.inner.lock().await?;
         Ok(marker::imitation(args, |tag| state.sight.issued.contains(tag)))
@@ -213,6 +219,7 @@ impl Engine {
     ///
     /// # Errors
     /// What the store reports; the next call then returns the lines.
+    #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn stale_notices(&self) -> Result<Vec<String>> {
         self.inner.look_at_due(true).await?;
         let mut state = self.inner.lock().await?;
@@ -325,6 +332,7 @@ impl Inner {
     ///
     /// # Errors
     /// What the store reports; nothing then counts as told.
+    #[instrument(level = "debug", skip_all)]
     pub async fn notices(&self, state: &mut State) -> Result<()> {
         state.unclaimed();
         self.follow_paths(state).await?;
