@@ -89,21 +89,21 @@ export function install(pi: ExtensionAPI, load: Load): void {
       return { message: { customType: NOTICE, content: handedLine(names, host.wayBack()), display: true } }
     }),
   )
-  pi.on(
-    'tool_call',
-    host.handler<ToolCallEvent, ToolCallEventResult>('handover', (boundary, event) => handover.lay(boundary.manager, event)),
-  )
-  pi.on('tool_call', (event) => host.nested.begin(event))
+  const guarded = host.handler<ToolCallEvent, ToolCallEventResult>('tool_call', async (boundary, event) => {
+    // What a program passes is data, whatever it looks like.
+    if (parentOf(event) !== undefined) return undefined
+    const reason = await boundary.manager.checkArguments(flattened(event.input))
+    return reason == null ? undefined : { block: true, reason }
+  })
+  const handed = host.handler<ToolCallEvent>('handover', (boundary, event) => handover.lay(boundary.manager, event))
+  pi.on('tool_call', async (event, ctx) => {
+    host.nested.begin(event)
+    const refusal = await guarded(event, ctx)
+    // A call that is refused starts no agent.
+    if (refusal === undefined) await handed(event, ctx)
+    return refusal
+  })
   pi.on('tool_execution_end', (event) => host.nested.end(event.toolCallId))
-  pi.on(
-    'tool_call',
-    host.handler<ToolCallEvent, ToolCallEventResult>('tool_call', async (boundary, event) => {
-      // What a program passes is data, whatever it looks like.
-      if (parentOf(event) !== undefined) return undefined
-      const reason = await boundary.manager.checkArguments(flattened(event.input))
-      return reason == null ? undefined : { block: true, reason }
-    }),
-  )
   pi.on(
     'tool_result',
     host.handler<ToolResultEvent, ToolResultEventResult>('tool_result', async (boundary, event) => {
@@ -112,7 +112,7 @@ export function install(pi: ExtensionAPI, load: Load): void {
       const call = await toolcallOf(event)
       const { header } = await boundary.manager.receive(call)
       if (host.exempt(call.tool, event.input)) await boundary.manager.pin(call.id)
-      const isHeaded = header !== undefined && boundary.anchored
+      const isHeaded = header !== undefined && boundary.sendsReferences
       const isRead = call.tool === 'read'
       boundary.birth(call.id, (isRead ? host.spared : 0) - (isHeaded ? header.length + 1 : 0))
       if (isRead) host.spared = 0
