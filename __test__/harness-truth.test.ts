@@ -51,7 +51,7 @@ describe('what a harness has changed', () => {
     ])
   })
 
-  test.each(['anchored', 'sections'] as const)('a secret that was redacted in place is not sent again: %s', async (layout) => {
+  test.each(['references', 'sections'] as const)('a secret that was redacted in place is not sent again: %s', async (layout) => {
     const manager = await opened({ cwd: folder() })
     const projection = new Projection(manager, { layout, model: MODEL })
     const output = result('c', `token=hunter2 ${'x'.repeat(300)}`)
@@ -71,7 +71,7 @@ describe('what a harness has changed', () => {
     expect(await manager.pin('c')).toMatchObject({ ok: false })
     expect(JSON.stringify(await manager.search('hunter2'))).toBe('[]')
     expect(await manager.search('token', { limit: 1 })).toHaveLength(1)
-    const [other] = (await manager.sessionSets()).session_index.filter((id) => id.startsWith('c~'))
+    const [other] = (await manager.sessionSets()).sessionIndex.filter((id) => id.startsWith('c~'))
     expect(await projection.permits(other!)).toBe(true)
     expect((await manager.get(other!))?.content).toBe(output.content[0]!.text)
   })
@@ -88,7 +88,7 @@ describe('what a harness has changed', () => {
     expect(JSON.stringify(await projection.transform(messages))).not.toContain('hunter2')
     expect((await manager.assemble()).text).not.toContain('hunter2')
     expect(await projection.permits('c')).toBe(false)
-    const [other] = (await manager.sessionSets()).session_index.filter((id) => id.startsWith('c~'))
+    const [other] = (await manager.sessionSets()).sessionIndex.filter((id) => id.startsWith('c~'))
     expect(await projection.permits(other!)).toBe(true)
   })
 
@@ -179,7 +179,7 @@ describe('what a harness has changed', () => {
     await projection.transform(messages)
     expect(await projection.permits('c')).toBe(true)
     expect((await manager.activate('c')).content).toBe(whole)
-    expect((await manager.sessionSets()).session_index).toEqual(['c'])
+    expect((await manager.sessionSets()).sessionIndex).toEqual(['c'])
     messages[2] = result('c', 'all of it ... (CUT)')
     await projection.transform(messages)
     expect(await projection.permits('c')).toBe(false)

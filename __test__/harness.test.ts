@@ -32,7 +32,7 @@ function referenced(shown: string): string | undefined {
 }
 
 describe("pi-agent-core's Agent", () => {
-  async function session(layout: 'anchored' | 'sections', rounds: number) {
+  async function session(layout: 'references' | 'sections', rounds: number) {
     const manager = await opened({ cwd: folder() })
     let rolls = 0
     const projection = new Projection(manager, { layout, model: MODEL, systemTokens: 100, onRoll: () => (rolls += 1) })
@@ -64,8 +64,8 @@ describe("pi-agent-core's Agent", () => {
     return { manager, agent, requests, rolls: () => rolls }
   }
 
-  test('anchored: outputs collapse, the rest is extended byte for byte, and the agent keeps its own messages', async () => {
-    const { manager, agent, requests, rolls } = await session('anchored', 24)
+  test('references: outputs collapse, the rest is extended byte for byte, and the agent keeps its own messages', async () => {
+    const { manager, agent, requests, rolls } = await session('references', 24)
     expect(rolls()).toBeGreaterThan(0)
     let rewritten = 0
     for (const [n, request] of requests.entries()) {
@@ -127,7 +127,7 @@ describe('a bare array of messages', () => {
     const shorter = messages.slice(0, 5)
     // The window is that of the earlier moment, when all of it was active.
     expect(await manager.transformContext(shorter)).toEqual(shorter)
-    expect((await manager.sessionSets()).active_set).toEqual(['c0', 'c1'])
+    expect((await manager.sessionSets()).activeSet).toEqual(['c0', 'c1'])
     expect(await manager.transformContext([])).toEqual([])
     await expect(manager.transformContext('go' as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   })

@@ -60,7 +60,7 @@ describe('options', () => {
     ['mounts that are no list', { mounts: {} }, /mounts is an array/],
     ['a negative context window', { model: { contextWindow: -1, input: 0, cacheRead: 0, cacheWrite: 0 } }, /model\.contextWindow is a number of 0 or more, not -1/],
     ['a price that is no number', { model: { contextWindow: 1, input: '3', cacheRead: 0, cacheWrite: 0 } }, /model\.input/],
-    ['a layout that does not exist', { layout: 'columns' }, /layout is 'anchored' or 'sections'/],
+    ['a layout that does not exist', { layout: 'columns' }, /layout is 'references' or 'sections'/],
   ])('open_refuses_%s', async (_, wrong, sentence) => {
     const options = { ...base, ...wrong } as never
     await expect(ContextManager.open(options)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(sentence) })

@@ -58,7 +58,7 @@ export class Boundary {
     manager: ContextManager,
     circumstances: Circumstances,
     recall: Recall,
-    layout: Settings['layout'] = 'anchored',
+    layout: Settings['layout'] = 'references',
     leftOut: (sentence: string) => void = () => {},
   ) {
     this.manager = manager
@@ -250,12 +250,12 @@ export class Boundary {
 
   /** Whether rolls may happen. */
   get rolls(): boolean {
-    return this.anchored && this.#recall.possible
+    return this.sendsReferences && this.#recall.possible
   }
 
   /** Whether outputs stay where they appeared and have headers there. */
-  get anchored(): boolean {
-    return !this.off && this.layout === 'anchored'
+  get sendsReferences(): boolean {
+    return !this.off && this.layout === 'references'
   }
 
   /** Whether requests are laid out in sections now. */

@@ -9,6 +9,7 @@ import { Circumstances } from './circumstances.ts'
 import { exemptions } from './exempt.ts'
 import type { Exempt } from './exempt.ts'
 import { bounded, Failures, HANDLER_LIMIT_MS, isPassing, sentence, tell } from './guard.ts'
+import { askAboutSecrets, isNewStore } from './first-start.ts'
 import { HOLDOUT, isHeldOut, isMarked } from './holdout.ts'
 import { NestedCalls } from './nested.ts'
 import { overrideTools } from './overrides.ts'
@@ -53,6 +54,8 @@ export class Host {
   readonly nested = new NestedCalls()
   /** Characters that answered reads have spared in results that have not come yet. */
   spared = 0
+  /** Whether the session is the first one of its store. */
+  #isFirst = false
   /** The session that was given up. */
   #given: Boundary | undefined
   /** Why there is no context manager in this session. */
@@ -184,7 +187,7 @@ export class Host {
     this.failure = undefined
     try {
       const project = ctx.isProjectTrusted() ? join(ctx.cwd, CONFIG_DIR_NAME) : undefined
-      const { settings, problems } = readSettings({ user: getAgentDir(), project })
+      const { settings, given, problems } = readSettings({ user: getAgentDir(), project })
       this.settings = settings
       for (const problem of problems) this.#tellOnce(ctx, problem)
       if (this.#leavesPlain(ctx, settings)) return
@@ -199,8 +202,22 @@ export class Host {
       this.boundary = boundary
       this.#register(ctx, settings)
       await bounded(boundary.synchronize(ctx), HANDLER_LIMIT_MS, 'reading the session')
+      // Pi starts whether or not it is answered.
+      if (this.#isFirst && ctx.mode === 'tui' && !given.has('redact')) void this.#askAboutSecrets(ctx)
     } catch (error) {
       await this.#give(error, ctx, 'could not start')
+    }
+  }
+
+  /** The first start on a new store: asks, and opens the session again if secrets are to be left out. Never rejects. */
+  async #askAboutSecrets(ctx: ExtensionContext): Promise<void> {
+    try {
+      const redact = await askAboutSecrets(ctx, getAgentDir())
+      if (redact !== true) return
+      await this.restart(ctx)
+      tell(ctx, 'Secrets of known shapes are left out of what is recorded from now on.', 'info')
+    } catch (error) {
+      this.#tellOnce(ctx, `Context manager: the answer could not be kept in your settings: ${sentence(error)}.`)
     }
   }
 
@@ -221,6 +238,7 @@ export class Host {
     const kept = sessionManager.getSessionFile() !== undefined
     const place = placeOf(kept, settings.store, process.env, native.defaultStorePath)
     this.place = place.name
+    this.#isFirst = isNewStore(place.options)
     // A session that goes on has the prompt of its last run, which other extensions may have had a part in. They say so
     // with the next prompt; until then what Pi has here is only where they begin.
     const isEmpty = !sessionManager.getEntries().some(({ type }) => type === 'message')

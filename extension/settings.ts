@@ -24,11 +24,11 @@ export interface Settings {
    */
   tools: 'override' | 'observe'
   /**
-   * What the model is sent. `anchored` (default): outputs stay where they appeared until a roll pays. `sections`: the
+   * What the model is sent. `references` (default): outputs stay where they appeared until a roll pays. `sections`: the
    * metadata pool, the conversation with references in place of outputs, and the active contents, rendered again for
    * each call.
    */
-  layout: 'anchored' | 'sections'
+  layout: 'references' | 'sections'
   /**
    * When the model gets `activate`, `deactivate`, `pin`, `unpin` and `search_context`. `worth` (default): once adding
    * them costs at most one percent of what the session has cost. `start`: from the first call on.
@@ -95,7 +95,7 @@ export const DEFAULTS: Settings = {
   enabled: true,
   store: undefined,
   tools: 'override',
-  layout: 'anchored',
+  layout: 'references',
   modelTools: 'worth',
   perTurn: 5,
   turnsBack: 3,
@@ -115,6 +115,8 @@ export const DEFAULTS: Settings = {
 /** The settings, and a message for each invalid part of the file. */
 export interface ReadSettings {
   settings: Settings
+  /** Which of them were given, in whatever place. */
+  given: ReadonlySet<keyof Settings>
   problems: string[]
 }
 
@@ -129,7 +131,7 @@ export interface Sources {
 }
 
 /** The name of the file in either folder. */
-const FILE = 'context-manager.json'
+export const SETTINGS_FILE = 'context-manager.json'
 
 /** Reads the settings. Never throws: invalid values are reported and replaced by defaults. */
 export function readSettings({ user, project, over = process.env['CONTEXT_SETTINGS'] }: Sources): ReadSettings {
@@ -153,7 +155,7 @@ export function readSettings({ user, project, over = process.env['CONTEXT_SETTIN
     }
   }
   const takeFile = (folder: string, isProject: boolean): void => {
-    const path = join(folder, FILE)
+    const path = join(folder, SETTINGS_FILE)
     try {
       take(path, readFileSync(path, 'utf8'), isProject)
     } catch (error) {
@@ -163,7 +165,7 @@ export function readSettings({ user, project, over = process.env['CONTEXT_SETTIN
   takeFile(user, false)
   if (project !== undefined) takeFile(project, true)
   if (over !== undefined && over !== '') take('CONTEXT_SETTINGS', over)
-  return { settings: { ...DEFAULTS, ...fields }, problems }
+  return { settings: { ...DEFAULTS, ...fields }, given: new Set(Object.keys(fields) as (keyof Settings)[]), problems }
 }
 
 /** Why a project's file can't say this; undefined if it can. Where the data goes and what is kept of it is the user's choice. */
@@ -174,7 +176,7 @@ function refusedOfProject(field: keyof Settings, { redact }: Settings): string |
 }
 
 /** The settings in a parsed file. */
-export function checkSettings(value: unknown): ReadSettings {
+export function checkSettings(value: unknown): Pick<ReadSettings, 'settings' | 'problems'> {
   const settings: Record<string, unknown> = { ...DEFAULTS }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return { settings: { ...DEFAULTS }, problems: ['the settings are a JSON object'] }
@@ -214,7 +216,7 @@ const CHECKS: Record<keyof Settings, Check> = {
     test: (value) => isAddress(value) || isFile(value) || isXtdb(value),
   },
   tools: { wanted: '"override" or "observe"', test: (value) => value === 'override' || value === 'observe' },
-  layout: { wanted: '"anchored" or "sections"', test: (value) => value === 'anchored' || value === 'sections' },
+  layout: { wanted: '"references" or "sections"', test: (value) => value === 'references' || value === 'sections' },
   modelTools: { wanted: '"worth" or "start"', test: (value) => value === 'worth' || value === 'start' },
   perTurn: COUNT,
   turnsBack: COUNT,

@@ -20,8 +20,8 @@ import type { ProjectedModel, ShapeName } from './harness.ts'
 
 /** How a session is opened, and how its messages are projected. */
 export interface OpenOptions extends NativeOptions {
-  /** How `transformContext` renders. Default `anchored`. */
-  layout?: 'anchored' | 'sections'
+  /** How `transformContext` renders. Default `references`. */
+  layout?: 'references' | 'sections'
   /** The model that `transformContext` renders for; a function if it may change. */
   model?: ProjectedModel | (() => ProjectedModel)
   /** The shape of `transformContext`'s messages. Default: detected from the messages. */
@@ -63,7 +63,7 @@ const LIMITS: Names<StoreLimits> = { maxBytes: true, maxDays: true }
 /** Checks the options of `ContextManager.open`. Throws `INVALID_ARGUMENT`. */
 export function checkOpen(options: OpenOptions): void {
   known('the options of open', options, OPEN)
-  if (![undefined, 'anchored', 'sections'].includes(options.layout)) throw invalid("layout is 'anchored' or 'sections'")
+  if (![undefined, 'references', 'sections'].includes(options.layout)) throw invalid("layout is 'references' or 'sections'")
   if (options.store !== undefined) checkStore(options.store)
   if (options.window !== undefined) known('window', options.window, WINDOW)
   if (options.stay !== undefined) known('stay', options.stay, STAY)

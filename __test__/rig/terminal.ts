@@ -35,7 +35,8 @@ export class PiTerminal {
     this.process = new PiProcess({
       args: piArguments(options),
       cwd: options.cwd ?? options.home.cwd,
-      env: { ...options.home.env, TERM: 'xterm-256color', ...options.env },
+      // The question of a first start would take the keys of every other test.
+      env: { ...options.home.env, TERM: 'xterm-256color', CONTEXT_SETTINGS: '{"redact":false}', ...options.env },
       input: true,
       terminal: { columns: options.columns ?? 120, rows: options.rows ?? 40 },
     })

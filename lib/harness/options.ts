@@ -28,10 +28,10 @@ export interface ProjectedModel extends ModelPrices {
 /** Options of a projection. */
 export interface ProjectionOptions {
   /**
-   * `anchored` (default): outputs stay where they appeared until a roll pays off. `sections`: the canonical four sections,
+   * `references` (default): outputs stay where they appeared until a roll pays off. `sections`: the canonical four sections,
    * rendered anew at each call; only for pi-ai's messages.
    */
-  layout?: 'anchored' | 'sections'
+  layout?: 'references' | 'sections'
   /** The model in use; a function if it may change. Without it, prices of 0.1 (read) and 1 (write) are assumed. */
   model?: ProjectedModel | (() => ProjectedModel)
   /** Estimated tokens of system prompt and tool declarations. Default 0. */

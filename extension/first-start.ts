@@ -1,0 +1,35 @@
+/**
+ * The one question of the first start on a new store: whether secrets are recorded. It is asked in a terminal only, once,
+ * and not at all if the user's settings already say.
+ */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ExtensionContext } from '@earendil-works/pi-coding-agent'
+import { writePrivately } from '../lib/cli/private.ts'
+import type { StoreOptions } from '../lib/index.ts'
+import { SETTINGS_FILE } from './settings.ts'
+
+const QUESTION =
+  'Context manager: files and tool outputs are now recorded on this machine. Leave out passwords and API keys of known shapes?'
+const YES = 'Leave them out: what the model sees stays as it is'
+const NO = 'Record everything: nothing is ever lost'
+
+/** Whether a store is a database file that does not exist yet. */
+export function isNewStore(options: StoreOptions): boolean {
+  return options.kind === 'sqlite' && !existsSync(options.path)
+}
+
+/**
+ * Asks, and keeps the answer as `redact` in the settings in `folder`. Resolves with it; with undefined, and nothing kept, if
+ * the user closes the question. Throws a sentence if the settings can't be written.
+ */
+export async function askAboutSecrets(ctx: ExtensionContext, folder: string): Promise<boolean | undefined> {
+  const answer = await ctx.ui.select(QUESTION, [YES, NO])
+  if (answer === undefined) return undefined
+  const redact = answer === YES
+  const path = join(folder, SETTINGS_FILE)
+  const text = existsSync(path) ? readFileSync(path, 'utf8') : '{}'
+  const settings = { ...(JSON.parse(text) as object), redact }
+  await writePrivately(path, async (write) => write(`${JSON.stringify(settings, undefined, 2)}\n`))
+  return redact
+}
