@@ -588,13 +588,13 @@ export interface SecretPlace {
 /** The four sets of a session, as object IDs in the order in which they entered. */
 export interface SessionSets {
   /** Every content object that the session has encountered; never shrinks. */
-  session_index: Array<string>
+  sessionIndex: Array<string>
   /** The objects that are visible as metadata. */
-  metadata_pool: Array<string>
+  metadataPool: Array<string>
   /** The objects whose content is loaded. */
-  active_set: Array<string>
+  activeSet: Array<string>
   /** The objects that are exempt from auto-collapse. */
-  pinned_set: Array<string>
+  pinnedSet: Array<string>
 }
 
 /** A session of a store. */

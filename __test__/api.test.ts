@@ -89,8 +89,8 @@ describe.each(stores)('on %s', (kind, store) => {
       { path: 'a\0', code: 'INVALID_ARGUMENT', message: expect.any(String) },
     ])
     const sets = await manager.sessionSets()
-    expect([...sets.metadata_pool].sort()).toEqual([...ids].sort())
-    expect(sets.active_set).toEqual([])
+    expect([...sets.metadataPool].sort()).toEqual([...ids].sort())
+    expect(sets.activeSet).toEqual([])
     expect((await manager.get(ids[1]!))!.content).toBe('text of b.md')
     expect(await manager.indexFiles([])).toEqual({ indexed: [], refused: [] })
   })
@@ -102,22 +102,22 @@ describe.each(stores)('on %s', (kind, store) => {
     const [found] = await manager.discover(['found'])
     const id = found!.id
     expect(found!.action).toBe('created')
-    expect(await manager.sessionSets()).toEqual({ session_index: [id], metadata_pool: [id], active_set: [], pinned_set: [] })
+    expect(await manager.sessionSets()).toEqual({ sessionIndex: [id], metadataPool: [id], activeSet: [], pinnedSet: [] })
     expect(await manager.activate(id)).toMatchObject({ ok: true, id, content: 'hidden' })
     expect(await manager.activate(id, { lines: [1, 1] })).toMatchObject({ ok: true, content: 'hidden' })
     expect(await manager.pin(id)).toMatchObject({ ok: true })
     expect(await manager.sessionSets()).toEqual({
-      session_index: [id],
-      metadata_pool: [id],
-      active_set: [id],
-      pinned_set: [id],
+      sessionIndex: [id],
+      metadataPool: [id],
+      activeSet: [id],
+      pinnedSet: [id],
     })
     expect(await manager.unpin(id)).toMatchObject({ ok: true })
     expect(await manager.deactivate(id)).toMatchObject({ ok: true })
     expect(await manager.demote(id)).toMatchObject({ ok: true })
-    expect(await manager.sessionSets()).toEqual({ session_index: [id], metadata_pool: [], active_set: [], pinned_set: [] })
+    expect(await manager.sessionSets()).toEqual({ sessionIndex: [id], metadataPool: [], activeSet: [], pinnedSet: [] })
     expect(await manager.promote(id)).toMatchObject({ ok: true })
-    expect((await manager.sessionSets()).metadata_pool).toEqual([id])
+    expect((await manager.sessionSets()).metadataPool).toEqual([id])
   })
 
   test('the canonical view, byte for byte', async () => {
@@ -165,9 +165,9 @@ describe.each(stores)('on %s', (kind, store) => {
     const manager = await opened({ cwd: folder(), store: store(), window: { perTurn: 2, turnsBack: 1 } })
     expect(await manager.appendTurn({ role: 'user', content: '1' })).toEqual({ turnCount: 1 })
     for (const id of ['a', 'b', 'c']) await manager.recordToolcall(call(id, id))
-    expect((await manager.sessionSets()).active_set).toEqual(['b', 'c'])
+    expect((await manager.sessionSets()).activeSet).toEqual(['b', 'c'])
     expect(await manager.appendTurn({ role: 'user', content: '2' })).toEqual({ turnCount: 2 })
-    expect((await manager.sessionSets()).active_set).toEqual([])
+    expect((await manager.sessionSets()).activeSet).toEqual([])
   })
 
   test('questions to the whole store', async () => {
@@ -243,7 +243,7 @@ test('a step to another branch, and a fork', async () => {
   await manager.recordToolcall(call('b', 'b'))
   await manager.restore('parent', point)
   expect(await manager.assemble()).toEqual(view)
-  expect((await manager.sessionSets()).session_index).toEqual(['a', 'b'])
+  expect((await manager.sessionSets()).sessionIndex).toEqual(['a', 'b'])
   const fork = await opened({ cwd, store, sessionId: 'fork' })
   await fork.restore('parent', point)
   expect((await fork.assemble()).text).toBe(view.text)
@@ -311,8 +311,8 @@ test('a hundred calls at once act one after the other', async () => {
   const ids = await Promise.all(Array.from({ length: 100 }, (_, n) => manager.recordToolcall(call(`c${n}`, `${n}`))))
   expect(new Set(ids).size).toBe(100)
   const sets = await manager.sessionSets()
-  expect(sets.session_index).toHaveLength(100)
-  expect(sets.active_set).toHaveLength(5)
+  expect(sets.sessionIndex).toHaveLength(100)
+  expect(sets.activeSet).toHaveLength(5)
 })
 
 test('the types that ship are those of the native module', () => {

@@ -97,7 +97,7 @@ describe('after close', () => {
     for (const { code } of outcomes) expect([undefined, 'CLOSED']).toContain(code)
     const again = await opened({ cwd, store })
     const recorded = outcomes.filter(({ code }) => code === undefined).length
-    expect((await again.sessionSets()).session_index).toHaveLength(recorded)
+    expect((await again.sessionSets()).sessionIndex).toHaveLength(recorded)
   })
 })
 
@@ -157,7 +157,7 @@ describe('the process', () => {
     const { stdout } = await run(start(store, cwd, `manager.watch(() => {}); console.log('last line')`))
     expect(stdout).toBe('last line\n')
     const again = await opened({ cwd, store })
-    expect((await again.sessionSets()).active_set, 'what was acknowledged is there').toHaveLength(1)
+    expect((await again.sessionSets()).activeSet, 'what was acknowledged is there').toHaveLength(1)
   })
 
   test('prints nothing by itself', async () => {
@@ -177,7 +177,7 @@ describe('the process', () => {
          if (n % 20 === 0) globalThis.gc()
        }
        globalThis.gc()
-       console.log((await manager.sessionSets()).active_set.length)`,
+       console.log((await manager.sessionSets()).activeSet.length)`,
     )
     expect((await run(script, ['--expose-gc'])).stdout).toBe('1\n')
   })
@@ -215,8 +215,8 @@ describe('threads', () => {
         parentPort.postMessage(await manager.sessionSets())
         if (${JSON.stringify(name)} === 'one') await manager.close()
       })`
-    return new Promise<{ session_index: string[] }>((resolve, reject) => {
-      let sets: { session_index: string[] }
+    return new Promise<{ sessionIndex: string[] }>((resolve, reject) => {
+      let sets: { sessionIndex: string[] }
       const thread = new Worker(script, { eval: true })
       thread.once('message', (message) => (sets = message as typeof sets))
       thread.once('error', reject)
@@ -227,11 +227,11 @@ describe('threads', () => {
   test('two workers share a store, and end with or without closing it', async () => {
     const [cwd, store] = [folder(), sqlite()]
     const [one, two] = await Promise.all([worker(store, cwd, 'one'), worker(store, cwd, 'two')])
-    expect(one.session_index).toHaveLength(21)
-    expect(two.session_index).toHaveLength(21)
-    expect(one.session_index[0]).toBe(two.session_index[0])
+    expect(one.sessionIndex).toHaveLength(21)
+    expect(two.sessionIndex).toHaveLength(21)
+    expect(one.sessionIndex[0]).toBe(two.sessionIndex[0])
     const manager = await opened({ cwd, store, sessionId: 'three' })
     expect((await manager.query({ type: 'toolcall' })).length).toBe(40)
-    expect((await manager.get(one.session_index[0]!))?.content).toBe('version 19')
+    expect((await manager.get(one.sessionIndex[0]!))?.content).toBe('version 19')
   })
 })

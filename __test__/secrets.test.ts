@@ -95,7 +95,7 @@ test('with "redact" an output with a secret is still the output of its message',
   const second = await open()
   const host = new Projection(second, { shape: 'openai-chat' })
   await host.transform(messages)
-  expect((await second.sessionSets()).pinned_set).toEqual(['c1', 'c2'])
+  expect((await second.sessionSets()).pinnedSet).toEqual(['c1', 'c2'])
   // Whatever the host itself takes out is another text.
   const taken = messages.map((message) => ('tool_call_id' in message && message.tool_call_id === 'c1' ? { ...message, content: 'x ***' } : message))
   await host.transform(taken)

@@ -26,7 +26,7 @@ describe('a directory as toolcall objects', () => {
     expect(outcome).toEqual({ indexed: [{ filepath: text, id: ids[0] }, { filepath: object, id: ids[1] }], skipped: [] })
     expect(await store.get(ids[0]!)).toMatchObject({ type: 'toolcall', tool: 'read', args: { path: 'a.ts' }, content: 'the text\n', status: 'ok' })
     expect(await store.get(ids[1]!)).toMatchObject({ type: 'toolcall', tool: 'search', args: { query: 'x' }, content: '{"matches":[1,2]}', status: 'ok' })
-    expect(await store.sessionSets()).toMatchObject({ session_index: ids, metadata_pool: ids, active_set: [] })
+    expect(await store.sessionSets()).toMatchObject({ sessionIndex: ids, metadataPool: ids, activeSet: [] })
   })
 
   test('indexing again adds only what is new, and says what it skips', async () => {
@@ -46,7 +46,7 @@ describe('a directory as toolcall objects', () => {
     const again = await indexContextDir(store, contextDir)
     expect(again.indexed).toEqual([{ filepath, id: basename(filepath, '.json') }])
     expect(await store.query({ type: 'toolcall' })).toHaveLength(70)
-    expect((await store.sessionSets()).active_set).toEqual([id])
+    expect((await store.sessionSets()).activeSet).toEqual([id])
   })
 
   test('two sessions of one store share the objects', async () => {
@@ -56,7 +56,7 @@ describe('a directory as toolcall objects', () => {
     const [one, two] = [await session(dir, 'one'), await session(dir, 'two')]
     expect((await indexContextDir(two, contextDir)).indexed).toEqual((await indexContextDir(one, contextDir)).indexed)
     expect(await one.query({ type: 'toolcall' })).toHaveLength(1)
-    expect((await two.sessionSets()).metadata_pool).toHaveLength(1)
+    expect((await two.sessionSets()).metadataPool).toHaveLength(1)
   })
 
   test('a directory that is none, and one that does not exist', async () => {
@@ -78,7 +78,7 @@ describe('the main store as the file system', () => {
     const manager = open(store)
     const paths: string[] = []
     for (let n = 0; n < 5; n += 1) paths.push(await manager.saveContext('readFile', { path: `${n}.ts` }, { n }, n, 'q'))
-    expect(await store.sessionSets()).toMatchObject({ metadata_pool: paths, active_set: [] })
+    expect(await store.sessionSets()).toMatchObject({ metadataPool: paths, activeSet: [] })
     expect(await store.get(paths[2]!)).toMatchObject({ tool: 'readFile', args: { path: '2.ts' }, status: 'ok' })
     const other = open(await session(dir, 'another'))
     expect(await other.restorePointers()).toBe(5)
@@ -96,7 +96,7 @@ describe('the main store as the file system', () => {
     const another = open(await session(dir, 'another'))
     expect(await another.loadContexts(paths)).toEqual([])
     expect(await another.restorePointers()).toBe(0)
-    expect((await store.sessionSets()).metadata_pool).toEqual(['call_1'])
+    expect((await store.sessionSets()).metadataPool).toEqual(['call_1'])
     expect((await store.get(paths[0]!))?.content).toContain('"result":1')
     await manager.clear()
     const filepath = await manager.saveContext('t', {}, 3)

@@ -99,7 +99,7 @@ describe('more fields of one object than are taken', () => {
       await expect(refused(args)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('100000 fields') })
       expect(looked()).toBeLessThan(101_000)
     }
-    expect((await manager.sessionSets()).session_index).toEqual([])
+    expect((await manager.sessionSets()).sessionIndex).toEqual([])
     expect((await manager.get('chat:s'))!['turns']).toEqual([])
   })
 

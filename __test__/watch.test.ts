@@ -99,7 +99,7 @@ test('a renamed file is deleted under its old name and discovered under the new 
   const { until, events } = listen(manager)
   renameSync(path, join(cwd, 'dir', 'b'))
   await until('deleted', id)
-  const sets = () => manager.sessionSets().then((all) => all.metadata_pool)
+  const sets = () => manager.sessionSets().then((all) => all.metadataPool)
   while ((await sets()).length < 2) await manager.flush()
   const [, discovered] = await sets()
   expect((await until('created', discovered!)).path).toBe(shown(join(cwd, 'dir', 'b')))

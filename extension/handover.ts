@@ -34,10 +34,10 @@ export class Handover {
     if (ALONE.has(toolName) || toolOf(toolName) !== undefined) return
     const names = namesIn(JSON.stringify(input))
     if (names.length === 0) return
-    const { session_index } = await manager.sessionSets()
+    const { sessionIndex } = await manager.sessionSets()
     for (const name of names) {
       const document = await manager.get(name)
-      if (document === null || !session_index.includes(document['xt/id'])) continue
+      if (document === null || !sessionIndex.includes(document['xt/id'])) continue
       const { type, source, content } = document
       if (type === 'file') await this.#write(name, { path: (source as { path: string }).path })
       if (type !== 'toolcall' || typeof content !== 'string') continue

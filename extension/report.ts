@@ -84,7 +84,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
     manager.receipts(),
     manager.storeState(),
   ])
-  const pinned = new Set(sets.pinned_set)
+  const pinned = new Set(sets.pinnedSet)
   const system = boundary.circumstances.systemCharacters(ctx)
   const look = boundary.inSections
     ? inSections(await manager.assemble(), system, pinned)
@@ -109,7 +109,7 @@ export async function makeReport(host: Host, ctx: ExtensionContext): Promise<Rep
     contextTokens,
     staleTokens: Math.min(contextTokens, figures.staleTokens),
     contextWindow: ctx.model?.contextWindow ?? 0,
-    active: sets.active_set.length,
+    active: sets.activeSet.length,
     objects: stats.objects,
     cachedShare,
     cost,
@@ -131,16 +131,16 @@ interface Look {
 }
 
 interface Sets {
-  session_index: readonly string[]
-  active_set: readonly string[]
+  sessionIndex: readonly string[]
+  activeSet: readonly string[]
   pinned: ReadonlySet<string>
 }
 
 /** The usual layout: outputs are where they appeared. */
 async function inPlace(host: Host, ctx: ExtensionContext, system: number, sets: Sets): Promise<Look> {
   const manager = host.manager()
-  const index = new Set(sets.session_index)
-  const active = new Set(sets.active_set)
+  const index = new Set(sets.sessionIndex)
+  const active = new Set(sets.activeSet)
   const sums = new Map<Part, number>([['system prompt', system]])
   const add = (part: Part, characters: number): void => void sums.set(part, (sums.get(part) ?? 0) + characters)
   const calls = new Map<string, Record<string, unknown>>()

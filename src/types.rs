@@ -209,16 +209,12 @@ pub struct Part {
 #[napi(object, use_nullable = false)]
 pub struct SessionSets {
     /// Every content object that the session has encountered; never shrinks.
-    #[napi(js_name = "session_index")]
     pub session_index: Vec<String>,
     /// The objects that are visible as metadata.
-    #[napi(js_name = "metadata_pool")]
     pub metadata_pool: Vec<String>,
     /// The objects whose content is loaded.
-    #[napi(js_name = "active_set")]
     pub active_set: Vec<String>,
     /// The objects that are exempt from auto-collapse.
-    #[napi(js_name = "pinned_set")]
     pub pinned_set: Vec<String>,
 }
 

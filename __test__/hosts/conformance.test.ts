@@ -94,7 +94,7 @@ describe.each(NAMES)('%s', (name) => {
     expect(sent).toContain('n7 REDACTED')
     const manager = (await driver.context!.manager())!
     expect((await manager.assemble()).text).not.toContain('n7 line 20')
-    for (const id of (await manager.sessionSets()).session_index) {
+    for (const id of (await manager.sessionSets()).sessionIndex) {
       const text = await driver.context!.activate({ id })
       expect(text).not.toContain('n7 line 20')
     }
@@ -128,7 +128,7 @@ describe.each(NAMES)('%s', (name) => {
     const [a, b] = [(await first.driver.context!.manager())!, (await second.driver.context!.manager())!]
     const [file] = await a.query({ type: 'file', pathPrefix: path })
     const id = file!['xt/id']
-    for (const one of [a, b]) expect((await one.sessionSets()).session_index).toContain(id)
+    for (const one of [a, b]) expect((await one.sessionSets()).sessionIndex).toContain(id)
     write(cwd, 'shared.txt', `${'one\n'.repeat(19)}two\n`)
     await a.indexWritten(path)
     await second.driver.prompt('say after')

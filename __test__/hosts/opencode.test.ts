@@ -186,7 +186,7 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     const [a, b] = [await left(first.host, store), await left(second.host, store)]
     const [file] = await a.query({ type: 'file', pathPrefix: path })
     const id = file!['xt/id']
-    for (const one of [a, b]) expect((await one.sessionSets()).session_index).toContain(id)
+    for (const one of [a, b]) expect((await one.sessionSets()).sessionIndex).toContain(id)
     expect((await b.history(id)).map(({ document }) => document.content)).toEqual(['one\n'.repeat(20), 'written\n'.repeat(20)])
     // The record has the result as OpenCode has shown it, and the arguments as the model gave them.
     const read = (await b.query({ type: 'toolcall', sessionId: b.sessionId })).find((one) => one['tool'] === 'read')!

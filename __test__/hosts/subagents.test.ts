@@ -48,7 +48,7 @@ test.each(Object.keys(drivers))('%s', async (host) => {
   const [mother, daughter] = [(await parent.context!.manager())!, (await parent.child!.manager())!]
   const id = (await mother.get(handed))!['xt/id']
   expect((await daughter.get(handed))!['xt/id']).toBe(id)
-  const own = (await daughter.sessionSets()).session_index
+  const own = (await daughter.sessionSets()).sessionIndex
   expect(own).toContain(id)
   expect(own.filter((one) => one !== id && !one.startsWith('call_'))).toEqual([])
   // What the subagent did is not in the parent's conversation.

@@ -42,7 +42,7 @@ test(
       acknowledged = await killed(store.path, cwd, acknowledged + 1, 1 + ((run * 7) % 11))
       const manager = await opened({ cwd, store })
       const calls = Array.from({ length: acknowledged }, (_, n) => `call_${n + 1}`)
-      const { session_index: index } = await manager.sessionSets()
+      const { sessionIndex: index } = await manager.sessionSets()
       expect(index).toEqual(expect.arrayContaining(calls))
       const chat = (await manager.get('chat:s')) as unknown as { toolcall_refs: string[]; turn_count: number }
       expect(chat.toolcall_refs.slice(0, acknowledged)).toEqual(calls)

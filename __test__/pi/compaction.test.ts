@@ -51,7 +51,7 @@ describe('between prompts', () => {
     expect(hits.filter((line) => /^id=\w+ tool=read line=\d+: .*lorem/.test(line))).toHaveLength(1)
     expect(hits.filter((line) => /^id=\w+ path=\S+a\.txt line=\d+: .*lorem/.test(line))).toHaveLength(1)
     expect(notices(rpc.events).filter((text) => !text.startsWith('Rolled'))).toEqual([])
-    expect((await setsOf(store, sessionId, home.cwd)).session_index).toContain('call_a')
+    expect((await setsOf(store, sessionId, home.cwd)).sessionIndex).toContain('call_a')
   })
 
   test('at the threshold: a roll makes the room, and nothing is summarized', async () => {

@@ -130,14 +130,14 @@ describe.skipIf(!HAS_CODEMODE)('a program with over fifty calls', () => {
     const whole = nested.find((one) => JSON.stringify(one['args']).includes('seq 1 60000'))
     expect(whole?.content).toContain('\n30000\n')
     const sets = await manager.sessionSets()
-    expect(sets.active_set.filter((id) => id.startsWith('call_cm/'))).toEqual([])
-    expect(sets.session_index).toEqual(expect.arrayContaining(nested.map((one) => one['xt/id'])))
+    expect(sets.activeSet.filter((id) => id.startsWith('call_cm/'))).toEqual([])
+    expect(sets.sessionIndex).toEqual(expect.arrayContaining(nested.map((one) => one['xt/id'])))
     for (const one of nested) expect(one['parent_ref']).toBe('call_cm')
     const own = ['again_0', 'again_1', 'again_2', 'call_cm']
     const chat = (await manager.get(`chat:${session}`)) as any
     // Calls that run side by side are recorded as they end.
     expect([...chat.turns[1].toolcall_ids].sort()).toEqual(own)
-    expect(sets.active_set).toEqual(expect.arrayContaining(own))
-    expect(sets.metadata_pool.filter((id) => id.startsWith('call_cm/'))).toEqual([])
+    expect(sets.activeSet).toEqual(expect.arrayContaining(own))
+    expect(sets.metadataPool.filter((id) => id.startsWith('call_cm/'))).toEqual([])
   }, 400_000)
 })

@@ -238,6 +238,6 @@ describe.skipIf(missing)('Pi on XTDB', () => {
     const manager = await ContextManager.open({ sessionId: id, cwd: home.cwd, store: { kind: 'sqlite', path }, watch: false })
     onCleanUp(() => manager.close())
     expect((await manager.get(`chat:${id}`))!['turn_count']).toBe(3)
-    expect((await manager.sessionSets()).session_index).toEqual(expect.arrayContaining(['call_one', 'call_two', 'call_three']))
+    expect((await manager.sessionSets()).sessionIndex).toEqual(expect.arrayContaining(['call_one', 'call_two', 'call_three']))
   })
 })

@@ -58,7 +58,7 @@ describe('a new process', () => {
     const first = await runPrint({ ...load, prompts: ['read a', 'read b'] })
     const session = sessionIdOf(first.sessionFile!)
     const before = await setsOf(store, session, home.cwd)
-    expect(before.active_set).toHaveLength(4)
+    expect(before.activeSet).toHaveLength(4)
     const second = await runPrint({ ...load, prompts: ['go on'], args: ['--continue'] })
     expect(second).toMatchObject({ exitCode: 0, stderr: '', sessionFile: first.sessionFile })
     server.check()
@@ -77,14 +77,14 @@ describe('a new process', () => {
     const { sessionId } = await rpc.state()
     await rpc.kill9()
     const sets = await setsOf(store, sessionId, home.cwd)
-    expect(sets.session_index).toEqual(expect.arrayContaining(['call_a', 'call_b', 'call_c']))
-    expect(sets.active_set).toContain('call_c')
+    expect(sets.sessionIndex).toEqual(expect.arrayContaining(['call_a', 'call_b', 'call_c']))
+    expect(sets.activeSet).toContain('call_c')
 
     const after = await startRpc({ ...load, args: ['--continue'] })
     const killed = server.requests.length
     await after.prompt(`back ${handle('call_a')}`)
     expect(await setsOf(store, sessionId, home.cwd)).toMatchObject({
-      active_set: expect.arrayContaining(['call_c', 'call_a']),
+      activeSet: expect.arrayContaining(['call_c', 'call_a']),
     })
     const [report] = await command(after, '/context')
     expect(report).toContain('off: nothing collapses')
@@ -169,7 +169,7 @@ describe('a new process', () => {
     checkAppendOnly(server.requests)
     const manager = await openStore(store, sessionIdOf(first.sessionFile!), home.cwd)
     expect((await manager.get('call_a'))!.content).toContain(lines('a', 60))
-    expect((await manager.sessionSets()).active_set).toEqual(expect.arrayContaining(['call_a', 'call_b']))
+    expect((await manager.sessionSets()).activeSet).toEqual(expect.arrayContaining(['call_a', 'call_b']))
   })
 
   test('a store that lacks the last turns, as after a loss of power: they are taken in anew, and only they', async () => {
@@ -228,9 +228,9 @@ describe('inside a process', () => {
     expect(notices(rpc.events)).toEqual([])
     checkAppendOnly([server.requests[0]!, server.requests[1]!, server.requests[4]!, server.requests[5]!])
     const sets = await setsOf(store, first['sessionId'], home.cwd)
-    expect(sets.session_index.filter((id) => id.startsWith('call_'))).toEqual(['call_a', 'call_c'])
+    expect(sets.sessionIndex.filter((id) => id.startsWith('call_'))).toEqual(['call_a', 'call_c'])
     const other = await setsOf(store, second['sessionId'], home.cwd)
-    expect(other.session_index.filter((id) => id.startsWith('call_'))).toEqual(['call_b'])
+    expect(other.sessionIndex.filter((id) => id.startsWith('call_'))).toEqual(['call_b'])
   })
 
   test.each([
@@ -288,10 +288,10 @@ describe('inside a process', () => {
     checkAllToolPairs(server.requests)
     expect(notices(rpc.events).filter((text) => !text.startsWith('Rolled'))).toEqual([])
     const own = await setsOf(store, copy['sessionId'], home.cwd)
-    expect(own.session_index).toEqual(expect.arrayContaining(['call_a', 'call_b', 'call_d']))
-    expect(own.active_set).toEqual(expect.arrayContaining(['call_a', 'call_d']))
+    expect(own.sessionIndex).toEqual(expect.arrayContaining(['call_a', 'call_b', 'call_d']))
+    expect(own.activeSet).toEqual(expect.arrayContaining(['call_a', 'call_d']))
     const old = await setsOf(store, first['sessionId'], home.cwd)
-    expect(old.session_index).not.toContain('call_d')
+    expect(old.sessionIndex).not.toContain('call_d')
     const last = resultsById(server.requests.at(-1)!)
     const back = [...last].findLast(([id]) => id.startsWith('back_'))![1]
     // The clone has the roll on its branch, the fork begins before it.
@@ -315,7 +315,7 @@ describe('inside a process', () => {
     await command(rpc, `/goto ${users[1].id}`)
     const { sessionId } = await rpc.state()
     const calls = async () =>
-      (await setsOf(store, sessionId, home.cwd)).active_set.filter((id) => id.startsWith('call_'))
+      (await setsOf(store, sessionId, home.cwd)).activeSet.filter((id) => id.startsWith('call_'))
     expect(await calls()).toEqual(['call_a'])
     await rpc.prompt('read c')
     expect(await calls()).toEqual(['call_a', 'call_c'])
@@ -329,7 +329,7 @@ describe('inside a process', () => {
     const { requests } = server
     checkAppendOnly([...requests.slice(0, 2), ...requests.slice(4, onC)])
     checkAppendOnly([...requests.slice(0, 4), ...requests.slice(onC)])
-    expect((await setsOf(store, sessionId, home.cwd)).session_index).toEqual(
+    expect((await setsOf(store, sessionId, home.cwd)).sessionIndex).toEqual(
       expect.arrayContaining(['call_a', 'call_b', 'call_c', 'call_d']),
     )
   })
@@ -345,7 +345,7 @@ describe('inside a process', () => {
     await rpc.close()
     server.check()
     const sets = await setsOf(store, sessionId, home.cwd)
-    expect(sets.active_set.filter((id) => id.startsWith('call_'))).toEqual(['call_b'])
+    expect(sets.activeSet.filter((id) => id.startsWith('call_'))).toEqual(['call_b'])
   })
 
   test('a reload goes on where it was', async () => {

@@ -39,7 +39,7 @@ describe('print mode', () => {
     const sets = await manager.sessionSets()
     const [file] = await manager.query({ type: 'file', pathPrefix: join(home.cwd, 'a.txt') })
     expect(file).toMatchObject({ content: text, source: { path: join(home.cwd, 'a.txt') } })
-    expect(sets.active_set).toEqual(expect.arrayContaining(['call_read', 'call_bash', file!['xt/id']]))
+    expect(sets.activeSet).toEqual(expect.arrayContaining(['call_read', 'call_bash', file!['xt/id']]))
   })
 
   test('a small result stays as it is', async () => {

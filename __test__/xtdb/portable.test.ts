@@ -69,7 +69,7 @@ test.skipIf(missing)('paused on SQLite, resumed on XTDB without its files, and b
   expect(other.id).not.toBe(id)
   // A point of the other store, by its time; its number means something else here, or nothing.
   await manager.restore('s1', point, times)
-  expect((await manager.sessionSets()).pinned_set).toEqual(early.pinned_set)
+  expect((await manager.sessionSets()).pinnedSet).toEqual(early.pinnedSet)
   expect((await manager.get('chat:s1'))!['turn_count']).toBe(1)
   const never = ['2001-01-01T00:00:00.000Z', times[1]]
   await expect(manager.restore('s1', point, never)).rejects.toMatchObject({ code: 'UNKNOWN_OBJECT' })

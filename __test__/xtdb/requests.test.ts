@@ -101,7 +101,7 @@ test.skipIf(missing)('a turn reads once, whatever it calls, and is one transacti
   expect(quick).toEqual(quick.map(() => ['tx-log']))
   // The last call writes the chat more than once, perhaps in one millisecond.
   expect(submitted.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(2 * TURNS)
-  expect((await manager.sessionSets()).session_index).toHaveLength(2 * TURNS * CALLS)
+  expect((await manager.sessionSets()).sessionIndex).toHaveLength(2 * TURNS * CALLS)
 })
 
 test.skipIf(missing)('what another machine wrote is seen at the next turn that begins after it was fetched', async () => {

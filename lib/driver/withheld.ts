@@ -53,5 +53,5 @@ async function mayShow(manager: ContextManager, { id, type, isLatest }: SearchHi
 
 /** Whether this session has encountered an object. What only others have is not part of the host's conversation. */
 async function isOwn(manager: ContextManager, id: string): Promise<boolean> {
-  return (await manager.sessionSets()).session_index.includes(id)
+  return (await manager.sessionSets()).sessionIndex.includes(id)
 }

@@ -157,7 +157,7 @@ export class Conversation {
     const document = await manager.get(name)
     if (document === null) return SAID.test(name) && (await projection.permits(name)) ? recallTexts(manager, input) : undefined
     const id = document['xt/id']
-    if (document.type === 'toolcall' && !(await manager.sessionSets()).session_index.includes(id)) return undefined
+    if (document.type === 'toolcall' && !(await manager.sessionSets()).sessionIndex.includes(id)) return undefined
     // Of an earlier process only the record is left.
     if (this.#last.raw.length === 0) projection.allow(id)
     return recallTexts(manager, input)

@@ -86,6 +86,6 @@ export class Boundary {
   }
 
   async #index(): Promise<ReadonlySet<string>> {
-    return new Set((await this.#manager.sessionSets()).session_index)
+    return new Set((await this.#manager.sessionSets()).sessionIndex)
   }
 }

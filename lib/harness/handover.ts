@@ -21,8 +21,8 @@ export async function adopt(
   const document = await parent.get(name)
   if (document === null) return undefined
   const id = document['xt/id']
-  const { session_index } = await parent.sessionSets()
-  if (!session_index.includes(id) || !(await projection.permits(name))) return undefined
+  const { sessionIndex } = await parent.sessionSets()
+  if (!sessionIndex.includes(id) || !(await projection.permits(name))) return undefined
   if (document.type === 'file') {
     const { path } = document.source as { path: string }
     return (await child.discover([path]))[0]?.id

@@ -373,9 +373,9 @@ export class Projection {
       }
     }
     if (calls.size === 0) return
-    const { metadata_pool, active_set, pinned_set, session_index } = await this.#manager.sessionSets()
-    const index = new Set(session_index)
-    const shown = new Set([...metadata_pool, ...active_set, ...pinned_set])
+    const { metadataPool, activeSet, pinnedSet, sessionIndex } = await this.#manager.sessionSets()
+    const index = new Set(sessionIndex)
+    const shown = new Set([...metadataPool, ...activeSet, ...pinnedSet])
     for (const callId of calls) {
       for await (const document of objectsOf(this.#manager, callId, index)) {
         const id = document['xt/id']

@@ -41,10 +41,10 @@ export async function* sessionParts(
   const sets = await manager.sessionSets()
   const chat = await manager.get(`chat:${session}`)
   yield `<h2 id="${escape(session)}">Session ${escape(session)}</h2>${setsTable(sets)}<h3>Turns and rolls</h3>${turns(chat)}<h3>Objects, in the order in which the session encountered them</h3>`
-  const active = new Set(sets.active_set)
-  const pinned = new Set(sets.pinned_set)
+  const active = new Set(sets.activeSet)
+  const pinned = new Set(sets.pinnedSet)
   const seen: string[] = []
-  for (const id of sets.session_index) {
+  for (const id of sets.sessionIndex) {
     const history = await manager.history(id)
     const last = history.at(-1)
     if (last === undefined) continue
@@ -61,7 +61,7 @@ export async function* sessionParts(
 }
 
 function setsTable(sets: SessionSets): string {
-  const { session_index: index, metadata_pool: pool, active_set: active, pinned_set: pinned } = sets
+  const { sessionIndex: index, metadataPool: pool, activeSet: active, pinnedSet: pinned } = sets
   return `<p class="dim">${index.length} objects encountered, ${pool.length} in the metadata pool, ${active.length} active, ${pinned.length} pinned</p>`
 }
 

@@ -87,9 +87,9 @@ function answer(store: LimitedStore, name: string, input: Record<string, unknown
 
 async function summary(copy: ContextManager): Promise<string> {
   const versions = await copy.history(`session:${copy.sessionId}`)
-  const { session_index } = await copy.sessionSets()
+  const { sessionIndex } = await copy.sessionSets()
   const chat = await copy.get(`chat:${copy.sessionId}`)
-  return `${versions.at(-1)?.validTime ?? '-'}  ${Number(chat?.['turn_count'] ?? 0)} turns  ${session_index.length} objects  ${oneLine(copy.sessionId)}`
+  return `${versions.at(-1)?.validTime ?? '-'}  ${Number(chat?.['turn_count'] ?? 0)} turns  ${sessionIndex.length} objects  ${oneLine(copy.sessionId)}`
 }
 
 async function search(store: LimitedStore, copies: readonly ContextManager[], query: string, limit: number): Promise<string> {

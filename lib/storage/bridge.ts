@@ -20,7 +20,7 @@ export interface ToolcallStore {
   /** All current objects of a type. */
   query(filter: { type: 'toolcall' }): Promise<readonly { 'xt/id': string; [field: string]: unknown }[]>
   /** The session's sets, of which only the session index is used. */
-  sessionSets(): Promise<{ session_index: readonly string[] }>
+  sessionSets(): Promise<{ sessionIndex: readonly string[] }>
   /** Removes an object from the active set; refuses if it is not there. */
   deactivate(id: string): Promise<unknown>
   /** Removes an object from the metadata pool; refuses if it is not there. */
@@ -53,7 +53,7 @@ export async function indexContextDir(manager: ToolcallStore, dir: string): Prom
   const directory = resolve(dir)
   const files = new OutputDirectory(directory, true)
   const names = await files.names()
-  const known = new Set((await manager.sessionSets()).session_index)
+  const known = new Set((await manager.sessionSets()).sessionIndex)
   const outcome: IndexedDirectory = { indexed: [], skipped: [] }
   for (let i = 0; i < names.length; i += FILES_AT_ONCE) {
     const part = names.slice(i, i + FILES_AT_ONCE).filter((name) => !known.has(basename(name, '.json')))
