@@ -51,7 +51,7 @@ export async function act(conversation: Conversation, action: Action, id: string
     case 'drop': {
       const change = await manager.deactivate(id)
       if (!change.ok && change.code !== 'NOT_ACTIVE') return sentence(change.message)
-      if ((await manager.sessionSets()).pinned_set.includes(id)) return `${name} is dropped, but it stays as long as it is pinned.`
+      if ((await manager.sessionSets()).pinnedSet.includes(id)) return `${name} is dropped, but it stays as long as it is pinned.`
       return isWhole(conversation, document) ? `${name} is dropped: it collapses at the next roll.` : `${name} has collapsed already.`
     }
     case 'back':

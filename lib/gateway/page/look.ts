@@ -68,8 +68,8 @@ export function shownText(conversation: Conversation, object: string): string | 
 async function outputsOf(conversation: Conversation, own: readonly EngineMessage[], shown: readonly EngineMessage[], { calls }: CallFacts): Promise<Output[]> {
   if (own.length === 0 || !conversation.isOpen) return []
   const { manager } = await conversation.session()
-  const { session_index, active_set, pinned_set } = await manager.sessionSets()
-  const [index, active, pinned] = [new Set(session_index), new Set(active_set), new Set(pinned_set)]
+  const { sessionIndex, activeSet, pinnedSet } = await manager.sessionSets()
+  const [index, active, pinned] = [new Set(sessionIndex), new Set(activeSet), new Set(pinnedSet)]
   const now = new Map(shown.filter(isResult).map((message) => [message.toolCallId ?? '', resultText(message)]))
   const outputs: Output[] = []
   for (const message of own.filter(isResult)) {
