@@ -135,7 +135,8 @@ impl Open<'_> {
                 Known { object, object_type, source }
             }
         };
-        let stored = put.text.as_ref().map(|text| index::stored(self.connection, text)).transpose()?;
+        let store = if put.is_text_gone { index::stored_erased } else { index::stored };
+        let stored = put.text.as_ref().map(|text| store(self.connection, text)).transpose()?;
         let content = stored.zip(put.text.as_ref()).map(|((content, _), text)| (content, text.key));
         let is_erased = put.is_masked || stored.is_some_and(|(_, is_erased)| is_erased);
         let content_hash = Some(put.content_hash);

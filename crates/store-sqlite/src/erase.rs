@@ -47,13 +47,14 @@ pub(super) fn erase(connection: &Connection, wanted: &[Erase], mark: &Erased) ->
     }
     contents.retain(|content| is_to_go(connection, *content).unwrap_or(true));
     let touched = touched(connection, &contents, &needles)?;
-    forgotten::remember(connection, &whole, &touched, &needles)?;
+    forgotten::remember(connection, &whole, &touched, &contents, &needles)?;
     for content in &contents {
         take_out(connection, *content, &contents)?;
     }
     let mut versions = 0;
     for seq in whole.union(&touched) {
-        versions += u64::from(rewrite(connection, *seq, whole.contains(seq), &needles, &mark)?);
+        let going = whole.contains(seq).then_some(&contents);
+        versions += u64::from(rewrite(connection, *seq, going, &needles, &mark)?);
     }
     Ok(ErasedCount { texts: contents.len() as u64, versions })
 }
@@ -232,26 +233,37 @@ fn stand_alone(connection: &Connection, content: i64, text: &str) -> Result<()> 
     Ok(())
 }
 
-/// Marks a version and erases from its payload: with `whole` all messages and arguments, otherwise the needles. Returns
-/// whether it changed.
-fn rewrite(connection: &Connection, seq: i64, whole: bool, needles: &Needles, mark: &str) -> Result<bool> {
+/// Marks a version and erases from its payload the needles; or all messages and arguments, if its object is erased as a whole
+/// together with these texts. Returns whether it changed.
+fn rewrite(
+    connection: &Connection,
+    seq: i64,
+    whole: Option<&BTreeSet<i64>>,
+    needles: &Needles,
+    mark: &str,
+) -> Result<bool> {
     let mut find = connection.prepare_cached(&select(row::Text::Left, "WHERE v.seq = ?"))?;
     let mut rows = find.query([seq])?;
     let Some(sql) = rows.next()? else { return Ok(false) };
     let mut row = Row::read(connection, sql)?;
-    if whole && row.erased.is_some() {
-        return Ok(false);
-    }
     let edited = |json: &str| -> Result<String> {
-        if whole {
+        if whole.is_some() {
             return stripped(json).ok_or_else(|| row.damaged());
         }
         Ok(needles.taken_out_of(json))
     };
     let body = edited(&row.body)?;
     let patch = row.patch.as_deref().map(edited).transpose()?;
+    // A version of which only a part was erased before still has the rest.
+    if let Some(going) = whole
+        && row.erased.is_some()
+        && (&*body, patch.as_deref()) == (&*row.body, row.patch.as_deref())
+        && sql.get::<_, Option<i64>>(row::CONTENT)?.is_none_or(|content| !going.contains(&content))
+    {
+        return Ok(false);
+    }
     (row.body, row.patch) = (body.into(), patch.map(Into::into));
-    if whole {
+    if whole.is_some() {
         row.texts = Vec::new();
     }
     row.erased = Some(mark);

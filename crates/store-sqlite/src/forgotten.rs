@@ -1,15 +1,16 @@
-//! Short texts of erased messages and arguments, which are no texts of their own in the store: remembered by their hashes,
-//! so that they are not stored again.
+//! What was erased and can't be told from the erased texts of the store: short ones, which may come again as part of a payload,
+//! and those that are erased wherever they occur. They are remembered by their hashes, so that they are not stored again.
 
 use context_store::StoreError;
 use context_store::backend::erasing::Position;
 use context_store::backend::erasing::{Gone, Needles, each_said, each_said_in_patch};
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 use super::column;
 use super::error::Result;
+use super::form::{self, Found};
 use super::row::{Row, Text, select};
 
 /// What was forgotten, as far as this connection has read it.
@@ -42,7 +43,8 @@ impl Forgotten {
     }
 }
 
-/// Remembers the words of these versions: of `whole` ones all, of `touched` ones those with a needle.
+/// Remembers the needles and the words of these versions: of `whole` ones all, of `touched` ones those with a needle; and the
+/// texts that are to be erased.
 ///
 /// # Errors
 /// `STORE_CORRUPT`.
@@ -50,19 +52,31 @@ pub(super) fn remember(
     connection: &Connection,
     whole: &BTreeSet<i64>,
     touched: &BTreeSet<i64>,
+    contents: &BTreeSet<i64>,
     needles: &Needles,
 ) -> Result<()> {
     let mut gone = Gone::default();
+    for content in contents {
+        // Damage is reported when the text is read; what is lost anyway is not remembered.
+        if let Ok(Found::Text(text)) = form::text_of(connection, *content) {
+            gone.add_said(&text);
+        }
+    }
     for seq in whole {
         each_word(connection, *seq, &mut |text| gone.add_said(text))?;
     }
     if !gone.is_empty() {
-        spare(connection, whole, &mut gone)?;
+        spare(connection, whole, contents, &mut gone)?;
     }
     for seq in touched.difference(whole) {
         each_word(connection, *seq, &mut |text| gone.add_match(text, needles))?;
     }
-    if !gone.is_empty() {
+    gone.add_fragments(needles);
+    let mut known = Forgotten::default();
+    let known = known.newest(connection)?;
+    let mut both = known.clone();
+    both.extend(gone.clone());
+    if both != *known {
         let json = serde_json::to_string(&gone)
             .map_err(|_| StoreError::Invalid("these texts can't be remembered".into()))?;
         connection.prepare_cached("INSERT INTO forgotten (hashes) VALUES (?)")?.execute([json])?;
@@ -71,7 +85,17 @@ pub(super) fn remember(
 }
 
 /// Leaves out what also stands in versions that stay, and the paths of files.
-fn spare(connection: &Connection, whole: &BTreeSet<i64>, gone: &mut Gone) -> Result<()> {
+fn spare(
+    connection: &Connection,
+    whole: &BTreeSet<i64>,
+    contents: &BTreeSet<i64>,
+    gone: &mut Gone,
+) -> Result<()> {
+    let mut find = connection.prepare("SELECT content FROM contents WHERE sha256 = ? AND codec <> ?")?;
+    gone.spare_if(|key| {
+        let found = find.query_row(params![key.as_bytes(), form::ERASED], |row| row.get::<_, i64>(0));
+        found.is_ok_and(|content| !contents.contains(&content))
+    });
     let mut paths = connection.prepare("SELECT path FROM objects WHERE path IS NOT NULL")?;
     for path in paths.query_map([], |row| row.get::<_, String>(0))? {
         gone.spare_path(&path?);

@@ -42,6 +42,7 @@ pub(super) enum Found {
 }
 
 /// A content, its key, and its compressed form if that saves space.
+#[derive(Clone)]
 pub(super) struct Text {
     pub text: String,
     pub key: Digest,

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
 use super::error::Result;
 use super::form::{self, Found, Text};
@@ -158,6 +158,19 @@ fn as_delta(connection: &Connection, content: i64, text: &str, before: i64) -> R
 
 /// The number of a text, which is stored if it is new, and whether its owner has erased it.
 pub(super) fn stored(connection: &Connection, text: &Text) -> Result<(i64, bool)> {
+    let (codec, bytes): (_, &dyn ToSql) = match &text.compressed {
+        Some(bytes) => (form::COMPRESSED, bytes),
+        None => (form::PLAIN, &text.text),
+    };
+    stored_as(connection, text, codec, bytes)
+}
+
+/// The same for a text that its owner has erased elsewhere: if it is new, only its hash and length are stored.
+pub(super) fn stored_erased(connection: &Connection, text: &Text) -> Result<(i64, bool)> {
+    Ok((stored_as(connection, text, form::ERASED, &[0_u8; 0].as_slice())?.0, true))
+}
+
+fn stored_as(connection: &Connection, text: &Text, codec: i64, bytes: &dyn ToSql) -> Result<(i64, bool)> {
     let mut find = connection.prepare_cached("SELECT content, codec FROM contents WHERE sha256 = ?")?;
     let found = find.query_row([text.key.as_bytes()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)));
     if let Some((content, codec)) = found.optional()? {
@@ -166,9 +179,6 @@ pub(super) fn stored(connection: &Connection, text: &Text) -> Result<(i64, bool)
     let length = i64::try_from(text.text.len()).unwrap_or(i64::MAX);
     let mut insert = connection
         .prepare_cached("INSERT INTO contents (sha256, codec, text, length) VALUES (?, ?, ?, ?)")?;
-    let content = match &text.compressed {
-        Some(bytes) => insert.insert(params![text.key.as_bytes(), form::COMPRESSED, bytes, length])?,
-        None => insert.insert(params![text.key.as_bytes(), form::PLAIN, text.text, length])?,
-    };
-    Ok((content, false))
+    let content = insert.insert(params![text.key.as_bytes(), codec, bytes, length])?;
+    Ok((content, codec == form::ERASED))
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::form::Text;
 use super::pack::Skeleton;
-use context_store::backend::erasing::Gone;
+use context_store::backend::erasing::{Gone, Rest};
 use context_store::{Result, StoreError, Transaction, Write};
 
 /// A transaction in the form of rows.
@@ -31,6 +31,8 @@ pub(super) struct Put {
     pub source: Option<String>,
     pub body: Body,
     pub text: Option<Text>,
+    /// Whether all of the text is forgotten. Then only its hash and length are stored.
+    pub is_text_gone: bool,
     pub content_hash: Digest,
     pub valid_time: Option<Timestamp>,
     /// The mark of a version that its owner has erased elsewhere, as JSON.
@@ -105,22 +107,24 @@ impl PreparedWrite {
                 let Ok(mut fields) = serde_json::from_str::<Map<String, Value>>(&json) else {
                     return Ok(None);
                 };
-                if !gone.mask_payload(&mut fields) {
+                let rest = put.text.as_ref().and_then(|text| gone.rest_of(&text.text, &text.key));
+                if !gone.mask_payload(&mut fields) && rest.is_none() {
                     return Ok(None);
                 }
                 let json = serde_json::to_string(&fields).map_err(unwritable)?;
                 let body = Body { skeleton: Skeleton::of(json), source_hash: put.body.source_hash };
-                let text = put.text.as_ref().map(|text| Text {
-                    text: text.text.clone(),
-                    key: text.key,
-                    compressed: text.compressed.clone(),
-                });
+                let is_text_gone = rest == Some(Rest::None);
+                let text = match rest {
+                    Some(Rest::Text(text)) => Some(Text::new(text)),
+                    Some(Rest::None) | None => put.text.clone(),
+                };
                 Ok(Some(Self::Put(Box::new(Put {
                     id: put.id.clone(),
                     object_type: put.object_type,
                     source: put.source.clone(),
                     body,
                     text,
+                    is_text_gone,
                     content_hash: put.content_hash,
                     valid_time: put.valid_time,
                     erased: put.erased.clone(),
@@ -161,6 +165,7 @@ impl Put {
             source,
             body,
             text,
+            is_text_gone: false,
             content_hash,
             valid_time,
             erased: None,

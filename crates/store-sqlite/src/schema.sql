@@ -52,7 +52,8 @@ CREATE TABLE versions (
 CREATE INDEX versions_by_object ON versions (object, valid_from, tx_id);
 CREATE INDEX versions_ahead ON versions (object, valid_from, tx_id) WHERE ahead = 1;
 
--- Hashes of short messages and arguments that were erased, so that they are not stored again: one record for each call.
+-- Hashes of short texts that were erased, and of texts that are erased wherever they occur, so that they are not stored
+-- again: one record for each call.
 CREATE TABLE forgotten (
     record INTEGER PRIMARY KEY AUTOINCREMENT,
     hashes TEXT NOT NULL

@@ -128,6 +128,7 @@ impl Inner {
                 }
             })
             .await?;
+            gone.add_fragments(needles);
             let texts = *first.get_or_insert(gone.count());
             let erasures = self.erasures().await?;
             let mut both = erasures.all().gone.clone();

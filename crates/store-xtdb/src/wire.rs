@@ -7,6 +7,7 @@ use context_model::time::{Timestamp, TxId};
 use serde_json::{Value, json};
 
 use super::edn::Edn;
+use context_store::backend::erasing::CHANGE;
 use context_store::{Result, StoreError};
 
 /// A valid time later than every other one, for reads without a limit.
@@ -17,7 +18,7 @@ pub(crate) const LONGEST_FENCE: usize = 1 << 20;
 
 /// The field with the patch of a version that is stored as one (see `form`): a JSON text, so that XTDB neither indexes nor
 /// changes it.
-pub(crate) const PATCH: &str = "context/patch";
+pub(crate) const PATCH: &str = CHANGE;
 
 /// The field with the mark of a version that the owner erased: a JSON text (see `form`).
 pub(crate) const ERASED: &str = "context/erased";

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::OwnedStore;
 
+mod forgetting;
 mod given;
 mod owning;
 mod reading;
@@ -83,6 +84,8 @@ pub const CHECKS: &[Check] = checks![
     owning::what_was_erased_is_not_stored_again,
     owning::short_messages_and_arguments_stay_forgotten,
     owning::words_of_others_are_not_forgotten_with_a_session,
+    forgetting::a_text_of_any_length_stays_forgotten_in_any_place,
+    forgetting::a_text_stays_forgotten_inside_of_new_ones,
     owning::a_session_is_erased_with_what_only_it_has_seen,
     owning::what_can_not_be_erased_is_refused_and_nothing_is,
     owning::young_sessions_stay_and_a_removal_needs_a_condition,

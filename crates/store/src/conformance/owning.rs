@@ -44,7 +44,7 @@ async fn readable(store: &Arc<dyn Store>, ids: &[ObjectId], text: &str) -> usize
     found + String::from_utf8(export).unwrap().matches(text).count()
 }
 
-async fn is_intact(store: &Arc<dyn Store>, ids: &[ObjectId]) -> bool {
+pub(super) async fn is_intact(store: &Arc<dyn Store>, ids: &[ObjectId]) -> bool {
     let damages = store.verify().await.unwrap();
     damages.iter().all(|damage| !damage.id.as_ref().is_some_and(|id| ids.contains(id)))
 }

@@ -50,6 +50,7 @@ impl State {
         }
         let staying = documents.iter().filter(|document| !objects.contains(document.id()));
         staying.for_each(|document| gone.spare_all_of(document));
+        gone.add_fragments(needles);
         let mut versions = 0;
         let mut touched: HashSet<&ObjectId> = HashSet::new();
         let mut changed: HashMap<usize, Document> = HashMap::new();

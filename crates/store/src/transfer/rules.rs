@@ -205,7 +205,7 @@ fn whole(document: &Document, is_erased: bool) -> Result<(), Refused> {
     }
     let payload = Some(document.payload());
     match (document.object_type(), document.source()) {
-        (ObjectType::File, Some(Source::Filesystem(_))) => file(document),
+        (ObjectType::File, Some(Source::Filesystem(_))) => file(document, is_erased),
         // A later version may know more about sources of other types; they are kept as they are.
         (ObjectType::File, Some(Source::Other(_)))
             if document.field("content").is_none_or(|content| is_text_or_null(Some(content))) =>
@@ -227,10 +227,10 @@ fn whole(document: &Document, is_erased: bool) -> Result<(), Refused> {
     }
 }
 
-fn file(document: &Document) -> Result<(), Refused> {
+fn file(document: &Document, is_erased: bool) -> Result<(), Refused> {
     let (content, count) = (document.field("content"), document.field("char_count"));
-    // The length and the hash of a redacted file are those of the file.
-    let (text, is_redacted) = (document.content(), has_marks(document));
+    // The length and the hash of a file in which something was redacted or erased are those of the file.
+    let (text, is_redacted) = (document.content(), is_erased || has_marks(document));
     let is_length = |count| is_redacted || count == text.map_or(0, utf16_len) as u64;
     if !is_text_or_null(content) || !count.and_then(Value::as_u64).is_some_and(is_length) {
         return Err(strange(document.id()));

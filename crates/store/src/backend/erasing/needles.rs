@@ -17,6 +17,7 @@ const DEPTH: usize = 2;
 
 /// The texts to look for, all in one pass: as they are, and as they are escaped in JSON.
 pub struct Needles {
+    texts: BTreeSet<String>,
     plain: AhoCorasick,
     escaped: AhoCorasick,
 }
@@ -40,7 +41,13 @@ impl Needles {
             };
             texts.iter().flat_map(of_one).collect::<BTreeSet<_>>()
         };
-        Ok(Self { plain: finder(forms(0))?, escaped: finder(forms(1))? })
+        let texts = forms(0);
+        Ok(Self { plain: finder(&texts)?, escaped: finder(forms(1))?, texts })
+    }
+
+    /// Calls back with each of them as it may stand in a string.
+    pub fn each_plain(&self, mut use_it: impl FnMut(&str)) {
+        self.texts.iter().for_each(|text| use_it(text));
     }
 
     /// Whether there is nothing to look for.

@@ -32,6 +32,8 @@ pub enum Position {
     Turns,
     /// In the arguments of a call.
     Arguments,
+    /// The content.
+    Content,
     /// Anywhere else.
     Structure,
 }
@@ -42,6 +44,7 @@ impl Position {
     pub fn of_field(self, name: &str) -> Self {
         match self {
             Self::Payload if name == "turns" => Self::Turns,
+            Self::Payload if name == "content" => Self::Content,
             Self::Payload | Self::Turns if ARGUMENTS.contains(&name) => Self::Arguments,
             Self::Payload => Self::Structure,
             Self::Turns if STRUCTURE.contains(&name) => Self::Structure,
@@ -58,7 +61,7 @@ impl Position {
     /// Whether the strings here are somebody's words.
     #[must_use]
     pub fn is_said(self) -> bool {
-        matches!(self, Self::Turns | Self::Arguments)
+        matches!(self, Self::Turns | Self::Arguments | Self::Content)
     }
 }
 
