@@ -1,11 +1,17 @@
 //! Rewriting the whole file, without free pages and with an empty log.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use rusqlite::Connection;
 
-use super::connect::{self, patiently};
+use super::connect::{self, PATIENCE, patiently};
 use super::error::Result;
 use super::place::Place;
 use context_store::StoreError;
+
+/// How long to wait before the log is emptied again: a process that copies it needs a few milliseconds.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Fails if the disk has no space for a second file and a log of the same length.
 ///
@@ -39,12 +45,20 @@ pub(super) fn rewrite(connection: &Connection) -> Result<()> {
     let vacuum = patiently(|| Ok(connection.execute_batch("VACUUM")?));
     connection.pragma_update(None, "temp_store", "memory")?;
     vacuum?;
-    patiently(|| {
-        let is_held: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-        if !is_held {
-            return Ok(());
+    let begin = Instant::now();
+    while patiently(|| is_held(connection))? {
+        // SQLite waits for readers, but not for another process that happens to be copying the log.
+        if begin.elapsed() >= PATIENCE {
+            let held =
+                "another process is reading an older state of the store; end it and repeat the command";
+            return Err(StoreError::Unavailable(held.into()).into());
         }
-        let held = "another process is reading an older state of the store; end it and repeat the command";
-        Err(StoreError::Unavailable(held.into()).into())
-    })
+        thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+/// Copies the log back and empties it, unless somebody is in the way.
+fn is_held(connection: &Connection) -> Result<bool> {
+    Ok(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?)
 }

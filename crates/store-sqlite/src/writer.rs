@@ -236,11 +236,18 @@ impl Writer {
         Ok(self.unindexed)
     }
 
-    /// Brings the search index up to date.
+    /// Indexes what has been written up to now. Another process may go on writing, so that there is always more.
     pub fn index_all(&mut self) -> Result<()> {
-        while self.write(index::portion)? {}
-        self.unindexed = false;
-        Ok(())
+        let newest = "SELECT coalesce(max(seq), 0) FROM versions";
+        let newest: i64 = self.connection.query_row(newest, [], |row| row.get(0))?;
+        let indexed = "SELECT seq FROM indexed";
+        loop {
+            self.unindexed = self.write(index::portion)?;
+            let indexed: i64 = self.connection.query_row(indexed, [], |row| row.get(0))?;
+            if !self.unindexed || indexed >= newest {
+                return Ok(());
+            }
+        }
     }
 
     /// Brings the search index up to date and checks that it is intact.
@@ -299,7 +306,11 @@ impl Writer {
         rewrite::has_room(&self.place)?;
         self.index_all()?;
         self.heads.borrow_mut().clear();
-        let count = self.write(|connection| erase::erase(connection, wanted, mark))?;
+        let count = self.write(|connection| {
+            // Together with what others have written since: nobody writes during this transaction.
+            while index::portion(connection)? {}
+            erase::erase(connection, wanted, mark)
+        })?;
         self.optimize_index()?;
         self.rewrite()?;
         Ok(count)
@@ -317,6 +328,7 @@ impl Writer {
         // With foreign keys, removing a text would scan all versions.
         self.connection.pragma_update(None, "foreign_keys", false)?;
         let left = self.write(|connection| {
+            while index::portion(connection)? {}
             let (left, weighed) = prune::choose(connection, which, now)?;
             prune::prune(connection, &weighed, left.sessions.len())?;
             Ok(left)
