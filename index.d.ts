@@ -102,6 +102,7 @@ export declare class ContextManager {
   checkArguments(args: object): Promise<string | undefined | null>
   staleNotices(): Promise<Array<string>>
   rollNow(call: ModelCall): Promise<Plan>
+  previewRoll(call: ModelCall): Promise<RollReceipt | undefined | null>
   undoRoll(): Promise<Plan>
   receipts(): Promise<Array<RollReceipt>>
   restore(sessionId: string, tx: number, times?: Array<string> | undefined | null): Promise<undefined>

@@ -1,5 +1,6 @@
 /** The hosts' tools under the engine's names, and back. */
 import { describe, expect, test } from 'vitest'
+import { changesOf } from '../../lib/host-tools/changes.ts'
 import { engineCall, hostArguments, hostNamed, hostOfSession, piCall, shownLines, withoutLineNumbers } from '../../lib/host-tools.ts'
 
 describe('engineCall', () => {
@@ -36,6 +37,21 @@ describe('engineCall', () => {
     expect(engineCall('exec', { input: patch }).writes).toEqual(['c.ts'])
     expect(engineCall('exec', { input: 'text(1)' })).toEqual({ tool: 'exec', args: { input: 'text(1)' } })
   })
+})
+
+const PATCH = '*** Begin Patch\n*** Update File: a.ts\n@@ one\n x\n-y\n+z\n@@\n-last\n*** Add File: c.ts\n+z\n*** Delete File: d.ts\n*** End Patch'
+
+test.each([
+  ['Edit', { file_path: '/a', old_string: 'x', new_string: 'y' }, [{ path: '/a', oldTexts: ['x'] }]],
+  ['MultiEdit', { file_path: '/a', edits: [{ old_string: 'x', new_string: 'y' }, { old_string: 'v', new_string: 'w' }] }, [{ path: '/a', oldTexts: ['x', 'v'] }]],
+  ['edit', { filePath: '/a', oldString: '', newString: 'y' }, [{ path: '/a' }]],
+  ['edit', { path: '/a', edits: [{ oldText: 3 }] }, [{ path: '/a' }]],
+  ['Write', { file_path: '/a', content: 'x' }, [{ path: '/a' }]],
+  ['apply_patch', { input: PATCH }, [{ path: 'a.ts', oldTexts: ['x\ny', 'last'] }, { path: 'c.ts' }, { path: 'd.ts' }]],
+  ['Read', { file_path: '/a' }, []],
+  ['Bash', { command: 'rm a' }, []],
+])('what %s %j would change', (name, args, changes) => {
+  expect(changesOf(name, args)).toEqual(changes)
 })
 
 describe('hostArguments', () => {

@@ -1,4 +1,5 @@
 /** What every host must do with us, with its real package, against a scripted model. */
+import { readFileSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { HostOptions } from '../../lib/hosts/context.ts'
 import { folder, FILESYSTEM, sqlite, write } from '../core/setup.ts'
@@ -48,7 +49,7 @@ function results(server: ModelServer): { id: string; text: string }[] {
 }
 
 function reference(text: string): string | undefined {
-  return /^toolcall_ref id=(\S+) tool=\S+ status=ok$/.exec(text)?.[1]
+  return /^toolcall_ref id=(\S+) tool=\S+ status=ok(?: -> .+)?$/.exec(text)?.[1]
 }
 
 const NAMES = Object.keys(drivers)
@@ -135,6 +136,32 @@ describe.each(NAMES)('%s', (name) => {
     const told = second.server.requests.at(-1)!.messages.map(({ text }) => text).join('\n')
     expect(told).toMatch(/^stale id=\S+ path=.*shared\.txt/m)
     expect((await b.history(id)).length).toBe(2)
+  })
+
+  test('an edit beside an unseen change is made and told, and one that meets it is refused once', async () => {
+    const cwd = folder()
+    const rows = Array.from({ length: 20 }, (_, n) => `row_${n + 1} a`)
+    const path = write(cwd, 'shop.txt', `${rows.join('\n')}\n`)
+    let row = 15
+    const change = (): void => void write(cwd, 'shop.txt', readFileSync(path, 'utf8').replace(`row_${row} a`, `row_${row} b`))
+    const show = (of: string): string => (of === 'change' ? (change(), 'changed') : output(of))
+    const { server, driver, warnings } = await started(name, { cwd }, { edits: true, show })
+    await prompts(driver, [`read ${path}`, `edit ${path} row_3 ROW_3 1`])
+    expect(readFileSync(path, 'utf8')).toContain('ROW_3 a\n')
+    const beside = results(server).at(-1)!.text
+    expect(beside).toMatch(/^edited\n/)
+    expect(beside).toContain('-row_15 a\n+row_15 b\n')
+    // This time the change is where the edit would be; once the model has seen it, the edit is its own affair.
+    row = 7
+    await driver.prompt(`edit ${path} row_7 ROW_7 2`)
+    const [refused, made] = results(server).slice(-2).map(({ text }) => text)
+    expect(refused).toContain('-row_7 a\n+row_7 b\n')
+    expect(refused).toContain('so it was not edited')
+    expect(made).toBe('edited')
+    expect(readFileSync(path, 'utf8')).toContain('ROW_7 b\n')
+    await driver.prompt('say on')
+    expect(server.requests.at(-1)!.messages.map(({ text }) => text).join('\n')).not.toMatch(/^stale id=/m)
+    expect(warnings).toEqual([])
   })
 
   test('where the model has no way to bring anything back, nothing collapses, and one warning says so', async () => {

@@ -2,7 +2,7 @@
 import type { AgentTool } from '@earendil-works/pi-agent-core'
 import type { AgentInputItem } from '@openai/agents'
 import type { ModelMessage } from 'ai'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import type { HostContext, HostOptions } from '../../lib/hosts/context.ts'
 import { aiSdkModel, BOUND, langchainModel, piModel } from './models.ts'
 import type { SignedFormat } from './models.ts'
@@ -36,6 +36,8 @@ export interface Start {
   show: (name: string) => string | Promise<string>
   /** The tool is not `show` but a shell in which `cat NAME.txt` does the same, as in agents that have nothing else. */
   isShell?: boolean
+  /** There is a tool `edit`, under the guard of the host's entry. */
+  edits?: boolean
   /** There is a tool `delegate`, which has a subagent with this session do what its `input` says. */
   childId?: string
 }
@@ -54,6 +56,21 @@ function shower({ show, isShell = false }: Start) {
 }
 
 const read = (path: string) => readFileSync(path, 'utf8')
+/** The tool `edit`: replaces a text that a file has once. */
+function edit(input: unknown): string {
+  const { path, oldText, newText } = input as Record<'path' | 'oldText' | 'newText', string>
+  const parts = read(path).split(oldText)
+  if (parts.length !== 2) throw new Error('the text must occur exactly once')
+  writeFileSync(path, parts.join(newText))
+  return 'edited'
+}
+const EDITS = 'Replaces a text in a file'
+const EDIT = {
+  type: 'object' as const,
+  properties: { path: { type: 'string' as const }, oldText: { type: 'string' as const }, newText: { type: 'string' as const } },
+  required: ['path', 'oldText', 'newText'],
+  additionalProperties: false,
+}
 const PATH = { type: 'object' as const, properties: { path: { type: 'string' as const } }, required: ['path'], additionalProperties: false }
 const SYSTEM = 'You help.'
 const PARAMETERS = { type: 'object' as const, properties: { name: { type: 'string' as const } }, required: ['name'], additionalProperties: false }
@@ -91,6 +108,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
       ...(child === undefined ? {} : { delegate }),
       [name]: aiTool({ description, inputSchema: jsonSchema<object>(parameters), execute: run }),
       read: aiTool({ description: 'Reads a file', inputSchema: jsonSchema<{ path: string }>(PATH), execute: ({ path }) => read(path) }),
+      ...(start.edits === true ? context!.guard({ edit: aiTool({ description: EDITS, inputSchema: jsonSchema<object>(EDIT), execute: edit }) }) : {}),
       ...(context === undefined || withoutRecall === true ? {} : context.tools),
     }
     return {
@@ -146,7 +164,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
         initialState: { systemPrompt: SYSTEM, model, tools, thinkingLevel: start.format === undefined ? 'off' : 'high' },
         getApiKey: () => 'none',
         streamFn,
-        ...(entry === undefined ? {} : { transformContext: entry.transformContext }),
+        ...(entry === undefined ? {} : { transformContext: entry.transformContext, beforeToolCall: entry.beforeToolCall, afterToolCall: entry.afterToolCall }),
       })
     const delegate: AgentTool = {
       name: 'delegate',
@@ -160,6 +178,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     }
     const agent = started(context, [
       ...[giver, reader],
+      ...(start.edits === true ? [{ ...reader, name: 'edit', label: 'edit', description: EDITS, parameters: EDIT as never, execute: async (_id: string, input: unknown) => ({ content: [{ type: 'text' as const, text: edit(input) }], details: undefined }) }] : []),
       ...(child === undefined ? [] : [delegate]),
       ...(context === undefined || withoutRecall === true ? [] : context.tools),
     ])
@@ -187,6 +206,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const { name, description, parameters, run: give } = shower(start)
     const giver = agentsTool({ name, description, parameters: { ...parameters, additionalProperties: false as const } as any, strict: true, execute: give })
     const reader = agentsTool({ name: 'read', description: 'Reads a file', parameters: { ...PATH, additionalProperties: false as const }, strict: true, execute: (input: any) => read(input.path) })
+    const editor = agentsTool({ name: 'edit', description: EDITS, parameters: { ...EDIT, additionalProperties: false as const }, strict: true, execute: edit })
     const client = new OpenAI({ baseURL: url, apiKey: 'none', maxRetries: 0 }) as never
     const model = start.format === undefined ? new OpenAIChatCompletionsModel(client, 'scripted') : new OpenAIResponsesModel(client, BOUND['openai-responses'])
     const child = start.childId === undefined ? undefined : context?.child({ sessionId: start.childId })
@@ -202,7 +222,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
       name: 'agent',
       instructions: SYSTEM,
       model,
-      tools: [giver, reader, ...(child === undefined ? [] : [delegate]), ...(context === undefined || withoutRecall === true ? [] : context.tools)],
+      tools: [giver, reader, ...(start.edits === true ? context!.guard([editor]) : []), ...(child === undefined ? [] : [delegate]), ...(context === undefined || withoutRecall === true ? [] : context.tools)],
     })
     const history: AgentInputItem[] = []
     return {
@@ -231,6 +251,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const { name, description, parameters, run } = shower(start)
     const giver = langTool(run, { name, description, schema: parameters })
     const reader = langTool(({ path }: any) => read(path), { name: 'read', description: 'Reads a file', schema: PATH })
+    const editor = langTool(edit, { name: 'edit', description: EDITS, schema: EDIT })
     if (withoutRecall === true && middleware !== undefined) (middleware as { tools?: unknown }).tools = []
     const model = await langchainModel(start)
     const child = start.childId === undefined ? undefined : middleware?.child({ sessionId: start.childId })
@@ -245,7 +266,7 @@ export const drivers: Record<string, (start: Start) => Promise<Driver>> = {
     const agent = createAgent({
       model,
       systemPrompt: SYSTEM,
-      tools: [giver, reader, ...(child === undefined ? [] : [delegate])],
+      tools: [giver, reader, ...(start.edits === true ? [editor] : []), ...(child === undefined ? [] : [delegate])],
       ...(middleware === undefined ? {} : { middleware: [middleware] }),
     })
     const history: any[] = []

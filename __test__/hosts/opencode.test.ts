@@ -1,7 +1,7 @@
 /** OpenCode with our plugin: its real binary against a scripted model. */
 import { execFileSync } from 'node:child_process'
 import { open } from 'node:fs/promises'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ContextManager } from '../../lib/index.ts'
@@ -167,6 +167,19 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     const manager = await left(host, store)
     expect(await recorded(manager)).toContain('say open-prompt')
     expect((await manager.assemble()).text).not.toMatch(/secret-prompt|n[05] line 20/)
+  })
+
+  test('a write over what somebody else has changed is refused, with the difference', async () => {
+    const [store, path] = [sqlite(), join(folder(), 'shop.txt')]
+    writeFileSync(path, 'one\n'.repeat(20))
+    const { server, host } = await started([[PLUGIN, { store, stay: { weight: 0.3 } }]])
+    await host.prompt(`read ${path}`)
+    writeFileSync(path, `${'one\n'.repeat(19)}two\n`)
+    await host.prompt(`write ${path}`)
+    server.check()
+    expect(lastResults(server).at(-1)!.text).toMatch(/so it was not edited[^]*\n-one\n\+two\n/)
+    expect(readFileSync(path, 'utf8')).toContain('two\n')
+    await left(host, store)
   })
 
   test('two of them on one store share objects, and each is told of what the other writes', async () => {

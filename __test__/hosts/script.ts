@@ -5,13 +5,18 @@ import type { ModelRequest } from '../rig/request.ts'
 
 /**
  * `show a b+c` calls the tool `show` with a, then with b and c at once; `bring x` calls `activate`; anything else is
- * answered. Notices are no prompts.
+ * answered. `edit path old new n` shows `change`, and then makes the edit n times. Notices are no prompts.
  */
 export function obedient(request: ModelRequest): Answer {
   const { messages, n } = request
-  const at = messages.findLastIndex(({ role, text }) => role === 'user' && /^(show|bring|read|say) /.test(text))
+  const at = messages.findLastIndex(({ role, text }) => role === 'user' && /^(show|bring|read|edit|say) /.test(text))
   const [verb, ...words] = (messages[at]?.text ?? '').split(/\s+/)
   const answered = messages.slice(at + 1).filter(({ role }) => role === 'assistant').length
+  if (verb === 'edit') {
+    const [path, oldText, newText, times] = words
+    if (answered === 0) return calls(['show', { name: 'change' }, `call_${n}`])
+    return answered <= Number(times) ? calls(['edit', { path, oldText, newText }, `call_${n}`]) : `done ${n}`
+  }
   const word = words[answered]
   if (verb === 'say' || word === undefined) return `done ${n}`
   if (verb === 'read') return calls(['read', { path: word }, `call_${n}`])

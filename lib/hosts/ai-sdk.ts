@@ -4,11 +4,12 @@
  * @module
  */
 import { jsonSchema, tool } from 'ai'
-import type { LanguageModelMiddleware, ModelMessage, Tool } from 'ai'
+import type { LanguageModelMiddleware, ModelMessage, Tool, ToolSet } from 'ai'
 import { RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import { HostContext } from './context.ts'
 import type { HostOptions } from './context.ts'
+import { after, guarded } from './guard.ts'
 
 export type { HostOptions } from './context.ts'
 
@@ -23,6 +24,11 @@ export interface AiSdkContext extends AsyncDisposable {
   readonly middleware: LanguageModelMiddleware
   /** Spread this into the agent's tools. Nothing collapses until you have read this property. */
   readonly tools: { activate: Tool<RecallInput, string> }
+  /**
+   * Returns your tools with a guard before those that change files (`edit`, `write` and their like): a call that would
+   * overwrite what somebody else has changed unseen fails once, with the difference. Pass these to the agent.
+   */
+  guard<T extends ToolSet>(tools: T): T
   /** Creates the context of a subagent, whose model can bring back the outputs that its prompt names. */
   child(options: HostOptions): AiSdkContext
   /** Closes the session. */
@@ -52,6 +58,7 @@ export function contextFor(options: HostOptions): AiSdkContext {
       isGiven = true
       return { activate }
     },
+    guard: <T extends ToolSet>(tools: T) => Object.fromEntries(Object.entries(tools).map(([name, one]) => [name, guardedTool(context, name, one as Tool)])) as T,
     child: (more) => contextFor({ ...options, ...more, parent: context }),
     close: () => context.close(),
     [Symbol.asyncDispose]: () => context.close(),
@@ -78,4 +85,16 @@ function unreasoned(params: CallOptions): CallOptions {
     return content.length === 0 ? [] : [{ ...message, content }]
   })
   return { ...params, prompt }
+}
+
+/** A tool that asks before it changes a file. */
+function guardedTool(context: HostContext, name: string, one: Tool): Tool {
+  const { execute } = one
+  if (execute === undefined) return one
+  const refuse = (refusal: string): never => {
+    throw new Error(refusal)
+  }
+  const run: NonNullable<Tool['execute']> = (input, options) =>
+    guarded<unknown>(context, { name, args: input, callId: options.toolCallId }, () => execute(input, options), refuse, after)
+  return { ...one, execute: run } as Tool
 }

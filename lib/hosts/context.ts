@@ -2,7 +2,7 @@
  * The part that all hosts share: one session, opened at the first call, whose failures never reach the host. The addon is
  * loaded when it is needed and not before, so that a host on a platform without it works as if we were not there.
  */
-import type { ContextManager, OpenOptions } from '../index.ts'
+import type { ContextManager, EditGuard, OpenOptions } from '../index.ts'
 import { within } from '../driver/limit.ts'
 import { adopt, namesIn } from '../harness/handover.ts'
 import { Projection } from '../harness/projection.ts'
@@ -11,6 +11,9 @@ import { recall } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import type { Shape } from '../harness/shape.ts'
 import type { ShapeName } from '../harness/shapes.ts'
+import { changesOf } from '../host-tools/changes.ts'
+import type { Change } from '../host-tools/changes.ts'
+import type { GuardedCall } from './guard.ts'
 
 /** Options of a host's context. Each conversation has its own context, and so has each subagent. */
 export interface HostOptions extends Omit<OpenOptions, 'layout' | 'model' | 'shape' | 'cwd'> {
@@ -130,6 +133,36 @@ export class HostContext {
     }
   }
 
+  /**
+   * Checks a call of one of the host's tools before it changes files: whether somebody else has changed them unseen. Returns
+   * a refusal, or the difference to put after the result. Never rejects; a call that can't be checked may be made.
+   */
+  async guard({ name, args, callId }: GuardedCall): Promise<EditGuard> {
+    const differences: string[] = []
+    for (const { path, oldTexts } of changesIn(name, args)) {
+      const answer = await this.#about(path, (manager) => manager.guardEdit(path, oldTexts ?? null, callId ?? null))
+      if (answer?.refusal !== undefined) return { refusal: answer.refusal }
+      if (answer?.difference !== undefined) differences.push(answer.difference)
+    }
+    return differences.length === 0 ? {} : { difference: differences.join('\n\n') }
+  }
+
+  /** Records what a call of one of the host's tools has left in the files that it changed. Never rejects. */
+  async changed({ name, args, callId }: GuardedCall): Promise<void> {
+    for (const { path } of changesIn(name, args)) await this.#about(path, (manager) => manager.indexWritten(path, null, callId ?? null))
+  }
+
+  /** Asks the session about a file; undefined if it can't say. */
+  async #about<T>(path: string, question: (manager: ContextManager) => Promise<T>): Promise<T | undefined> {
+    try {
+      const opened = await within(LIMIT_MS, this.#open())
+      return opened === undefined ? undefined : await within(LIMIT_MS, question(opened.manager))
+    } catch (error) {
+      this.#tell('file', `${path} was not recorded: ${sentence(error)}`)
+      return undefined
+    }
+  }
+
   /** Closes the session. Everything recorded is in the store already. */
   async close(): Promise<void> {
     this.#isClosed = true
@@ -213,6 +246,10 @@ export class HostContext {
 function isPrompt(message: object): boolean {
   const { role, info, type } = message as { role?: unknown; info?: { role?: unknown }; type?: unknown }
   return role === 'user' || info?.role === 'user' || type === 'human'
+}
+
+function changesIn(name: string, args: unknown): Change[] {
+  return typeof args === 'object' && args !== null ? changesOf(name, args as Record<string, unknown>) : []
 }
 
 function sentence(error: unknown): string {

@@ -14,6 +14,7 @@ import { argumentsBy, messageEdit, shortened, shortenedText } from '../harness/s
 import type { PartEdit, Shape } from '../harness/shape.ts'
 import { HostContext } from './context.ts'
 import type { HostOptions } from './context.ts'
+import { after, guarded } from './guard.ts'
 
 export type { HostOptions } from './context.ts'
 
@@ -46,9 +47,24 @@ export function contextMiddleware(options: HostOptions): ContextMiddleware {
         throw error
       }
     },
+    // Before a tool changes a file that somebody else has changed unseen.
+    wrapToolCall: ({ toolCall, ...request }, handler) => {
+      const { id = '', name, args } = toolCall
+      const refuse = (refusal: string) => new ToolMessage({ content: refusal, tool_call_id: id, name, status: 'error' })
+      const call = { name, args, callId: toolCall.id }
+      type Result = Awaited<ReturnType<typeof handler>>
+      return guarded<Result>(context, call, () => handler({ ...request, toolCall }), refuse, withDifference)
+    },
   })
   const child = (more: HostOptions): ContextMiddleware => contextMiddleware({ ...options, ...more, parent: context })
   return Object.assign(middleware, { child, context }) as ContextMiddleware
+}
+
+/** A tool's message with a text after its own. */
+function withDifference<T>(result: T, difference: string): T {
+  return result instanceof ToolMessage && typeof result.content === 'string'
+    ? (new ToolMessage({ ...fieldsOf(result), tool_call_id: result.tool_call_id, content: after(result.content, difference) as string }) as T)
+    : result
 }
 
 /** LangChain's messages: instances of classes, the same for all providers. */

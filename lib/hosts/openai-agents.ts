@@ -4,11 +4,12 @@
  * @module
  */
 import { tool } from '@openai/agents'
-import type { AgentInputItem, CallModelInputFilter, FunctionTool } from '@openai/agents'
+import type { AgentInputItem, CallModelInputFilter, FunctionTool, Tool } from '@openai/agents'
 import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import { HostContext } from './context.ts'
 import type { HostOptions } from './context.ts'
+import { after, guarded } from './guard.ts'
 
 export type { HostOptions } from './context.ts'
 
@@ -18,6 +19,11 @@ export interface AgentsContext extends AsyncDisposable {
   callModelInputFilter: CallModelInputFilter
   /** Add these to the tools of every agent. While the current agent lacks them, nothing collapses. */
   readonly tools: FunctionTool<any, any, any>[]
+  /**
+   * Returns your tools with a guard before those that change files (`edit`, `write` and their like): a call that would
+   * overwrite what somebody else has changed unseen is refused once, with the difference. Give these to the agent.
+   */
+  guard<T extends Tool<any>>(tools: readonly T[]): T[]
   /** Creates the context of a subagent, whose model can bring back the outputs that its prompt names. */
   child(options: HostOptions): AgentsContext
   /** Closes the session. */
@@ -44,8 +50,25 @@ export function contextFor(options: HostOptions): AgentsContext {
       return { ...modelData, input: await context.transform<AgentInputItem>(modelData.input, canRecall) }
     },
     tools: [activate],
+    guard: <T extends Tool<any>>(tools: readonly T[]) => tools.map((one) => (one.type === 'function' ? (guardedTool(context, one) as unknown as T) : one)),
     child: (more) => contextFor({ ...options, ...more, parent: context }),
     close: () => context.close(),
     [Symbol.asyncDispose]: () => context.close(),
+  }
+}
+
+/** A tool that asks before it changes a file. */
+function guardedTool(context: HostContext, one: FunctionTool<any, any, any>): FunctionTool<any, any, any> {
+  const invoke: typeof one.invoke = (run, input, details) =>
+    guarded<unknown>(context, { name: one.name, args: parsed(input), callId: details?.toolCall?.callId }, () => one.invoke(run, input, details), (refusal) => refusal, after)
+  return { ...one, invoke }
+}
+
+function parsed(input: string): unknown {
+  try {
+    return JSON.parse(input)
+  } catch {
+    // The tool itself says what is wrong with its arguments.
+    return undefined
   }
 }

@@ -11,6 +11,7 @@ import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall
 import type { RecallInput } from '../harness/recall.ts'
 import { HostContext } from './context.ts'
 import type { HostOptions } from './context.ts'
+import { after } from './guard.ts'
 import { opencodeShape, shownFile, WRITES } from './opencode-shape.ts'
 import type { HostMessage } from './opencode-shape.ts'
 
@@ -28,7 +29,8 @@ interface Hooks {
   'experimental.chat.messages.transform'(input: object, output: { messages: object[] }): Promise<void>
   'experimental.session.compacting'(input: { sessionID: string }): Promise<void>
   'chat.params'(input: { sessionID: string; model: Fields }): Promise<void>
-  'tool.execute.after'(input: { tool: string; sessionID: string; callID: string; args?: unknown }, output?: { metadata?: unknown }): Promise<void>
+  'tool.execute.before'(input: { tool: string; sessionID: string; callID: string }, output: { args: unknown }): Promise<void>
+  'tool.execute.after'(input: { tool: string; sessionID: string; callID: string; args?: unknown }, output?: { output?: unknown; metadata?: unknown }): Promise<void>
 }
 
 /** A byte order mark and `\r\n`: OpenCode shows neither. */
@@ -42,6 +44,8 @@ export async function ContextManagerPlugin({ directory, client }: Given, options
   const compacting = new Set<string>()
   /** Reads whose lines differ from the file's, character for character. */
   const altered = new Set<string>()
+  /** What is put after the results of edits that are under way. */
+  const differences = new Map<string, string>()
   let settings: Fields = {}
   const contextOf = (sessionID: string): Promise<HostContext> => {
     let context = contexts.get(sessionID)
@@ -89,10 +93,19 @@ export async function ContextManagerPlugin({ directory, client }: Given, options
     async 'chat.params'({ sessionID, model }) {
       models.set(sessionID, model)
     },
+    async 'tool.execute.before'({ tool, sessionID, callID }, { args }) {
+      if (!WRITES.has(tool)) return
+      const { refusal, difference } = await (await contextOf(sessionID)).guard({ name: tool, args, callId: callID })
+      if (refusal !== undefined) throw new Error(refusal)
+      if (difference !== undefined) differences.set(callID, difference)
+    },
     async 'tool.execute.after'({ tool, sessionID, callID, args }, output) {
       const path = isFields(args) ? textOf(args['filePath']) : ''
       const isRead = shownFile({ tool, state: output }) !== undefined
       if (path === '' || !(isRead || WRITES.has(tool))) return
+      const difference = differences.get(callID)
+      differences.delete(callID)
+      if (difference !== undefined && typeof output?.output === 'string') output.output = after(output.output, difference)
       const context = await contextOf(sessionID)
       const text = await context.met(resolve(directory, path), !isRead)
       if (isRead && (text === undefined || NOT_SHOWN.test(text))) altered.add(callID)

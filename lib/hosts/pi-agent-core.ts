@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { AgentMessage, AgentTool } from '@earendil-works/pi-agent-core'
+import type { AfterToolCallContext, AfterToolCallResult, AgentMessage, AgentTool, BeforeToolCallContext, BeforeToolCallResult } from '@earendil-works/pi-agent-core'
 import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
 import { HostContext } from './context.ts'
@@ -15,6 +15,13 @@ export type { HostOptions } from './context.ts'
 export interface AgentContext extends AsyncDisposable {
   /** Pass this as the agent's option `transformContext`. */
   transformContext: (messages: AgentMessage[], signal?: AbortSignal) => Promise<AgentMessage[]>
+  /**
+   * Pass this as the agent's option `beforeToolCall`, and the next one as `afterToolCall`: a call of `edit`, `write` or their
+   * like that would overwrite what somebody else has changed unseen is refused once, with the difference.
+   */
+  beforeToolCall: (call: BeforeToolCallContext) => Promise<BeforeToolCallResult | undefined>
+  /** See `beforeToolCall`. */
+  afterToolCall: (call: AfterToolCallContext) => Promise<AfterToolCallResult | undefined>
   /** Add these to the agent's tools. Nothing collapses until you have read this property. */
   readonly tools: AgentTool[]
   /** Creates the context of a subagent, whose model can bring back the outputs that its prompt names. */
@@ -29,6 +36,8 @@ export interface AgentContext extends AsyncDisposable {
 export function contextFor(options: HostOptions): AgentContext {
   const context = new HostContext(options, 'pi')
   let isGiven = false
+  /** What is put after the results of calls that are under way. */
+  const differences = new Map<string, string>()
   const activate = {
     name: RECALL,
     label: RECALL,
@@ -42,6 +51,19 @@ export function contextFor(options: HostOptions): AgentContext {
   return {
     context,
     transformContext: (messages) => context.transform(messages, isGiven),
+    async beforeToolCall({ toolCall: { id, name }, args }) {
+      const { refusal, difference } = await context.guard({ name, args, callId: id })
+      if (refusal !== undefined) return { block: true, reason: refusal }
+      if (difference !== undefined) differences.set(id, difference)
+      return undefined
+    },
+    async afterToolCall({ toolCall: { id, name }, args, result, isError }) {
+      const difference = differences.get(id)
+      differences.delete(id)
+      if (isError) return undefined
+      await context.changed({ name, args, callId: id })
+      return difference === undefined ? undefined : { content: [...result.content, { type: 'text', text: difference }] }
+    },
     get tools() {
       isGiven = true
       return [activate]

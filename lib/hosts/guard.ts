@@ -1,0 +1,35 @@
+/** The guard of files for the hosts' own tools: an edit that would overwrite what the model has not seen is refused once. */
+import type { HostContext } from './context.ts'
+
+/** A call of one of the host's tools. */
+export interface GuardedCall {
+  /** The tool's name. */
+  name: string
+  /** The call's arguments. */
+  args: unknown
+  /** The host's ID of the call. */
+  callId?: string | undefined
+}
+
+/**
+ * Runs a tool under the guard. `refuse` gives what the model gets in place of a result, and `add` puts a text after a result;
+ * a result that can't carry it stays as it is, and the model is told of the change before its next call.
+ */
+export async function guarded<T>(
+  context: HostContext,
+  call: GuardedCall,
+  run: () => T | PromiseLike<T>,
+  refuse: (refusal: string) => T,
+  add: (result: T, difference: string) => T,
+): Promise<T> {
+  const { refusal, difference } = await context.guard(call)
+  if (refusal !== undefined) return refuse(refusal)
+  const result = await run()
+  await context.changed(call)
+  return difference === undefined ? result : add(result, difference)
+}
+
+/** A text with another one after it. */
+export function after(result: unknown, difference: string): unknown {
+  return typeof result === 'string' ? `${result}\n\n${difference}` : result
+}
