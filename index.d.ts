@@ -662,10 +662,16 @@ export interface StayOptions {
   /** The model's prose, and long texts of users. */
   prose?: 'keep' | number
   /**
-   * What a missed use weighs. Larger numbers keep everything longer, and cost more. By default 3.5, and 8 from the
+   * What a missed use weighs. Larger numbers keep everything longer, and cost more. By default 3, and 6.8 from the
    * 40th call on; 0.42 of that if only outputs and arguments can leave.
    */
   weight?: number
+  /**
+   * The share of what the session has spent that rolls may have cost beyond what they have saved since; `none` for no bound.
+   * It bounds how far a session can fall behind one in which nothing leaves. A dead cache, a full window and rolls that a
+   * person asks for are exempt. Default 0.05.
+   */
+  debtCap?: 'none' | number
 }
 
 /** One hit of a search over a whole store. */

@@ -10,6 +10,7 @@ import { folder, opened } from './core/setup.ts'
 import { conversation, shapes, written } from './hosts/conversation.ts'
 import type { Step } from './hosts/conversation.ts'
 import { cleanUp } from './rig/cleanup.ts'
+import { SOON } from './rig/extension.ts'
 
 afterEach(cleanUp)
 
@@ -67,7 +68,7 @@ function texts(steps: readonly Step[]): Map<string, string> {
 }
 
 async function run(shape: ShapeName, seed: number, isCarried = false) {
-  const manager = await opened({ cwd: folder(), sessionId: `${shape}-${isCarried}` })
+  const manager = await opened({ cwd: folder(), sessionId: `${shape}-${isCarried}`, stay: SOON })
   let now = Date.UTC(2026, 0, 1)
   const projection = new Projection(manager, { model: MODEL, systemTokens: 1000, shape, shortens: true, now: () => now })
   const steps = conversation(seed, 90, true)
@@ -130,7 +131,7 @@ describe.skipIf(!SHORTENS).each([2, 3])('seed %i', (seed) => {
 })
 
 test.skipIf(!SHORTENS)('a step with an image in one of its results stays', async () => {
-  const manager = await opened({ cwd: folder() })
+  const manager = await opened({ cwd: folder(), stay: SOON })
   let now = Date.UTC(2026, 0, 1)
   const projection = new Projection(manager, { model: MODEL, shape: 'anthropic', shortens: true, now: () => now })
   const steps = conversation(2, 90, true)

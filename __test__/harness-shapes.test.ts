@@ -6,6 +6,7 @@ import { shapeNamed, shapeOf } from '../lib/harness/shapes.ts'
 import { folder, opened } from './core/setup.ts'
 import { conversation, shapes, shown, written } from './hosts/conversation.ts'
 import { cleanUp } from './rig/cleanup.ts'
+import { SOON } from './rig/extension.ts'
 
 afterEach(cleanUp)
 
@@ -120,7 +121,7 @@ describe('which shape it is', () => {
 describe.each([1, 2, 3, 4, 5, 6, 7, 8])('one conversation in every shape, seed %i', (seed) => {
   /** What is sent at each step, and what the session came to. */
   async function run(shape: ShapeName) {
-    const manager = await opened({ cwd: folder(), sessionId: shape })
+    const manager = await opened({ cwd: folder(), sessionId: shape, stay: SOON })
     let now = Date.UTC(2026, 0, 1)
     const rolls: object[] = []
     const projection = new Projection(manager, { model: { ...MODEL, binding: 'none' }, systemTokens: 1000, now: () => now, onRoll: (one) => rolls.push(one) })
@@ -208,7 +209,7 @@ describe('what is signed or marked', () => {
       ['openai-responses', { type: 'custom_tool_call', call_id: 'c', name: 'write', input: 'x'.repeat(8000) }],
     ]
     for (const [shape, answer] of cases) {
-      const manager = await opened({ cwd: folder(), sessionId: shape })
+      const manager = await opened({ cwd: folder(), sessionId: shape, stay: SOON })
       let now = 0
       const projection = new Projection(manager, { model: MODEL, now: () => now })
       const result = written[shape]({ calls: [{ id: 'c', name: 'write', args: {}, output: 'done '.repeat(4000) }] }, 0).at(-1)!

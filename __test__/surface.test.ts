@@ -55,6 +55,8 @@ describe('options', () => {
     ['a URL as a path', { store: { kind: 'sqlite', path: 'file:x.db' } }, /plain path and no URL: pass "x.db"/],
     ['an empty path', { store: { kind: 'sqlite', path: '' } }, /store\.path/],
     ['a misspelt field of the window', { window: { perTurns: 3 } }, /window has no field "perTurns"/],
+    ['a debt cap below 0', { stay: { debtCap: -0.1 } }, /stay\.debtCap is "none" or a share of what was spent/],
+    ['a debt cap of another word', { stay: { debtCap: 'all' as never } }, /stay\.debtCap is "none" or a share of what was spent/],
     ['a misspelt field of stay', { stay: { prosa: 3 } }, /stay has no field "prosa"/],
     ['a misspelt field of a mount', { mounts: [{ prefix: '/' }] }, /a mount has no field "prefix"/],
     ['mounts that are no list', { mounts: {} }, /mounts is an array/],

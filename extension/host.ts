@@ -360,11 +360,12 @@ export class Host {
   }
 }
 
-/** The settings that say how long text stays, without those that are not given. */
-function staysOf({ thinking, calls, prose }: Settings): StayOptions {
+/** The settings that say how long text stays and what rolls may cost, without those that are not given. */
+function staysOf({ thinking, calls, prose, debtCap }: Settings): StayOptions {
   return {
     ...(thinking !== undefined && { thinking }),
     ...(calls !== undefined && { calls }),
     ...(prose !== undefined && { prose }),
+    ...(debtCap !== undefined && { debtCap }),
   }
 }

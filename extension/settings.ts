@@ -48,6 +48,11 @@ export interface Settings {
   /** The same for the model's prose and the user's long texts. Their beginning stays. */
   prose: Stay | undefined
   /**
+   * The share of what a session has spent that rolls may have cost beyond what they have saved since; `none` for no bound.
+   * Default undefined: 0.05.
+   */
+  debtCap: 'none' | number | undefined
+  /**
    * Outputs that never collapse: those of these tools, and those about a file that one of these globs names (relative to the
    * working directory, or absolute). Default: none.
    */
@@ -102,6 +107,7 @@ export const DEFAULTS: Settings = {
   thinking: undefined,
   calls: undefined,
   prose: undefined,
+  debtCap: undefined,
   neverCollapse: {},
   holdout: 0,
   watch: true,
@@ -223,6 +229,10 @@ const CHECKS: Record<keyof Settings, Check> = {
   thinking: STAY,
   calls: STAY,
   prose: STAY,
+  debtCap: {
+    wanted: '"none" or a share of what was spent, 0 or more',
+    test: (value) => value === undefined || value === 'none' || (typeof value === 'number' && Number.isFinite(value) && value >= 0),
+  },
   neverCollapse: {
     wanted: '{ "tools": names, "files": globs }, each a list of texts',
     test: (value) => {

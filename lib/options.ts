@@ -43,7 +43,7 @@ const STORES: { [Kind in StoreOptions['kind']]: Names<Of<Kind>> } = {
 }
 const MOUNT: Names<MountMapping> = { agentPrefix: true, canonicalPrefix: true, filesystemId: true }
 const WINDOW: Names<WindowOptions> = { perTurn: true, turnsBack: true }
-const STAY: Names<StayOptions> = { thinking: true, calls: true, prose: true, weight: true }
+const STAY: Names<StayOptions> = { thinking: true, calls: true, prose: true, weight: true, debtCap: true }
 const MODEL: Names<ProjectedModel> = {
   input: true, cacheRead: true, cacheWrite: true, caches: true, contextWindow: true, cacheTtlMs: true, name: true, lookbackBlocks: true,
   lookbackEndings: true, binding: true, textIsReasoning: true, tiers: true,

@@ -210,7 +210,9 @@ pub fn window(options: Option<js::WindowOptions>) -> Result<Window, Coded> {
 
 pub fn stays(options: Option<js::StayOptions>) -> Result<Stays, Coded> {
     let usual = Stays::default();
-    let Some(js::StayOptions { thinking, calls, prose, weight }) = options else { return Ok(usual) };
+    let Some(js::StayOptions { thinking, calls, prose, weight, debt_cap }) = options else {
+        return Ok(usual);
+    };
     if weight.is_some_and(|weight| !weight.is_finite() || weight <= 0.0) {
         return Err(Coded::invalid("stay.weight is a number above 0"));
     }
@@ -219,7 +221,17 @@ pub fn stays(options: Option<js::StayOptions>) -> Result<Stays, Coded> {
         calls: stay(calls, "stay.calls")?,
         prose: stay(prose, "stay.prose")?,
         weight: weight.or(usual.weight),
+        debt_cap: debt_cap.map(share).transpose()?,
     })
+}
+
+/// A bound as a share of what was spent; infinite if there is none.
+fn share(given: Either<String, f64>) -> Result<f64, Coded> {
+    match given {
+        Either::A(word) if word == "none" => Ok(f64::INFINITY),
+        Either::B(share) if share.is_finite() && share >= 0.0 => Ok(share),
+        _ => Err(Coded::invalid("stay.debtCap is \"none\" or a share of what was spent, 0 or more")),
+    }
 }
 
 fn stay(given: Option<Either<String, f64>>, what: &str) -> Result<Stay, Coded> {

@@ -59,9 +59,14 @@ pub struct StayOptions {
     /// The model's prose, and long texts of users.
     #[napi(ts_type = "'keep' | number")]
     pub prose: Option<Either<String, f64>>,
-    /// What a missed use weighs. Larger numbers keep everything longer, and cost more. By default 3.5, and 8 from the
+    /// What a missed use weighs. Larger numbers keep everything longer, and cost more. By default 3, and 6.8 from the
     /// 40th call on; 0.42 of that if only outputs and arguments can leave.
     pub weight: Option<f64>,
+    /// The share of what the session has spent that rolls may have cost beyond what they have saved since; `none` for no bound.
+    /// It bounds how far a session can fall behind one in which nothing leaves. A dead cache, a full window and rolls that a
+    /// person asks for are exempt. Default 0.05.
+    #[napi(ts_type = "'none' | number")]
+    pub debt_cap: Option<Either<String, f64>>,
 }
 
 /// How long tool outputs stay active without being pinned.

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { folder, FILESYSTEM } from '../core/setup.ts'
-import { withExtension } from '../rig/extension.ts'
+import { SOON, withExtension } from '../rig/extension.ts'
 import { commonPrefix, estimateTokens } from '../rig/meter.ts'
 import { startModelServer } from '../rig/model-server.ts'
 import type { ModelServer } from '../rig/model-server.ts'
@@ -56,7 +56,7 @@ async function throughPi(isAlone: boolean) {
   const server = await startModelServer(inShell)
   const home = createPiHome({ server, model: { cost: { ...PRICES, output: 1 } } })
   for (const name of NAMES) writeFileSync(join(home.cwd, `${name}.txt`), output(name))
-  const pi = await startRpc({ home, ...(isAlone ? {} : withExtension(join(home.root, 'store', 'context.db'))) })
+  const pi = await startRpc({ home, ...(isAlone ? {} : withExtension(join(home.root, 'store', 'context.db'), SOON)) })
   for (const prompt of PROMPTS) await pi.prompt(prompt)
   await pi.close()
   return costOf(server)
@@ -66,14 +66,14 @@ async function throughOpenCode() {
   const server = await startModelServer(inShell)
   const host = new OpenCode()
   for (const name of NAMES) writeFileSync(join(host.cwd, `${name}.txt`), output(name))
-  await host.start(server, [PLUGIN])
+  await host.start(server, [[PLUGIN, { stay: SOON }]])
   for (const prompt of PROMPTS) await host.prompt(prompt)
   return costOf(server)
 }
 
 async function through(name: string) {
   const server = await startModelServer(inShell)
-  const context = { sessionId: 's', cwd: folder(), store: { kind: 'memory' as const }, filesystemId: FILESYSTEM, watch: false, shortens: true, model: { name: 'scripted', contextWindow: 200_000, ...PRICES } }
+  const context = { sessionId: 's', cwd: folder(), store: { kind: 'memory' as const }, filesystemId: FILESYSTEM, watch: false, shortens: true, stay: SOON, model: { name: 'scripted', contextWindow: 200_000, ...PRICES } }
   const driver = await drivers[name]!({ url: server.baseUrl('openai-completions'), context, show: output, isShell: true })
   onCleanUp(() => driver.context?.close())
   for (const prompt of PROMPTS) await driver.prompt(prompt)

@@ -4,6 +4,7 @@ import { HostContext } from '../../lib/hosts/context.ts'
 import type { ShapeName } from '../../lib/harness.ts'
 import { folder } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { SOON } from '../rig/extension.ts'
 
 afterEach(cleanUp)
 
@@ -35,7 +36,7 @@ const ROUNDS: Record<'pi' | 'anthropic' | 'openai-chat', (n: number) => object[]
 test.each(Object.keys(ROUNDS) as (keyof typeof ROUNDS)[])('%s', async (shape) => {
   let now = 1_000
   const warnings: string[] = []
-  const options = { sessionId: 's', cwd: folder(), store: { kind: 'memory' as const }, model: MODEL, now: () => now, onWarning: (one: string) => warnings.push(one) }
+  const options = { sessionId: 's', cwd: folder(), store: { kind: 'memory' as const }, model: MODEL, stay: SOON, now: () => now, onWarning: (one: string) => warnings.push(one) }
   const context = new HostContext(options, shape as ShapeName)
   onCleanUp(() => context.close())
   const messages: object[] = []

@@ -3,6 +3,7 @@ import { appendFileSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Settings } from '../../extension/settings.ts'
 import { findPi } from '../../pi-runtime/index.mjs'
+import { SOON } from '../rig/extension.ts'
 import { fateOf } from '../rig/fate.ts'
 import type { Fate } from '../rig/fate.ts'
 import { cleanUp, runPrint } from '../rig/pi.ts'
@@ -55,7 +56,7 @@ interface Session extends Setting, Fate {
 
 async function session({ api, env = {}, ...model }: PiModel, strict: StrictOptions, context: Partial<Settings> = {}, [turns, count] = [24, 6]): Promise<Session> {
   const cost = { input: 4, output: 20, cacheRead: 0.2, cacheWrite: 5 }
-  const setting = await setUp(worker(count), { api, env, model: { ...model, reasoning: true, cost }, context, strict })
+  const setting = await setUp(worker(count), { api, env, model: { ...model, reasoning: true, cost }, context: { ...SOON, ...context }, strict })
   for (let n = 0; n < 8; n += 1) put(setting.home, `f${n}.txt`, lines(`f${n}`, 60))
   const prompts = Array.from({ length: turns }, (_, n) => `work ${n}`)
   const run = await runPrint({ ...setting.load, args: ['--model', `rig/${model.id}`, '--thinking', 'high'], prompts, timeoutMs: 170_000 })

@@ -1,6 +1,7 @@
 /** Old calls become lines in a long turn of the real Pi: requests stay valid, and all of it can be had again. */
 import { afterEach, expect, test } from 'vitest'
 import { checkAllToolPairs, checkAppendOnly, checkToolPairs } from '../rig/checks.ts'
+import { SOON } from '../rig/extension.ts'
 import { cleanUp, readSession, startRpc } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
 import { lastOf, resultsById } from '../rig/request.ts'
@@ -29,7 +30,7 @@ test.each<Api>(['openai-completions', 'anthropic-messages', 'openai-responses'])
       step += 1
       return calls(['bash', { command: `echo step ${step} of many; seq 1000 1400` }, `call_${step}`])
     },
-    { api },
+    { api, context: SOON },
   )
   let rpc = await startRpc(load)
   await rpc.prompt('take all the steps')
@@ -84,7 +85,10 @@ test.each<Api>(['openai-completions', 'anthropic-messages', 'openai-responses'])
   checkToolPairs(again)
   const steps = (request: ModelRequest): [string, string][] =>
     [...resultsById(request)].filter(([id]) => id.startsWith('call_') && !id.startsWith('call_back'))
-  expect(steps(again)).toEqual(steps(undone))
+  // Text that has become stale meanwhile may leave with the first request of a process, if the cache does not have it any more.
+  const broughtBack = steps(undone).filter(([id, text]) => resultsById(rolled).get(id) !== text)
+  expect(broughtBack.length).toBeGreaterThan(0)
+  expect(steps(again)).toEqual(expect.arrayContaining(broughtBack))
   await rpc.close()
   server.check()
   const { entries } = readSession(sessionFile)

@@ -55,6 +55,9 @@ describe('settings', () => {
     ),
     ['a word for a switch', { enabled: 'no' }, {}, ['"enabled" must be true or false, not "no"']],
     ['texts that stay', { thinking: 'keep', calls: 30 }, { thinking: 'keep', calls: 30 }, []],
+    ['a debt cap', { debtCap: 0.1 }, { debtCap: 0.1 }, []],
+    ['no debt cap', { debtCap: 'none' }, { debtCap: 'none' }, []],
+    ['a debt cap below 0', { debtCap: -1 }, {}, ['"debtCap" must be "none" or a share of what was spent, 0 or more, not -1']],
     ['a stay of no calls', { prose: 0 }, {}, ['"prose" must be "keep" or a whole number of model calls of at least 1, not 0']],
     ['too small a window', { turnsBack: 0 }, {}, ['"turnsBack" must be a whole number of at least 1, not 0']],
     [

@@ -1,6 +1,7 @@
 /** How Pi is started with the context manager, in the tests and in the demo: the one place that knows. */
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import type { Settings } from '../../extension/settings.ts'
 
 /**
  * The extension that is tried: this checkout's own, or the file or folder in CONTEXT_EXTENSION, so that the same tests
@@ -14,8 +15,11 @@ export function hasExtension(): boolean {
   return existsSync(EXTENSION)
 }
 
-/** What `runPrint` and `startRpc` need to load the extension on a store: a file, or XTDB with a journal. */
-export function withExtension(store: string | { url: string; journal: string }): {
+/**
+ * What `runPrint` and `startRpc` need to load the extension on a store: a file, or XTDB with a journal. `settings` are over
+ * those of the home.
+ */
+export function withExtension(store: string | { url: string; journal: string }, settings?: Partial<Settings>): {
   extension: string
   env: Record<string, string>
 } {
@@ -23,8 +27,12 @@ export function withExtension(store: string | { url: string; journal: string }):
     typeof store === 'string'
       ? { CONTEXT_STORE_PATH: store }
       : { CONTEXT_STORE: 'xtdb', CONTEXT_XTDB_URL: store.url, CONTEXT_XTDB_JOURNAL: store.journal }
+  if (settings !== undefined) env['CONTEXT_SETTINGS'] = JSON.stringify(settings)
   return { extension: EXTENSION, env }
 }
+
+/** A setting for short sessions: the first roll comes as soon as it pays, however little was spent. */
+export const SOON = { debtCap: 'none' } as const
 
 /** A tool result as the projection shows it once it has collapsed. */
 export interface Reference {

@@ -64,7 +64,7 @@ impl Need {
     /// The weight of a missed use if outputs, arguments, calls, reasoning and prose can leave, from this many calls on. In a
     /// long session, the model returns more often to what it has seen; in a short one, few calls are left that could.
     /// docs/economics.md shows the front on which these values lie.
-    pub const LAMBDAS: [(u64, f64); 2] = [(0, 3.5), (40, 8.0)];
+    pub const LAMBDAS: [(u64, f64); 2] = [(0, 3.0), (40, 6.8)];
 
     /// The fraction of it if only outputs and arguments can leave: for the same cost, these have to leave sooner.
     pub const OF_OUTPUTS: f64 = 0.42;

@@ -1,6 +1,6 @@
 //! How long text stays in sight, as set by a person.
 
-use context_projection::{Binding, Need};
+use context_projection::{Binding, DEBT_CAP, Need};
 
 /// How long text of one kind stays in sight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +26,9 @@ pub struct Stays {
     /// What a missed use weighs, [`Need::lambda`]. Larger numbers keep everything longer, and cost more. Default:
     /// [`Need::LAMBDAS`], or a [part](Need::OF_OUTPUTS) of it if only outputs and arguments can leave.
     pub weight: Option<f64>,
+    /// The share of what the session has spent that rolls may have cost beyond what they have saved. Infinite: no bound.
+    /// Default: [`DEBT_CAP`].
+    pub debt_cap: Option<f64>,
 }
 
 impl Stays {
@@ -34,5 +37,10 @@ impl Stays {
         let keeps = [self.thinking, self.calls, self.prose].iter().all(|stay| *stay == Stay::Keep);
         let part = if shortens && !keeps { 1.0 } else { Need::OF_OUTPUTS };
         self.weight.unwrap_or_else(|| Need::lambda_after(calls, binding) * part)
+    }
+
+    /// The bound on what rolls may have cost beyond what they have saved.
+    pub(crate) fn debt_cap(&self) -> f64 {
+        self.debt_cap.unwrap_or(DEBT_CAP)
     }
 }

@@ -91,8 +91,7 @@ impl Sight {
                 (None, Some(endings)) => Reach::Endings(endings),
                 (None, None) => Reach::AnyPrefix,
             },
-            // Off until the suites have sessions long enough to roll under it (docs/economics.md).
-            debt_cap: f64::INFINITY,
+            debt_cap: self.pieces.stays.debt_cap(),
             turn_is_over: self.pieces.turn_is_over,
             cache_dead: idle || switched,
             // The ledger counts estimated tokens, so the window is measured in them too.

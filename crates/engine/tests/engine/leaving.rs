@@ -95,8 +95,13 @@ pub fn gone(plan: &Plan) -> Vec<&str> {
 }
 
 /// Calls stay, so that nothing but words leaves.
-const WORDS: Stays =
-    Stays { thinking: Stay::Needed, calls: Stay::Keep, prose: Stay::Needed, weight: Some(8.0) };
+const WORDS: Stays = Stays {
+    thinking: Stay::Needed,
+    calls: Stay::Keep,
+    prose: Stay::Needed,
+    weight: Some(8.0),
+    debt_cap: None,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reasoning_leaves_whole_and_prose_to_its_beginning() {
@@ -238,8 +243,13 @@ async fn a_long_text_of_a_user_is_shortened_but_the_first_the_newest_and_rules_a
 }
 
 /// Everything leaves soon.
-const SOON: Stays =
-    Stays { thinking: Stay::Needed, calls: Stay::Needed, prose: Stay::Needed, weight: Some(1.0) };
+const SOON: Stays = Stays {
+    thinking: Stay::Needed,
+    calls: Stay::Needed,
+    prose: Stay::Needed,
+    weight: Some(1.0),
+    debt_cap: None,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn old_calls_become_lines_behind_the_first_of_them() {

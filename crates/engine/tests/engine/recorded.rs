@@ -319,14 +319,17 @@ async fn converse(recorder: &mut Recorder) {
 #[case::as_needed(Stays::default(), true)]
 #[case::outputs_alone(Stays::default(), false)]
 #[case::as_a_person_set_it(
-    Stays { thinking: Stay::Calls(4), calls: Stay::Calls(9), prose: Stay::Calls(15), weight: None }, true
+    Stays { thinking: Stay::Calls(4), calls: Stay::Calls(9), prose: Stay::Calls(15), weight: None, debt_cap: None }, true
 )]
 #[case::reasoning_kept(
-    Stays { thinking: Stay::Keep, calls: Stay::Needed, prose: Stay::Needed, weight: Some(2.0) }, true
+    Stays { thinking: Stay::Keep, calls: Stay::Needed, prose: Stay::Needed, weight: Some(2.0), debt_cap: None }, true
 )]
+#[case::within_the_debt(Stays { debt_cap: Some(0.05), ..Stays::default() }, true)]
 #[tokio::test]
 async fn a_long_conversation_is_shown_as_before(#[case] stays: Stays, #[case] shortens: bool) {
     let name = std::thread::current().name().unwrap().rsplit("case_").next().unwrap().to_owned();
+    // Without a bound on the debt, a short conversation has rolls of all kinds.
+    let stays = Stays { debt_cap: stays.debt_cap.or(Some(f64::INFINITY)), ..stays };
     let mut recorder = Recorder::new(stays).await;
     recorder.call.shortens = shortens;
     converse(&mut recorder).await;

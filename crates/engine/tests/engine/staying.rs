@@ -12,15 +12,20 @@ use crate::leaving::{after_a_pause, answer, chat, go_on_at_length, gone, leave, 
 use crate::truth;
 
 /// Nothing but calls leaves, and at a fixed age.
-const CALLS: Stays =
-    Stays { thinking: Stay::Keep, calls: Stay::Calls(5), prose: Stay::Keep, weight: Some(8.0) };
+const CALLS: Stays = Stays {
+    thinking: Stay::Keep,
+    calls: Stay::Calls(5),
+    prose: Stay::Keep,
+    weight: Some(8.0),
+    debt_cap: None,
+};
 
 #[rstest]
-#[case::kept(Stays { thinking: Stay::Keep, calls: Stay::Keep, prose: Stay::Keep, weight: Some(8.0) }, 60, false)]
-#[case::not_yet(Stays { thinking: Stay::Calls(30), calls: Stay::Keep, prose: Stay::Keep, weight: Some(8.0) }, 28, false)]
-#[case::after_a_number_of_calls(Stays { thinking: Stay::Calls(5), calls: Stay::Keep, prose: Stay::Keep, weight: Some(8.0) }, 6, true)]
-#[case::prose(Stays { thinking: Stay::Keep, calls: Stay::Keep, prose: Stay::Calls(3), weight: Some(8.0) }, 4, true)]
-#[case::calls(Stays { thinking: Stay::Calls(1), calls: Stay::Calls(2), prose: Stay::Calls(1), weight: Some(8.0) }, 6, true)]
+#[case::kept(Stays { thinking: Stay::Keep, calls: Stay::Keep, prose: Stay::Keep, weight: Some(8.0), debt_cap: None }, 60, false)]
+#[case::not_yet(Stays { thinking: Stay::Calls(30), calls: Stay::Keep, prose: Stay::Keep, weight: Some(8.0), debt_cap: None }, 28, false)]
+#[case::after_a_number_of_calls(Stays { thinking: Stay::Calls(5), calls: Stay::Keep, prose: Stay::Keep, weight: Some(8.0), debt_cap: None }, 6, true)]
+#[case::prose(Stays { thinking: Stay::Keep, calls: Stay::Keep, prose: Stay::Calls(3), weight: Some(8.0), debt_cap: None }, 4, true)]
+#[case::calls(Stays { thinking: Stay::Calls(1), calls: Stay::Calls(2), prose: Stay::Calls(1), weight: Some(8.0), debt_cap: None }, 6, true)]
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_say_how_long(#[case] stays: Stays, #[case] calls: usize, #[case] leaves: bool) {
     let bench = Bench::new(Backend::Memory);

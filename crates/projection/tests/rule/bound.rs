@@ -230,6 +230,9 @@ fn debt_is_bounded_by_what_was_spent(#[case] debt_cap: f64, #[case] rolls: bool)
         ledger.charge_call(&policy);
     });
     assert_eq!(ledger.decide(&policy).is_some(), rolls);
+    assert!(ledger.asked(&policy).is_some(), "a person may ask for any roll");
+    let full = Policy { context_window: 21_000, ..policy.clone() };
+    assert!(ledger.decide(&full).is_some(), "the window is nearly full");
     let dead = Policy { cache_dead: true, ..policy };
     assert!(ledger.decide(&dead).is_some(), "a dead cache makes every cut free");
 }

@@ -53,10 +53,10 @@ fn texts_that_leave_together_are_wanted_together() {
 }
 
 #[rstest]
-#[case::at_first(0, 3.5)]
-#[case::still_young(39, 3.5)]
-#[case::old(40, 8.0)]
-#[case::much_older(1_000_000, 8.0)]
+#[case::at_first(0, 3.0)]
+#[case::still_young(39, 3.0)]
+#[case::old(40, 6.8)]
+#[case::much_older(1_000_000, 6.8)]
 fn a_missed_use_weighs_more_in_a_long_session(#[case] calls: u64, #[case] lambda: f64) {
     assert_eq!(Need::lambda_after(calls, Binding::None), lambda);
     assert_eq!(Need::lambda_after(calls, Binding::Keeps), lambda);
