@@ -38,7 +38,8 @@ impl Clock {
         };
         self.answered = match (stamp.filter(is_possible), asked) {
             (Some(host), _) => Some(Moment { host, own: asked.map_or(now.own, |asked| asked.own) }),
-            (None, asked) => asked,
+            // An answer that comes together with an earlier one: nobody knows when it was asked for, but not later than now.
+            (None, asked) => Some(asked.unwrap_or(now)),
         };
     }
 
@@ -116,6 +117,16 @@ mod tests {
         let mut clock = Clock::default();
         clock.answer_again(stamp, now);
         assert_eq!(clock.idle(now), idle);
+    }
+
+    #[test]
+    fn answer_that_comes_together_with_an_earlier_one_counts_from_then() {
+        let at = |ms| Moment { host: START + ms, own: ms };
+        let mut clock = Clock::default();
+        clock.ask(at(0));
+        clock.answer(None, at(60_000));
+        clock.answer(None, at(60_000));
+        assert_eq!(clock.idle(at(3_660_000)), Some(3_600_000));
     }
 
     #[test]
