@@ -50,8 +50,10 @@ const WIRES: Record<string, Wire> = {
   'older Claude': { rule: 'turn', model: 'claude-opus-4-6', ...anthropic },
   'Kimi in the format of Anthropic': { rule: 'calls', model: 'kimi-k3', ...anthropic },
   'MiniMax in the format of Anthropic': { rule: 'calls', model: 'MiniMax-M3', ...anthropic },
+  'GLM in the format of Anthropic': { rule: 'calls', model: 'glm-5.3', ...anthropic },
   DeepSeek: { rule: 'calls', model: 'deepseek-v4-pro', ...chat, kept: reasoningContent },
   Kimi: { rule: 'calls', model: 'moonshotai/kimi-k2.7-code', ...chat, kept: reasoningContent },
+  Qwen: { rule: 'calls', model: 'qwen3.8-max', ...chat, kept: reasoningContent },
   'GPT in the responses format': {
     rule: 'items',
     model: 'gpt-5.5',
@@ -108,4 +110,26 @@ test.each(Object.entries(WIRES))('%s: what the provider wants back stays', async
     }
   }
   expect(rolls).toBeGreaterThan(0)
+})
+
+test('an account that keeps reasoning is sent what one is sent that does not check', async () => {
+  const { answer, result, kept } = WIRES['older Claude']!
+  const sentTo = async (binding: 'keeps' | 'none') => {
+    let rolls = 0
+    const manager = await opened({ cwd: folder(), sessionId: binding, stay: { weight: 0.3 } })
+    const projection = new Projection(manager, { shape: 'anthropic', shortens: true, model: modelNamed('claude-opus-5-5', { contextWindow: 200_000, binding }), onRoll: () => (rolls += 1) })
+    const messages: object[] = []
+    const requests: object[][] = []
+    for (let n = 0; n < TURNS * CALLS; n += 1) {
+      if (n % CALLS === 0) messages.push({ role: 'user', content: `prompt ${n}` })
+      messages.push(...answer(n), result(n))
+      requests.push(await projection.transform(messages))
+      // The open round keeps its reasoning.
+      expect(kept(requests.at(-1)!, n)).toEqual(kept(messages, n))
+    }
+    return { rolls, requests }
+  }
+  const [keeps, none] = [await sentTo('keeps'), await sentTo('none')]
+  expect(keeps.rolls).toBeGreaterThan(0)
+  expect(keeps).toEqual(none)
 })

@@ -13,7 +13,8 @@
  *   node scripts/front.mjs ../shared/sessions -- 'bound={"binding":"refuses","prices":{"read":0.05,"write":1.25}}'
  *
  * Every session is replayed with the real engine. Costs are over those of Pi: with Pi's system part of 3,000 tokens, with
- * the recorded one, and with 3,000 tokens and Anthropic's breakpoints. Missed uses are those of the first; per 100 calls.
+ * the recorded one, and with 3,000 tokens and Anthropic's breakpoints; `--ways hour,openai` has its caches of an hour and
+ * OpenAI's in their place. Missed uses are those of the first; per 100 calls.
  * Needs the build.
  */
 import { writeFileSync } from 'node:fs'
@@ -35,13 +36,18 @@ const WAYS = [
   { name: 'small', cache: 'plain', systemTokens: SMALL_SYSTEM },
   { name: 'recorded', cache: 'plain' },
   { name: 'anthropic', cache: 'anthropic', systemTokens: SMALL_SYSTEM },
+  { name: 'hour', cache: 'anthropic-1h', systemTokens: SMALL_SYSTEM },
+  { name: 'openai', cache: 'openai', systemTokens: SMALL_SYSTEM },
 ]
+
+/** Those that are measured if none are asked for. */
+const USUAL_WAYS = 'small,recorded,anthropic'
 
 /** Policies that the settings are held against. */
 const PEERS = ['pi', 'clear']
 
 const { values, folders, settings } = argumentsOf(process.argv.slice(2))
-const ways = WAYS.filter(({ name }) => name === 'small' || (values.ways ?? 'small,recorded,anthropic').includes(name))
+const ways = WAYS.filter(({ name }) => name === 'small' || (values.ways ?? USUAL_WAYS).split(',').includes(name))
 const recordings = await openAll(folders)
 const phrases = new OwnPhrases()
 for (const recording of recordings) await phrases.learn(recording)
@@ -135,7 +141,7 @@ async function measure(name, policy, { binding, prices, ...open }) {
       row.lostRunning += own.reasoningLostRunning
       row.rereads += own.rereads
       row.worst = Math.max(row.worst, ratio)
-      row.bySession.push({ file: basename(recording.file), calls: found.calls, cost: ratio, peak: own.peakTokens, missed: own.missed, missedStrong: own.missedStrong })
+      row.bySession.push({ file: basename(recording.file), calls: found.calls, cost: ratio, peak: own.peakTokens, missed: own.missed, missedStrong: own.missedStrong, missedHarm: own.missedHarm })
     }
     row.ratios[way.name] = cost / pi
     if (way.name === 'small') row.fetched = (cost + fetch) / pi
@@ -150,17 +156,19 @@ async function measure(name, policy, { binding, prices, ...open }) {
 }
 
 function table(all) {
+  const others = ways.filter(({ name }) => name === 'hour' || name === 'openai')
   const heads = [
     'setting',
     'cost / Pi',
     'recorded system part',
     'Anthropic',
+    ...others.map(({ name }) => name),
     'dearest session',
     'mean peak',
     'rolls',
     'reasoning lost (running turn)',
     're-reads',
-    'tool text (strong)',
+    'tool text (strong; probable harm)',
     'own words (strong)',
     'at once (strong)',
     'strong ones fetched',
@@ -171,12 +179,12 @@ function table(all) {
     const { small, recorded, anthropic } = row.ratios
     return [
       row.name,
-      ...[small, recorded, anthropic, row.worst].map((value) => value?.toFixed(3) ?? '-'),
+      ...[small, recorded, anthropic, ...others.map(({ name }) => row.ratios[name]), row.worst].map((value) => value?.toFixed(3) ?? '-'),
       `${Math.round(row.peak / 1000)}k`,
       rate(row.rolls),
       `${row.lost} (${row.lostRunning})`,
       rate(row.rereads),
-      pair(row.uses.toolText),
+      `${rate(row.uses.toolText.all)} (${rate(row.uses.toolText.strong)}; ${rate(row.uses.probableHarm)})`,
       pair(row.uses.ownWords),
       pair(row.uses.atOnce),
       row.fetched.toFixed(3),

@@ -22,6 +22,7 @@ const rows = [
   ['prompt tokens that came from the cache', 'cacheHit', percent],
   ['largest request, in tokens', 'peakTokens', thousands],
   ['answers in 100 that clearly used text no longer shown', 'missedStrong', (value) => value.toFixed(1)],
+  ['those of them that probably harm', 'missedHarm', (value) => value.toFixed(1)],
   ['lossy compactions', 'compactions', String],
 ]
 const table = [

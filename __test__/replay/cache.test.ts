@@ -64,8 +64,9 @@ describe('any common prefix', () => {
 
 describe('steps and least lengths', () => {
   test.each([
-    ['openai' as const, 5, 2432],
-    ['openai' as const, 6, 2560],
+    ['openai-5.5' as const, 5, 2432],
+    ['openai-5.5' as const, 6, 2560],
+    ['openai' as const, 5, 2500],
     ['plain' as const, 5, 2500],
   ])('%s, %i blocks', (base, count, cached) => {
     const send = cacheOf({ base })
@@ -74,7 +75,7 @@ describe('steps and least lengths', () => {
   })
 
   test('what is too short is not cached', () => {
-    const send = cacheOf({ base: 'openai' })
+    const send = cacheOf({ base: 'openai-5.5' })
     send([block('s', 1000)])
     expect(send([block('s', 1000)])).toBe(0)
   })
@@ -105,5 +106,70 @@ describe('breakpoints', () => {
     send([system, ...talk.slice(0, 4)])
     send([system, ...talk.slice(0, 8)])
     expect(send([system, ...talk.slice(0, 6), block('new', 30)])).toBe(2400)
+  })
+})
+
+describe('positions', () => {
+  const call = (name: string): Block => ({ ...block(name, 10), side: 'answer', run: 'calls' })
+  const result = (name: string): Block => ({ ...block(name, 10), run: 'results' })
+
+  test.each([
+    ['a run of calls and one of results are two', 30, 1, 2400],
+    ['each round of a call and a result has two', 1, 10, 2400],
+    ['ten rounds and a block are too many', 1, 11, 2000],
+  ])('%s', (_, width, rounds, cached) => {
+    const send = cacheOf({ base: 'anthropic' })
+    send([system, ...talk.slice(0, 4)])
+    const more = Array.from({ length: rounds }, (_none, round) => [
+      ...Array.from({ length: width }, (_no, n) => call(`call ${round} ${n} `)),
+      ...Array.from({ length: width }, (_no, n) => result(`result ${round} ${n} `)),
+    ])
+    expect(send([system, ...talk.slice(0, 4), ...more.flat()])).toBe(cached)
+  })
+})
+
+describe('endings', () => {
+  const answer = (n: number): Block => ({ ...block(`answer ${n} `, 100), side: 'answer' })
+  const output = (n: number): Block => ({ ...block(`output ${n} `, 100), run: 'results' })
+  /** A system part, a prompt, and so many rounds of an answer and an output. */
+  const after = (rounds: number): Block[] => [system, block('prompt', 100), ...Array.from({ length: rounds }, (_, n) => [answer(n), output(n)]).flat()]
+  const grown = (rounds: number): ReturnType<typeof cacheOf> => {
+    const send = cacheOf({ base: 'openai' })
+    for (let n = 0; n <= rounds; n += 1) send(after(n), n)
+    return send
+  }
+
+  test('a request that only grows is read up to the end of the one before', () => {
+    expect(grown(3)(after(4))).toBe(2100 + 600)
+  })
+
+  test('an edit is billed from the last request that ended before it', () => {
+    const edited = after(6)
+    edited[2 + 2 * 3] = { ...answer(3), bytes: 'other' }
+    expect(grown(5)(edited)).toBe(2100 + 600)
+  })
+
+  test.each([
+    [20, 2100],
+    [21, 0],
+  ])('an edit %i endings back', (rounds, cached) => {
+    const edited = after(rounds)
+    edited[2] = { ...answer(0), bytes: 'other' }
+    expect(grown(rounds - 1)(edited)).toBe(cached)
+  })
+
+  test('without an ending before the edit nothing is found, not even the system part', () => {
+    const edited = after(3)
+    edited[1] = block('another prompt', 100)
+    expect(grown(2)(edited)).toBe(0)
+  })
+
+  test.each([
+    [1_800_000, 2100],
+    [1_800_001, 0],
+  ])('after %i ms', (at, cached) => {
+    const send = cacheOf({ base: 'openai' })
+    send(after(0), 0)
+    expect(send(after(1), at)).toBe(cached)
   })
 })

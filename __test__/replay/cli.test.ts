@@ -121,6 +121,37 @@ describe('replay', () => {
     expect(html.slice(-8)).toBe('</html>\n')
   })
 
+  test.each<[string[], RegExp]>([
+    [['--debt-cap', 'much'], /--debt-cap/],
+    [['--debt-cap', '-1'], /--debt-cap/],
+    [['--binding', 'maybe'], /--binding is one of none, keeps, drops, refuses, not "maybe"/],
+    [['--step', '272000:2'], /--step goes with --read or --write/],
+    [['--read', '0.1', '--step', '272000'], /--step needs a size and a factor/],
+    [['--read', '0.1', '--step', '272000:0.5'], /--step/],
+    [['--cache', 'mine'], /there are no cache rules "mine"/],
+  ])('%j is wrong use', async (args, sentence) => {
+    const { code, stderr } = await cli(['replay', fixture('pi-version-2.jsonl'), '--quiet', ...args])
+    expect(code).toBe(2)
+    expect(stderr).toMatch(sentence)
+  })
+
+  test('steps, caches, binding and the bound on the debt reach the policies', async () => {
+    const run = async (...args: string[]) => {
+      const { code, stdout } = await cli(['replay', fixture('claude-code.jsonl'), '--json', '--read', '0.1', '--write', '1.25', ...args])
+      expect(code).toBe(0)
+      return JSON.parse(stdout).sessions[0].policies
+    }
+    const usual = await run()
+    const stepped = await run('--step', '1:2')
+    expect(stepped.pi.cost).toBeCloseTo(2 * usual.pi.cost, 3)
+    const hour = await run('--cache', 'anthropic-1h')
+    const endings = await run('--cache', 'openai')
+    for (const one of [hour, endings]) expect(one.pi.cost).not.toBeCloseTo(usual.pi.cost, 3)
+    const free = await run('--debt-cap', 'none')
+    expect(free['pi-context-manager'].rolls).toBeGreaterThanOrEqual(usual['pi-context-manager'].rolls)
+    expect((await run('--debt-cap', 'none', '--binding', 'refuses'))['pi-context-manager']).toMatchObject({ refused: 0, reasoningLostRunning: 0 })
+  })
+
   test('a baseline holds, and fails when a figure is worse', async () => {
     const folder = temporaryFolder()
     const baseline = join(folder, 'baseline.json')
@@ -135,12 +166,12 @@ describe('replay', () => {
     expect(worse.code).toBe(1)
     expect(worse.stderr).toContain('worse: pi-version-2.jsonl: cost relative to Pi')
     stored.sessions['pi-version-2.jsonl'].costVsPi *= 2
-    stored.sessions['pi-version-2.jsonl'].missedStrong -= 0.5
+    stored.sessions['pi-version-2.jsonl'].missedHarm -= 0.5
     writeFileSync(baseline, JSON.stringify(stored))
     const blinder = await run('--check', baseline)
     expect(blinder.code).toBe(1)
-    expect(blinder.stderr).toMatch(/worse: pi-version-2\.jsonl: strong missed uses per 100 calls \d/)
-    delete stored.sessions['pi-version-2.jsonl'].missedStrong
+    expect(blinder.stderr).toMatch(/worse: pi-version-2\.jsonl: missed uses that probably harm, per 100 calls, \d/)
+    delete stored.sessions['pi-version-2.jsonl'].missedHarm
     writeFileSync(baseline, JSON.stringify(stored))
     expect((await run('--check', baseline)).code).toBe(0)
     const other = await run('--check', baseline, '--window', '100000')

@@ -10,7 +10,7 @@ import type { SessionReport } from '../../lib/replay/run.ts'
 import { Sums } from '../../lib/replay/summary.ts'
 import { survey } from '../../lib/replay/survey.ts'
 import { verdictOf } from '../../lib/replay/verdict.ts'
-import { withExtension } from '../rig/extension.ts'
+import { SOON, withExtension } from '../rig/extension.ts'
 import { total, USUAL_PRICES } from '../rig/meter.ts'
 import { startModelServer } from '../rig/model-server.ts'
 import { cleanUp, createPiHome, newestSession, runPrint } from '../rig/pi.ts'
@@ -45,7 +45,7 @@ async function replayed(file: string): Promise<SessionReport> {
 
 describe('a session of the real Pi', () => {
   test('with the context manager has what was paid, and what plain Pi would have cost', async () => {
-    const managed = await recorded(withExtension(join(temporaryFolder(), 'context.db')))
+    const managed = await recorded(withExtension(join(temporaryFolder(), 'context.db'), SOON))
     const plain = await recorded({})
     expect(managed.cost).toBeLessThan(0.8 * plain.cost)
     const [report, other] = [await replayed(managed.file), await replayed(plain.file)]
@@ -54,7 +54,7 @@ describe('a session of the real Pi', () => {
     expect(report.recordedCost).toBeCloseTo(managed.cost, 0)
     expect(other.recordedCost).toBeCloseTo(plain.cost, 0)
     const claimed = (report.recordedCost ?? 0) + (report.recordedSaved ?? 0)
-    expect(Math.abs(claimed / plain.cost - 1)).toBeLessThan(0.03)
+    expect(Math.abs(claimed / plain.cost - 1)).toBeLessThan(0.04)
     const sums = new Sums()
     sums.add(report)
     expect(verdictOf(sums.summary())?.cost).toMatch(/^You paid \S+ fresh input tokens with pi-context-manager, where plain Pi would have cost \S+ \(\d+ % less\)/)

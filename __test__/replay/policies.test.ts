@@ -13,6 +13,7 @@ import { replaySession } from '../../lib/replay/run.ts'
 import { survey } from '../../lib/replay/survey.ts'
 import { cleanUp } from '../rig/cleanup.ts'
 import { CACHES } from '../../lib/replay/cache.ts'
+import { SOON } from '../rig/extension.ts'
 import { fixture, options } from './support.ts'
 
 afterEach(cleanUp)
@@ -28,7 +29,7 @@ function setting(changes: Partial<Setting> = {}): Setting {
     window: 200_000,
     cache: CACHES.plain,
     summaries: [],
-    manager: options().manager,
+    manager: { ...options().manager, open: { stay: SOON } },
     ...changes,
   }
 }

@@ -7,7 +7,7 @@ import { rebuild } from '../../lib/inspect/request.ts'
 import { blocksOf, Calls } from '../../lib/replay/blocks.ts'
 import { isCall } from '../../lib/replay/recording.ts'
 import type { Message } from '../../lib/replay/recording.ts'
-import { withExtension } from '../rig/extension.ts'
+import { SOON, withExtension } from '../rig/extension.ts'
 import { startModelServer } from '../rig/model-server.ts'
 import { cleanUp, createPiHome, startRpc } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
@@ -156,7 +156,7 @@ describe('inspect', () => {
       api: 'anthropic-messages',
       model: { cost: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } },
     })
-    const rpc = await startRpc({ home, ...withExtension(join(home.root, 'context.db')) })
+    const rpc = await startRpc({ home, ...withExtension(join(home.root, 'context.db'), SOON) })
     for (let round = 0; round < 12; round += 1) await rpc.prompt(`do round ${round}`)
     const { sessionFile } = await rpc.state()
     await rpc.close()

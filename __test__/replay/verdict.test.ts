@@ -19,7 +19,7 @@ function figures(cost: number, piCost: number, changes: Partial<Figures> = {}): 
   return {
     ...{ cost, costVsPi: cost / piCost, cacheHit: 0.9, tokensSent: 1, peakTokens: 1, compactions: 0, rolls: 0 },
     ...{ reasoningLost: 0, reasoningLostRunning: 0 },
-    ...{ rereads: 0, rereadCost: 0, answeredReads: 0, overWindow: 0, missed: 0, missedStrong: 0, fetchCost: 0 },
+    ...{ refused: 0, rereads: 0, rereadCost: 0, answeredReads: 0, overWindow: 0, missed: 0, missedStrong: 0, missedHarm: 0, fetchCost: 0 },
     ...{ costVsPiFetched: cost / piCost, missedUses: noUses() },
     ...changes,
   }

@@ -4,6 +4,9 @@ import { parseArgs } from 'node:util'
 import { CACHES } from '../replay/cache.ts'
 import type { CacheRules } from '../replay/cache.ts'
 import type { JsonReport } from '../replay/json.ts'
+import { BINDINGS } from '../models/rules.ts'
+import type { Binding } from '../models/rules.ts'
+import type { PriceFactor } from '../models/prices.ts'
 import { POLICY_NAMES } from '../replay/policies/policy.ts'
 import type { PolicyName } from '../replay/policies/policy.ts'
 import { ratioPrices } from '../replay/prices.ts'
@@ -34,14 +37,19 @@ What to show
   --store FILE          keep the context manager's store for "inspect"; FILE must not exist
 
 How the provider caches and charges
-  --cache RULES         plain (any common prefix, default), anthropic (Pi's breakpoints, 20 blocks
-                        back, 1,024 tokens at least), openai (steps of 128, 1,024 at least)
-  --lookback N          how many blocks before a breakpoint the cache looks at
+  --cache RULES         plain (any common prefix, default), anthropic (Pi's breakpoints, 20 positions
+                        back, 5 minutes), anthropic-1h (an hour, written at twice the price), openai
+                        (from GPT-5.6 on: 20 ends of messages and outputs back, 30 minutes), openai-5.5
+                        (older models: any prefix in steps of 128). All but plain from 1,024 tokens on
+  --lookback N          how many positions before a breakpoint, or ends, the cache looks at
   --minimum N           the shortest prefix that is cached, in tokens
   --granularity N       the steps in which a prefix is cached, in tokens
   --lifetime SECONDS    how long a prefix stays cached (default 300)
   --read R --write W    prices of a cached and of a written token, relative to a fresh one
-                        (default: the prices of the model that was used)
+                        (default: the prices of the model that was used, and its steps)
+  --step N:FACTOR       with --read or --write: above N tokens the whole prompt costs FACTOR times as much
+  --binding WHAT        what the provider does with reasoning behind a change: none, keeps, drops or
+                        refuses (default: what it does with the model that was used, in Pi)
   --window N            the model's context window in tokens (default 200000)
   --chars-per-token N   characters per token (default: from the session's own usage)
   --system-tokens N     tokens of the system prompt and tools (default: from the session's own usage;
@@ -51,6 +59,8 @@ The context manager's own settings
   --per-turn N          how many tool results of a turn stay active (default 5)
   --turns-back N        for how many turns results stay active (default 3)
   --only-at-user-turn   collapse only at the start of a user's turn
+  --debt-cap SHARE      the share of what was spent that rolls may have cost beyond what they have saved,
+                        or none (default 0.05)
 
 As a check
   --save-baseline FILE  save the figures of "pi-context-manager"
@@ -72,12 +82,15 @@ export const REPLAY_OPTIONS = {
   lifetime: { type: 'string' },
   read: { type: 'string' },
   write: { type: 'string' },
+  step: { type: 'string' },
+  binding: { type: 'string' },
   window: { type: 'string' },
   'chars-per-token': { type: 'string' },
   'system-tokens': { type: 'string' },
   'per-turn': { type: 'string' },
   'turns-back': { type: 'string' },
   'only-at-user-turn': { type: 'boolean' },
+  'debt-cap': { type: 'string' },
   'save-baseline': { type: 'string' },
   check: { type: 'string' },
 } as const
@@ -96,6 +109,8 @@ export function optionsOf(values: Values): ReplayOptions {
   if (store !== undefined && existsSync(store))
     throw new UsageError(`--store ${store}: the file exists; give a new name`)
   const prices = pricesOf(values)
+  const binding = bindingOf(values.binding)
+  const debtCap = debtCapOf(values['debt-cap'])
   return {
     policies: policiesOf(values.policies),
     cache: cacheOf(values),
@@ -105,6 +120,8 @@ export function optionsOf(values: Values): ReplayOptions {
       turnsBack: countOf('turns-back', values['turns-back'], 3, 1, 1_000_000),
       onlyAtUserTurn: values['only-at-user-turn'] === true,
       overheadTokens: OVERHEAD_TOKENS,
+      ...(binding !== undefined && { binding }),
+      ...(debtCap !== undefined && { open: { stay: { debtCap } } }),
     },
     ...(prices !== undefined && { prices }),
     ...(store !== undefined && { store }),
@@ -128,10 +145,12 @@ function cacheOf(values: Values): CacheRules {
   if (!Object.hasOwn(CACHES, name)) {
     throw new UsageError(`there are no cache rules "${name}"; known are ${Object.keys(CACHES).join(', ')}`)
   }
-  const rules = CACHES[name as keyof typeof CACHES]
+  const rules: CacheRules = CACHES[name as keyof typeof CACHES]
   const { lookback } = values
   return {
-    name,
+    ...rules,
+    // A cache that looks back has breakpoints.
+    kind: lookback !== undefined && rules.kind === 'prefix' ? 'breakpoints' : rules.kind,
     lookback: lookback === undefined ? rules.lookback : numberOf('lookback', lookback, 0, 1, 1_000_000),
     minimum: numberOf('minimum', values.minimum, rules.minimum),
     granularity: numberOf('granularity', values.granularity, rules.granularity, 1),
@@ -139,9 +158,31 @@ function cacheOf(values: Values): CacheRules {
   }
 }
 
+function debtCapOf(given: string | undefined): 'none' | number | undefined {
+  return given === undefined || given === 'none' ? given : numberOf('debt-cap', given, 0, 0, 1_000_000)
+}
+
 function pricesOf(values: Values): ReplayOptions['prices'] {
-  if (values.read === undefined && values.write === undefined) return undefined
-  return ratioPrices(numberOf('read', values.read, 0.1, 0, 1), numberOf('write', values.write, 1.25, 0, 100))
+  const { read, write, step } = values
+  if (read === undefined && write === undefined) {
+    if (step !== undefined) throw new UsageError('--step goes with --read or --write; without them, the models have their own')
+    return undefined
+  }
+  const usual = values.cache === undefined ? undefined : (CACHES as Record<string, CacheRules>)[values.cache]?.write
+  const prices = ratioPrices(numberOf('read', read, 0.1, 0, 1), numberOf('write', write, usual ?? 1.25, 0, 100))
+  return step === undefined ? prices : { ...prices, steps: [stepOf(step)] }
+}
+
+function stepOf(text: string): PriceFactor {
+  const [size, factor, ...more] = text.split(':')
+  if (size === undefined || factor === undefined || more.length > 0) throw new UsageError('--step needs a size and a factor, such as 272000:2')
+  return { inputTokensAbove: numberOf('step', size, 0, 1, 1e9), factor: numberOf('step', factor, 1, 1, 100) }
+}
+
+function bindingOf(given: string | undefined): Binding | undefined {
+  const found = BINDINGS.find((binding) => binding === given)
+  if (given !== undefined && found === undefined) throw new UsageError(`--binding is one of ${BINDINGS.join(', ')}, not "${given}"`)
+  return found
 }
 
 /** Derived from the session's own usage, unless the user sets it. */
@@ -166,15 +207,18 @@ export function described(
     prices === undefined
       ? undefined
       : { read: prices.cacheRead / prices.input, write: prices.cacheWrite / prices.input }
-  const reach = cache.lookback === undefined ? 'any common prefix' : `${cache.lookback} blocks before a breakpoint`
+  const reach =
+    cache.kind === 'prefix' ? 'any common prefix' : `${cache.lookback} ${cache.kind === 'endings' ? 'ends back' : 'positions before a breakpoint'}`
   const least = cache.minimum === 0 ? '' : `, ${cache.minimum} tokens at least`
   const steps = cache.granularity === 1 ? '' : `, steps of ${cache.granularity} tokens`
   const rules = `${cache.name} (${reach}${least}${steps}, kept ${cache.lifetimeMs / 1000} s)`
-  const money = ratio === undefined ? "the models' own prices" : `cached ${ratio.read}, written ${ratio.write}`
+  const above = (prices?.steps ?? []).map(({ inputTokensAbove, factor }) => `, ${factor} times above ${inputTokensAbove}`).join('')
+  const money = ratio === undefined ? "the models' own prices" : `cached ${ratio.read}, written ${ratio.write}${above}`
   const size =
     unitsPerToken === undefined ? 'tokens by the sessions’ own usage' : `${unitsPerToken} characters a token`
   const system = systemTokens === undefined ? '' : `, system part ${systemTokens}`
-  const own = `window of ${manager.perTurn} results a turn and ${manager.turnsBack} turns${manager.onlyAtUserTurn ? ', rolls at user turns' : ''}`
+  const debt = manager.open?.stay?.debtCap
+  const own = `window of ${manager.perTurn} results a turn and ${manager.turnsBack} turns${manager.onlyAtUserTurn ? ', rolls at user turns' : ''}${manager.binding === undefined ? '' : `, reasoning: ${manager.binding}`}${debt === undefined ? '' : `, debt cap ${debt}`}`
   return {
     json: {
       cache: cache.name,

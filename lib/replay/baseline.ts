@@ -12,9 +12,12 @@ export interface Baseline {
   sessions: Record<string, BaselineFigures>
 }
 
-/** The figures that are checked. Baselines from before missed uses were counted do not contain those. */
+/**
+ * The figures that are checked, and counted missed uses beside them. Baselines from before missed uses were counted do not
+ * contain those, and baselines from before their classes no probable harm.
+ */
 export type BaselineFigures = Pick<Figures, 'costVsPi' | 'cacheHit' | 'peakTokens' | 'compactions'> &
-  Partial<Pick<Figures, 'missed' | 'missedStrong' | 'costVsPiFetched'>>
+  Partial<Pick<Figures, 'missed' | 'missedStrong' | 'missedHarm' | 'costVsPiFetched'>>
 
 /** How much higher (as a fraction) a figure, or how much lower a cache hit, may be before it counts as worse. */
 const TOLERANCE = 0.01
@@ -47,6 +50,7 @@ export function baselineOf(reports: readonly Pick<SessionReport, 'file' | 'polic
       compactions,
       missed: rounded(own.missed),
       missedStrong: rounded(own.missedStrong),
+      missedHarm: rounded(own.missedHarm),
       costVsPiFetched: rounded(own.costVsPiFetched),
     }
   }
@@ -103,8 +107,7 @@ export function compare(
 const ROUNDING = 0.000_05
 
 const MISSED = [
-  ['missed', 'missed uses per 100 calls'],
-  ['missedStrong', 'strong missed uses per 100 calls'],
+  ['missedHarm', 'missed uses that probably harm, per 100 calls,'],
   ['costVsPiFetched', 'cost relative to Pi with every strong missed use fetched'],
 ] as const
 

@@ -24,6 +24,10 @@ export interface Block {
   readonly output?: string
   /** The message that it belongs to. */
   readonly key?: string
+  /** Whether the model wrote it. */
+  readonly side?: 'answer'
+  /** Set for calls and for results: in a row they are one position for Anthropic's cache. */
+  readonly run?: 'calls' | 'results'
 }
 
 /** What Pi counts an image as, in UTF-16 units (1,200 tokens of 4). */
@@ -128,16 +132,18 @@ function answerBlock(block: ContentBlock, key: string, calls: Calls): Block {
       label: `${name} arguments`,
       texts: stringsIn(input),
       key,
+      side: 'answer',
+      run: 'calls',
     }
     return shows ? { ...own, path } : own
   }
   const bytes = JSON.stringify(['assistant', block])
   if (block.type === 'thinking') {
     const { thinking = '' } = block
-    return { bytes, units: thinking.length, label: 'thinking', texts: [], thinking, key }
+    return { bytes, units: thinking.length, label: 'thinking', texts: [], thinking, key, side: 'answer' }
   }
   const { text = '' } = block
-  return { bytes, units: text.length, label: 'answer', texts: [text], key }
+  return { bytes, units: text.length, label: 'answer', texts: [text], key, side: 'answer' }
 }
 
 function resultBlock(message: Message, key: string, calls: Calls): Block {
@@ -154,6 +160,7 @@ function resultBlock(message: Message, key: string, calls: Calls): Block {
     label: message.toolName ?? call?.name ?? 'unknown',
     texts: texts.map(withoutLineNumbers),
     key,
+    run: 'results',
   }
   return call?.name === 'read' && call.path !== undefined
     ? { ...block, path: call.path, output: texts.join('\n') }

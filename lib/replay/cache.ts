@@ -1,17 +1,21 @@
 /**
- * A provider's prompt cache: it keeps the prefixes of recent requests and compares bytes.
+ * A provider's prompt cache: it keeps the prefixes of recent requests and compares bytes. Three kinds exist:
  *
- * Two kinds exist. OpenAI's, and most others, reuse any common prefix from a minimum length on, in steps of some
- * tokens. Anthropic's stores a prefix only where a request sets a breakpoint (Pi: after the system part and after the
- * last block) and looks for one at most 20 blocks before each breakpoint.
+ * - Most reuse any common prefix from a minimum length on, some in steps of some tokens.
+ * - Anthropic stores a prefix only where a request sets a breakpoint (Pi: after the system part and after the last block) and
+ *   looks for one at most 20 positions before each breakpoint. A run of calls, or of results, is one position.
+ * - OpenAI, from GPT-5.6 on, stores a prefix where the newest user message or group of outputs ends, and looks for one at the
+ *   20 such endings before it. The system part has no mark of its own.
  */
+import type { CacheKind } from '../models/rules.ts'
 import type { Block } from './blocks.ts'
 
 /** How a provider caches. */
 export interface CacheRules {
   /** For the report. */
   name: string
-  /** How many blocks before a breakpoint are checked; undefined for providers that reuse any common prefix. */
+  kind: CacheKind
+  /** How far back an earlier end is found: positions before a breakpoint, or endings. Undefined: any common prefix is found. */
   lookback: number | undefined
   /** The shortest prefix that is cached, in tokens. */
   minimum: number
@@ -19,17 +23,26 @@ export interface CacheRules {
   granularity: number
   /** How long a prefix is kept after its last use, in milliseconds. */
   lifetimeMs: number
+  /** What a token costs to write, in fresh input tokens, where it differs from the model's usual price. */
+  write?: number
 }
 
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+
 /** The rules that can be chosen by name. */
-export const CACHES: Readonly<Record<'plain' | 'anthropic' | 'openai', CacheRules>> = {
+export const CACHES = {
   /** Any common prefix, to the token: what an ideal provider could do. */
-  plain: { name: 'plain', lookback: undefined, minimum: 0, granularity: 1, lifetimeMs: 300_000 },
+  plain: { name: 'plain', kind: 'prefix', lookback: undefined, minimum: 0, granularity: 1, lifetimeMs: 5 * MINUTE_MS },
   /** platform.claude.com, "Prompt caching", with Pi's breakpoints. */
-  anthropic: { name: 'anthropic', lookback: 20, minimum: 1024, granularity: 1, lifetimeMs: 300_000 },
-  /** platform.openai.com, "Prompt caching". */
-  openai: { name: 'openai', lookback: undefined, minimum: 1024, granularity: 128, lifetimeMs: 300_000 },
-}
+  anthropic: { name: 'anthropic', kind: 'breakpoints', lookback: 20, minimum: 1024, granularity: 1, lifetimeMs: 5 * MINUTE_MS },
+  /** The same with breakpoints of an hour, which cost twice a fresh token to write. */
+  'anthropic-1h': { name: 'anthropic-1h', kind: 'breakpoints', lookback: 20, minimum: 1024, granularity: 1, lifetimeMs: HOUR_MS, write: 2 },
+  /** platform.openai.com, "Prompt caching", from GPT-5.6 on. */
+  openai: { name: 'openai', kind: 'endings', lookback: 20, minimum: 1024, granularity: 1, lifetimeMs: 30 * MINUTE_MS, write: 1.25 },
+  /** The same for GPT-5.5 and older models. */
+  'openai-5.5': { name: 'openai-5.5', kind: 'prefix', lookback: undefined, minimum: 1024, granularity: 128, lifetimeMs: 5 * MINUTE_MS },
+} as const satisfies Readonly<Record<string, CacheRules>>
 
 /** A request that the provider may still know. */
 interface Known {
@@ -64,9 +77,11 @@ export class PromptCache {
       for (const [end, until] of known.ends) if (until < at) known.ends.delete(end)
       return known.ends.size > 0
     })
-    return this.#rules.lookback === undefined
-      ? this.#sendPlain(blocks, at)
-      : this.#sendMarked(blocks, fixedBlocks, at, this.#rules.lookback)
+    const { kind, lookback } = this.#rules
+    if (kind === 'prefix' || lookback === undefined) return this.#sendPlain(blocks, at)
+    return kind === 'endings'
+      ? this.#sendMarked(blocks, [blocks.length], this.#endings(blocks, lookback), at)
+      : this.#sendMarked(blocks, [fixedBlocks, blocks.length], this.#near(blocks, [fixedBlocks, blocks.length], lookback), at)
   }
 
   #sendPlain(blocks: readonly Block[], at: number): number {
@@ -84,15 +99,15 @@ export class PromptCache {
     return this.#enough(Math.floor(best / this.#unitsPerToken / granularity) * granularity)
   }
 
-  #sendMarked(blocks: readonly Block[], fixedBlocks: number, at: number, lookback: number): number {
+  /** Stores the prefixes that end at `marks`, and returns the longest one of an earlier request that `finds` an end. */
+  #sendMarked(blocks: readonly Block[], marks: readonly number[], finds: (end: number) => boolean, at: number): number {
     const until = at + this.#rules.lifetimeMs
-    const marks = [fixedBlocks, blocks.length]
     let best = 0
     let extended: Known | undefined
     for (const known of this.#known) {
       const common = commonBlocks(known.blocks, blocks)
       for (const end of known.ends.keys()) {
-        if (end > common || !marks.some((mark) => end <= mark && mark - end <= lookback)) continue
+        if (end > common || !finds(end)) continue
         known.ends.set(end, until)
         if (end > best) best = end
       }
@@ -105,6 +120,26 @@ export class PromptCache {
     }
     this.#keep({ blocks: [...blocks], ends })
     return this.#enough(unitsBefore(blocks, best) / this.#unitsPerToken)
+  }
+
+  /** Whether an end lies at most so many positions before a breakpoint. */
+  #near(blocks: readonly Block[], marks: readonly number[], lookback: number): (end: number) => boolean {
+    const positions = [0]
+    for (const [index, { run }] of blocks.entries()) {
+      const goesOn = run !== undefined && blocks[index - 1]?.run === run
+      positions.push((positions[index] as number) + (goesOn ? 0 : 1))
+    }
+    const between = (end: number, mark: number): number => (positions[mark] as number) - (positions[end] as number)
+    return (end) => marks.some((mark) => end <= mark && between(end, mark) <= lookback)
+  }
+
+  /** Whether an end is that of the request, or among so many endings before it. */
+  #endings(blocks: readonly Block[], lookback: number): (end: number) => boolean {
+    const found: number[] = []
+    for (let end = blocks.length; end > 0 && found.length <= lookback; end -= 1) {
+      if (!isAnswer(blocks[end - 1]) && (end === blocks.length || isAnswer(blocks[end]))) found.push(end)
+    }
+    return (end) => found.includes(end)
   }
 
   #keep(known: Known): void {
@@ -142,4 +177,9 @@ function unitsBefore(blocks: readonly Block[], end: number): number {
   let units = 0
   for (let index = 0; index < end; index += 1) units += (blocks[index] as Block).units
   return units
+}
+
+/** Whether a block is the model's. */
+function isAnswer(block: Block | undefined): boolean {
+  return block?.side === 'answer'
 }

@@ -23,6 +23,8 @@ export function measuresOf({ policies, unit, calls }: Measured): Measures {
   const ratio = (value: number): string => (Number.isFinite(value) ? value.toFixed(3) : '-')
   const row = (label: string, cell: (figures: Figures) => string): Measures['rows'][number] => ({ label, cells: all.map(cell) })
   const over = all.some(({ overWindow }) => overWindow > 0)
+  const lost = all.some(({ reasoningLost }) => reasoningLost > 0)
+  const lostOf = ({ reasoningLost, reasoningLostRunning }: Figures): string => `${reasoningLost} (${reasoningLostRunning})`
   const rows = [
     row('cost of the prompts', ({ cost }) => money(cost, unit)),
     row('the same, relative to plain Pi', ({ costVsPi }) => ratio(costVsPi)),
@@ -32,11 +34,13 @@ export function measuresOf({ policies, unit, calls }: Measured): Measures {
     ...(over ? [row('requests larger than the window (would fail)', ({ overWindow }) => String(overWindow))] : []),
     row('summaries in place of messages', ({ compactions }) => String(compactions)),
     row('rolls (old text replaced by references)', ({ rolls }) => String(rolls)),
+    ...(lost ? [row('steps of reasoning lost to rolls (in a running turn)', lostOf), row('requests that a strict provider refuses', ({ refused }) => String(refused))] : []),
     row('files read again because an edit needs them', ({ rereads }) => String(rereads)),
     row('reads answered without repeating the text', ({ answeredReads }) => String(answeredReads)),
     { label: 'hidden text that was used, per 100 answers:', cells: [] },
     row('  of tools', ({ missedUses }) => rate(missedUses?.toolText.all)),
     row('    with three quotes or three names', ({ missedUses }) => rate(missedUses?.toolText.strong)),
+    row('    which probably harms', ({ missedUses }) => rate(missedUses?.probableHarm)),
     row('    by the very next answer', ({ missedUses }) => rate(missedUses?.atOnce.all)),
     row('  of the model and the user', ({ missedUses }) => rate(missedUses?.ownWords.all)),
     row('relative cost if three or more are fetched', ({ costVsPiFetched }) => ratio(costVsPiFetched)),

@@ -1,6 +1,7 @@
 /** What tokens cost in a replay. */
 import { readName } from '../models/name.ts'
-import { pricesOf } from '../models/prices.ts'
+import { factorsOf, pricesOf } from '../models/prices.ts'
+import type { PriceFactor } from '../models/prices.ts'
 import type { Message } from './recording.ts'
 
 /** Prices per million tokens, in dollars; or relative to a fresh input token, which is then 1,000,000 a million. */
@@ -10,6 +11,8 @@ export interface Prices {
   cacheRead: number
   /** A token that is not cached and is written to the cache. */
   cacheWrite: number
+  /** Sizes above which the whole prompt costs more, in ascending order. */
+  steps?: readonly PriceFactor[]
 }
 
 /** Prices by ratio, with a fresh input token as the unit. By default, output costs five fresh tokens. */
@@ -20,7 +23,16 @@ export function ratioPrices(read: number, write: number, output = 5): Prices {
 
 /** The prices of a model that is known by name. */
 export function knownPrices(model: string): Prices | undefined {
-  return pricesOf(readName(model))
+  const found = pricesOf(readName(model))
+  if (found === undefined) return undefined
+  const { input, output, cacheRead, cacheWrite } = found
+  const steps = factorsOf(found)
+  return { input, output, cacheRead, cacheWrite, ...(steps.length > 0 && { steps }) }
+}
+
+/** How many times as much a prompt of this many tokens costs as one below the first step. */
+export function stepFactor({ steps = [] }: Prices, tokens: number): number {
+  return steps.findLast(({ inputTokensAbove }) => tokens > inputTokensAbove)?.factor ?? 1
 }
 
 /**
@@ -30,7 +42,8 @@ export function knownPrices(model: string): Prices | undefined {
 export function promptCost({ usage }: Message, prices: Prices, writes = false): number | undefined {
   if (usage === undefined || !(usage.input + usage.cacheRead + usage.cacheWrite > 0)) return undefined
   const fresh = writes ? prices.cacheWrite : prices.input
-  return (usage.input * fresh + usage.cacheRead * prices.cacheRead + usage.cacheWrite * prices.cacheWrite) / 1_000_000
+  const factor = stepFactor(prices, usage.input + usage.cacheRead + usage.cacheWrite)
+  return (factor * (usage.input * fresh + usage.cacheRead * prices.cacheRead + usage.cacheWrite * prices.cacheWrite)) / 1_000_000
 }
 
 /** Fills in prices missing from a catalogue: cache writes cost as much as input, cache reads a tenth of it. */

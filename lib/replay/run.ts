@@ -202,7 +202,10 @@ class Run {
     if (isCall(message)) await this.#call(message)
     const blocks = this.#cache.of(entry)
     const file = this.#files.take(entry, this.#cache.calls)
-    for (const { policy } of this.#lanes) await policy.add(entry, file)
+    for (const { policy, tally } of this.#lanes) {
+      if (isCall(message)) tally.answered(blocks)
+      await policy.add(entry, file)
+    }
     this.#plain.add(entry)
     this.#meter?.message(entry, blocks)
     if (isSent(message)) this.#bound.add(this.#tokens(blocks), this.#tokens(proseOf(blocks)))
@@ -282,6 +285,7 @@ class Run {
       costVsPi: versus(own.cost),
       missed: missed === undefined ? Number.NaN : rate(missed.uses.toolText.all),
       missedStrong: missed === undefined ? Number.NaN : rate(missed.uses.toolText.strong),
+      missedHarm: missed === undefined ? Number.NaN : rate(missed.uses.probableHarm),
       fetchCost,
       costVsPiFetched: versus(own.cost + fetchCost),
     }
@@ -356,8 +360,12 @@ class Run {
   }
 
   #prices(message: Message): Prices {
+    const { prices, cache } = this.#options
+    if (prices !== undefined) return prices
     const model = modelOf(message)
-    return this.#options.prices ?? this.#survey.prices.get(model) ?? knownPrices(model) ?? UNKNOWN_PRICES
+    const known = knownPrices(model)
+    const own = { ...known, ...(this.#survey.prices.get(model) ?? known ?? UNKNOWN_PRICES) }
+    return cache.write === undefined ? own : { ...own, cacheWrite: cache.write * own.input }
   }
 
   #unit(): 'USD' | 'input tokens' {

@@ -113,6 +113,7 @@ export class Sums {
         costVsPi: versus(figures.cost),
         missed: measured ? rate(uses.toolText.all) : Number.NaN,
         missedStrong: measured ? rate(uses.toolText.strong) : Number.NaN,
+        missedHarm: measured ? rate(uses.probableHarm) : Number.NaN,
         costVsPiFetched: versus(figures.cost + figures.fetchCost),
         ...(measured && { missedUses: uses }),
       }
@@ -135,6 +136,9 @@ const ADDED = [
   'tokensSent',
   'compactions',
   'rolls',
+  'reasoningLost',
+  'reasoningLostRunning',
+  'refused',
   'rereads',
   'rereadCost',
   'fetchCost',

@@ -2,9 +2,11 @@
 import type { RollReceipt } from '../../index.js'
 import { unitsOf } from './blocks.ts'
 import type { Block } from './blocks.ts'
+import { BoundReasoning } from './bound-reasoning.ts'
 import { PromptCache } from './cache.ts'
 import type { MissedUses } from './missed/uses.ts'
 import type { PolicyName, Moment, Request, Setting } from './policies/policy.ts'
+import { stepFactor } from './prices.ts'
 import type { Prices } from './prices.ts'
 
 /** Figures of one policy over one session. Tokens are the provider's, derived from the session's own usage. */
@@ -25,6 +27,8 @@ export interface Figures {
   reasoningLost: number
   /** Those of them that belonged to the turn in which the roll happened. */
   reasoningLostRunning: number
+  /** Requests that a provider would refuse that binds reasoning to everything before it. */
+  refused: number
   /** Files that had to be read once more because an edit's text was no longer in sight. */
   rereads: number
   /** What those reads cost; part of `cost`. */
@@ -40,6 +44,8 @@ export interface Figures {
   missed: number
   /** The strong ones: with three quotes or three names. */
   missedStrong: number
+  /** Those of the strong ones that probably harm: more than a line, which neither the next result nor another read brought back. */
+  missedHarm: number
   /** What fetching the text of each strong missed use would cost, own words included; not part of `cost`. */
   fetchCost: number
   /** `cost` and `fetchCost` over the cost of policy `pi`. */
@@ -51,7 +57,7 @@ export interface Figures {
 /** The figures that follow from one policy's requests alone. */
 export type OwnFigures = Omit<
   Figures,
-  'costVsPi' | 'missed' | 'missedStrong' | 'fetchCost' | 'costVsPiFetched' | 'missedUses'
+  'costVsPi' | 'missed' | 'missedStrong' | 'missedHarm' | 'fetchCost' | 'costVsPiFetched' | 'missedUses'
 >
 
 /** A roll and the call before which it happened. */
@@ -78,6 +84,7 @@ export class Tally {
   rereads = 0
   readonly #setting: Setting
   readonly #cache: PromptCache
+  readonly #reasoning = new BoundReasoning()
   #cost = 0
   #cached = 0
   #sent = 0
@@ -101,6 +108,11 @@ export class Tally {
     this.series.cost.push(this.#cost)
   }
 
+  /** The answer of the recording, with its blocks. */
+  answered(blocks: readonly Block[]): void {
+    this.#reasoning.answered(blocks)
+  }
+
   /** A call that is not in the recording: the agent looks for a text again, and its answer asks for it. */
   sendAgain(request: Request, moment: Moment, answerTokens: number): void {
     const before = this.#cost
@@ -122,6 +134,7 @@ export class Tally {
       rolls: this.rolls.length,
       reasoningLost: this.rolls.reduce((sum, { reasoningLost = 0 }) => sum + reasoningLost, 0),
       reasoningLostRunning: this.rolls.reduce((sum, { reasoningLostRunning = 0 }) => sum + reasoningLostRunning, 0),
+      refused: this.#reasoning.refused,
       rereads: this.rereads,
       rereadCost: this.#rereadCost,
       answeredReads,
@@ -142,7 +155,9 @@ export class Tally {
   #prompt({ blocks, fixed }: Request, { at, model, prices }: Moment, again = false): void {
     const tokens = unitsOf(blocks) / this.#setting.unitsPerToken
     const cached = Math.min(tokens, this.#cache.send(blocks, fixed, model, at))
-    this.#cost += perToken(prices.cacheRead) * cached + perToken(prices.cacheWrite) * (tokens - cached)
+    this.#reasoning.send(blocks)
+    const factor = stepFactor(prices, tokens)
+    this.#cost += factor * (perToken(prices.cacheRead) * cached + perToken(prices.cacheWrite) * (tokens - cached))
     this.#sent += tokens
     this.#cached += cached
     this.#peak = Math.max(this.#peak, tokens)
@@ -209,6 +224,7 @@ export class Bound {
       rolls: 0,
       reasoningLost: 0,
       reasoningLostRunning: 0,
+      refused: 0,
       rereads: 0,
       rereadCost: 0,
       answeredReads: 0,

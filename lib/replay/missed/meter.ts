@@ -10,11 +10,12 @@ import type { Prices } from '../prices.ts'
 import type { BranchStep, Entry, Message } from '../recording.ts'
 import { keysInSight } from '../recording.ts'
 import { partsOf, Reader, textsOf } from './answer.ts'
+import { OpenUse } from './harm.ts'
 import type { OwnPhrases } from './phrases.ts'
 import { Shown } from './shown.ts'
 import { kindOf, OWN_WORDS, Sight, SUMMARY } from './sight.ts'
 import type { Source } from './sight.ts'
-import { count, isStrong, noUses } from './uses.ts'
+import { classify, count, isStrong, noUses } from './uses.ts'
 import type { MissedUses } from './uses.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
@@ -83,6 +84,10 @@ export class Meter {
       this.#hold(lane, one, parts)
     }
     this.#call += 1
+    for (const lane of this.#lanes.values()) {
+      for (const use of lane.open.filter((one) => one.isOver(this.#call))) classify(lane.uses, use.class)
+      lane.open = lane.open.filter((one) => !one.isOver(this.#call))
+    }
   }
 
   /** A message was added to the conversation. */
@@ -105,8 +110,10 @@ export class Meter {
 
   /** The sums of one policy. */
   missed(name: PolicyName): Missed {
-    const { uses, fetchCost } = this.#lane(name)
-    return { uses, fetchCost }
+    const lane = this.#lane(name)
+    for (const use of lane.open) classify(lane.uses, use.class)
+    lane.open = []
+    return { uses: lane.uses, fetchCost: lane.fetchCost }
   }
 
   /** Compares an answer with what a policy shows. */
@@ -117,20 +124,22 @@ export class Meter {
         if (lane.shown.has(id)) continue
         const source = this.#missing(id, lane)
         if (source === undefined) continue
-        const event = events.get(source.key) ?? { source, quotes: new Set(), names: new Set(), where: new Set() }
+        const event = events.get(source.key) ?? { source, quotes: new Set(), names: new Set(), where: new Map() }
         events.set(source.key, event)
         if (this.#setting.vocabulary.isName(id)) event.names.add(id)
         else event.quotes.add(id)
-        event.where.add(use)
+        event.where.set(use, (event.where.get(use) ?? 0) + 1)
       }
     }
     for (const [key, { source, quotes, names, where }] of events) {
       // An agent that misses a text gets it back for the rest of the user's turn.
       lane.back.add(key)
-      const use = { quotes: quotes.size, names: names.size, where }
+      const use = { quotes: quotes.size, names: names.size, where: new Set(where.keys()) }
       const ownWords = OWN_WORDS.has(source.kind)
       count(lane.uses, { ...use, kind: source.kind, ownWords, age: this.#call - source.born + 1 })
-      if (isStrong(use)) lane.fetchCost += this.#fetchCost(source, sent)
+      if (!isStrong(use)) continue
+      lane.fetchCost += this.#fetchCost(source, sent)
+      if (!ownWords) lane.open.push(new OpenUse(source, this.#call, where, quotes, names))
     }
   }
 
@@ -158,7 +167,12 @@ export class Meter {
     const texts = textsOf(block)
     const kind = kindOf(entry, block.label, this.#setting.calls)
     const units = texts.reduce((sum, text) => sum + text.length, 0)
-    this.#sight.add({ key: entry.key, kind, born: this.#call, units, inSight: true }, this.#idsOf(block))
+    const isResult = entry.message.role === 'toolResult'
+    const path = block.path ?? (isResult ? this.#setting.calls.of(entry.message.toolCallId)?.path : undefined)
+    const ids = this.#idsOf(block)
+    this.#sight.add({ key: entry.key, kind, path, born: this.#call, units, inSight: true }, ids)
+    if (!isResult) return
+    for (const lane of this.#lanes.values()) for (const use of lane.open) use.result(kind, path, this.#call, ids)
   }
 
   #summary(block: Block): void {
@@ -178,7 +192,7 @@ export class Meter {
     let lane = this.#lanes.get(name)
     if (lane === undefined) {
       const shown = new Shown(this.#setting.vocabulary.size, (block) => this.#idsOf(block))
-      lane = { shown, turn: this.#turn, back: new Set(), uses: noUses(), fetchCost: 0 }
+      lane = { shown, turn: this.#turn, back: new Set(), uses: noUses(), fetchCost: 0, open: [] }
       this.#lanes.set(name, lane)
     }
     return lane
@@ -193,6 +207,8 @@ interface Lane {
   back: Set<string>
   uses: MissedUses
   fetchCost: number
+  /** Strong uses of tool text whose class is not known yet. */
+  open: OpenUse[]
 }
 
 /** What one answer used of one message. */
@@ -200,5 +216,6 @@ interface Event {
   source: Source
   quotes: Set<number>
   names: Set<number>
-  where: Set<string>
+  /** How many of them each place of the answer contains. */
+  where: Map<string, number>
 }

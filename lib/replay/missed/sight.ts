@@ -11,6 +11,8 @@ export interface Source {
   kind: string
   /** The number of the first call that showed it. */
   born: number
+  /** The file that it shows, or that its call named. */
+  path?: string | undefined
   /** UTF-16 units of its texts. */
   units: number
   inSight: boolean

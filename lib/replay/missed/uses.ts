@@ -1,5 +1,8 @@
 /** What missed uses add up to. */
 
+import { HARM_CLASSES, isProbablyHarm } from './harm.ts'
+import type { HarmClass } from './harm.ts'
+
 /** How many there were, and how many of them are strong. */
 export interface Count {
   all: number
@@ -21,6 +24,10 @@ export interface MissedUses {
   byKind: Record<string, Count>
   /** Of tool text by where the answer used it; one use may be in several places. */
   byUse: Record<string, Count>
+  /** The strong ones of tool text by what the recorded agent did next. */
+  byHarm: Record<HarmClass, number>
+  /** Those of them that probably harm. */
+  probableHarm: number
 }
 
 /** The last call of each age, and the name of the age. */
@@ -58,7 +65,8 @@ export function isStrong({ quotes, names }: Pick<Use, 'quotes' | 'names'>): bool
 export function noUses(): MissedUses {
   const none = (): Count => ({ all: 0, strong: 0 })
   const byAge = Object.fromEntries(AGES.map(([, name]) => [name, none()]))
-  return { toolText: none(), ownWords: none(), atOnce: none(), byAge, byKind: {}, byUse: {} }
+  const byHarm = Object.fromEntries(HARM_CLASSES.map((name) => [name, 0])) as Record<HarmClass, number>
+  return { toolText: none(), ownWords: none(), atOnce: none(), byAge, byKind: {}, byUse: {}, byHarm, probableHarm: 0 }
 }
 
 /** Counts one use. */
@@ -76,12 +84,20 @@ export function count(uses: MissedUses, use: Use): void {
   for (const place of use.where) grow(at(uses.byUse, place), 1, strong)
 }
 
+/** Notes the class of a strong use of tool text that has been counted. */
+export function classify(uses: MissedUses, name: HarmClass): void {
+  uses.byHarm[name] += 1
+  if (isProbablyHarm(name)) uses.probableHarm += 1
+}
+
 /** Adds the uses of another session. */
 export function addUses(sum: MissedUses, more: MissedUses): void {
   for (const field of ['toolText', 'ownWords', 'atOnce'] as const) grow(sum[field], more[field].all, more[field].strong)
   for (const field of ['byAge', 'byKind', 'byUse'] as const) {
     for (const [name, { all, strong }] of Object.entries(more[field])) grow(at(sum[field], name), all, strong)
   }
+  for (const name of HARM_CLASSES) sum.byHarm[name] += more.byHarm[name]
+  sum.probableHarm += more.probableHarm
 }
 
 function at(counts: Record<string, Count>, name: string): Count {

@@ -1,7 +1,8 @@
 /** Missed uses on the page: what was hidden that the agent used, by age and by kind. */
 import type { PolicyName } from '../policies/policy.ts'
 import type { Figures } from '../tally.ts'
-import type { Count } from '../missed/uses.ts'
+import { HARM_CLASSES, isProbablyHarm } from '../missed/harm.ts'
+import type { Count, MissedUses } from '../missed/uses.ts'
 import { escape } from './chart.ts'
 
 /** Kinds that are shown; the most frequent. */
@@ -17,10 +18,19 @@ export function missedUses(policies: Partial<Record<PolicyName, Figures>>, calls
     counts('calls since it came', Object.entries(uses.byAge), calls),
     counts('what it was', kinds.slice(0, MAX_KINDS), calls),
     counts('where it was used', places.slice(0, MAX_KINDS), calls),
+    harm(uses.byHarm, calls),
   ]
   const explained =
     'Text of tools that the recorded agent quoted or named in an answer and that this context manager no longer showed, per 100 answers; clear cases have three quotes or three names. A model would have asked for it again, or gone on from memory.'
   return `<details><summary>What was hidden and used</summary><p class="dim">${escape(explained)}</p><div class="charts">${parts.join('')}</div></details>`
+}
+
+/** The clear cases by what the recorded agent did next, the probable harm last. */
+function harm(classes: MissedUses['byHarm'], calls: number): string {
+  const lines = HARM_CLASSES.map(
+    (name) => `<tr><td>${escape(isProbablyHarm(name) ? `${name}: probable harm` : name)}</td><td class="n">${((100 * classes[name]) / calls).toFixed(2)}</td></tr>`,
+  )
+  return `<div class="scroll"><table><thead><tr><th>clear cases, by what came next</th><th class="n">all</th></tr></thead><tbody>${lines.join('')}</tbody></table></div>`
 }
 
 function counts(title: string, rows: readonly [name: string, count: Count][], calls: number): string {

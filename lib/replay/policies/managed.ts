@@ -7,6 +7,8 @@ import { Driver } from '../../driver/driver.ts'
 import { editedContent } from '../../driver/edits.ts'
 import type { Landmark, Moment as CallMoment, News, Visible as Shown, When } from '../../driver/port.ts'
 import { appendsTools } from '../../models/appends.ts'
+import { rulesOf } from '../../models/rules.ts'
+import type { Binding } from '../../models/rules.ts'
 import { blocksOf, systemBlock, unitsOf } from '../blocks.ts'
 import type { Block } from '../blocks.ts'
 import type { FileEvent } from '../files.ts'
@@ -65,8 +67,8 @@ export class Managed implements Policy {
   readonly #systems: readonly [plain: Block, tools: Block]
   /** The tools by themselves, where a provider takes them in mid-conversation. */
   readonly #tools: Block
-  /** The message after which the model got the tools, and whether they stand there. */
-  #given: { leaf: string; isAppended: boolean } | undefined
+  /** The message after which the model got the tools, and whether they stand there; no message if it had them from the start. */
+  #given: { leaf: string | undefined; isAppended: boolean } | undefined
   /** The current branch: all of it, and what is shown of it. */
   #path: string[] = []
   #visible: Visible[] = []
@@ -120,6 +122,7 @@ export class Managed implements Policy {
         tokens: own.overheadTokens,
         given: () => this.#given !== undefined,
         appends: () => this.#appendsTools,
+        bound: () => this.#bindsTools,
         give: () => (this.#given = { leaf: this.#path.at(-1) ?? '', isAppended: this.#appendsTools }),
       },
     })
@@ -132,6 +135,17 @@ export class Managed implements Policy {
   /** Whether the provider takes new tools in mid-conversation. */
   get #appendsTools(): boolean {
     return (this.#setting.manager.appendsTools ?? appendsTools)(this.#moment?.model ?? '')
+  }
+
+  /** Whether giving the model tools later would cost it its reasoning. */
+  get #bindsTools(): boolean {
+    const binding = this.#binding
+    return (binding === 'drops' || binding === 'refuses') && !this.#appendsTools
+  }
+
+  /** What the provider of the next call does with reasoning behind a change. */
+  get #binding(): Binding {
+    return this.#setting.manager.binding ?? rulesOf(this.#moment?.model ?? '').askedBinding
   }
 
   /** Whether the tools stand behind a message that is still shown. */
@@ -157,6 +171,7 @@ export class Managed implements Policy {
 
   async request(moment: Moment): Promise<Request> {
     this.#moment = moment
+    if (this.#call === 0 && this.#bindsTools) this.#given = { leaf: undefined, isAppended: false }
     if (this.#hasAnswer) await this.#take('end', moment.at)
     await this.#take('call', moment.at)
     this.#call += 1
@@ -174,7 +189,8 @@ export class Managed implements Policy {
     const before = new Map(this.#visible.map((one) => [one.entry.key, one]))
     this.#changes = this.#changes.filter((change) => keys.has(change.leaf))
     this.#notices = this.#notices.filter((notice) => keys.has(notice.leaf))
-    if (this.#given !== undefined && !keys.has(this.#given.leaf)) this.#given = undefined
+    const leaf = this.#given?.leaf
+    if (leaf !== undefined && !keys.has(leaf)) this.#given = undefined
     const left = this.#compactions.goOn(path)
     const { summary } = this.#compactions
     const withNotices = (entry: Entry): Entry[] => [entry, ...this.#notices.flatMap((one) => (one.leaf === entry.key ? [one.entry] : []))]
@@ -355,10 +371,11 @@ export class Managed implements Policy {
     const { cache, manager, window } = this.#setting
     const { model = '', prices } = this.#moment ?? {}
     const { input = 0, cacheRead = 0, cacheWrite = 0 } = prices ?? {}
+    const rules = rulesOf(model)
     const call: ModelCall = {
       model,
-      prices: { input, cacheRead, cacheWrite, ...(manager.tiers === undefined ? {} : { tiers: manager.tiers }) },
-      binding: manager.binding ?? 'none',
+      prices: { input, cacheRead, cacheWrite, ...(prices?.steps === undefined ? {} : { tiers: [...prices.steps] }) },
+      binding: this.#binding,
       contextWindow: window,
       cacheTtlMs: cache.lifetimeMs,
       nowMs: this.#at,
@@ -368,7 +385,9 @@ export class Managed implements Policy {
       rolls,
       shortens: true,
     }
-    if (cache.lookback !== undefined) call.lookbackBlocks = cache.lookback
+    if (cache.kind === 'breakpoints' && cache.lookback !== undefined) call.lookbackBlocks = cache.lookback
+    if (cache.kind === 'endings' && cache.lookback !== undefined) call.lookbackEndings = cache.lookback
+    if (rules.textIsReasoning) call.textIsReasoning = true
     return call
   }
 }

@@ -1,5 +1,5 @@
 /** A context management policy: it takes a conversation and decides what is sent with each model call. */
-import type { PriceStep, RollReceipt } from '../../../index.js'
+import type { RollReceipt } from '../../../index.js'
 import type { OpenOptions } from '../../index.ts'
 import type { Block } from '../blocks.ts'
 import type { CacheRules } from '../cache.ts'
@@ -42,10 +42,8 @@ export interface ManagerOptions {
   overheadTokens: number
   /** Returns whether a model's provider takes new tools in mid-conversation, with the cached prompt still valid. Default: by its name. */
   appendsTools?: (model: string) => boolean
-  /** What the provider does with reasoning behind a change. Default: nothing. */
+  /** What the provider does with reasoning behind a change. Default: what it does with the model if asked for drops, as Pi asks. */
   binding?: Binding
-  /** Sizes from which on the whole request costs more. */
-  tiers?: PriceStep[]
   /** Further options of `ContextManager.open`, to measure values other than the defaults. */
   open?: Partial<OpenOptions>
 }
