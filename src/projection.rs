@@ -139,9 +139,9 @@ pub struct RollReceipt {
     pub reasoning_lost_running: Option<u32>,
     /// Tokens removed from the request.
     pub removed_tokens: f64,
-    /// What it cost once, in fresh input tokens.
+    /// What it cost once, in fresh input tokens, rounded.
     pub cost: f64,
-    /// What each later call saves, in fresh input tokens.
+    /// What each later call saves, in fresh input tokens, rounded.
     pub gain: f64,
     /// Model calls until it has paid for itself; absent if it never does.
     pub pays_back_after_calls: Option<u32>,
@@ -423,8 +423,8 @@ fn receipt(receipt: Receipt) -> RollReceipt {
         reasoning_lost: count(receipt.reasoning_lost),
         reasoning_lost_running: count(receipt.reasoning_lost_running),
         removed_tokens: receipt.removed_tokens as f64,
-        cost: receipt.cost,
-        gain: receipt.gain,
+        cost: receipt.cost.round(),
+        gain: receipt.gain.round(),
         pays_back_after_calls: receipt.pays_back_after_calls,
         reason: match receipt.reason {
             RollReason::Free => "free",

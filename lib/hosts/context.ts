@@ -59,6 +59,8 @@ export class HostContext {
   /** Names from prompts that have been processed. */
   readonly #adopted = new Set<string>()
   #isClosed = false
+  /** How many calls had no tool to bring anything back. */
+  #callsWithout = 0
 
   /** `keepsOwn`: the host stores its own messages and not what was sent. */
   constructor(options: HostOptions, shape: ShapeName | Shape, keepsOwn = true) {
@@ -78,7 +80,8 @@ export class HostContext {
    */
   async transform<T>(messages: T[], canRecall: boolean): Promise<T[]> {
     this.#canRecall = canRecall
-    if (!canRecall) {
+    // A host may fetch the tools only when its first answer has come, and nothing is old enough to collapse before.
+    if (!canRecall && this.#callsWithout++ > 0) {
       this.#tell(
         'recall',
         'nothing collapses, because the model has no tool to bring outputs back; give the agent the tool "activate" of its context',
