@@ -5,7 +5,7 @@ import { defineConfig } from 'vitest/config'
  * `npm test` covers in parts: the journal by the store's own tests, OpenCode's messages by hosts/conformance, crashes of
  * processes by lasting/kill.
  */
-const SLOW = ['__test__/pi/queue.test.ts', '__test__/hosts/opencode.test.ts', '__test__/hosts/crash.test.ts']
+const SLOW = ['__test__/pi/queue.test.ts', '__test__/hosts/opencode.test.ts', '__test__/hosts/opencode-binding.test.ts', '__test__/hosts/crash.test.ts']
 const isFull = process.env['CONTEXT_FULL'] === '1'
 
 export default defineConfig({

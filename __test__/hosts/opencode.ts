@@ -38,8 +38,13 @@ export class OpenCode {
   #ended: Promise<void> = Promise.resolve()
   #session = ''
   output = ''
+  readonly #model: string
+  readonly #npm: string
 
-  constructor() {
+  /** `model` is the name of the scripted model, and `npm` the package with which OpenCode asks it. */
+  constructor(model = 'scripted', npm = '@ai-sdk/openai-compatible') {
+    this.#model = model
+    this.#npm = npm
     this.home = folder()
     this.cwd = join(this.home, 'project')
     mkdirSync(this.cwd)
@@ -54,19 +59,20 @@ export class OpenCode {
     const config = {
       autoupdate: false,
       share: 'disabled',
-      model: 'scripted/scripted',
-      small_model: 'scripted/scripted',
+      model: `scripted/${this.#model}`,
+      small_model: `scripted/${this.#model}`,
       plugin,
       permission: 'allow',
       provider: {
         scripted: {
-          npm: '@ai-sdk/openai-compatible',
+          npm: this.#npm,
           name: 'scripted',
           options: { baseURL: server.baseUrl('openai-completions'), apiKey: 'none' },
           models: {
-            scripted: {
-              name: 'scripted',
+            [this.#model]: {
+              name: this.#model,
               tool_call: true,
+              reasoning: this.#model !== 'scripted',
               limit: { context: 200_000, output: 1000 },
               cost: { input: 1, output: 1, cache_read: 0.1, cache_write: 1.25 },
             },
@@ -126,7 +132,7 @@ export class OpenCode {
   /** One prompt, until the model has nothing more to call. */
   async prompt(text: string): Promise<void> {
     const parts = [{ type: 'text', text }]
-    await this.#ask('POST', `/session/${this.#session}/message`, { model: { providerID: 'scripted', modelID: 'scripted' }, parts })
+    await this.#ask('POST', `/session/${this.#session}/message`, { model: { providerID: 'scripted', modelID: this.#model }, parts })
   }
 
   /** The session's messages, as OpenCode keeps them. */

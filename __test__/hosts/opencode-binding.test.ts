@@ -1,0 +1,56 @@
+/** OpenCode's real binary with our plugin, on a provider that binds its reasoning. */
+import { appendFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { ContextManager } from '../../lib/index.ts'
+import { sqlite } from '../core/setup.ts'
+import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
+import { fateOf } from '../rig/fate.ts'
+import { startModelServer } from '../rig/model-server.ts'
+import { calls } from '../rig/reply.ts'
+import type { Answer } from '../rig/reply.ts'
+import type { ModelRequest } from '../rig/request.ts'
+import { BOUND } from './models.ts'
+import type { SignedFormat } from './models.ts'
+import { binary, OpenCode, PLUGIN } from './opencode.ts'
+import { output } from './script.ts'
+
+afterEach(cleanUp)
+
+const [TURNS, CALLS] = [20, 4]
+const isPrompt = (text: string) => text.startsWith('work ')
+
+/** Thinks and prints one file after the other. Titles are answered. */
+function thoughtful(request: ModelRequest): Answer {
+  const { messages, n, tools } = request
+  if (tools.length === 0) return 'a title'
+  const at = messages.findLastIndex(({ role, text }) => role === 'user' && isPrompt(text))
+  const done = messages.slice(at + 1).filter(({ role }) => role === 'assistant').length
+  const thinking = `thought ${n} ${'hm '.repeat(100)}`
+  if (done >= CALLS) return { thinking, text: `done ${n}` }
+  return { thinking, ...calls(['bash', { command: `cat n${done}.txt # ${n}`, description: 'prints a file' }, `call_${n}`]) }
+}
+
+const NPM: Record<SignedFormat, string> = { 'anthropic-messages': '@ai-sdk/anthropic', 'openai-responses': '@ai-sdk/openai' }
+
+describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
+  test.each(Object.keys(NPM) as SignedFormat[])('%s: nothing_is_refused_and_running_turns_lose_nothing', async (format) => {
+    const server = await startModelServer(thoughtful, {})
+    const host = new OpenCode(BOUND[format], NPM[format])
+    for (let n = 0; n < CALLS; n += 1) writeFileSync(join(host.cwd, `n${n}.txt`), output(`n${n}`))
+    const store = sqlite()
+    await host.start(server, [[PLUGIN, { store }]])
+    for (let turn = 0; turn < TURNS; turn += 1) await host.prompt(`work ${turn}`)
+    server.check()
+    const fate = fateOf(server.requests.filter(({ tools }) => tools.length > 0), isPrompt)
+    await host.kill9()
+    const manager = await ContextManager.open({ sessionId: `opencode:${host.sessionId}`, cwd: host.cwd, store, watch: false })
+    onCleanUp(() => manager.close())
+    const rolls = (await manager.receipts()).length
+    const file = process.env['CONTEXT_FIGURES']
+    if (file !== undefined) appendFileSync(file, `${JSON.stringify({ host: 'opencode', format, ...fate, rolls })}\n`)
+    expect(fate).toMatchObject({ refused: 0, lostRunning: 0 })
+    expect(fate.blocks).toBeGreaterThan(TURNS)
+    expect(rolls).toBeGreaterThan(0)
+  })
+})
