@@ -86,8 +86,9 @@ const LOW_SHARE = 0.5
 
 /** A roll's receipt as a sentence; if it is brief, without the cost. */
 export function receiptLine(receipt: RollReceipt, isBrief = false): string {
-  const { items, removedTokens, cost, paysBackAfterCalls: calls } = receipt
-  const what = `${items} ${items === 1 ? 'item' : 'items'}, ${short(removedTokens)} tokens${isBrief ? '' : ' removed'}`
+  const { items, removedTokens, cost, paysBackAfterCalls: calls, reasoningLost = 0 } = receipt
+  const lost = reasoningLost === 0 ? '' : `, reasoning of ${reasoningLost} ${reasoningLost === 1 ? 'step' : 'steps'} lost`
+  const what = `${items} ${items === 1 ? 'item' : 'items'}, ${short(removedTokens)} tokens${isBrief ? '' : ' removed'}${lost}`
   if (cost <= 0) return `${what}, free`
   const back = calls === undefined ? 'never pays back' : `pays back in ${calls} ${calls === 1 ? 'call' : 'calls'}`
   return isBrief ? `${what}, ${back}` : `${what}, cost ${short(cost)} input tokens, ${back}`

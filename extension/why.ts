@@ -20,6 +20,8 @@ export interface Evidence {
   difference: Difference | null | undefined
   /** How long the provider keeps a prompt, in milliseconds. */
   cacheTtlMs: number
+  /** Steps whose reasoning the rolls in effect have taken along, because it was bound to what they changed. */
+  reasoningLost: number
 }
 
 /** The answer to `/context why`, for the user. */
@@ -27,10 +29,12 @@ export async function why(host: Host, ctx: ExtensionCommandContext): Promise<str
   host.manager()
   const { boundary, requests } = host
   const call = boundary?.circumstances.call(ctx, { atUserTurn: false, rolls: false })
+  const receipts = await host.manager().receipts()
   return explain(ctx.sessionManager.getBranch(), {
     edited: boundary?.edited ?? new Map(),
     difference: requests.difference(),
     cacheTtlMs: call?.cacheTtlMs ?? 0,
+    reasoningLost: receipts.reduce((sum, { reasoningLost = 0 }) => sum + reasoningLost, 0),
   })
 }
 
@@ -42,7 +46,7 @@ export function explain(branch: readonly SessionEntry[], evidence: Evidence): st
   const calls = callsOf(branch)
   const last = calls.at(-1)
   if (last === undefined) return 'There has been no model call on this branch yet.'
-  const dropped = droppedLines(calls)
+  const dropped = droppedLines(calls, evidence.reasoningLost)
   if (!calls.some((call) => call.cached > 0 || call.written > 0))
     return [...dropped, 'The provider has not reported any cache use in this session, so the cause is unknown.'].join('\n')
   const read = `The last call read ${short(last.cached)} of its ${short(last.prompt)} prompt tokens from the cache`
@@ -98,12 +102,16 @@ function priceOf({ cost }: Break): string {
   return cost >= 0.005 ? ` (${money(cost)})` : ''
 }
 
-/** What the provider reported about reasoning that it dropped, at the last call and before it. */
-function droppedLines(calls: readonly Call[]): string[] {
+/**
+ * What the provider reported about reasoning that it dropped, at the last call and before it; of providers that report nothing,
+ * what rolls have taken along.
+ */
+function droppedLines(calls: readonly Call[], reasoningLost: number): string[] {
   const last = calls.at(-1)?.dropped ?? 0
   const before = calls.slice(0, -1).reduce((sum, call) => sum + call.dropped, 0)
-  if (last + before === 0) return []
   const steps = (count: number): string => `${count} ${count === 1 ? 'step' : 'steps'}`
+  if (last + before === 0 && reasoningLost === 0) return []
+  if (last + before === 0) return [`Rolls have cost the model its reasoning of ${steps(reasoningLost)}, because what came before it changed.`]
   const at = [
     ...(last > 0 ? [`of ${steps(last)} at the last call`] : []),
     ...(before > 0 ? [`of ${steps(before)} at earlier calls`] : []),

@@ -34,12 +34,13 @@ function thoughtful(request: ModelRequest): Answer {
 const NPM: Record<SignedFormat, string> = { 'anthropic-messages': '@ai-sdk/anthropic', 'openai-responses': '@ai-sdk/openai' }
 
 describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
-  test.each(Object.keys(NPM) as SignedFormat[])('%s: nothing_is_refused_and_running_turns_lose_nothing', async (format) => {
+  /** One session. `told`: what the user says about the model's binding. */
+  async function session(format: SignedFormat, told?: 'none') {
     const server = await startModelServer(thoughtful, {})
     const host = new OpenCode(BOUND[format], NPM[format])
     for (let n = 0; n < CALLS; n += 1) writeFileSync(join(host.cwd, `n${n}.txt`), output(`n${n}`))
     const store = sqlite()
-    await host.start(server, [[PLUGIN, { store }]])
+    await host.start(server, [[PLUGIN, { store, ...(told === undefined ? {} : { model: { binding: told } }) }]])
     for (let turn = 0; turn < TURNS; turn += 1) await host.prompt(`work ${turn}`)
     server.check()
     const fate = fateOf(server.requests.filter(({ tools }) => tools.length > 0), isPrompt)
@@ -48,9 +49,20 @@ describe.skipIf(binary === undefined)('opencode', { timeout: 400_000 }, () => {
     onCleanUp(() => manager.close())
     const rolls = (await manager.receipts()).length
     const file = process.env['CONTEXT_FIGURES']
-    if (file !== undefined) appendFileSync(file, `${JSON.stringify({ host: 'opencode', format, ...fate, rolls })}\n`)
-    expect(fate).toMatchObject({ refused: 0, lostRunning: 0 })
-    expect(fate.blocks).toBeGreaterThan(TURNS)
-    expect(rolls).toBeGreaterThan(0)
+    if (file !== undefined) appendFileSync(file, `${JSON.stringify({ host: 'opencode', format, told, ...fate, rolls })}\n`)
+    return { ...fate, rolls }
+  }
+
+  test.each(Object.keys(NPM) as SignedFormat[])('%s: nothing_is_refused_and_running_turns_lose_nothing', async (format) => {
+    const found = await session(format)
+    expect(found).toMatchObject({ refused: 0, lostRunning: 0 })
+    expect(found.blocks).toBeGreaterThan(TURNS)
+    expect(found.rolls).toBeGreaterThan(0)
+  })
+
+  test('one_refusal_at_most_if_it_is_told_nothing', async () => {
+    const found = await session('anthropic-messages', 'none')
+    expect(found.refused).toBe(1)
+    expect(found.blocks).toBeGreaterThan(TURNS)
   })
 })

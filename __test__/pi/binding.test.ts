@@ -2,6 +2,7 @@
 import { appendFileSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Settings } from '../../extension/settings.ts'
+import { rebuild } from '../../lib/inspect/request.ts'
 import { findPi } from '../../pi-runtime/index.mjs'
 import { SOON } from '../rig/extension.ts'
 import { fateOf } from '../rig/fate.ts'
@@ -75,6 +76,20 @@ function rolls({ server }: Pick<Setting, 'server'>): number {
   }).length
 }
 
+/** `inspect --call` shows the reasoning that was sent with a call, and counts what was lost. Refused calls don't count there. */
+async function inspectsAlike({ server, run }: Session, numbers: readonly number[]): Promise<void> {
+  const answered = server.agentRequests.filter(({ verdict }) => verdict?.refusal === undefined)
+  for (const n of numbers) {
+    const { request } = await rebuild(run.sessionFile!, n)
+    const sent = stepsOf(answered[n]!).filter((step) => 'thought' in step).length
+    const { shown, left, leftTokens } = request!.reasoning
+    expect(shown).toBe(sent)
+    // One for each answer before the call.
+    expect(shown + left).toBe(n)
+    expect(leftTokens > 0).toBe(left > 0)
+  }
+}
+
 describe.each<[string, PiModel, StrictOptions, Partial<Settings>]>([
   ['that drops, as Pi asks it to', DIRECT, {}, {}],
   ['that refuses', COPILOT, {}, {}],
@@ -86,13 +101,15 @@ describe.each<[string, PiModel, StrictOptions, Partial<Settings>]>([
     const found = await session(model, strict, context)
     expect(found).toMatchObject({ refused: 0, lostRunning: 0, run: { exitCode: 0, stderr: '' } })
     expect(rolls(found)).toBeGreaterThan(0)
+    await inspectsAlike(found, [0, 60, found.server.agentRequests.length - 1])
     if (strict.account === 'old') expect(lossOf(found.server.requests)).toEqual({ refused: 0, lost: 0, lostRunning: 0 })
   })
 })
 
 test.each<[string, PiModel]>([['Anthropic', COPILOT], ['Bedrock', BEDROCK]])('%s: refused_reasoning_is_left_out_from_then_on_and_the_user_is_told', async (_, model) => {
   // The user says that nothing is bound, and is wrong.
-  const { server, run } = await session(model, {}, { binding: 'none' })
+  const found = await session(model, {}, { binding: 'none' })
+  const { server, run } = found
   // On Bedrock, only newer versions of Pi ask for drops.
   const asked = server.requests.some(({ verdict }) => verdict?.outcome === 'drops')
   const refused = server.requests.filter(({ verdict }) => verdict?.refusal !== undefined)
@@ -105,6 +122,7 @@ test.each<[string, PiModel]>([['Anthropic', COPILOT], ['Bedrock', BEDROCK]])('%s
   expect(next.verdict).toMatchObject({ refusal: undefined, mismatches: [] })
   for (const request of [next, ...later]) for (const signature of signatures(first)) expect(signatures(request)).not.toContain(signature)
   expect(run.stderr.match(/the provider refused the reasoning of \d+ steps/g)).toHaveLength(1)
+  await inspectsAlike(found, [server.agentRequests.length - 2])
 })
 
 test('tools_are_declared_from_the_first_request_where_later_ones_would_cost_reasoning', async () => {

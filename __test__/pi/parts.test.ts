@@ -530,6 +530,8 @@ describe('texts for the person', () => {
 
   test('receipts', () => {
     expect(receiptLine(receipt)).toBe('12 items, 61k tokens removed, cost 9.0k input tokens, pays back in 2 calls')
+    expect(receiptLine({ ...receipt, reasoningLost: 14 })).toBe('12 items, 61k tokens removed, reasoning of 14 steps lost, cost 9.0k input tokens, pays back in 2 calls')
+    expect(receiptLine({ ...receipt, reasoningLost: 1 }, true)).toBe('12 items, 61k tokens, reasoning of 1 step lost, pays back in 2 calls')
     expect(receiptLine({ ...receipt, items: 1, cost: 0 })).toBe('1 item, 61k tokens removed, free')
     const { paysBackAfterCalls: _, ...never } = receipt
     expect(receiptLine(never)).toContain('never pays back')

@@ -44,7 +44,8 @@ describe('the explanation', () => {
     branch: SessionEntry[],
     difference?: Difference | null,
     edited: ReadonlyMap<string, Replacement> = new Map(),
-  ): string => explain(branch, { edited, difference, cacheTtlMs: 300_000 })
+    reasoningLost = 0,
+  ): string => explain(branch, { edited, difference, cacheTtlMs: 300_000, reasoningLost })
 
   test.each<[string, SessionEntry[], string]>([
     ['no call', [], 'There has been no model call on this branch yet.'],
@@ -112,6 +113,10 @@ describe('the explanation', () => {
     const lines = explained([first, second, ...branch]).split('\n')
     expect(lines[0]).toContain('20k tokens that the previous call had sent were processed again')
     expect(lines.slice(2).map((line) => line.trim().split(':')[0])).toEqual(['1 call ago', '2 calls ago', '3 calls ago', '4 calls ago', '5 calls ago'])
+  })
+
+  test('reasoning that rolls have taken along comes first where the provider reports nothing', () => {
+    expect(explained([first, second], null, new Map(), 14)).toMatch(/^Rolls have cost the model its reasoning of 14 steps, because what came before it changed\.\nThe last call read /)
   })
 
   test('reasoning that the provider reports to have dropped comes first', () => {

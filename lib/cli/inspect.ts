@@ -28,7 +28,8 @@ ${STORE_HELP}
 
 What the model was sent
   --call N              show what model call N was sent (counted from 0), rebuilt byte for byte from Pi's
-                        session file, as JSON. Needs --session or --pi-session.
+                        session file, as JSON, and what was lost of its reasoning. Needs --session or
+                        --pi-session.
   --pi-session FILE     Pi's session file (default: the one of --session in Pi's own folder)
 
 ${exitHelp('if there is no such session')}`

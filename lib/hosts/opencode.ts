@@ -9,6 +9,9 @@ import type { Fields } from '../harness/message.ts'
 import { isFields, textOf } from '../harness/message.ts'
 import { RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS } from '../harness/recall.ts'
 import type { RecallInput } from '../harness/recall.ts'
+import type { ProjectedModel } from '../harness/projection.ts'
+import { modelNamed } from '../models/model.ts'
+import type { Binding } from '../models/rules.ts'
 import { HostContext } from './context.ts'
 import type { HostOptions } from './context.ts'
 import { after } from './guard.ts'
@@ -36,7 +39,10 @@ interface Hooks {
 /** A byte order mark and `\r\n`: OpenCode shows neither. */
 const NOT_SHOWN = /^\uFEFF|\r\n/
 
-/** The plugin. Its options in OpenCode's configuration are {@link HostOptions} without `sessionId` and `cwd`. */
+/**
+ * The plugin. Its options in OpenCode's configuration are {@link HostOptions} without `sessionId` and `cwd`; of `model`, only
+ * `binding` counts, because OpenCode says the rest.
+ */
 export async function ContextManagerPlugin({ directory, client }: Given, options: Fields = {}): Promise<Hooks> {
   const contexts = new Map<string, Promise<HostContext>>()
   const models = new Map<string, Fields>()
@@ -47,13 +53,14 @@ export async function ContextManagerPlugin({ directory, client }: Given, options
   /** What is put after the results of edits that are under way. */
   const differences = new Map<string, string>()
   let settings: Fields = {}
+  const { binding } = isFields(options['model']) ? (options['model'] as { binding?: Binding }) : {}
   const contextOf = (sessionID: string): Promise<HostContext> => {
     let context = contexts.get(sessionID)
     if (context === undefined) contexts.set(sessionID, (context = opened(sessionID)))
     return context
   }
   const opened = async (sessionID: string): Promise<HostContext> => {
-    const own: HostOptions = { ...options, sessionId: `opencode:${sessionID}`, cwd: directory, model: () => modelOf(models.get(sessionID)) }
+    const own: HostOptions = { ...options, sessionId: `opencode:${sessionID}`, cwd: directory, model: () => modelOf(models.get(sessionID), binding) }
     // A subagent is a session with a parent. If OpenCode does not answer, treat it as one without.
     const told = await client?.session.get({ path: { id: sessionID } }).catch(() => undefined)
     const parentID = told?.data?.parentID
@@ -125,19 +132,23 @@ function isAllowed(settings: Fields, asked: HostMessage['info'] | undefined): bo
   })
 }
 
-/** OpenCode's model in the form that the projection takes. */
-function modelOf(model: Fields | undefined): { name: string; contextWindow: number; input: number; cacheRead: number; cacheWrite: number; lookbackBlocks?: number } {
+/** OpenCode's model in the form that the projection takes: its prices and limits, and what else its name says. */
+function modelOf(model: Fields | undefined, said: Binding | undefined): ProjectedModel {
   const cost = isFields(model?.['cost']) ? model['cost'] : {}
   const cache = isFields(cost['cache']) ? cost['cache'] : {}
   const limit = isFields(model?.['limit']) ? model['limit'] : {}
   const number = (value: unknown): number => (typeof value === 'number' ? value : 0)
   const api = isFields(model?.['api']) ? textOf(model['api']['npm']) : ''
+  const name = `${textOf(model?.['providerID'])}/${textOf(model?.['id'])}`
+  // What the provider does by default is not said here, because answers may report something else.
+  const { binding: _, cacheWrite: _w, ...known } = modelNamed(name)
   return {
-    name: `${textOf(model?.['providerID'])}/${textOf(model?.['id'])}`,
+    ...known,
     contextWindow: number(limit['context']),
     input: number(cost['input']),
     cacheRead: number(cache['read']),
     cacheWrite: number(cache['write']),
     ...(api === '@ai-sdk/anthropic' ? { lookbackBlocks: 20 } : {}),
+    ...(said === undefined ? {} : { binding: said }),
   }
 }

@@ -79,9 +79,10 @@ function turns(chat: ObjectDocument | null): string {
 
 function rollText(roll: Record<string, unknown>): string {
   if (roll['undone'] === true) return 'undone'
-  const { items, removedTokens: removed, reason } = (roll['receipt'] ?? {}) as Record<string, unknown>
+  const { items, removedTokens: removed, reasoningLost, reason } = (roll['receipt'] ?? {}) as Record<string, unknown>
   const size = typeof removed === 'number' ? tokens(removed) : '?'
-  return `${items ?? '?'} items, ${size} tokens removed, ${REASONS[String(reason)] ?? String(reason)}`
+  const lost = typeof reasoningLost === 'number' ? `, reasoning of ${reasoningLost} ${reasoningLost === 1 ? 'step' : 'steps'} lost` : ''
+  return `${items ?? '?'} items, ${size} tokens removed${lost}, ${REASONS[String(reason)] ?? String(reason)}`
 }
 
 /** Why a roll happened, in words. */

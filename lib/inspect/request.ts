@@ -6,6 +6,8 @@
 import { jsonLines } from '../replay/lines.ts'
 import { isCall, isSent } from '../replay/recording.ts'
 import type { Message } from '../replay/recording.ts'
+import { reasoningOf, withheldOn } from './reasoning.ts'
+import type { ShownReasoning } from './reasoning.ts'
 
 /** A request and its place. */
 export interface Rebuilt {
@@ -14,6 +16,8 @@ export interface Rebuilt {
   model: string
   /** The messages as Pi turned them into the provider's format; system messages first, as they were stored. */
   messages: Message[]
+  /** What was lost of the model's reasoning. */
+  reasoning: ShownReasoning
 }
 
 type Line = Record<string, unknown>
@@ -38,10 +42,20 @@ export async function rebuild(file: string, call: number): Promise<{ calls: numb
   const answer = answers[call]
   if (answer === undefined) return { calls: answers.length, request: undefined }
   const message = answer['message'] as Message
-  const messages = project(branchTo(entries, answer['parentId'] as string | null))
+  const branch = branchTo(entries, answer['parentId'] as string | null)
+  const said = branch.flatMap((entry) => (entry['type'] === 'message' ? [entry['message'] as Message] : []))
+  const withheld = withheldOn(said)
+  // What the provider has refused is taken out when the request goes, and not by a replacement.
+  const messages = withheld.without(project(branch))
+  const whole = project(branch.filter(({ type }) => type !== 'context_edit'))
   return {
     calls: answers.length,
-    request: { call, model: `${message.provider ?? ''}/${message.model ?? ''}`, messages },
+    request: {
+      call,
+      model: `${message.provider ?? ''}/${message.model ?? ''}`,
+      messages,
+      reasoning: reasoningOf(whole, messages, withheld, message),
+    },
   }
 }
 
