@@ -154,8 +154,8 @@ describe('usage', () => {
     }
     expect((await cli(['usage', '--store', store], env)).stderr).toContain('1 session of the store is not in these files')
     const { stdout } = await cli(['sessions', '--store', store], env)
-    expect(stdout).toMatch(/ 0199aaaa {5}1 turn {3}\$1\.80, saved \$0\.36/)
-    expect(stdout).toMatch(/ of-a-hos {5}1 turn /)
+    expect(stdout).toMatch(/ 0199aaaa {2}Pi {14}1 turn {3}\$1\.80, saved \$0\.36/)
+    expect(stdout).toMatch(/ of-a-hos {2}Pi {14}1 turn /)
     const list = JSON.parse((await cli(['sessions', '--store', store, '--json'], env)).stdout)
     expect(list.find(({ id }: { id: string }) => id === '0199aaaa-1')).toMatchObject({ cost: expect.closeTo(1.8003), saved: expect.closeTo(0.36) })
     expect(list.find(({ id }: { id: string }) => id === 'of-a-host')).not.toHaveProperty('cost')

@@ -11,7 +11,7 @@ import type { ModelServer } from '../rig/model-server.ts'
 import type { Answer, ScriptedCall } from '../rig/reply.ts'
 import type { ModelRequest } from '../rig/request.ts'
 import { agentNamed, Workplace } from './agents.ts'
-import type { Agent, Ran } from './agents.ts'
+import type { Agent, Chat } from './agents.ts'
 import { INSTALLS_LONG } from './installed.ts'
 import { long } from './support.ts'
 
@@ -73,6 +73,9 @@ class Talk {
   readonly server: ModelServer
   readonly place: Workplace
   rolls = 0
+  /** What the gateway has said at its end. */
+  summary = ''
+  #chat: Chat | undefined
   #files = 0
   #turns = 0
 
@@ -97,22 +100,39 @@ class Talk {
     }
   }
 
-  /** One turn of the user, in a process of its own. */
-  async turn(prompt: string): Promise<Ran> {
-    const ran = await this.place.ask(prompt, this.#turns > 0)
+  /** One turn of the user: in the process of the one before if the agent can, else in a new one. */
+  async turn(prompt: string): Promise<void> {
+    if (this.agent.chat !== undefined) {
+      this.#chat ??= this.place.chat(this.#turns > 0)
+      await this.#chat.turn(prompt)
+    } else {
+      const ran = await this.place.ask(prompt, this.#turns > 0)
+      this.#ended(ran)
+    }
     this.#turns += 1
-    expect([ran.code, ran.stderr.slice(-2000)], ran.stderr.slice(-2000)).toEqual([0, expect.anything()])
-    expect(this.steps.steps.length, ran.stderr.slice(-2000)).toBe(0)
-    this.rolls += rollsIn(ran.stderr)
-    return ran
+    expect(this.steps.steps.length).toBe(0)
+  }
+
+  /** Ends the process, so that the next turn begins in a new one. */
+  async end(): Promise<void> {
+    const ran = await this.#chat?.end()
+    this.#chat = undefined
+    if (ran !== undefined) this.#ended(ran)
+  }
+
+  #ended({ code, stderr }: { code: number | null; stderr: string }): void {
+    expect(code, stderr.slice(-2000)).toBe(0)
+    this.rolls += rollsIn(stderr)
+    this.summary = stderr.split('\n').findLast((line) => line.startsWith('pi-context')) ?? ''
   }
 
   /** Turns until something has collapsed. */
   async collapse(): Promise<void> {
     for (const prompt of ['begin', 'go on', 'and on']) {
       this.reads(14)
-      await this.turn(prompt)
+      if (this.agent.repeats || prompt === 'and on') await this.turn(prompt)
     }
+    await this.end()
   }
 
   check(): void {
@@ -131,14 +151,14 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
     const each = INSTALLS_LONG ? 18 : 14
     const file = join(place.cwd, 'a.txt')
     writeFileSync(file, 'one\n'.repeat(40))
-    steps.call(real.read?.(file) ?? real.shell(`cat ${file}`))
-    talk.reads(each - 1)
+    talk.reads(each)
     // Errors come between, and go through as they are.
     steps.steps.splice(5, 0, { status: 429, headers: { 'retry-after': '0' } }, { status: 500, headers: { 'retry-after': '0' } })
-    const first = await talk.turn('begin')
     // A new process goes on with the same bytes; at the user's turn it may roll.
+    if (real.repeats) await talk.turn('begin')
     talk.reads(each)
-    await talk.turn('go on')
+    if (real.repeats) await talk.turn('go on')
+    steps.call(real.read?.(file) ?? real.shell(`cat ${file}`))
     let asked = ''
     steps.call((request) => real.recall((asked = handleIn(request))))
     steps.steps.push((request) => {
@@ -153,12 +173,12 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
     })
     if (INSTALLS_LONG) talk.reads(each)
     await talk.turn('and on')
-    if (INSTALLS_LONG) {
-      talk.reads(4)
-      await talk.turn('to the end')
-    }
+    await talk.end()
+    talk.reads(INSTALLS_LONG ? 4 : 1)
+    await talk.turn('to the end')
+    await talk.end()
     const requests = mains(server, real)
-    process.stderr.write(`${name} ${real.program.version}: ${requests.length} calls, ${talk.rolls} rolls, ${breaks(requests)} breaks; ${first.stderr.split('\n').find((line) => line.startsWith('pi-context')) ?? ''}\n`)
+    process.stderr.write(`${name} ${real.program.version}: ${requests.length} calls, ${talk.rolls} rolls, ${breaks(requests)} breaks; ${talk.summary}\n`)
     talk.check()
     expect(requests.length).toBeGreaterThanOrEqual(INSTALLS_LONG ? 60 : 31)
     expect(textOf(requests.at(-1) as ModelRequest)).toContain('toolcall_ref id=')
@@ -186,6 +206,7 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
         },
       ]
       await talk.turn('ask somebody')
+      await talk.end()
       expect([handle, isBack]).toEqual([expect.stringMatching(/^[0-9a-f]{8,}$/), true])
       talk.check()
     })
@@ -198,7 +219,10 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
       if (real.compact === undefined) {
         steps.steps.push({ text: 'that was a lot', usage: { input: real.compactsAt! } })
         await talk.turn('how much is it?')
-      } else await talk.turn(real.compact)
+      } else {
+        await talk.turn(real.compact)
+        await talk.end()
+      }
       const from = server.requests.length
       steps.steps.push(() => ({ calls: [real.recall(handle)] }))
       let isBack = false
@@ -207,6 +231,7 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
         return 'there it is'
       })
       await talk.turn('bring it back')
+      await talk.end()
       const after = server.requests.slice(from).filter((request) => real.isMain(request))
       expect(textOf(after.at(-1)!).length).toBeLessThan(textOf(mains(server, real).at(-4)!).length + 100_000)
       expect([handle, isBack]).toEqual([expect.stringMatching(/^[0-9a-f]{8,}$/), true])
@@ -222,9 +247,9 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
         expect([ran.code, steps.steps.length], ran.stderr.slice(-2000)).toEqual([0, 0])
       }
       talk.reads(16)
-      await turn('begin', false)
+      if (real.repeats) await turn('begin', false)
       talk.reads(14)
-      await turn('go on', true)
+      if (real.repeats) await turn('go on', true)
       talk.reads(3)
       let killed: ModelRequest | undefined
       // Killed while it waits for an answer, which then nobody gets.
@@ -244,7 +269,7 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
         isBack = isBroughtBack(real, request)
         return 'done'
       })
-      await turn('and on', true)
+      await turn('and on', real.repeats)
       expect(jsons(again!)).toEqual(jsons(killed!))
       expect(isBack).toBe(true)
       talk.check()
@@ -255,6 +280,7 @@ describe.each(['claude', 'codex', 'opencode', 'qwen', 'continue'] as const)('%s'
       talk.reads(3)
       talk.steps.steps.splice(2, 0, { text: 'half an ans', cut: true })
       await talk.turn('begin')
+      await talk.end()
       talk.check()
       expect(mains(talk.server, real).length).toBeGreaterThanOrEqual(4)
     })

@@ -1,11 +1,12 @@
 /** How each agent is started, what its tools are called, and which of its requests are the conversation's own. */
 import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import type { ChildProcess, ChildProcessByStdio } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { folder } from '../core/setup.ts'
 import { onCleanUp } from '../rig/cleanup.ts'
@@ -29,6 +30,8 @@ export interface Agent {
   lines: number
   /** The words of a command that asks `prompt`, in a new session or in the last one. */
   args(prompt: string, goesOn: boolean): string[]
+  /** How it takes several turns of its user in one process; undefined if each needs its own. */
+  chat?: { args: readonly string[]; line(prompt: string): string; isEnd(line: string): boolean }
   /** Writes its configuration, and gives its environment. `url` is the provider's, without a path. */
   prepare(home: string, cwd: string, url: string): Record<string, string>
   /** The gateway that it runs beside. */
@@ -61,6 +64,11 @@ function claude(program: Installed): Agent {
     ownBreaks: 0,
     repeats: true,
     args: (prompt, goesOn) => ['-p', prompt, ...(goesOn ? ['--continue'] : []), '--dangerously-skip-permissions', '--output-format', 'json', '--model', 'claude-opus-5-5'],
+    chat: {
+      args: ['-p', '--input-format', 'stream-json', '--output-format', 'stream-json', '--verbose', '--dangerously-skip-permissions', '--model', 'claude-opus-5-5'],
+      line: (prompt) => JSON.stringify({ type: 'user', message: { role: 'user', content: prompt } }),
+      isEnd: (line) => line.includes('"type":"result"'),
+    },
     prepare: (_home, _cwd, url) => ({
       ANTHROPIC_BASE_URL: url,
       ANTHROPIC_API_KEY: 'sk-dummy',
@@ -75,7 +83,8 @@ function claude(program: Installed): Agent {
     subagent: (prompt) => ({ name: 'Agent', args: { description: 'helps', prompt, subagent_type: 'general-purpose', run_in_background: false } }),
     isMain: ({ tools, headers }) => tools.length > 0 && headers['x-claude-code-agent-id'] === undefined,
     isSubagent: ({ headers }) => headers['x-claude-code-agent-id'] !== undefined,
-    hasWhole: (output, text) => output === text,
+    // Arguments that have collapsed come after it, in a block of their own.
+    hasWhole: (output, text) => output === text || output.startsWith(`${text}\narguments of the call: `),
   }
 }
 
@@ -174,7 +183,8 @@ function continued(program: Installed): Agent {
     read: (filepath) => ({ name: 'Read', args: { filepath } }),
     recall: (id) => ({ name: 'activate', args: { id } }),
     isMain: ({ tools }) => tools.length > 0,
-    hasWhole: (output, text) => output.includes(text),
+    // It shows its model the blocks of an MCP server's answer as JSON.
+    hasWhole: (output, text) => output.includes(JSON.stringify({ type: 'text', text })),
   }
 }
 
@@ -191,6 +201,41 @@ export interface Ran {
   code: number | null
   stdout: string
   stderr: string
+}
+
+/** An agent that takes one turn after the other. */
+export class Chat {
+  readonly #child: ChildProcess
+  readonly #ended: Promise<Ran>
+  readonly #how: NonNullable<Agent['chat']>
+
+  constructor({ child, ended }: { child: ChildProcess; ended: Promise<Ran> }, how: NonNullable<Agent['chat']>) {
+    this.#child = child
+    this.#ended = ended
+    this.#how = how
+  }
+
+  /** One turn. Rejects with what the agent has said if it ends in the middle. */
+  async turn(prompt: string): Promise<void> {
+    const { stdout, stdin } = this.#child
+    const done = new Promise<void>((resolve, reject) => {
+      let text = ''
+      stdout?.on('data', (data: Buffer) => {
+        const lines = (text + data.toString()).split('\n')
+        text = lines.pop() ?? ''
+        if (lines.some((line) => this.#how.isEnd(line))) resolve()
+      })
+      void this.#ended.then(({ stderr, stdout: said }) => reject(new Error(`${stderr}\n${said.slice(-2000)}`)))
+    })
+    stdin?.write(`${this.#how.line(prompt)}\n`)
+    await done
+  }
+
+  /** Ends it; it has nothing more to do. */
+  end(): Promise<Ran> {
+    this.#child.stdin?.end()
+    return this.#ended
+  }
 }
 
 /** A gateway beside an agent. */
@@ -270,9 +315,17 @@ export class Workplace {
     return this.run(process.execPath, [START, 'run', '--store', this.store, '--', command, ...args, ...this.agent.args(prompt, goesOn), ...more])
   }
 
+  /** Starts a chat behind a gateway of its own. */
+  chat(goesOn: boolean): Chat {
+    const { command, args } = this.agent.program
+    const chat = this.agent.chat as NonNullable<Agent['chat']>
+    const own = [...args, ...chat.args, ...(goesOn ? ['--continue'] : [])]
+    return new Chat(this.start(process.execPath, [START, 'run', '--store', this.store, '--', command, ...own], {}, 'pipe'), chat)
+  }
+
   /** Starts any program here. */
-  start(command: string, args: string[], env: Record<string, string> = {}): { child: ChildProcess; ended: Promise<Ran> } {
-    const child = spawn(command, args, { cwd: this.cwd, env: { ...this.#env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  start(command: string, args: string[], env: Record<string, string> = {}, stdin: 'ignore' | 'pipe' = 'ignore'): { child: ChildProcess; ended: Promise<Ran> } {
+    const child = spawn(command, args, { cwd: this.cwd, env: { ...this.#env, ...env }, stdio: [stdin, 'pipe', 'pipe'] }) as ChildProcessByStdio<Writable | null, Readable, Readable>
     onCleanUp(() => void child.kill('SIGKILL'))
     const ran: Ran = { code: null, stdout: '', stderr: '' }
     child.stdout.on('data', (data: Buffer) => (ran.stdout += data.toString()))

@@ -1,5 +1,7 @@
 /** Random numbers that are the same for the same seed on every machine, so that a failure can be repeated. */
 
+import { randomNumbers } from '../../lib/random.ts'
+
 /** What a seed gives. */
 export interface Random {
   /** A number of at least 0 and less than 1. */
@@ -10,15 +12,9 @@ export interface Random {
   pick<T>(items: readonly T[]): T
 }
 
-/** A generator (mulberry32). */
+/** A generator. */
 export function random(seed: number): Random {
-  let state = seed >>> 0
-  const next = (): number => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let value = Math.imul(state ^ (state >>> 15), 1 | state)
-    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value
-    return ((value ^ (value >>> 14)) >>> 0) / 2 ** 32
-  }
+  const next = randomNumbers(seed)
   const below = (limit: number): number => Math.floor(next() * limit)
   return { next, below, pick: <T>(items: readonly T[]): T => items[below(items.length)] as T }
 }

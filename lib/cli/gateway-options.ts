@@ -1,8 +1,10 @@
 /** Options that `run` and `gateway` share. */
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { BILLS_FILE } from '../gateway/bills.ts'
 import type { GatewayOptions } from '../gateway/gateway.ts'
 import type { ModelOverrides } from '../gateway/models.ts'
+import type { StoreOptions } from '../index.ts'
 import { defaultStorePath } from '../index.ts'
 import { STORE_HELP, storeOf } from './store.ts'
 import { UsageError } from './terminal.ts'
@@ -32,15 +34,21 @@ export interface SharedValues {
 }
 
 /** The gateway's options from them. Throws a {@link UsageError}. */
-export function sharedOptions(values: SharedValues): Pick<GatewayOptions, 'open' | 'holdout' | 'models'> & { tipsPath: string } {
+export function sharedOptions(values: SharedValues): Pick<GatewayOptions, 'open' | 'holdout' | 'models'> & { tipsPath: string; billsPath: string } {
   const { options } = storeOf(values.store, true)
-  const folder = options.kind === 'sqlite' ? dirname(options.path) : dirname(defaultStorePath())
+  const folder = folderBeside(options)
   return {
     open: { store: options, ...(values.redact === true ? { redact: true } : {}) },
     holdout: shareOf(values.holdout),
     ...(values.models === undefined ? {} : { models: modelsIn(values.models) }),
     tipsPath: join(folder, 'gateway.json'),
+    billsPath: join(folder, BILLS_FILE),
   }
+}
+
+/** Where the gateway keeps what belongs to a store. */
+export function folderBeside(options: StoreOptions): string {
+  return options.kind === 'sqlite' ? dirname(options.path) : dirname(defaultStorePath())
 }
 
 function shareOf(text: string | undefined): number {

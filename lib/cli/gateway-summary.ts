@@ -7,11 +7,13 @@ import { savedShare } from '../gateway/saving.ts'
 /** The lines; none if no request has gone through. */
 export function summaryOf(ledger: Ledger): string[] {
   const edited = ledger.sessions.filter(({ isHeldOut }) => !isHeldOut)
+  const held = ledger.sessions.filter(({ isHeldOut }) => isHeldOut).reduce((sum, one) => sum + one.requests, 0)
+  const left = held === 0 ? [] : [`pi-context-manager: ${held} ${held === 1 ? 'request' : 'requests'} went out unedited (holdout); "pi-context-manager usage" compares both kinds`]
   const requests = edited.reduce((sum, one) => sum + one.requests, 0)
-  if (requests === 0) return []
+  if (requests === 0) return left
   const rolls = edited.reduce((sum, one) => sum + one.rolls.length, 0)
   const saved = savedShare(edited)
   const host = hostTitle(edited[0]?.host as HostName)
   const share = saved === undefined ? '' : `; input cost about ${Math.round(100 * saved)} % less than without (estimated)`
-  return [`pi-context-manager: ${requests} requests of ${host}, ${rolls} ${rolls === 1 ? 'roll' : 'rolls'}${share}`]
+  return [`pi-context-manager: ${requests} requests of ${host}, ${rolls} ${rolls === 1 ? 'roll' : 'rolls'}${share}`, ...left]
 }

@@ -1,7 +1,8 @@
 /** The command `usage`. */
 import { existsSync } from 'node:fs'
-import { basename, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { BILLS_FILE, hostSession } from '../gateway/bills.ts'
 import { columns, middleCut, widthOf } from '../columns.ts'
 import { shortened } from '../inspect/names.ts'
 import { openRecording, piSessionFolder, sessionFiles } from '../replay/open.ts'
@@ -10,15 +11,17 @@ import { tokens } from '../replay/tokens.ts'
 import { dayOf } from '../replay/verdict.ts'
 import { chargesOf } from '../usage/charges.ts'
 import type { Charge, Charged } from '../usage/charges.ts'
+import { gatewayCharges } from '../usage/gateway.ts'
 import { Holdout } from '../usage/holdout.ts'
 import type { Comparison } from '../usage/holdout.ts'
 import { GROUPS, Sums } from '../usage/sums.ts'
 import type { Group, Sum } from '../usage/sums.ts'
 import { DONE, exitHelp, NONE } from './exit.ts'
+import { folderBeside } from './gateway-options.ts'
 import { isBelow } from './look.ts'
 import { paged } from './pager.ts'
 import type { Paint } from './pager.ts'
-import { asStored, inStore, reading, STORE_HELP } from './store.ts'
+import { asStored, inStore, reading, STORE_HELP, storeOf } from './store.ts'
 import { suggestion } from './suggest.ts'
 import { dollars, plain, Progress, shown, tell, UsageError } from './terminal.ts'
 
@@ -26,17 +29,18 @@ export const USAGE_HELP = `pi-context-manager usage [options] [FILE|FOLDER...]
 
 Shows what your sessions cost, and what the context manager saved, by day, project, model or session. Costs are those that
 the session files have, else follow from the provider's token counts and the model's prices. Savings are the context
-manager's own account, call by call, against plain Pi. Without FILE, Pi's own session folder is read; session files of
-Claude Code, Codex and OpenCode are read, too. A call that several files repeat counts once.
+manager's own account, call by call, against plain Pi. Without FILE, Pi's own session folder is read, and what the
+gateway has noted; session files of Claude Code, Codex and OpenCode are read, too. A call that several files repeat counts once.
 
   --by GROUP            day (default), project, model or session
   --since WHEN          only from this day on: 2026-01-31, or 7d, 4w, 6m, 1y back from now
   --project DIR         only sessions that worked in this folder or below it
   --json                the sums as JSON
 ${STORE_HELP.replaceAll('the file that the Pi extension uses', 'that of the Pi extension')};
-                        only to say how many of its sessions have no bill
+                        the gateway's figures are beside it, and it tells how many of
+                        its sessions have no bill
 
-If some sessions were left plain (the setting "holdout"), both kinds are compared by what a call cost.
+If some sessions were left plain (the setting "holdout", or the gateway's --holdout), both kinds are compared by what a call cost.
 
 "vs Pi" is the cost as a share of what plain Pi would have cost. The bar shows what was paid (█) and saved (░).
 
@@ -56,21 +60,26 @@ export async function usage(args: string[]): Promise<number> {
   const group = groupOf(values.by)
   const since = values.since === undefined ? 0 : sinceOf(values.since, Date.now())
   const project = values.project === undefined ? undefined : asStored(resolve(values.project))
-  const files = await filesOf(positionals.length > 0 ? positionals : [piSessionFolder()])
+  const gatewayFile = positionals.length > 0 ? undefined : billsBeside(values.store)
+  // Who has only ever used the gateway has no session of Pi.
+  const isGatewayOnly = gatewayFile !== undefined && existsSync(gatewayFile) && !existsSync(piSessionFolder())
+  const files = isGatewayOnly ? [] : await filesOf(positionals.length > 0 ? positionals : [piSessionFolder()])
   const sums = new Sums(group)
   const holdout = new Holdout()
   const charged: Charged = new Set()
   const billed = new Set<string>()
   const progress = new Progress()
+  const add = (charge: Charge): void => {
+    billed.add(charge.session)
+    if (charge.at < since || !isBelow(asStored(charge.folder), project)) return
+    sums.add(charge)
+    holdout.add(charge)
+  }
   for (const [index, file] of files.entries()) {
     progress.show(index / files.length, file)
-    await addFile(file, charged, (charge) => {
-      billed.add(charge.session)
-      if (charge.at < since || !isBelow(asStored(charge.folder), project)) return
-      sums.add(charge)
-      holdout.add(charge)
-    })
+    await addFile(file, charged, add)
   }
+  if (gatewayFile !== undefined) for await (const charge of gatewayCharges(gatewayFile)) add(charge)
   progress.clear()
   const [rows, total] = [sums.rows(), sums.total()]
   const compared = holdout.comparison()
@@ -85,6 +94,16 @@ export async function usage(args: string[]): Promise<number> {
   })
   if (values.json !== true) tellNotes(total, unbilled)
   return total.calls === 0 ? NONE : DONE
+}
+
+/** The gateway's file beside a store; undefined if there is no store. */
+function billsBeside(store: string | undefined): string | undefined {
+  try {
+    return join(folderBeside(storeOf(store, true).options), BILLS_FILE)
+  } catch (error) {
+    if (store === undefined && error instanceof UsageError) return undefined
+    throw error
+  }
 }
 
 async function filesOf(paths: readonly string[]): Promise<string[]> {
@@ -115,7 +134,7 @@ async function unbilledIn(
     return await reading(store, async ({ options }) => {
       const all = await inStore(options, (opened) => opened.sessions())
       const wanted = all.filter(({ lastWritten, folder }) => Date.parse(lastWritten) >= since && isBelow(folder && asStored(folder), project))
-      return wanted.filter(({ id, turns }) => turns > 0 && !billed.has(id)).length
+      return wanted.filter(({ id, turns }) => turns > 0 && !billed.has(id) && !billed.has(hostSession(id))).length
     })
   } catch (error) {
     if (store === undefined && error instanceof UsageError) return undefined

@@ -9,6 +9,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { readFileSync } from 'node:fs'
 import type { HostName } from '../host-tools.ts'
 import type { OpenOptions, RollReceipt } from '../index.ts'
+import { Bills, hostSession } from './bills.ts'
 import { canDecode, decoded, readBody } from './body.ts'
 import type { Body } from './body.ts'
 import { sentenceOf } from './conversation.ts'
@@ -26,7 +27,7 @@ import { answerMcp } from './mcp.ts'
 import { isBindingRefusal, ObservedBinding } from '../models/observed.ts'
 import { modelOf, withBinding } from './models.ts'
 import type { ModelOverrides } from './models.ts'
-import { apiOf, bodyWith, readRequest } from './request.ts'
+import { apiOf, bodyWith, folderOf, readRequest } from './request.ts'
 import type { Api, ModelRequest } from './request.ts'
 import { ANTHROPIC, isSame, routeOf } from './routes.ts'
 import type { Upstreams } from './routes.ts'
@@ -55,6 +56,8 @@ export interface GatewayOptions {
   cwd?: string
   /** Where to remember which conversation is which; default: only in memory. */
   tipsPath?: string
+  /** Where to note what was billed; default: nowhere. */
+  billsPath?: string
   /** The share of sessions that go out unedited, from 0 to 1, so that the saving can be measured. Default 0. */
   holdout?: number
   /** What is known better about models, by name. */
@@ -83,6 +86,7 @@ export class Gateway {
   readonly #upstreams: Upstreams
   readonly #tools: GatewayTools
   readonly #holdout: Holdout
+  readonly #bills: Bills | undefined
   readonly #seen = new ObservedBinding()
   readonly #told = new Set<string>()
 
@@ -93,6 +97,7 @@ export class Gateway {
     this.#upstreams = { anthropic: ANTHROPIC, ...options.upstreams }
     this.ledger = new Ledger(options.now ?? Date.now)
     this.#holdout = new Holdout(options.holdout ?? 0)
+    this.#bills = options.billsPath === undefined ? undefined : new Bills(options.billsPath)
     const conversation = {
       open: options.open,
       modelOf: (request: ModelRequest) => modelOf(request, options.models, this.#seen),
@@ -161,6 +166,7 @@ export class Gateway {
     this.page.close()
     await closed
     await this.conversations.close()
+    await this.#bills?.flush()
     this.#upstream.close()
   }
 
@@ -282,7 +288,12 @@ export class Gateway {
     }
     const conversation = placed?.conversation
     if (conversation !== undefined) for (const callId of answered?.recalls ?? []) this.#tools.note(callId, conversation)
-    this.ledger.note({ request, sender, conversation, isAside: placed?.isAside ?? false, isHeldOut: placed === undefined, isEdited: bytes !== undefined, plainBytes, sentBytes: bytes?.length ?? plainBytes, outcome })
+    const isHeldOut = placed === undefined
+    const usages = this.ledger.note({ request, sender, conversation, isAside: placed?.isAside ?? false, isHeldOut, isEdited: bytes !== undefined, plainBytes, sentBytes: bytes?.length ?? plainBytes, outcome })
+    if (usages === undefined) return
+    const folder = conversation?.cwd ?? folderOf(request) ?? this.#options.cwd ?? process.cwd()
+    const session = hostSession(conversation?.id ?? sender.session ?? `${sender.host}:`)
+    this.#bills?.add({ at: (this.#options.now ?? Date.now)(), session, folder, model: request.model, ...usages, isHeldOut })
   }
 
   #tell(kind: string, sentence: string): void {

@@ -121,8 +121,8 @@ export class Ledger {
     else take(state, [receipt])
   }
 
-  /** Notes a request that has ended. */
-  note(entry: Entry): void {
+  /** Notes a request that has ended. Returns what it was billed, and the host's own would have been, if that is known. */
+  note(entry: Entry): { billed: Usage; plain: Usage } | undefined {
     const { request, sender, conversation, outcome, isAside } = entry
     const session = conversation?.id ?? sender.session ?? `${sender.host}:`
     const state = this.#state(session, entry)
@@ -149,6 +149,7 @@ export class Ledger {
     }
     this.#rest()
     for (const listener of this.#listeners) listener(session)
+    return usage === undefined || plain === undefined ? undefined : { billed: usage, plain }
   }
 
   /** Lets go of the messages of sessions that have not been used for long. Their next call is compared with nothing. */

@@ -2,6 +2,7 @@
  * Compares sessions that were left plain with those in which the context manager ran, by what a model call cost. Sessions
  * are of different lengths and calls of one session depend on each other, so the interval is a bootstrap over sessions.
  */
+import { randomNumbers } from '../random.ts'
 import type { Charge } from './charges.ts'
 
 /** One kind of session. */
@@ -65,7 +66,8 @@ function armOf(bills: readonly Bill[]): Arm {
 
 function intervalOf(plain: readonly Bill[], managed: readonly Bill[]): [number, number] | undefined {
   if (plain.length < 2 || managed.length < 2) return undefined
-  const random = generator()
+  // The same at every run, so that the same sessions give the same interval.
+  const random = randomNumbers(1)
   const drawn = (bills: readonly Bill[]): number =>
     armOf(bills.map(() => bills[Math.floor(random() * bills.length)] as Bill)).perCall
   const ratios: number[] = []
@@ -76,15 +78,4 @@ function intervalOf(plain: readonly Bill[], managed: readonly Bill[]): [number, 
   ratios.sort((left, right) => left - right)
   const at = (share: number): number => ratios[Math.min(ratios.length - 1, Math.floor(share * ratios.length))] as number
   return [at(0.025), at(0.975)]
-}
-
-/** Numbers from 0 to 1, the same at every run, so that the same sessions give the same interval (mulberry32). */
-function generator(): () => number {
-  let state = 1
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let value = Math.imul(state ^ (state >>> 15), 1 | state)
-    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value
-    return ((value ^ (value >>> 14)) >>> 0) / 2 ** 32
-  }
 }

@@ -1,0 +1,60 @@
+/** What the gateway notes of its bills, and how `usage` compares the held-out sessions with the others. */
+import { appendFileSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { hostSession } from '../../lib/gateway/bills.ts'
+import { Holdout } from '../../lib/gateway/holdout.ts'
+import { folder } from '../core/setup.ts'
+import { cli } from '../replay/support.ts'
+import { cleanUp } from '../rig/cleanup.ts'
+import { startModelServer } from '../rig/model-server.ts'
+import { AnthropicLoop, gatewayTo, long } from './support.ts'
+
+afterEach(cleanUp)
+
+test('held-out sessions are compared with the others, on what was billed, with an interval', async () => {
+  const server = await startModelServer(() => 'ok')
+  const path = folder()
+  const store = join(path, 'context.db')
+  const billsPath = join(path, 'gateway-bills.jsonl')
+  const { gateway } = await gatewayTo(server.url, { store: { kind: 'sqlite', path: store }, billsPath, holdout: 0.5, cwd: path })
+  const holdout = new Holdout(0.5)
+  const names = Array.from({ length: 40 }, (_, n) => `s${n}`)
+  const isHeld = (name: string): boolean => holdout.has(`claude-code:${name}`)
+  const chosen = [...names.filter(isHeld).slice(0, 3), ...names.filter((name) => !isHeld(name)).slice(0, 3)]
+  for (const [at, name] of chosen.entries()) {
+    const loop = new AnthropicLoop(gateway, name)
+    for (let n = 0; n < 24 + at; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`${name} n${n}`))
+  }
+  await gateway.close()
+  expect(statSync(billsPath).mode & 0o777).toBe(0o600)
+  expect(readFileSync(billsPath, 'utf8')).not.toContain('line 3')
+  // A line that a killed gateway has left half written.
+  appendFileSync(billsPath, '{"at":1,"sess')
+
+  const env = { PI_CODING_AGENT_DIR: join(path, 'no-pi'), XDG_DATA_HOME: path }
+  const { code, stdout, stderr } = await cli(['usage', '--store', store, '--by', 'session', '--json'], env)
+  expect([code, stderr]).toEqual([0, ''])
+  const { rows, total, holdout: compared, sessionsWithoutBill } = JSON.parse(stdout)
+  expect(rows.length).toBe(6)
+  expect(total.calls).toBe([0, 1, 2, 3, 4, 5].reduce((sum, at) => sum + 24 + at, 0))
+  expect(total.saved).toBeGreaterThan(0)
+  expect(sessionsWithoutBill).toBe(0)
+  expect(compared).toMatchObject({ plain: { sessions: 3 }, managed: { sessions: 3 } })
+  expect(compared.ratio).toBeLessThan(1)
+  const [low, high] = compared.interval
+  expect(low).toBeLessThanOrEqual(compared.ratio)
+  expect(high).toBeGreaterThanOrEqual(compared.ratio)
+  const again = await cli(['usage', '--store', store, '--json'], env)
+  expect(JSON.parse(again.stdout).holdout).toEqual(compared)
+  expect((await cli(['usage', '--store', store], env)).stdout).toMatch(/left plain +\$.* a call, 3 sessions\n.*\nA call cost \d+ % of a plain one \(95 % interval: \d+ % to \d+ %\)/)
+})
+
+test.each([
+  ['claude-code:5f', 'claude-code:5f'],
+  ['claude-code:5f:agent-1', 'claude-code:5f'],
+  ['claude-code:5f~2', 'claude-code:5f'],
+  ['codex:', 'codex:'],
+])('%s belongs to %s', (id, own) => {
+  expect(hostSession(id)).toBe(own)
+})

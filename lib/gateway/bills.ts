@@ -1,0 +1,63 @@
+/**
+ * What was billed, call by call, in a file of this user beside the store: `usage` sums it up, and compares the sessions that
+ * were held out with the others. No text of a conversation is in it.
+ */
+import { mkdirSync } from 'node:fs'
+import { appendFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { Usage } from './answer.ts'
+
+/** One call. */
+export interface BilledCall {
+  /** Milliseconds since the epoch. */
+  at: number
+  /** The host's session, without subagents and later conversations in it. */
+  session: string
+  /** The folder that the agent worked in. */
+  folder: string
+  model: string
+  billed: Usage
+  /** Estimate of what the host's own request would have been billed. */
+  plain: Usage
+  isHeldOut: boolean
+}
+
+/** The name of the file. */
+export const BILLS_FILE = 'gateway-bills.jsonl'
+
+/** Writes calls to a file. Several processes may write to one: a line is one write. */
+export class Bills {
+  readonly #path: string
+  #waiting = ''
+  #writing: Promise<void> | undefined
+
+  constructor(path: string) {
+    this.#path = path
+  }
+
+  /** Notes a call. A file that can't be written costs this figure and nothing else. */
+  add(call: BilledCall): void {
+    this.#waiting += `${JSON.stringify(call)}\n`
+    this.#writing ??= this.#write()
+  }
+
+  /** Resolves when all is written. */
+  async flush(): Promise<void> {
+    await this.#writing
+  }
+
+  async #write(): Promise<void> {
+    mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 })
+    while (this.#waiting !== '') {
+      const lines = this.#waiting
+      this.#waiting = ''
+      await appendFile(this.#path, lines, { mode: 0o600 }).catch(() => {})
+    }
+    this.#writing = undefined
+  }
+}
+
+/** The host's session that a session of ours belongs to: `claude-code:ID` for `claude-code:ID:AGENT` and `claude-code:ID~2`. */
+export function hostSession(id: string): string {
+  return id.split(':').slice(0, 2).join(':').replace(/~\d+$/, '')
+}

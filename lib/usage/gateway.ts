@@ -1,0 +1,36 @@
+/** The charges of sessions that went through a gateway, as it has noted them. */
+import { existsSync } from 'node:fs'
+import type { BilledCall } from '../gateway/bills.ts'
+import { inputCost } from '../gateway/saving.ts'
+import { isFields } from '../harness/message.ts'
+import { knownPrices } from '../replay/prices.ts'
+import { jsonLines } from '../replay/lines.ts'
+import type { Charge } from './charges.ts'
+
+/** Reads a gateway's file; nothing if there is none. Lines that are none of a call are skipped. */
+export async function* gatewayCharges(path: string): AsyncGenerator<Charge> {
+  if (!existsSync(path)) return
+  for await (const { value } of jsonLines(path)) if (isBilled(value)) yield chargeOf(value)
+}
+
+function chargeOf({ at, session, folder, model, billed, plain, isHeldOut }: BilledCall): Charge {
+  const prices = knownPrices(model)
+  const unit = prices === undefined ? 0 : prices.input / 1_000_000
+  const saved = isHeldOut ? 0 : inputCost(plain, model) - inputCost(billed, model)
+  const cost = prices === undefined ? undefined : inputCost(billed, model) + (billed.output * prices.output) / 1_000_000
+  return {
+    ...{ at, session, folder, model, calls: 1, tokens: billed, cost, isHeldOut, isManaged: !isHeldOut },
+    saved: prices === undefined ? 0 : saved,
+    savedTokens: unit === 0 ? saved : saved / unit,
+  }
+}
+
+function isBilled(value: unknown): value is BilledCall {
+  if (!isFields(value)) return false
+  const { at, session, folder, model, billed, plain } = value
+  return typeof at === 'number' && [session, folder, model].every((one) => typeof one === 'string') && isUsage(billed) && isUsage(plain)
+}
+
+function isUsage(value: unknown): boolean {
+  return isFields(value) && ['input', 'cacheRead', 'cacheWrite', 'output'].every((name) => typeof value[name] === 'number')
+}
