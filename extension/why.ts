@@ -1,5 +1,6 @@
 /** What broke the cached prefix at the last model calls, who did it, and what that cost. */
 import type { ExtensionCommandContext, SessionEntry } from '@earendil-works/pi-coding-agent'
+import type { PriceStep } from '../index.js'
 import type { Host } from './host.ts'
 import { sameReplacement } from './messages.ts'
 import type { Replacement } from './messages.ts'
@@ -22,6 +23,10 @@ export interface Evidence {
   cacheTtlMs: number
   /** Steps whose reasoning the rolls in effect have taken along, because it was bound to what they changed. */
   reasoningLost: number
+  /** How many positions before a breakpoint the provider looks for a cached prefix; undefined if it finds any. */
+  lookback?: number | undefined
+  /** Sizes above which the whole prompt costs more. */
+  steps?: readonly PriceStep[] | undefined
 }
 
 /** The answer to `/context why`, for the user. */
@@ -35,6 +40,8 @@ export async function why(host: Host, ctx: ExtensionCommandContext): Promise<str
     difference: requests.difference(),
     cacheTtlMs: call?.cacheTtlMs ?? 0,
     reasoningLost: receipts.reduce((sum, { reasoningLost = 0 }) => sum + reasoningLost, 0),
+    lookback: call?.lookbackBlocks,
+    steps: call?.prices.tiers,
   })
 }
 
@@ -59,7 +66,7 @@ export function explain(branch: readonly SessionEntry[], evidence: Evidence): st
       ? `${read}. Nothing broke the cached prefix.`
       : `${read}; ${short(now.lost)} tokens that the previous call had sent were processed again${priceOf(now)}. ${now.causes.join(' ')}`
   const earlier = found.filter((one) => one !== now).slice(0, EARLIER_BREAKS)
-  return [...dropped, first, ...(earlier.length > 0 ? ['Earlier breaks:', ...earlier.map(breakLine)] : [])].join('\n')
+  return [...dropped, first, ...stepLines(last, evidence), ...(earlier.length > 0 ? ['Earlier breaks:', ...earlier.map(breakLine)] : [])].join('\n')
 }
 
 /** How many breaks before the last call are listed. */
@@ -100,6 +107,13 @@ function breakLine(one: Break): string {
 
 function priceOf({ cost }: Break): string {
   return cost >= 0.005 ? ` (${money(cost)})` : ''
+}
+
+/** What a prompt above a step in the price costs. */
+function stepLines({ prompt }: Call, { steps = [] }: Evidence): string[] {
+  const step = steps.findLast(({ inputTokensAbove }) => prompt > inputTokensAbove)
+  if (step === undefined) return []
+  return [`The model's price: above ${short(step.inputTokensAbove)} prompt tokens all of them cost ${step.factor} times as much.`]
 }
 
 /**
@@ -171,15 +185,33 @@ function causesOf(branch: readonly SessionEntry[], before: Call, last: Call, evi
   if (before.model !== last.model) return [`You: the model changed from ${before.model} to ${last.model}.`]
   const causes = [...toolCauses(between), ...promptCauses(between), ...compactionCauses(between), ...editCauses(branch, between, evidence)]
   if (causes.length > 0) return causes
-  const { difference, cacheTtlMs } = evidence
+  const { difference, cacheTtlMs, lookback } = evidence
   if (difference !== null && difference !== undefined) return [unexplained(difference)]
   const pauseMs = last.atMs - keptUntil(before, between)
   if (cacheTtlMs > 0 && pauseMs > cacheTtlMs) {
     return [`A pause: there were ${duration(pauseMs)} between the calls, and the provider keeps a prompt for ${duration(cacheTtlMs)}.`]
   }
+  const added = positionsOf([branch[before.index] as SessionEntry, ...between])
+  if (lookback !== undefined && added > lookback) {
+    return [`The provider: it looks for a cached prefix at most ${lookback} positions back, and ${added} were added.`]
+  }
   return difference === null
     ? ['The provider: the request only added to the end of the previous one, and came in time.']
     : ['Probably the provider: nothing on this branch has changed since the previous call, and the request came in time.']
+}
+
+/** How many positions entries are in Anthropic's format, where a run of calls, or of results, is one. */
+function positionsOf(entries: readonly SessionEntry[]): number {
+  const kinds = entries.flatMap((entry): string[] => {
+    if (entry.type === 'custom_message') return ['text']
+    if (entry.type !== 'message') return []
+    const { message } = entry
+    if (message.role === 'toolResult') return ['result']
+    if (message.role !== 'user' && message.role !== 'assistant') return []
+    const { content = [] } = message as { content?: string | { type: string }[] }
+    return typeof content === 'string' ? ['text'] : content.map(({ type }) => (type === 'toolCall' ? 'call' : 'text'))
+  })
+  return kinds.filter((kind, at) => kind === 'text' || kind !== kinds[at - 1]).length
 }
 
 function toolCauses(between: readonly SessionEntry[]): string[] {

@@ -74,6 +74,20 @@ describe('the explanation', () => {
     ],
   ])('%s', (_name, branch, text) => expect(explained(branch)).toContain(text))
 
+  test('more positions than the provider looks back, and a step in the price', () => {
+    const user = (text: string): SessionEntry => entry({ type: 'message', message: { role: 'user', content: [{ type: 'text', text }], timestamp: 0 } })
+    const results = Array.from({ length: 40 }, (_, n) => entry({ type: 'message', message: { role: 'toolResult', toolCallId: `c${n}`, content: [{ type: 'text', text: 'x' }] } }))
+    const known = { edited: new Map(), difference: null, cacheTtlMs: 300_000, reasoningLost: 0, lookback: 20, steps: [{ inputTokensAbove: 21_500, factor: 5 }] }
+    const many = Array.from({ length: 21 }, (_, n) => user(`prompt ${n}`))
+    expect(explain([second, ...many, cold], known).split('\n')).toEqual([
+      expect.stringContaining('The provider: it looks for a cached prefix at most 20 positions back, and 21 were added.'),
+      "The model's price: above 22k prompt tokens all of them cost 5 times as much.",
+    ])
+    // A run of results is one position.
+    expect(explain([second, ...results, user('on'), cold], known)).toContain('only added to the end of the previous one')
+    expect(explain([first, second], known)).not.toContain('price')
+  })
+
   test('the figures', () => {
     expect(explained([second, edit('x', reference), cold])).toContain(
       'The last call read 3.0k of its 22k prompt tokens from the cache; 18k tokens that the previous call had sent were processed again.',
