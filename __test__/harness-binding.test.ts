@@ -8,6 +8,7 @@ import type { Binding } from '../lib/models/rules.ts'
 import { folder, opened } from './core/setup.ts'
 import { output } from './hosts/script.ts'
 import { cleanUp } from './rig/cleanup.ts'
+import { SOON } from './rig/extension.ts'
 import { fateOf } from './rig/fate.ts'
 import { startModelServer } from './rig/model-server.ts'
 import { PlainLoop, Refused } from './rig/plain-loop.ts'
@@ -33,7 +34,7 @@ function thinker(request: ModelRequest) {
 
 async function started(strict: StrictOptions, model: ProjectedModel | undefined, more: Partial<LoopOptions> = {}, script: (request: ModelRequest) => Reply = thinker) {
   const server = await startModelServer(script, strict)
-  const manager = await opened({ cwd: folder() })
+  const manager = await opened({ cwd: folder(), stay: SOON })
   let rolls = 0
   const projection = new Projection(manager, { shortens: true, systemTokens: 3000, onRoll: () => (rolls += 1), ...(model === undefined ? {} : { model }) })
   const loop = new PlainLoop({ server, api: 'anthropic-messages', run: (_, { name }) => output(name), prepare: (messages) => projection.transform(messages), ...more })

@@ -6,6 +6,7 @@ import { modelNamed } from '../../lib/models/model.ts'
 import type { Binding } from '../../lib/models/rules.ts'
 import { folder, FILESYSTEM, opened } from '../core/setup.ts'
 import { onCleanUp } from '../rig/cleanup.ts'
+import { SOON } from '../rig/extension.ts'
 import { fateOf } from '../rig/fate.ts'
 import type { Fate } from '../rig/fate.ts'
 import { startModelServer } from '../rig/model-server.ts'
@@ -95,7 +96,7 @@ function withoutBinding(model: ReturnType<typeof modelNamed>): ReturnType<typeof
 }
 
 async function realHost(server: ModelServer, { host, format, asks }: StrictSession, options: Options): Promise<Host> {
-  const context: HostOptions = { sessionId: 's', cwd: folder(), store: { kind: 'memory' }, filesystemId: FILESYSTEM, watch: false, ...options }
+  const context: HostOptions = { sessionId: 's', cwd: folder(), store: { kind: 'memory' }, stay: SOON, filesystemId: FILESYSTEM, watch: false, ...options }
   const driver = await drivers[host]!({ url: `${server.url}/v1`, context, show: output, format, asks })
   onCleanUp(() => driver.context?.close())
   // Nothing of ours is told of a failure: the session goes on by itself.
@@ -104,7 +105,7 @@ async function realHost(server: ModelServer, { host, format, asks }: StrictSessi
 
 /** Anthropic's or OpenAI's format with nothing but `fetch`. */
 async function plainLoop(server: ModelServer, { format, asks }: StrictSession, options: Options): Promise<Host> {
-  const projection = new Projection(await opened({ cwd: folder() }), { shortens: true, ...options })
+  const projection = new Projection(await opened({ cwd: folder(), stay: SOON }), { shortens: true, ...options })
   const loop = new PlainLoop({
     server,
     api: format,

@@ -125,6 +125,12 @@ test.each<[string, PiModel]>([['Anthropic', COPILOT], ['Bedrock', BEDROCK]])('%s
   await inspectsAlike(found, [server.agentRequests.length - 2])
 })
 
+test.each<[string, PiModel]>([['Anthropic, asked', DIRECT], ['OpenAI', SOL]])('%s: reasoning_of_running_turns_is_lost_if_it_is_told_nothing', async (_, model) => {
+  const { refused, lostRunning } = await session(model, {}, { binding: 'none' })
+  expect(refused).toBe(0)
+  expect(lostRunning).toBeGreaterThan(0)
+})
+
 test('tools_are_declared_from_the_first_request_where_later_ones_would_cost_reasoning', async () => {
   const { server, lostRunning, lostLater } = await session(COPILOT, {}, {}, [2, 2])
   for (const request of server.requests) expect(request.tools).toContain('activate')

@@ -257,9 +257,9 @@ export class Conversation {
   async #meetResult(manager: ContextManager, { toolCallId = '', isError }: EngineMessage): Promise<void> {
     const call = this.#facts.calls.get(toolCallId)
     if (call === undefined || isError === true) return
-    for (const path of call.writes ?? []) await manager.indexWritten(this.#path(path)).catch(() => undefined)
+    for (const path of call.writes ?? []) await manager.indexWritten(this.#path(path), null, toolCallId).catch(() => undefined)
     if (call.reads === undefined) return
-    const found = await manager.indexFile(this.#path(call.reads)).catch(() => undefined)
+    const found = await manager.indexFile(this.#path(call.reads), null, toolCallId).catch(() => undefined)
     const text = found === undefined ? undefined : (await manager.get(found.id))?.content
     if (typeof text !== 'string' || NOT_SHOWN.test(text)) this.#facts.altered.add(toolCallId)
   }

@@ -114,7 +114,7 @@ export async function ContextManagerPlugin({ directory, client }: Given, options
       differences.delete(callID)
       if (difference !== undefined && typeof output?.output === 'string') output.output = after(output.output, difference)
       const context = await contextOf(sessionID)
-      const text = await context.met(resolve(directory, path), !isRead)
+      const text = await context.met(resolve(directory, path), !isRead, callID)
       if (isRead && (text === undefined || NOT_SHOWN.test(text))) altered.add(callID)
     },
   }

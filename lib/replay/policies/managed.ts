@@ -262,11 +262,11 @@ export class Managed implements Policy {
     let content = textOf(message)
     let answered: string | undefined
     if (file?.kind === 'read') {
-      await this.#manager.indexFile(file.path, Buffer.from(file.content))
-      answered = (await this.#manager.answerRead(file.path, file.offset, file.limit)) ?? undefined
+      await this.#manager.indexFile(file.path, Buffer.from(file.content), message.toolCallId)
+      answered = (await this.#manager.answerRead(file.path, file.offset, file.limit, message.toolCallId)) ?? undefined
       if (answered !== undefined) this.answeredReads += 1
     } else if (file?.kind === 'written') {
-      await this.#manager.indexWritten(file.path, Buffer.from(file.content))
+      await this.#manager.indexWritten(file.path, Buffer.from(file.content), message.toolCallId)
     }
     content = answered ?? content
     const { header } = await this.#manager.receive({
