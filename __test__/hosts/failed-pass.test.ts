@@ -2,9 +2,12 @@
 import { afterEach, expect, test } from 'vitest'
 import { HostContext } from '../../lib/hosts/context.ts'
 import type { ShapeName } from '../../lib/harness.ts'
-import { folder } from '../core/setup.ts'
+import { folder, FILESYSTEM } from '../core/setup.ts'
 import { cleanUp, onCleanUp } from '../rig/cleanup.ts'
 import { SOON } from '../rig/extension.ts'
+import { startModelServer } from '../rig/model-server.ts'
+import { drivers } from './drivers.ts'
+import { obedient, output } from './script.ts'
 
 afterEach(cleanUp)
 
@@ -56,4 +59,30 @@ test.each(Object.keys(ROUNDS) as (keyof typeof ROUNDS)[])('%s', async (shape) =>
   expect(await context.transform(messages, true)).toEqual(fallback)
   expect(await context.transform(messages, true)).toEqual(fallback)
   expect(warnings).toEqual([expect.stringMatching(/^pi-context-manager: the messages go out as they were last sent.*the store is away/)])
+})
+
+test.each(Object.keys(drivers))('%s, with its real package', async (name) => {
+  const server = await startModelServer(obedient)
+  const warnings: string[] = []
+  let rolls = 0
+  const context = {
+    ...{ sessionId: 's', cwd: folder(), store: { kind: 'memory' as const }, filesystemId: FILESYSTEM, watch: false, model: MODEL },
+    ...{ stay: { ...SOON, weight: 0.3 }, onWarning: (one: string) => void warnings.push(one), onRoll: () => void (rolls += 1) },
+  }
+  const driver = await drivers[name]!({ url: server.baseUrl('openai-completions'), context, show: output })
+  onCleanUp(() => driver.context?.close())
+  for (let n = 0; n < 14; n += 1) await driver.prompt(`show n${n} m${n}`)
+  expect(rolls).toBeGreaterThan(0)
+  const manager = (await driver.context!.manager())!
+  manager.advance = () => Promise.reject(Object.assign(new Error('the store is away'), { code: 'STORE_UNAVAILABLE' }))
+  const before = server.requests.length
+  await driver.prompt('show x y')
+  server.check()
+  const sent = server.requests.slice(before - 1)
+  expect(sent.length).toBe(4)
+  for (const [at, request] of sent.slice(1).entries()) {
+    const last = sent[at]!.messages.map(({ json }) => json)
+    expect(request.messages.slice(0, last.length).map(({ json }) => json)).toEqual(last)
+  }
+  expect(warnings).toEqual([expect.stringContaining('the messages go out as they were last sent')])
 })
