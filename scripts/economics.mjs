@@ -99,7 +99,7 @@ function costs() {
       PRICES.map(([r, w]) => ratio(runs.get(`${cache} ${r} ${w}`).summary.policies[name].costVsPi)),
     ),
   ])
-  return `### Three price models, two caches\n\n\`plain\` reuses any common prefix; \`anthropic\` is Anthropic's API with the breakpoints that Pi sets, where a change deeper than 20 blocks re-bills everything after the system part.\n\n${table(heads, rows)}`
+  return `### Three price models, two caches\n\n\`plain\` reuses any common prefix; \`anthropic\` is Anthropic's API with the breakpoints that Pi sets, where a change deeper than 20 positions (a run of calls, or of results, is one) re-bills everything after the system part.\n\n${table(heads, rows)}`
 }
 
 function sessions() {
