@@ -69,7 +69,9 @@ function turns(chat: ObjectDocument | null): string {
   const list = Array.isArray(chat?.['turns']) ? (chat['turns'] as Record<string, unknown>[]) : []
   if (list.length === 0) return '<p class="dim">none</p>'
   const rows = list.map((turn, index) => {
-    const rolls = Array.isArray(turn['rolls']) ? (turn['rolls'] as Record<string, unknown>[]) : []
+    const changes = Array.isArray(turn['rolls']) ? (turn['rolls'] as Record<string, unknown>[]) : []
+    // Among them is also what the model was told of files.
+    const rolls = changes.filter((one) => one['notices'] === undefined && one['evidence'] === undefined)
     const answers = Array.isArray(turn['assistant']) ? turn['assistant'].length : 0
     const calls = Array.isArray(turn['toolcall_ids']) ? turn['toolcall_ids'].length : 0
     return `<tr><td class="n">${index + 1}</td><td style="white-space:normal">${escape(short(textIn(turn['user'])))}</td><td class="n">${answers}</td><td class="n">${calls}</td><td style="white-space:normal">${escape(rolls.map(rollText).join('; '))}</td></tr>`

@@ -33,6 +33,7 @@ pub use ground::options::{
     DEFAULT_MAX_TEXT_BYTES, DEFAULT_NAMED_TEXT_BYTES, DEFAULT_PACE, Options, TrackerStart,
 };
 pub use ground::paths::{Disk, Paths, Place};
+pub use ground::sentences::Sentences;
 pub use ground::stay::{Stay, Stays};
 pub use sight::piece::CollapsedCall;
 pub use sight::plan::{Birth, Call, Edit, Incoming, Plan, TextEdit};

@@ -10,9 +10,10 @@
 //!     "activated_ids": ["call_0"],
 //!     "rolls": [{ "results": ["call_0"], "excerpts": [], "arguments": [], "words": ["0123456789a"],
 //!                 "pages": [["call_0", "call_1"]], "receipt": {} },
-//!               { "notices": [{ "file": "ab12…", "source_hash": "cd34…" }] }]
+//!               { "notices": [{ "file": "ab12…", "source_hash": "cd34…", "line": "ef56…", "path": "/a" }] },
+//!               { "evidence": [{ "call": "call_1", "evidence": {} }] }]
 //!   }],
-//!   "turn_count": 1, "toolcall_refs": ["call_1"] }
+//!   "turn_count": 1, "toolcall_refs": ["call_1"], "records_evidence": true }
 //! ```
 //!
 //! [`ChatPatch`] collects additions as a patch of that payload. [`Chat`] and [`Turn`] read it; they treat a field that is
@@ -38,10 +39,15 @@ use crate::error::ModelError;
 use crate::hash::Digest;
 use crate::id::{ObjectId, SessionId, unmarked};
 use crate::object::Document;
-use fields::{ACTIVATED_IDS, ASSISTANT, NOTICES, ROLLS, TOOLCALL_IDS, TURNS, USER, list, text, texts};
+use fields::{
+    ACTIVATED_IDS, ASSISTANT, EVIDENCE, NOTICES, ROLLS, TOOLCALL_IDS, TURNS, USER, list, text, texts,
+};
 
 /// Hexadecimal digits of a [`said_id`]. More than object handles have, so that the two can't be confused.
 const SAID_ID: usize = 11;
+
+/// The field of a chat whose session records what each result and notice says.
+const RECORDS_EVIDENCE: &str = "records_evidence";
 
 /// The turns of a chat document.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -64,6 +70,13 @@ impl<'a> Chat<'a> {
 
     fn of_turns(turns: Option<&'a Value>) -> Self {
         Self { turns: turns.and_then(Value::as_array).map_or(&[], Vec::as_slice) }
+    }
+
+    /// Whether a chat document is of a version that records what each result and notice says. Of others it has to be read
+    /// from their texts.
+    #[must_use]
+    pub fn records_evidence(document: &Document) -> bool {
+        document.field(RECORDS_EVIDENCE) == Some(&Value::Bool(true))
     }
 
     /// How many turns there are.
@@ -94,6 +107,11 @@ impl<'a> Chat<'a> {
     /// What the model was told about versions of files, oldest first.
     pub fn notices(self) -> impl Iterator<Item = Notice> {
         self.turns().flat_map(Turn::notices)
+    }
+
+    /// What results say of files, where the calls themselves don't have it, oldest first.
+    pub fn evidence(self) -> impl Iterator<Item = &'a Value> {
+        self.turns().flat_map(Turn::evidence)
     }
 
     /// The tool calls and files that a turn activated.
@@ -145,7 +163,12 @@ impl<'a> Turn<'a> {
 
     /// The rolls that happened in this turn, oldest first.
     pub fn rolls(self) -> impl Iterator<Item = RollEntry> {
-        list(self.0, ROLLS).filter(|entry| entry.get(NOTICES).is_none()).map(RollEntry::of)
+        list(self.0, ROLLS).filter(|entry| !is_telling(entry)).map(RollEntry::of)
+    }
+
+    /// What results say of files, where the calls themselves don't have it, oldest first.
+    pub fn evidence(self) -> impl Iterator<Item = &'a Value> {
+        list(self.0, ROLLS).flat_map(|entry| list(entry, EVIDENCE))
     }
 
     /// What the model was told about versions of files in this turn, oldest first.
@@ -240,12 +263,46 @@ fn texts_in(content: &Value) -> Vec<&str> {
     content.as_str().into_iter().chain(texts).collect()
 }
 
+/// The chat of a session that records what each result and notice says, before its first turn.
+///
+/// # Errors
+/// None: the constructors give well-formed documents.
+pub fn begun(session: &SessionId) -> Result<Document, ModelError> {
+    let (id, object_type, source, mut payload) = Document::chat(session).into_parts();
+    payload.insert(RECORDS_EVIDENCE.into(), json!(true));
+    Document::new(id, object_type, source, payload)
+}
+
+/// Whether an entry among the rolls says what the model was told, and is no roll.
+fn is_telling(entry: &Value) -> bool {
+    entry.get(NOTICES).is_some() || entry.get(EVIDENCE).is_some()
+}
+
 /// Turns another session's chat document into one of this session, because a fork continues the conversation as its own.
+///
+/// What the `others` say of notices and evidence is taken along into the last turn: messages of the conversation may be
+/// newer than the chat that goes on.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` if the document can't be a chat.
-pub fn adopt(session: &SessionId, chat: &Document) -> Result<Document, ModelError> {
+pub fn adopt(session: &SessionId, chat: &Document, others: &[&Document]) -> Result<Document, ModelError> {
     let (_, object_type, source, mut payload) = chat.clone().into_parts();
     payload.insert("session_ref".into(), json!(ObjectId::session(session)));
+    let known: HashSet<String> = telling(chat).map(Value::to_string).collect();
+    let mut added = HashSet::new();
+    let missing = others.iter().flat_map(|other| telling(other));
+    let missing: Vec<Value> = missing
+        .filter(|entry| !known.contains(&entry.to_string()) && added.insert(entry.to_string()))
+        .cloned()
+        .collect();
+    let last = payload.get_mut(TURNS).and_then(Value::as_array_mut).and_then(|turns| turns.last_mut());
+    if let Some(rolls) = last.and_then(|turn| turn.get_mut(ROLLS)).and_then(Value::as_array_mut) {
+        rolls.extend(missing);
+    }
     Document::new(ObjectId::chat(session), object_type, source, payload)
+}
+
+/// The entries of a chat that say what the model was told.
+fn telling(chat: &Document) -> impl Iterator<Item = &Value> {
+    Chat::of(chat).turns().flat_map(|turn| list(turn.0, ROLLS)).filter(|entry| is_telling(entry))
 }

@@ -184,20 +184,6 @@ fn a_roll_is_read_as_far_as_it_goes(#[case] entry: Value, #[case] expected: Roll
     assert_eq!(roll_of(&entry), expected);
 }
 
-#[test]
-fn notices_are_read_back_and_are_no_rolls() {
-    let notice = |file: &str, hash| Notice { file: ObjectId::new(file), hash };
-    let told = [notice("a", Some(Digest::of(b"a"))), notice("b", None), notice("b", Some(Digest::of(b"b")))];
-    let mut patch = ChatPatch::new(0);
-    assert!(!patch.notices(&told), "there is no turn yet");
-    patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
-    assert!(patch.notices(&told[..1]) && patch.notices(&told[1..]));
-    let document = patch::apply(empty(), [patch.patch()]).unwrap();
-    let chat = Chat::of(&document);
-    assert_eq!(chat.notices().collect::<Vec<_>>(), told);
-    assert_eq!(chat.rolls().count(), 0);
-}
-
 /// Without a file there is no notice; a hash that can't be one is none.
 #[rstest]
 #[case::no_file(json!({ "source_hash": null }), None)]
@@ -232,7 +218,7 @@ fn a_fork_has_the_same_turns_under_its_own_name() {
     let mut patch = ChatPatch::new(0);
     patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
     let chat = patch::apply(empty(), [patch.patch()]).unwrap();
-    let own = adopt(&SessionId::new("fork").unwrap(), &chat).unwrap();
+    let own = adopt(&SessionId::new("fork").unwrap(), &chat, &[&chat]).unwrap();
     assert_eq!((own.id().as_str(), own.text("session_ref")), ("chat:fork", Some("session:fork")));
     assert_eq!(Chat::of(&own), Chat::of(&chat));
     assert_eq!(Chat::of(&own).len(), 1);

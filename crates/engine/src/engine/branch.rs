@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use context_model::chat::{Chat, adopt};
+use context_model::chat::{Chat, adopt, begun};
 use context_model::id::{ObjectId, SessionId};
 use context_model::index::Action;
 use context_model::object::Document;
@@ -50,10 +50,14 @@ impl Engine {
         let mut state = inner.lock().await?;
         let own = inner.ground.session_id();
         let (point, chat) = if tx == TxId(0) {
-            (Sets::default().document(own), Document::chat(own))
+            (Sets::default().document(own), begun(own)?)
         } else {
             let (point, chat) = inner.point_of(session, tx, times).await?;
-            (point.document, adopt(own, &chat.document)?)
+            // The conversation may go on with messages that are newer than the point.
+            let newer = [ObjectId::chat(own), ObjectId::chat(session)];
+            let newer = self.inner.store().get_many(&newer, AsOf::default()).await?;
+            let newer: Vec<&Document> = newer.iter().flatten().map(|version| &version.document).collect();
+            (point.document, adopt(own, &chat.document, &newer)?)
         };
         let sets = Sets::from_document(&point).map_err(|e| StoreError::Corrupt(e.to_string()))?;
         let new: HashSet<ObjectId> = sets.index().difference(state.session.sets.index()).cloned().collect();
@@ -75,7 +79,7 @@ impl Engine {
         };
         inner.commit(&mut state, restore).await?;
         state.session.read_chat(&chat);
-        state.read_chat(Some(&chat));
+        inner.read_chat(&mut state, Some(&chat));
         state.leave_branch();
         drop(state);
         inner.reconcile(Some(&new)).await?;

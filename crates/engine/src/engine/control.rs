@@ -14,7 +14,6 @@ use context_store::{AsOf, Known, Version};
 use serde_json::{Map, Value};
 use tracing::instrument;
 
-use super::pointed::text_pointer;
 use super::{Engine, Inner, State};
 use crate::files::index::{Entry, Need};
 use crate::files::reading::FileState;
@@ -112,12 +111,12 @@ impl Engine {
         self.inner.commit(&mut state, activate).await?;
         let text = version.document.content().unwrap_or_default();
         let within = state.sight.pieces.whole_in(&id, version.document.source_hash(), text);
-        let within = within.map(|result| state.session.handle(result));
+        let within = within.cloned();
         let arguments = version.document.field("args").and_then(Value::as_object);
         let arguments = arguments.filter(|_| state.sight.hides_arguments(&id)).cloned();
         let mut change = done(id, name, "is active", Some(shown));
-        if let (Some(handle), None) = (&within, &part) {
-            change.message = text_pointer(&change.message, handle);
+        if let (Some(at), None) = (&within, &part) {
+            change.message = self.inner.refer(&mut state, change.message, at).await;
         }
         Ok(SetChange { visible: within.is_some(), arguments, ..change })
     }

@@ -2,26 +2,23 @@
 
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
-use context_model::object::Status;
 use context_model::time::TxId;
 use context_store::AsOf;
 use serde_json::{Map, Value};
 
 use super::job::ToolcallInput;
-use super::passages::{LOOKED_BACK, ReadAt, adorns, lost};
-use super::pointed::{pointed_lines, points_nowhere};
+use super::passages::adorns;
 use super::results::Taking;
-use super::truth::{is_end_of_difference, told_path};
 use super::{Inner, State, Written};
-use crate::files::difference::{common_lines, is_all_new_within, unified};
+use crate::files::difference::{common_lines, is_all_new_within};
 use crate::files::evidence::{Evidence, FIELD};
-use crate::files::known::{KnownVersion, Read, Way};
+use crate::files::known::{KnownVersion, Way};
 use crate::files::said::{Content, Passage, Says};
 use crate::files::seen::file_id;
-use crate::files::written::{Fit, Leaves};
 use crate::ground::error::Result;
 use crate::ground::paths::Place;
-use crate::session::catalog::Meta;
+use crate::session::Session;
+use crate::session::commit::Work;
 use crate::sight::piece::{Carried, ShownLines};
 
 impl Inner {
@@ -36,12 +33,17 @@ impl Inner {
         if state.session.is_toolcall(object) {
             let in_sight = state.sight.pieces.lines_of(object).map(|lines| lines.file.clone());
             let shown = in_sight.and_then(|file| Some((state.known.shown_by(&file, object)?, file)));
+            let shown = shown.map(|(lines, file)| (lines, file, None));
             let shown = if shown.is_some() { shown } else { self.lines_recorded(state, object).await? };
-            let Some((lines, file)) = shown else { return Ok(None) };
-            if state.known.get(&file).is_none() {
-                state.known.saw(&file, lines.content);
+            let Some((lines, file, way)) = shown else { return Ok(None) };
+            // What the model reads here it believes of the path, wherever that leads by now.
+            let at = way
+                .as_ref()
+                .map_or_else(|| file.clone(), |way| state.known.recalls(way, &file, lines.content));
+            if state.known.get(&at).is_none() {
+                state.known.saw(&at, lines.content);
             }
-            state.known.says(&file, Some(call), None, Says::Again(lines));
+            state.known.says(&at, Some(call), way.as_ref().map(|way| &way.path), Says::Again(lines));
             return Ok(shown_lines(file, &lines, TxId(0)));
         }
         let (Some(hash), Some(text)) = (state.session.hash_of(object), self.text_at(object, None).await?)
@@ -57,7 +59,7 @@ impl Inner {
     }
 
     /// What a result tells the model of a file: the lines that a read shows, what a write or an edit has left, or the
-    /// version that a difference leads to.
+    /// version that a difference leads to. That is looked up; only where nothing is recorded it is found out, once.
     ///
     /// # Errors
     /// What the store reports.
@@ -69,131 +71,22 @@ impl Inner {
         (args, output): (&Map<String, Value>, &str),
         taking: Taking,
     ) -> Result<Option<ShownLines>> {
-        let tool = input.tool.as_str();
-        let path = args.get("path").and_then(Value::as_str);
-        let Some(path) = path.filter(|_| matches!(tool, "read" | "write" | "edit")) else { return Ok(None) };
+        let Some(path) = path_of(input, args) else { return Ok(None) };
         let Some(way) = self.way_of(path) else { return Ok(None) };
         let Some(tx) = state.session.catalog.get(call).map(|meta| meta.tx) else { return Ok(None) };
-        if let Some(evidence) = self.evidence_of(state, call).await? {
-            let way = self.way_to(state, way, &evidence.bytes().file);
-            return self.note_evidence(state, &way, (call, tx), &evidence, (args, output), taking).await;
-        }
-        let (file, via) = (way.file.clone(), Some(&way.path));
-        if tool != "read" && input.status == Status::Ok {
-            state.known.uses(&way);
-            let content = self.written(state, &file, (call, tx), args, taking).await?;
-            state.known.says(&file, Some(call), via, Says::All(content));
-            return Ok(None);
-        }
-        if self.file_told(output).as_ref() == Some(&file) {
-            if let Some(content) = self.led_to(state, &file, tx, output).await? {
-                if taking.again {
-                    state.known.wrote(&file, content);
-                }
-                state.known.uses(&way);
-                state.known.rests_on_sight(&file, content);
-                state.known.says(&file, Some(call), via, Says::All(content));
+        let evidence = match self.evidence_of(call).await? {
+            Some(evidence) => evidence,
+            None => {
+                let found = self.infer(state, &way, (call, tx), input, (args, output), taking).await?;
+                self.archive().found(call, found.clone());
+                found
             }
-            return Ok(None);
-        }
-        if tool != "read" || input.status != Status::Ok {
-            return Ok(None);
-        }
-        if points_nowhere(output) {
-            return Ok(None);
-        }
-        if let Some((handle, first, last)) = pointed_lines(output) {
-            let shown = state.session.catalog.find(handle).and_then(|at| state.known.shown_by(&file, &at));
-            if let Some(shown) = shown {
-                let whole = shown.whole && first == shown.first && last == shown.last;
-                // The file may have had other bytes between that result and this answer.
-                let latest = self
-                    .version_at(&file, tx)
-                    .await?
-                    .filter(|version| version.document.source_hash() == shown.content.hash);
-                let content =
-                    latest.map_or(shown.content, |it| Content::stored(shown.content.hash, it.tx_id));
-                let lines = Passage { content, first, last, whole };
-                self.note_pointed(state, &way, call, lines, taking).await?;
-            }
-            return Ok(None);
-        }
-        let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
-        let is_limited = first > 1 || args.get("limit").is_some_and(|limit| !limit.is_null());
-        self.note_read(state, &way, (call, tx), (first, is_limited), output, taking).await
-    }
-
-    /// What the model knows of a file after a read of it from a line on.
-    async fn note_read(
-        &self,
-        state: &mut State,
-        way: &Way,
-        (call, tx): (&ObjectId, TxId),
-        (first, is_limited): (usize, bool),
-        output: &str,
-        taking: Taking,
-    ) -> Result<Option<ShownLines>> {
-        let (file, via) = (way.file.clone(), Some(&way.path));
-        // A recorded message may show less than the tool gave: what that was says of which version it is.
-        let recorded = if taking.record { None } else { self.text_at(call, None).await? };
-        // Of a tool that numbers its lines the record has the numbers, and the harness hands over the lines alone.
-        let is_bare = recorded.as_deref().is_some_and(|recorded| adorns(recorded, output));
-        let text = recorded.as_deref().filter(|_| !is_bare).unwrap_or(output);
-        let in_sight = |lines: Passage| lines_in_sight(lines, text, output);
-        // What is recorded already was not handed over just now.
-        let is_handed = taking.record && self.in_flight().iter().any(|one| one.is_read_of(&file));
-        let handed = match is_handed {
-            true => self.passage_handed(&file, tx, first, text).await?,
-            false => None,
         };
-        let first_hand = state.known.read_by(call).filter(|read| !taking.record && read.file == file);
-        let shown =
-            match handed.map(|lines| (lines, true)).or(first_hand.map(|read| (read.lines, read.is_all))) {
-                Some(shown) => Some(shown),
-                None => {
-                    let read = ReadAt {
-                        likely: state.known.spoken_of(&file),
-                        late: taking.again && taking.record,
-                        before: state.known.get(&file).and_then(|known| known.content.tx),
-                    };
-                    self.passage_shown(&file, tx, read, first, text).await?
-                }
-            };
-        // A read that may have come before anything was stored, and that goes to the end of another text than this.
-        let is_cut = |(lines, _): &(Passage, bool)| !is_limited && !lines.whole && text.ends_with('\n');
-        let is_other = taking.again && taking.record && shown.as_ref().is_some_and(is_cut);
-        let shown = shown.filter(|_| !is_other);
-        let Some((lines, is_all)) = shown else {
-            if is_bare || (!is_handed && !is_other && !self.is_plain(&file, tx, first, text).await?) {
-                return Ok(None);
-            }
-            // What a tool makes of bytes that are no text says nothing of the file's text.
-            if self.is_no_text(&file, tx).await? {
-                return Ok(None);
-            }
-            // The tool gives files as they are, and this is none of the versions that anybody has seen.
-            let lines = lost(Digest::of(text.as_bytes()), first, text);
-            let Some(lines) = in_sight(lines) else { return Ok(None) };
-            state.known.uses(way);
-            state.known.saw(&file, lines.content);
-            state.known.says(&file, Some(call), via, Says::Lines(lines));
-            return Ok(shown_lines(file, &lines, tx));
-        };
-        if !taking.again {
-            state.known.reads(call, Read { file: file.clone(), lines, is_all });
-        }
-        let Some(lines) = in_sight(lines) else { return Ok(None) };
-        // A tool that adorns lines may have left out some of their characters.
-        if !is_all && !is_bare {
-            // There is text that no version has.
-            let unknown = Digest::of(text.as_bytes());
-            let unknown = Passage { content: Content::lost(unknown), ..lines };
-            state.known.uses(way);
-            state.known.saw(&file, unknown.content);
-            state.known.says(&file, Some(call), via, Says::Lines(unknown));
-            return Ok(shown_lines(file, &lines, tx));
-        }
-        self.note_lines(state, way, (call, tx), lines, taking).await
+        let Some(evidence) = evidence else { return Ok(None) };
+        let Some(bytes) = evidence.bytes() else { return Ok(None) };
+        let way = Self::way_to(way, &bytes.file);
+        let content = self.content_of(bytes, tx).await?;
+        self.note_evidence(state, &way, (call, tx), (&evidence, content), (args, output), taking).await
     }
 
     /// What the model knows of a file after a result has shown it these lines.
@@ -222,13 +115,13 @@ impl Inner {
         state: &mut State,
         way: &Way,
         (call, tx): (&ObjectId, TxId),
-        evidence: &Evidence,
+        (evidence, content): (&Evidence, Content),
         (args, output): (&Map<String, Value>, &str),
         taking: Taking,
     ) -> Result<Option<ShownLines>> {
         let (file, via) = (way.file.clone(), Some(&way.path));
-        let content = self.content_of(evidence.bytes(), tx).await?;
         match evidence {
+            Evidence::Refers { .. } => Ok(None),
             Evidence::Made(_) => {
                 let noted =
                     if taking.record { claimed(&mut state.written, &file, args, content.hash) } else { None };
@@ -256,14 +149,20 @@ impl Inner {
                 Ok(None)
             }
             Evidence::Shows(lines) => {
-                let recorded = if taking.record { None } else { self.text_at(call, None).await? };
-                let is_bare = recorded.as_deref().is_some_and(|recorded| adorns(recorded, output));
-                let text = recorded.as_deref().filter(|_| !is_bare).unwrap_or(output);
-                let lines = lines_in_sight(Passage::recorded(lines, content), text, output);
+                let lines = self.left_of(Passage::recorded(lines, content), call, output, taking).await?;
                 match lines {
                     Some(lines) => self.note_lines(state, way, (call, tx), lines, taking).await,
                     None => Ok(None),
                 }
+            }
+            Evidence::Unstored { lines, like } => {
+                let lines = Passage::recorded(lines, Content::lost(lines.bytes.hash));
+                let Some(lines) = self.left_of(lines, call, output, taking).await? else { return Ok(None) };
+                state.known.uses(way);
+                state.known.saw(&file, lines.content);
+                state.known.says(&file, Some(call), via, Says::Lines(lines));
+                let content = like.map_or(lines.content, |hash| Content::stored(Some(hash), tx));
+                Ok(shown_lines(file, &Passage { content, ..lines }, tx))
             }
         }
     }
@@ -292,144 +191,61 @@ impl Inner {
         Ok(())
     }
 
-    /// What a recorded call shows; `None` if that was not known when it was recorded.
-    async fn evidence_of(&self, state: &State, call: &ObjectId) -> Result<Option<Evidence>> {
-        if let Some(evidence) = state.evidence.get(call) {
-            return Ok(evidence.clone());
+    /// What a recorded call says of a file: `None` if that is recorded nowhere, `Some(None)` if it says nothing.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn evidence_of(&self, call: &ObjectId) -> Result<Option<Option<Evidence>>> {
+        {
+            let archive = self.archive();
+            if let Some(known) = archive.of_call(call) {
+                return Ok(Some(known.clone()));
+            }
+            if archive.is_unknown(call) {
+                return Ok(None);
+            }
         }
         let recorded = self.store().get(call, AsOf::default()).await?;
-        Ok(recorded.and_then(|version| version.document.field(FIELD).and_then(Evidence::of)))
+        let evidence = recorded.and_then(|version| version.document.field(FIELD).and_then(Evidence::of));
+        Ok(evidence.map(Some))
+    }
+
+    /// Records what was found out since the last time, and what answers of ours say. What can't be recorded now is recorded
+    /// later.
+    pub async fn keep_evidence(&self, state: &mut State) {
+        let entries = self.archive().pending().to_vec();
+        if entries.is_empty() {
+            return;
+        }
+        let add = |_: &mut Session, work: &mut Work| Ok(work.chat.evidence(&entries));
+        match self.commit(state, add).await {
+            Ok(true) => self.archive().kept(entries.len()),
+            Ok(false) => {}
+            Err(error) => tracing::debug!(%error, "what results say of files is recorded later"),
+        }
+    }
+
+    /// The part of a passage that is left in what the model is shown of a recorded result.
+    async fn left_of(
+        &self,
+        lines: Passage,
+        call: &ObjectId,
+        output: &str,
+        taking: Taking,
+    ) -> Result<Option<Passage>> {
+        // A recorded message may show less than the tool gave.
+        let recorded = if taking.record { None } else { self.text_at(call, None).await? };
+        // Of a tool that numbers its lines the record has the numbers, and the harness hands over the lines alone.
+        let is_bare = recorded.as_deref().is_some_and(|recorded| adorns(recorded, output));
+        let text = recorded.as_deref().filter(|_| !is_bare).unwrap_or(output);
+        Ok(lines_in_sight(lines, text, output))
     }
 
     /// A path as it led to a file when a call used it.
-    fn way_to(&self, state: &State, way: Way, file: &ObjectId) -> Way {
-        if way.file == *file {
-            return way;
-        }
-        let own = state.session.catalog.get(file).and_then(Meta::file);
-        let is_alias = own.is_none_or(|source| self.ground.paths.display(source) != *way.path);
+    pub fn way_to(way: Way, file: &ObjectId) -> Way {
+        // One that leads to another file now does so through a link.
+        let is_alias = way.is_alias || way.file != *file;
         Way { file: file.clone(), is_alias, ..way }
-    }
-
-    /// What a call has left that wrote a file and was recorded in this transaction.
-    async fn written(
-        &self,
-        state: &mut State,
-        file: &ObjectId,
-        (call, tx): (&ObjectId, TxId),
-        args: &Map<String, Value>,
-        taking: Taking,
-    ) -> Result<Content> {
-        if taking.record
-            && let Some(content) = claimed(&mut state.written, file, args, None)
-        {
-            if taking.again {
-                state.known.wrote(file, content);
-            }
-            return Ok(content);
-        }
-        // Arguments may have collapsed since; the record has them whole.
-        let recorded = if taking.again { self.ground.recorded(call, AsOf::default()).await? } else { None };
-        let recorded = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
-        let args = recorded.unwrap_or(args);
-        let content = match self.version_written(state, file, tx, args, taking).await? {
-            Some(content) => content,
-            // It was gone before anybody stored it.
-            None => Content::lost(match args.get("content").and_then(Value::as_str) {
-                Some(text) => Digest::of(text.as_bytes()),
-                None => Digest::of(call.as_str().as_bytes()),
-            }),
-        };
-        state.known.wrote(file, content);
-        Ok(content)
-    }
-
-    /// The version that a call has left. It may have been stored before the call was, and something newer since. Where
-    /// nobody has stored exactly that, an edit in messages that are read again has made it of the text that the model
-    /// knew, or else it is the version in which what the call has put in came up: the oldest if the process ended before
-    /// the call was recorded, because one notice too many is better than none.
-    async fn version_written(
-        &self,
-        state: &State,
-        file: &ObjectId,
-        mut tx: TxId,
-        args: &Map<String, Value>,
-        taking: Taking,
-    ) -> Result<Option<Content>> {
-        let leaves = Leaves::of(args);
-        let known = match state.known.get(file).filter(|_| taking.again) {
-            Some(known) => self.text_known(state, file, &known.content).await?,
-            None => None,
-        };
-        let says_what = !matches!(leaves, Leaves::Unsaid);
-        let made = leaves.makes_of(known.as_deref()).map(|text| Digest::of(text.as_bytes()));
-        let mut perhaps = None;
-        let mut version = self.version_at(file, tx).await?;
-        for _ in 0..LOOKED_BACK {
-            let Some(after) = version else { break };
-            tx = TxId(after.tx_id.0.saturating_sub(1));
-            let before = self.version_at(file, tx).await?;
-            let text = before.as_ref().and_then(|before| before.document.content());
-            let content = Content::stored(after.document.source_hash(), after.tx_id);
-            match leaves.fits(text, after.document.content().unwrap_or_default()) {
-                Fit::Yes => return Ok(Some(content)),
-                _ if made.is_some() && made == content.hash => return Ok(Some(content)),
-                Fit::Perhaps if taking.again && taking.record && says_what => perhaps = Some(content),
-                Fit::Perhaps => perhaps = perhaps.or(Some(content)),
-                Fit::No => {}
-            }
-            version = before;
-        }
-        Ok(made.map(Content::lost).or(perhaps))
-    }
-
-    /// The version to which the difference in an output leads.
-    async fn led_to(
-        &self,
-        state: &State,
-        file: &ObjectId,
-        mut tx: TxId,
-        output: &str,
-    ) -> Result<Option<Content>> {
-        let Some(told) = output.find("\n@@ ").map(|at| &output[at + 1..]) else { return Ok(None) };
-        let (mut bases, mut hashes) = (Vec::new(), Vec::new());
-        for Content { hash, tx } in state.known.contents(file) {
-            if hashes.contains(&hash) || bases.len() == LOOKED_BACK {
-                continue;
-            }
-            hashes.push(hash);
-            if tx.is_some() {
-                let text = self.text_known(state, file, &Content { hash, tx }).await?;
-                bases.push(text.unwrap_or_default());
-            }
-        }
-        // A file that is gone is like an empty one as what a difference starts from, but no difference leads there.
-        let mut versions: Vec<(Content, Option<String>)> = Vec::new();
-        while versions.len() < 2 * LOOKED_BACK {
-            let Some(version) = self.version_at(file, tx).await? else { break };
-            tx = TxId(version.tx_id.0.saturating_sub(1));
-            let content = Content::stored(version.document.source_hash(), version.tx_id);
-            let text = version.document.content().map(str::to_owned);
-            if let Some(text) = text.as_ref().filter(|_| versions.len() < LOOKED_BACK)
-                && bases.iter().any(|base| leads_to(told, base, text))
-            {
-                return Ok(Some(content));
-            }
-            versions.push((content, text));
-        }
-        // A host may have removed from the conversation what the difference starts from.
-        let found = versions.iter().take(LOOKED_BACK).enumerate().find(|(place, (_, text))| {
-            let mut earlier = versions.iter().skip(place + 1).take(LOOKED_BACK);
-            text.as_ref().is_some_and(|text| {
-                earlier.any(|(_, base)| leads_to(told, base.as_deref().unwrap_or_default(), text))
-            })
-        });
-        Ok(found.map(|(_, (content, _))| *content))
-    }
-
-    /// The file of which an output tells that it has changed.
-    fn file_told(&self, output: &str) -> Option<ObjectId> {
-        self.file_at(&told_path(output)?)
     }
 
     /// The file that a tool's argument names; some models put an `@` before the path.
@@ -493,16 +309,10 @@ impl Inner {
     }
 }
 
-/// Whether an output's hunks are the difference of two texts. Most pairs of texts lack one of its lines.
-fn leads_to(told: &str, old: &str, new: &str) -> bool {
-    let has_lines = told.lines().all(|line| match line.split_at_checked(1) {
-        Some(("+", added)) => new.contains(added),
-        Some(("-", removed)) => old.contains(removed),
-        _ => true,
-    });
-    let diff = if has_lines { unified(old, new, "", "") } else { return false };
-    let hunks = diff.find("@@ ").map(|at| &diff[at..]);
-    hunks.is_some_and(|hunks| told.strip_prefix(hunks).is_some_and(is_end_of_difference))
+/// The path of the file that a call reads or writes.
+pub(super) fn path_of<'a>(input: &ToolcallInput, args: &'a Map<String, Value>) -> Option<&'a str> {
+    let path = args.get("path").and_then(Value::as_str);
+    path.filter(|_| matches!(input.tool.as_str(), "read" | "write" | "edit"))
 }
 
 /// Whether the model may have written or seen a newer version since these lines were read. Messages that are read again

@@ -39,6 +39,12 @@ impl Inner {
     /// What the store reports.
     pub async fn evidence_for(&self, input: &ToolcallInput) -> Result<Option<Evidence>> {
         let ToolcallInput { tool, args, content: output, call_id, .. } = input;
+        if matches!(tool.as_str(), "read" | "write" | "edit" | "activate") {
+            let answer = self.archive().of_answer(call_id, output).cloned();
+            if answer.is_some() {
+                return Ok(answer);
+            }
+        }
         let path = args.get("path").and_then(Value::as_str);
         let path = path.filter(|_| matches!(tool.as_str(), "read" | "write" | "edit"));
         let Some(way) = path.and_then(|path| self.way_of(path)) else { return Ok(None) };
@@ -50,7 +56,6 @@ impl Inner {
         for one in waiting.into_iter().filter(|one| one.may_be_of(call_id, &way)) {
             let file = one.way.file;
             let (evidence, shows) = match one.what {
-                Taken::Answer { text, evidence } if output.contains(&text) => (Some(evidence), Shows::All),
                 Taken::Wrote(Content { hash: Some(hash), .. })
                     if is_ok && tool != "read" && written.is_none_or(|written| written == hash) =>
                 {

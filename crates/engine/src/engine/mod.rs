@@ -1,18 +1,19 @@
 //! One session of one client, and its use cases.
 
+pub mod before_notices;
 pub mod branch;
 pub mod control;
 pub mod events;
 pub mod evidence;
 pub mod import;
 pub mod index;
+pub mod inferred;
 pub mod inflight;
 pub mod job;
 pub mod look;
 pub mod open;
 pub mod passages;
 pub mod paths;
-pub mod pointed;
 pub mod project;
 pub mod record;
 pub mod results;
@@ -23,12 +24,14 @@ pub mod truth;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use context_model::chat::Chat;
 use context_model::id::{ObjectId, SessionId};
+use context_model::object::Document;
 use context_store::Store;
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::instrument;
 
-use crate::files::evidence::Evidence;
+use crate::files::archive::Archive;
 use crate::files::in_flight::InFlight;
 use crate::files::index::Eye;
 use crate::files::known::Known;
@@ -67,6 +70,8 @@ pub(crate) struct Inner {
     pub queue: Queue<Job, Done>,
     /// What tools have passed in and what has not yet come as a result, oldest first.
     in_flight: std::sync::Mutex<Vec<InFlight>>,
+    /// What is recorded about what results and notices tell the model.
+    archive: std::sync::Mutex<Archive>,
     /// The names to look up the session's objects by, even while the state is locked.
     pub names: Arc<Names>,
     state: Mutex<State>,
@@ -92,8 +97,6 @@ pub(crate) struct State {
     /// What tools have written and what has not yet come as a result, oldest first. What the model knows about it is
     /// already noted.
     pub written: Written,
-    /// What the calls show that were recorded since the last plan; `None` for one of which that is not known.
-    pub evidence: HashMap<ObjectId, Option<Evidence>>,
     /// The session has returned to an earlier point, and what is visible has not been read again yet.
     pub came_back: bool,
 }
@@ -231,6 +234,11 @@ impl Inner {
         self.in_flight.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// What is recorded about what results and notices tell the model. Hold the lock only briefly.
+    pub fn archive(&self) -> std::sync::MutexGuard<'_, Archive> {
+        self.archive.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     pub fn store(&self) -> &dyn Store {
         self.ground.store()
     }
@@ -300,10 +308,19 @@ impl Inner {
                 }
                 SessionChange::Loaded(chat) => {
                     state.view = View::default();
-                    state.read_chat(chat.as_deref());
+                    self.read_chat(state, chat.as_deref());
                 }
             }
         }
+    }
+}
+
+impl Inner {
+    /// Reads from the chat what the model was shown and told.
+    pub fn read_chat(&self, state: &mut State, document: Option<&Document>) {
+        let chat = document.map(Chat::of).unwrap_or_default();
+        state.sight.rolled = Rolled::of(chat);
+        self.archive().read(document);
     }
 }
 
@@ -315,12 +332,5 @@ impl State {
         self.came_back = true;
         self.sight.received.clear();
         self.sight.gated.clear();
-    }
-
-    /// Reads from the chat what the model was shown and told.
-    pub fn read_chat(&mut self, document: Option<&context_model::object::Document>) {
-        let chat = document.map(context_model::chat::Chat::of).unwrap_or_default();
-        self.sight.rolled = Rolled::of(chat);
-        self.known.noted(chat.notices());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use context_model::chat::begun;
 use context_model::object::Document;
 use context_model::session::Sets;
 use context_store::{StoreError, Transaction, Write};
@@ -38,6 +39,7 @@ impl Engine {
             stamps: StampNote::default(),
             queue: Queue::default(),
             in_flight: std::sync::Mutex::default(),
+            archive: std::sync::Mutex::default(),
             names: state.session.catalog.names(),
             state: Mutex::new(state),
         });
@@ -77,7 +79,7 @@ impl Inner {
     async fn start(&self, state: &mut State) -> Result<()> {
         let session = self.ground.session_id();
         let documents = [
-            Document::chat(session),
+            begun(session)?,
             Document::system_prompt(
                 session,
                 self.ground.options.system_prompt.as_deref().unwrap_or_default(),

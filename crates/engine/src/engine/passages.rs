@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::{Inner, State};
 use crate::files::difference::common_lines;
-use crate::files::evidence::{Evidence, FIELD};
+use crate::files::evidence::{Bytes, Evidence};
 use crate::files::in_flight::{InFlight, Taken};
+use crate::files::known::Way;
 use crate::files::said::{Content, Passage};
 use crate::ground::error::Result;
 use crate::sight::answers::named_object;
@@ -30,22 +31,29 @@ pub(crate) struct ReadAt {
 
 impl Inner {
     /// The lines of a file shown by a recorded call whose result is not in the request: a read, or a call that
-    /// brought one back.
+    /// brought one back. With them comes the path that the read used, and where it leads now.
     pub async fn lines_recorded(
         &self,
         state: &State,
         call: &ObjectId,
-    ) -> Result<Option<(Passage, ObjectId)>> {
+    ) -> Result<Option<(Passage, ObjectId, Option<Way>)>> {
         let session = &state.session;
         let mut call = call.clone();
         for _ in 0..LOOKED_BACK {
-            if let Some(read) = state.known.read_by(&call) {
-                return Ok(Some((read.lines, read.file.clone())));
-            }
             let Some(read) = self.ground.recorded(&call, AsOf::default()).await? else { break };
-            if let Some(Evidence::Shows(lines)) = read.document.field(FIELD).and_then(Evidence::of) {
-                let content = self.content_of(&lines.bytes, read.tx_id).await?;
-                return Ok(Some((Passage::recorded(&lines, content), lines.bytes.file)));
+            let shown = match self.evidence_of(&call).await?.flatten() {
+                Some(Evidence::Shows(lines)) => Some((lines.bytes.clone(), lines)),
+                Some(Evidence::Unstored { lines, like }) => {
+                    let hash = like.unwrap_or(lines.bytes.hash);
+                    Some((Bytes { hash, ..lines.bytes.clone() }, lines))
+                }
+                _ => None,
+            };
+            let path = read.document.field("args").and_then(|args| args.get("path")).and_then(Value::as_str);
+            let way = path.and_then(|path| self.way_of(path));
+            if let Some((bytes, lines)) = shown {
+                let content = self.content_of(&bytes, read.tx_id).await?;
+                return Ok(Some((Passage::recorded(&lines, content), bytes.file, way)));
             }
             let args = read.document.field("args").and_then(Value::as_object);
             let (Some(args), Some(output)) = (args, read.document.content()) else { break };
@@ -56,16 +64,16 @@ impl Inner {
                     break;
                 }
                 if !session.is_toolcall(&object) {
-                    return Ok(passage_in(&version, 1, output).map(|(lines, _)| (lines, object)));
+                    return Ok(passage_in(&version, 1, output).map(|(lines, _)| (lines, object, None)));
                 }
                 call = object;
                 continue;
             }
-            let path = args.get("path").and_then(Value::as_str).filter(|_| tool == "read");
-            let Some(file) = path.and_then(|path| self.file_at(path)) else { break };
+            let Some(way) = way.filter(|_| tool == "read") else { break };
+            let file = way.file.clone();
             let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
             let shown = self.passage_shown(&file, read.tx_id, ReadAt::default(), first, output).await?;
-            return Ok(shown.map(|(lines, _)| (lines, file)));
+            return Ok(shown.map(|(lines, _)| (lines, file, Some(way))));
         }
         Ok(None)
     }
@@ -155,6 +163,27 @@ impl Inner {
         Ok(is_text)
     }
 
+    /// Whether an output has the lines of a version with something beside each of them, such as its number. Tools that do this
+    /// leave out a byte order mark and carriage returns.
+    pub async fn is_adorned(
+        &self,
+        file: &ObjectId,
+        mut tx: TxId,
+        first: usize,
+        output: &str,
+    ) -> Result<bool> {
+        for _ in 0..LOOKED_BACK {
+            let Some(version) = self.version_at(file, tx).await? else { break };
+            tx = TxId(version.tx_id.0.saturating_sub(1));
+            let Some(text) = version.document.content() else { continue };
+            let lines = beginning(text, first);
+            if !lines.trim().is_empty() && adorns(output, &lines) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether a file had bytes after a transaction, and no text.
     pub async fn is_no_text(&self, file: &ObjectId, tx: TxId) -> Result<bool> {
         let version = self.version_at(file, tx).await?;
@@ -173,6 +202,14 @@ impl Inner {
 pub(crate) fn brings_back(output: &str, text: &str) -> bool {
     let rest = output.strip_prefix(text);
     rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('\n') && !text.is_empty()))
+}
+
+/// Some lines of a text from line `first` on, as tools show them that number lines.
+fn beginning(text: &str, first: usize) -> String {
+    const LINES: usize = 3;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let lines = text.lines().skip(first - 1).take(LINES);
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A tool that adorns the lines of a file puts at most this many lines of its own before them.

@@ -1,6 +1,7 @@
 //! The projection: what a harness's messages become on their way to the provider.
 
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
+use context_model::chat::Notice;
 use context_projection::{Binding, Policy};
 use serde_json::Value;
 use tracing::instrument;
@@ -8,9 +9,10 @@ use tracing::instrument;
 use super::job::ToolcallInput;
 use super::results::Taking;
 use super::{Engine, Inner, State};
+use crate::files::said::Says;
 use crate::ground::error::Result;
 use crate::sight::answers::excerpts;
-use crate::sight::messages::{message_tokens, notices_in, text_of};
+use crate::sight::messages::{lines_of_ours, message_tokens, text_of};
 use crate::sight::moment;
 use crate::sight::plan::{Birth, Call, Incoming, Plan, is_as_sent};
 
@@ -104,6 +106,7 @@ impl Engine {
                 self.inner.refresh(&mut state).await?;
             }
         }
+        self.inner.keep_evidence(&mut state).await;
         self.inner.notices(&mut state).await?;
         let policy = state.sight.policy(call);
         plan.rewrite_cost = state.sight.pieces.rewrite_cost(&policy);
@@ -113,7 +116,7 @@ impl Engine {
         // Nothing can fail from here on, and everything that tools have read has come as a result.
         state.taken.clear();
         self.inner.in_flight().clear();
-        state.evidence.clear();
+        self.inner.archive().settle();
         plan.notices = state.say();
         state.sight.clock.ask(moment(call));
         Ok(plan)
@@ -149,10 +152,19 @@ impl Engine {
                     Taking { record, excerpts: false, again: true, now: moment(call) },
                 )
                 .await?;
-            for told in notices_in(&one.message) {
-                if let Some(file) = state.session.catalog.find(told.handle) {
-                    let now = state.session.hash_of(&file);
-                    state.known.heard_again(&file, now, |hash| told.version.is(hash));
+            for line in lines_of_ours(&one.message) {
+                let notice = self.inner.archive().notice(line).cloned();
+                match notice {
+                    Some(Notice { file, hash, path, .. }) => {
+                        let way = path.as_deref().and_then(|path| self.inner.way_of(path));
+                        let way = way.map(|way| Inner::way_to(way, &file));
+                        if let Some(way) = &way {
+                            state.known.uses(way);
+                        }
+                        let via = way.as_ref().map(|way| &way.path);
+                        state.known.says(&file, None, via, Says::Other(hash));
+                    }
+                    None => self.inner.hear_before(&mut state, line),
                 }
             }
             if record {
@@ -163,6 +175,7 @@ impl Engine {
         sight.repeat_pages(session);
         sight.note_unbound();
         sight.keep_what_was_brought_back(self.inner.ground.options.window.turns_back, session);
+        self.inner.keep_evidence(&mut state).await;
         self.inner.forget_underway(&mut state);
         let is_cached = unchanged && state.sight.pending.is_empty();
         state.sight.pieces.assume_sent(is_cached);
@@ -178,7 +191,7 @@ impl Inner {
         state.came_back = false;
         state.written.clear();
         self.in_flight().clear();
-        state.evidence.clear();
+        self.archive().settle();
     }
 
     async fn take_in(

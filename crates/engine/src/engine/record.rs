@@ -220,7 +220,7 @@ impl Inner {
         correct(&mut done, &written);
         for (job, done) in jobs.iter().zip(&done) {
             if let (Job::Toolcall(_, observed), Done::Toolcall(id)) = (job, done) {
-                state.evidence.insert(id.clone(), observed.evidence.clone());
+                self.archive().recorded(id, observed.evidence.as_ref());
             }
         }
         for job in &*jobs {

@@ -11,8 +11,8 @@ use tracing::instrument;
 
 use super::job::{ToolcallInput, fingerprint};
 use super::passages::{adorns, brings_back};
-use super::pointed::{pointed_lines, pointed_nowhere, pointed_text, text_nowhere};
 use super::{Inner, State};
+use crate::files::evidence::Evidence;
 use crate::ground::error::Result;
 use crate::session::Session;
 use crate::session::catalog::is_handle_of;
@@ -102,7 +102,10 @@ impl Inner {
             excerpts.born = None;
         }
         let lost = match taking.again {
-            true => lost_pointer(state, &input, state.session.without_header(&object, &text)),
+            true => {
+                let output = state.session.without_header(&object, &text);
+                self.lost_pointer(state, &object, &input, output).await?
+            }
             false => None,
         };
         let is_untrue = lost.is_some();
@@ -241,6 +244,26 @@ impl Inner {
         self.commit(state, steer).await
     }
 
+    /// What a result has to say that points to another one, if a host has removed that from the conversation: it would still
+    /// name it as above. What stands below it stays: lines for calls that have left.
+    async fn lost_pointer(
+        &self,
+        state: &State,
+        object: &ObjectId,
+        input: &ToolcallInput,
+        output: &str,
+    ) -> Result<Option<String>> {
+        if !matches!(input.tool.as_str(), "read" | "activate") {
+            return Ok(None);
+        }
+        let evidence = self.evidence_of(object).await?.flatten();
+        let Some((at, left)) = evidence.as_ref().and_then(Evidence::elsewhere) else {
+            return Ok(self.lost_before(state, output));
+        };
+        let below = output.find('\n').map_or("", |at| &output[at..]);
+        Ok((!state.sight.results.contains(at)).then(|| format!("{left}{below}")))
+    }
+
     /// The object whose text an output brings back, if any.
     async fn carried(
         &self,
@@ -255,21 +278,6 @@ impl Inner {
         let version = state.session.hash_of(&object);
         Ok(Some(Carried { object, whole, version }))
     }
-}
-
-/// What an answer has to say whose lines or text a host has removed from the conversation: it would still name them as
-/// above.
-fn lost_pointer(state: &State, input: &ToolcallInput, output: &str) -> Option<String> {
-    let is_lost = |handle: &str| {
-        let object = state.session.catalog.find(handle);
-        object.is_some_and(|object| !state.sight.results.contains(&object))
-    };
-    if let Some((handle, ..)) = pointed_lines(output) {
-        return is_lost(handle).then(|| pointed_nowhere(output))?;
-    }
-    let handle = pointed_text(output)?;
-    named_object(&state.session, &input.tool, &input.args)?;
-    is_lost(handle).then(|| text_nowhere(output))?
 }
 
 /// A result as a tool call: its arguments are those of the call that it answers.

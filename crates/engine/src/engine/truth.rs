@@ -10,17 +10,16 @@ use context_store::{AsOf, Known as Bound};
 use serde_json::{Map, Value};
 use tracing::instrument;
 
-use super::pointed::pointer;
 use super::{Engine, Inner, State};
 use crate::files::difference::{counted, touches_nothing_new, unified};
 use crate::files::evidence::{Bytes, Evidence, Lines};
-use crate::files::in_flight::Taken;
 use crate::files::index::display_of;
 use crate::files::said::{Content, Passage, Says, Standing, Sum};
 use crate::ground::error::Result;
+use crate::ground::sentences::{Sentences, filled};
 use crate::session::Session;
 use crate::session::commit::Work;
-use crate::sight::notices::{self, DELETED, Unsaid};
+use crate::sight::notices::{self, Change, Unsaid};
 use crate::sight::piece::ShownLines;
 
 /// A diff replaces the whole text if it is at most one part in this many of that text.
@@ -89,11 +88,11 @@ impl Engine {
         let tx = self.inner.ground.newest();
         let lines = ShownLines { file: id.clone(), hash, tx, first, last };
 
+        let sentences = &self.inner.ground.options.sentences;
         let is_above = state.sight.pieces.showing(&lines).cloned();
         let is_change = is_above.is_none();
         let answer = if let Some(object) = is_above {
-            let handle = state.session.handle(&object);
-            let text = pointer(path, first, last, &handle);
+            let text = self.inner.lines_at(&state, sentences.lines_above, (path, first, last), &object);
             Some(Answer { text, object })
         } else {
             self.inner.changed_since(&state, &lines, path, &text).await?
@@ -105,15 +104,18 @@ impl Engine {
             let evidence = match is_change {
                 true => Evidence::LedTo(bytes),
                 false => {
-                    Evidence::Points { lines: Lines { bytes, first, last, whole }, at: answer.object.clone() }
+                    let lines = Lines { bytes, first, last, whole };
+                    let place = (path, first, last);
+                    let left = self.inner.lines_at(&state, sentences.lines_left, place, &answer.object);
+                    Evidence::Points { lines, at: answer.object.clone(), left: Some(left) }
                 }
             };
-            self.inner.take_off(call_id, way, Taken::Answer { text: answer.text.clone(), evidence });
             let renew = |session: &mut Session, work: &mut Work| {
                 session.activate(&answer.object, work);
                 Ok(())
             };
             self.inner.commit(&mut state, renew).await?;
+            self.inner.give(&mut state, call_id, &answer.text, evidence).await;
             if is_change {
                 state.wrote(&id);
             } else if first == 1 && last == total {
@@ -171,7 +173,10 @@ impl Engine {
         let looked = self.inner.look_at_one(place).await?;
         let mut state = self.inner.lock().await?;
         self.inner.refresh(&mut state).await?;
-        let (Some(hash), Some(known)) = (state.session.hash_of(&id), state.known_now(&id)) else {
+        // Of a file that was gone before anybody stored it only the disk knows that it is back.
+        let is_met = state.session.catalog.get(&id).is_some();
+        let hash = state.session.hash_of(&id).or(looked.filter(|_| !is_met));
+        let (Some(hash), Some(known)) = (hash, state.known_now(&id)) else {
             return Ok(ALLOWED);
         };
         // What could not be stored may still be on disk.
@@ -179,6 +184,7 @@ impl Engine {
             return Ok(ALLOWED);
         }
         let path = render::text(path);
+        let sentences = &self.inner.ground.options.sentences;
         let old = match known.tx {
             Some(_) => Some(self.inner.text_known(&state, &id, &known).await?.unwrap_or_default()),
             None => None,
@@ -187,19 +193,17 @@ impl Engine {
         // The version that is most like what was read may be the present one.
         let diff = old.as_ref().map(|old| unified(old, &new, "as you know it", "as it is now"));
         let (Some(old), Some(diff)) = (old, diff.filter(|diff| !diff.is_empty())) else {
-            return Ok(EditGuard::Refused(format!(
-                "{path}{EDIT_REFUSED}. What you saw was never stored, so the change can't be shown: read it again first."
-            )));
+            return Ok(EditGuard::Refused(filled(sentences.edit_unknown, &[("path", &path)])));
         };
+        let values = [("path", &*path), ("diff", &*diff)];
         if old_texts.is_some_and(|texts| touches_nothing_new(&old, &new, texts)) {
             // Until the edit is made, the model knows nothing of the change.
-            let text = format!("{path}{EDIT_BESIDE}:\n{diff}");
-            return Ok(EditGuard::Allowed { difference: Some(text) });
+            return Ok(EditGuard::Allowed { difference: Some(filled(sentences.edit_beside, &values)) });
         }
         state.wrote(&id);
-        let text = format!("{path}{EDIT_REFUSED}. The change:\n{diff}{REPEAT_EDIT}");
+        let text = filled(sentences.edit_refused, &values);
         let evidence = Evidence::LedTo(Bytes { file: id, hash });
-        self.inner.take_off(call_id, way, Taken::Answer { text: text.clone(), evidence });
+        self.inner.give(&mut state, call_id, &text, evidence).await;
         Ok(EditGuard::Refused(text))
     }
 
@@ -239,31 +243,6 @@ pub enum EditGuard {
     },
     /// Don't make it, and answer with this.
     Refused(String),
-}
-
-/// How the difference that comes with the result of an edit continues after the path.
-const EDIT_BESIDE: &str = " had changed elsewhere since you last saw it; before your edit";
-
-/// How the refusal of an edit continues after the path.
-const EDIT_REFUSED: &str = " has changed since you last saw it, so it was not edited";
-
-/// How it ends.
-const REPEAT_EDIT: &str = "\nCheck that your edit still fits, and repeat it.";
-
-/// Whether this may follow a difference in what the model is told.
-pub(crate) fn is_end_of_difference(rest: &str) -> bool {
-    rest.trim().is_empty() || rest == REPEAT_EDIT
-}
-
-/// How a difference that replaces a read's lines continues after the path.
-const CHANGED_SINCE: &str = " has changed since the result id=";
-
-/// The path of the file in an output that tells how the file has changed, instead of showing its text or making an
-/// edit.
-pub(crate) fn told_path(output: &str) -> Option<String> {
-    let first = output.lines().next()?;
-    let end = first.find(CHANGED_SINCE).or_else(|| first.find(EDIT_REFUSED))?;
-    render::unescape(&first[..end])
 }
 
 impl State {
@@ -324,8 +303,45 @@ impl Inner {
         if diff.is_empty() || diff.len() * DIFF_SHARE > new.len() {
             return Ok(None);
         }
-        let text = format!("{}{CHANGED_SINCE}{handle}:\n{diff}", render::text(path));
+        let values = [("path", &*render::text(path)), ("id", &*handle), ("diff", &*diff)];
+        let text = filled(self.ground.options.sentences.difference, &values);
         Ok(Some(Answer { text, object: object.clone() }))
+    }
+
+    /// A sentence about lines of a file and the result in which they are, or were.
+    fn lines_at(
+        &self,
+        state: &State,
+        sentence: &str,
+        (path, first, last): (&str, usize, usize),
+        at: &ObjectId,
+    ) -> String {
+        let (first, last) = (first.to_string(), last.to_string());
+        let values = [
+            ("first", &*first),
+            ("last", &*last),
+            ("path", &*render::text(path)),
+            ("id", &*state.session.handle(at)),
+        ];
+        filled(sentence, &values)
+    }
+
+    /// An activation's answer that refers to the result in which the text is.
+    pub async fn refer(&self, state: &mut State, done: String, at: &ObjectId) -> String {
+        let Sentences { text_above, text_left, .. } = self.ground.options.sentences;
+        let handle = state.session.handle(at);
+        let values = [("done", &*done), ("id", &*handle)];
+        let text = filled(text_above, &values);
+        let evidence = Evidence::Refers { at: at.clone(), left: filled(text_left, &values) };
+        self.give(state, None, &text, evidence).await;
+        text
+    }
+
+    /// Records what an answer to a tool says, before the tool's call is recorded: the process may end in between.
+    async fn give(&self, state: &mut State, call: Option<&str>, text: &str, evidence: Evidence) {
+        self.archive().gives(call, text, evidence);
+        state.session.soon = true;
+        self.keep_evidence(state).await;
     }
 
     /// Adds what the model must be told about files to the unsaid lines, and records that with the turn.
@@ -342,9 +358,12 @@ impl Inner {
             let (mut told, mut lines) = (Vec::new(), Vec::new());
             for file in &open {
                 if let Some(base) = self.untold(state, file).await? {
-                    let notice = Notice { file: file.clone(), hash: state.session.hash_of(file) };
-                    let line = self.notice(state, file, base).await?;
-                    lines.push(Unsaid { notice: notice.clone(), line });
+                    let path = self.path_known(state, file);
+                    let text = self.notice(state, (file, &path), base).await?;
+                    let line = Some(Digest::of(text.as_bytes()));
+                    let (file, hash) = (file.clone(), state.session.hash_of(file));
+                    let notice = Notice { file, hash, line, path: Some(path) };
+                    lines.push(Unsaid { notice: notice.clone(), line: text });
                     told.push(notice);
                 }
             }
@@ -366,9 +385,9 @@ impl Inner {
                 continue;
             }
             for notice in told {
-                state.known.note(&notice);
-                let via = display_of(&self.ground, &state.session, &notice.file).into();
-                state.known.says(&notice.file, None, Some(&via), Says::Other(notice.hash));
+                self.archive().tell(&notice);
+                let via = notice.path.as_deref().map(Into::into);
+                state.known.says(&notice.file, None, via.as_ref(), Says::Other(notice.hash));
             }
             state.unsaid.retain(|one| lines.iter().all(|new| new.notice.file != one.notice.file));
             state.unsaid.append(&mut lines);
@@ -422,23 +441,28 @@ impl Inner {
         Ok(None)
     }
 
-    async fn notice(&self, state: &State, id: &ObjectId, base: Content) -> Result<String> {
+    /// The path by which the model knows a file.
+    fn path_known(&self, state: &State, id: &ObjectId) -> String {
+        let path = display_of(&self.ground, &state.session, id);
+        state.known.path_to(id, &path).map_or(path, |known| known.to_string())
+    }
+
+    async fn notice(&self, state: &State, (id, path): (&ObjectId, &str), base: Content) -> Result<String> {
         let session = &state.session;
         let now = session.hash_of(id);
         let is_gone = now.is_none() && session.catalog.get(id).is_none_or(|meta| meta.is_null);
-        let what = if is_gone {
-            DELETED.to_owned()
+        let change = if is_gone {
+            Change::Deleted
         } else if base.hash == now {
-            "as you know it again".to_owned()
+            Change::SameAgain
         } else {
             let old = self.text_known(state, id, &base).await?;
             match (old, self.text_at(id, None).await?) {
-                (Some(old), Some(new)) => counted(&old, &new),
-                _ => "changed".to_owned(),
+                (Some(old), Some(new)) => Change::Counted(counted(&old, &new)),
+                _ => Change::Unknown,
             }
         };
-        let path = display_of(&self.ground, session, id);
-        Ok(notices::line(&session.handle(id), &path, now, &what))
+        Ok(notices::line(&self.ground.options.sentences, &session.handle(id), path, now, &change))
     }
 
     /// The text of a file's latest version, or of the version as of a transaction.

@@ -16,12 +16,31 @@ pub(crate) const FIELD: &str = "evidence";
 pub(crate) enum Evidence {
     /// These lines, byte for byte.
     Shows(Lines),
+    /// Lines of bytes that nobody has stored.
+    Unstored {
+        #[serde(flatten)]
+        lines: Lines,
+        /// The version that is the same in these lines, if there is one: the result shows other text, too.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        like: Option<Digest>,
+    },
     /// These lines are as they stand in another result.
     Points {
         #[serde(flatten)]
         lines: Lines,
         /// The tool call in whose result they stand.
         at: ObjectId,
+        /// What to say in this result's place once the other one has left the conversation. `None` where an earlier version
+        /// has recorded this.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        left: Option<String>,
+    },
+    /// The text that was asked for is in another result.
+    Refers {
+        /// The tool call in whose result it is.
+        at: ObjectId,
+        /// What to say in this result's place once the other one has left the conversation.
+        left: String,
     },
     /// A difference that leads to these bytes.
     LedTo(Bytes),
@@ -57,11 +76,22 @@ impl Bytes {
 }
 
 impl Evidence {
-    /// The file that it is about.
-    pub fn bytes(&self) -> &Bytes {
+    /// The bytes of a file that it is about.
+    pub fn bytes(&self) -> Option<&Bytes> {
         match self {
-            Self::Shows(lines) | Self::Points { lines, .. } => &lines.bytes,
-            Self::LedTo(bytes) | Self::Made(bytes) => bytes,
+            Self::Shows(lines) | Self::Unstored { lines, .. } | Self::Points { lines, .. } => {
+                Some(&lines.bytes)
+            }
+            Self::LedTo(bytes) | Self::Made(bytes) => Some(bytes),
+            Self::Refers { .. } => None,
+        }
+    }
+
+    /// The result in which the model finds what this one only points to, and what to say once that has left.
+    pub fn elsewhere(&self) -> Option<(&ObjectId, &str)> {
+        match self {
+            Self::Points { at, left: Some(left), .. } | Self::Refers { at, left } => Some((at, left)),
+            _ => None,
         }
     }
 
@@ -93,9 +123,25 @@ mod tests {
         let shown = json!({ "file": "f", "hash": hash, "first": 2, "last": 9, "whole": false });
         let mut pointed = shown.clone();
         pointed["at"] = json!("call");
+        let at = ObjectId::new("call");
+        let mut left = pointed.clone();
+        left["left"] = json!("gone");
+        let mut like = shown.clone();
+        like["like"] = json!(hash);
+        let (version, gone) = (Some(Digest::of(b"a")), Some("gone".to_owned()));
         for (evidence, value) in [
             (Evidence::Shows(lines.clone()), json!({ "shows": shown })),
-            (Evidence::Points { lines, at: ObjectId::new("call") }, json!({ "points": pointed })),
+            (Evidence::Unstored { lines: lines.clone(), like: None }, json!({ "unstored": shown })),
+            (Evidence::Unstored { lines: lines.clone(), like: version }, json!({ "unstored": like })),
+            (
+                Evidence::Points { lines: lines.clone(), at: at.clone(), left: None },
+                json!({ "points": pointed }),
+            ),
+            (Evidence::Points { lines, at: at.clone(), left: gone }, json!({ "points": left })),
+            (
+                Evidence::Refers { at, left: "gone".into() },
+                json!({ "refers": { "at": "call", "left": "gone" } }),
+            ),
             (Evidence::LedTo(bytes()), json!({ "led_to": { "file": "f", "hash": hash } })),
             (Evidence::Made(bytes()), json!({ "made": { "file": "f", "hash": hash } })),
         ] {

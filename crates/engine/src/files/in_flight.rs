@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use context_model::id::ObjectId;
 
-use super::evidence::Evidence;
 use super::known::Way;
 use super::said::Content;
 
@@ -32,8 +31,6 @@ pub(crate) enum Taken {
     },
     /// It has written a file.
     Wrote(Content),
-    /// It got this from us as its result.
-    Answer { text: String, evidence: Evidence },
 }
 
 impl InFlight {

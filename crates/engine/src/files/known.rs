@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use context_model::chat::Notice;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 
@@ -38,11 +37,6 @@ pub(crate) struct Known {
     open: HashSet<ObjectId>,
     /// Files whose last read was answered by pointing to lines still visible; their next read is served in full.
     pointed: HashSet<ObjectId>,
-    /// By file, the hashes of the versions that the model was told about according to the chat.
-    noted: HashMap<ObjectId, Vec<Digest>>,
-    /// What the reads of this process have shown. Versions can be alike in all lines of an output, so the record of a
-    /// read that came late does not tell which one it was.
-    reads: HashMap<ObjectId, Read>,
 }
 
 /// Where a path of the agent's led when the model last read or wrote it.
@@ -60,15 +54,6 @@ pub(crate) struct Way {
     pub file: ObjectId,
     /// It leads there through a symbolic link.
     pub is_alias: bool,
-}
-
-/// What a read has shown.
-#[derive(Clone, Debug)]
-pub(crate) struct Read {
-    pub file: ObjectId,
-    pub lines: Passage,
-    /// Its output showed nothing else.
-    pub is_all: bool,
 }
 
 impl Known {
@@ -128,6 +113,34 @@ impl Known {
             && before.file != way.file
         {
             self.take_along(&way.path, &before.file, &way.file);
+        }
+    }
+
+    /// Lines that a file had at a path are shown again. Returns the file at which they count: where the path leads as far as
+    /// the model's uses of it tell, or else the one that had them.
+    pub fn recalls(&mut self, way: &Way, home: &ObjectId, content: Content) -> ObjectId {
+        let Some(named) = self.paths.get(&way.path) else {
+            self.uses(&Way {
+                file: home.clone(),
+                is_alias: way.is_alias || way.file != *home,
+                ..way.clone()
+            });
+            return home.clone();
+        };
+        let at = named.file.clone();
+        if at != *home {
+            let home = self.home_of(home, &content);
+            self.homes.insert((at.clone(), content), home);
+        }
+        at
+    }
+
+    /// The path by which the model knows a file: this one, if it does, else the first one that it has used.
+    pub fn path_to(&self, file: &ObjectId, preferred: &str) -> Option<&Arc<str>> {
+        let mut to_it = self.paths.iter().filter(|(_, named)| named.file == *file).map(|(path, _)| path);
+        match self.paths.get_key_value(preferred).filter(|(_, named)| named.file == *file) {
+            Some((path, _)) => Some(path),
+            None => to_it.next().map(|first| to_it.fold(first, std::cmp::min)),
         }
     }
 
@@ -194,16 +207,6 @@ impl Known {
         })
     }
 
-    /// A call of this process has read this.
-    pub fn reads(&mut self, call: &ObjectId, read: Read) {
-        self.reads.insert(call.clone(), read);
-    }
-
-    /// What a call has read, if that was in this process.
-    pub fn read_by(&self, call: &ObjectId) -> Option<&Read> {
-        self.reads.get(call)
-    }
-
     /// The version that the request mentioned last; also `None` if that was of a file that is gone.
     pub fn spoken_of(&self, file: &ObjectId) -> Option<Digest> {
         match self.said.get(file)?.last()?.says {
@@ -252,23 +255,7 @@ impl Known {
         }
     }
 
-    /// What the model was told about files according to the chat.
-    pub fn noted(&mut self, notices: impl Iterator<Item = Notice>) {
-        self.noted.clear();
-        for notice in notices {
-            self.note(&notice);
-        }
-    }
-
-    /// The chat has gained a notice.
-    pub fn note(&mut self, notice: &Notice) {
-        let noted = self.noted.entry(notice.file.clone()).or_default();
-        if let Some(hash) = notice.hash.filter(|hash| !noted.contains(hash)) {
-            noted.push(hash);
-        }
-    }
-
-    /// Clears what the model knows: its messages are about to be read again. What their reads have shown stays.
+    /// Clears what the model knows: its messages are about to be read again.
     pub fn forget(&mut self) {
         self.versions.clear();
         self.said.clear();
@@ -277,21 +264,6 @@ impl Known {
         self.homes.clear();
         self.open.clear();
         self.pointed.clear();
-    }
-
-    /// While messages are read again: one of them is a notice about a file, which has the bytes of `now`; the notice names
-    /// the version that `is_named` accepts. One that is neither noted nor the present one counts as a version that the
-    /// file never has: the session may have returned to a point before the notice.
-    pub fn heard_again(
-        &mut self,
-        file: &ObjectId,
-        now: Option<Digest>,
-        is_named: impl Fn(Option<Digest>) -> bool,
-    ) {
-        let noted = self.noted.get(file).into_iter().flatten().copied().map(Some);
-        let hash = noted.chain([now, None]).find(|hash| is_named(*hash));
-        let unknown = || Some(Digest::of(format!("a notice about {file}").as_bytes()));
-        self.says(file, None, None, Says::Other(hash.unwrap_or_else(unknown)));
     }
 
     /// A read was answered by pointing to where its lines are.
@@ -352,28 +324,6 @@ mod tests {
         assert!(known.get(&file).unwrap().by_sight);
         known.rests_on_sight(&file, content("b"));
         assert!(known.get(&file).unwrap().by_sight, "it still does");
-    }
-
-    /// Which of the notices the host has kept doesn't matter: each names its version.
-    #[test]
-    fn a_notice_that_is_heard_again_is_of_the_version_that_it_names() {
-        let file = ObjectId::new("f");
-        let hash = |name: &str| Digest::of(name.as_bytes());
-        let notice = |hash| Notice { file: file.clone(), hash };
-        let mut known = Known::default();
-        known.noted([notice(Some(hash("a"))), notice(None), notice(Some(hash("b")))].into_iter());
-        let now = Some(hash("now"));
-        for name in ["b", "a", "now"] {
-            known.heard_again(&file, now, |version| version == Some(hash(name)));
-            assert_eq!(known.spoken_of(&file), Some(hash(name)));
-        }
-        known.heard_again(&file, now, |version| version.is_none());
-        assert_eq!(known.spoken_of(&file), None);
-        known.heard_again(&file, now, |_| false);
-        let spoken_of = known.spoken_of(&file);
-        assert!(
-            !["a", "b", "now"].into_iter().any(|name| spoken_of == Some(hash(name))) && spoken_of.is_some()
-        );
     }
 
     fn content(name: &str) -> Content {
@@ -449,6 +399,34 @@ mod tests {
         // And back.
         known.uses(&way("/link", &one));
         assert_eq!((known.spoken_of(&one), known.home_of(&one, &content("a"))), (content("b").hash, one));
+    }
+
+    #[test]
+    fn lines_that_are_shown_again_count_where_their_path_leads() {
+        let [one, two] = ["one", "two"].map(ObjectId::new);
+        let mut known = Known::default();
+        // Nothing has used the path: it led to the file that had the lines.
+        assert_eq!(known.recalls(&way("/link", &two), &one, content("a")), one);
+        assert_eq!(known.led("/link"), Some(&one));
+        known.uses(&way("/link", &two));
+        assert_eq!(known.recalls(&way("/link", &two), &one, content("b")), two);
+        assert_eq!(known.home_of(&two, &content("b")), one);
+        assert_eq!(known.recalls(&way("/link", &two), &two, content("c")), two);
+        assert_eq!(known.home_of(&two, &content("c")), two);
+    }
+
+    #[test]
+    fn a_file_is_named_by_a_path_that_the_model_has_used() {
+        let [one, two] = ["one", "two"].map(ObjectId::new);
+        let mut known = Known::default();
+        assert_eq!(known.path_to(&one, "/one"), None);
+        for path in ["/b", "/a", "/c"] {
+            known.uses(&way(path, &one));
+        }
+        known.uses(&way("/two", &two));
+        for (preferred, expected) in [("/b", "/b"), ("/one", "/a"), ("/two", "/a")] {
+            assert_eq!(known.path_to(&one, preferred).map(|path| &**path), Some(expected));
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Files: looking at them, deciding what a look means, tracking them, and knowing what the model was told about them.
 
+pub mod archive;
 pub mod difference;
 pub mod due;
 pub mod evidence;

@@ -5,6 +5,7 @@ pub mod disk;
 pub mod error;
 pub mod options;
 pub mod paths;
+pub mod sentences;
 pub mod stay;
 
 use std::sync::atomic::{AtomicU64, Ordering};

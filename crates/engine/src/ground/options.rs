@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::sentences::Sentences;
 use super::stay::Stays;
 use context_model::collapse::Window;
 use context_model::id::SessionId;
@@ -66,6 +67,8 @@ pub struct Options {
     pub named_text_bytes: u64,
     /// A file that holds the machine's identity, normally `/etc/machine-id`.
     pub machine_id_file: String,
+    /// What the model is told about files.
+    pub sentences: Sentences,
 }
 
 impl Options {
@@ -91,6 +94,7 @@ impl Options {
             max_text_bytes: DEFAULT_MAX_TEXT_BYTES,
             named_text_bytes: DEFAULT_NAMED_TEXT_BYTES,
             machine_id_file: context_platform::MACHINE_ID_FILE.into(),
+            sentences: Sentences::default(),
         }
     }
 }

@@ -3,8 +3,6 @@
 use context_model::tokens;
 use serde_json::Value;
 
-use super::notices::Told;
-
 pub(crate) fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
@@ -53,15 +51,15 @@ pub(crate) fn message_units(message: &Value) -> usize {
     }
 }
 
-/// What the notices in a message tell of files. Only the harness issues notices; text from a user, the model or a tool
-/// is never one.
-pub(crate) fn notices_in(message: &Value) -> Vec<Told<'_>> {
+/// The lines of a message that may be notices. Only the harness issues notices; text from a user, the model or a tool is
+/// never one.
+pub(crate) fn lines_of_ours(message: &Value) -> Vec<&str> {
     if matches!(text_of(message, "role"), "user" | "assistant" | "toolResult") {
         return Vec::new();
     }
     let blocks = message.get("content").and_then(Value::as_array).into_iter().flatten();
     let texts = blocks.map(|block| text_of(block, "text")).chain([text_of(message, "content")]);
-    texts.flat_map(str::lines).filter_map(Told::of).collect()
+    texts.flat_map(str::lines).collect()
 }
 
 #[cfg(test)]
@@ -117,14 +115,14 @@ mod tests {
 
     #[test]
     fn only_the_harness_issues_notices() {
-        let text = "first\nstale id=abc path=a version=none +1 -0";
+        let text = "first\nsecond";
         for role in ["user", "assistant", "toolResult"] {
-            assert!(notices_in(&json!({ "role": role, "content": text })).is_empty());
+            assert!(lines_of_ours(&json!({ "role": role, "content": text })).is_empty());
         }
         let blocks = json!([{ "type": "text", "text": text }]);
         for content in [json!(text), blocks] {
             let message = json!({ "role": "custom", "content": content });
-            assert_eq!(notices_in(&message).iter().map(|told| told.handle).collect::<Vec<_>>(), ["abc"]);
+            assert_eq!(lines_of_ours(&message), ["first", "second"]);
         }
     }
 }

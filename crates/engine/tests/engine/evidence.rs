@@ -3,6 +3,7 @@
 use std::fs;
 
 use context_engine::{Birth, EditGuard};
+use context_model::chat::Chat as Record;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::Status;
@@ -24,7 +25,7 @@ async fn evidence(bench: &Bench, call: &str) -> Value {
 
 impl Chat {
     /// A call whose tool has passed in what it did, and its result as a message.
-    async fn answered(&mut self, id: &str, name: &str, args: Value, output: &str, status: Status) {
+    pub async fn answered(&mut self, id: &str, name: &str, args: Value, output: &str, status: Status) {
         let call = json!({ "type": "toolCall", "id": id, "name": name, "arguments": args });
         self.say(json!({ "role": "assistant", "content": [call], "timestamp": self.now_ms }));
         let mut input = tool(id, name, args, output);
@@ -39,7 +40,7 @@ impl Chat {
     }
 
     /// A read of a whole file by a call with this ID. Returns what the model was shown.
-    async fn reads(&mut self, id: &str, path: &str) -> String {
+    pub async fn reads(&mut self, id: &str, path: &str) -> String {
         let bytes = fs::read(path).unwrap();
         let text = String::from_utf8(bytes.clone()).unwrap();
         self.engine.index_file_for(path, Some(bytes), Some(id)).await.unwrap();
@@ -68,7 +69,11 @@ async fn evidence_of_each_kind_is_recorded_with_its_call() {
     chat.advance().await;
     let mut pointed = shown.clone();
     pointed["at"] = json!("shows");
-    assert_eq!(evidence(&bench, "points").await, json!({ "points": pointed }));
+    let recorded = evidence(&bench, "points").await;
+    let left = recorded["points"]["left"].clone();
+    assert!(left.as_str().unwrap().ends_with("which is no longer in this conversation: read them again"));
+    pointed["left"] = left;
+    assert_eq!(recorded, json!({ "points": pointed }));
 
     fs::write(&path, &second).unwrap();
     chat.reads("full", &path).await;
@@ -209,4 +214,46 @@ async fn edit_is_refused_only_where_it_meets_an_unseen_change(
     let plan = chat.advance().await;
     assert_eq!(plan.notices, Vec::<String>::new());
     assert_eq!(chat.engine.guard_edit(&path, None, None).await.unwrap(), free);
+}
+
+/// A host that passes in nothing: what its results show is found out once, recorded, and then looked up.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_found_out_is_looked_up_from_then_on() {
+    let bench = Bench::new(Backend::Sqlite);
+    let (read, written) = (bench.write("read", lines("read", 40)), bench.path("written"));
+    let mut chat = chat(&bench, "s").await;
+    chat.user("go");
+    chat.advance().await;
+    chat.run("r", "read", json!({ "path": read }), &lines("read", 40)).await;
+    fs::write(&written, lines("written", 40)).unwrap();
+    chat.run("w", "write", json!({ "path": written, "content": lines("written", 40) }), "done").await;
+    chat.run("n", "read", json!({ "path": bench.path("none") }), "no such file").await;
+    chat.advance().await;
+    let recorded = bench.latest(&ObjectId::new("chat:s")).await.unwrap();
+    let entries: Vec<Value> = Record::of(&recorded).evidence().cloned().collect();
+    let of = |id: &str| {
+        let mut its = entries.iter().filter(|entry| entry["call"] == id);
+        (its.next().map(|entry| entry["evidence"].clone()), its.count())
+    };
+    assert_eq!(of("r").0.unwrap()["shows"]["hash"], hash(&lines("read", 40)));
+    assert_eq!(of("w").0.unwrap()["made"]["hash"], hash(&lines("written", 40)));
+    assert_eq!(of("n").0.unwrap(), Value::Null, "it shows no file");
+    // Other texts say the same from now on.
+    for one in chat.messages.iter_mut().filter(|one| one.message["role"] == "toolResult") {
+        one.message["content"] = json!([{ "type": "text", "text": lines("read", 40) }]);
+    }
+    chat.engine.close().await.unwrap();
+    let count = chat.messages.len();
+    chat.resync(bench.open("s").await, count).await;
+    for path in [&read, &written] {
+        assert_eq!(chat.engine.check_edit(path).await.unwrap(), None);
+        fs::write(path, "another text\n").unwrap();
+    }
+    chat.engine.reconcile().await.unwrap();
+    assert_eq!(chat.turn("on").await.notices.len(), 2);
+    let recorded = bench.latest(&ObjectId::new("chat:s")).await.unwrap();
+    assert_eq!(Record::of(&recorded).evidence().count(), entries.len(), "nothing is found out twice");
+    for id in ["r", "w", "n"] {
+        assert_eq!(of(id).1, 0, "{id} is recorded once");
+    }
 }

@@ -31,6 +31,7 @@ mod reads;
 mod recorded;
 mod restore;
 mod resume;
+mod sentences;
 mod sets;
 mod stamps;
 mod staying;

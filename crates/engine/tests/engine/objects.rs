@@ -76,7 +76,9 @@ async fn the_objects_of_a_new_session_have_the_fields_of_the_specification() {
         names.sort();
         names.join(" ")
     };
-    assert_eq!(fields("chat:s").await, "content content_hash session_ref toolcall_refs turn_count turns");
+    // One more says that what each result and notice tells is recorded.
+    let expected = "content content_hash records_evidence session_ref toolcall_refs turn_count turns";
+    assert_eq!(fields("chat:s").await, expected);
     assert_eq!(fields("system_prompt:s").await, "content content_hash");
     assert_eq!(
         fields("session:s").await,

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::fields::{
-    ACTIVATED_IDS, ASSISTANT, NOTICES, ROLLS, TOOLCALL_IDS, TOOLCALL_REFS, TURN_COUNT, TURNS, USER,
+    ACTIVATED_IDS, ASSISTANT, EVIDENCE, NOTICES, ROLLS, TOOLCALL_IDS, TOOLCALL_REFS, TURN_COUNT, TURNS, USER,
 };
 use super::notice::Notice;
 use super::roll::RollEntry;
@@ -88,6 +88,16 @@ impl ChatPatch {
         if has_turn {
             let told = told.iter().map(Notice::to_json);
             self.append(ROLLS, json!({ NOTICES: told.collect::<Vec<_>>() }));
+        }
+        has_turn
+    }
+
+    /// Records in the current turn what results say of files, where the calls themselves don't have it. It is stored among
+    /// the rolls, too. Returns whether there is a turn to add it to; otherwise nothing is added.
+    pub fn evidence(&mut self, entries: &[Value]) -> bool {
+        let has_turn = self.turns > 0;
+        if has_turn {
+            self.append(ROLLS, json!({ EVIDENCE: entries }));
         }
         has_turn
     }

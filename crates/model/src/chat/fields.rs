@@ -11,6 +11,7 @@ pub(super) const TOOLCALL_IDS: &str = "toolcall_ids";
 pub(super) const ACTIVATED_IDS: &str = "activated_ids";
 pub(super) const ROLLS: &str = "rolls";
 pub(super) const NOTICES: &str = "notices";
+pub(super) const EVIDENCE: &str = "evidence";
 
 /// The items of a list.
 pub(super) fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> + use<'a> {

@@ -1,0 +1,184 @@
+//! What a result says of a file, found by comparing its text with the versions that there are: for hosts that don't pass in
+//! what their tools read and wrote. This happens once, and is recorded (see `evidence`).
+
+use context_model::hash::Digest;
+use context_model::id::ObjectId;
+use context_model::object::Status;
+use context_model::time::TxId;
+use context_store::AsOf;
+use serde_json::{Map, Value};
+
+use super::before_notices::Before;
+use super::job::ToolcallInput;
+use super::passages::{LOOKED_BACK, ReadAt, adorns, lost};
+use super::results::Taking;
+use super::{Inner, State, Written};
+use crate::files::evidence::{Bytes, Evidence};
+use crate::files::known::Way;
+use crate::files::said::{Content, Passage};
+use crate::files::written::{Fit, Leaves};
+use crate::ground::error::Result;
+
+impl Inner {
+    /// What a result says of the file that its call names; `None` if it says nothing.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub(super) async fn infer(
+        &self,
+        state: &State,
+        way: &Way,
+        (call, tx): (&ObjectId, TxId),
+        input: &ToolcallInput,
+        (args, output): (&Map<String, Value>, &str),
+        taking: Taking,
+    ) -> Result<Option<Evidence>> {
+        let (tool, is_ok) = (input.tool.as_str(), input.status == Status::Ok);
+        if tool != "read" && is_ok {
+            let hash = self.written(state, &way.file, (call, tx), args, taking).await?;
+            return Ok(Some(Evidence::Made(Bytes { file: way.file.clone(), hash })));
+        }
+        if let Before::Says(evidence) = self.evidence_before(state, way, (tool, tx), output).await? {
+            return Ok(evidence);
+        }
+        if tool != "read" || !is_ok {
+            return Ok(None);
+        }
+        let first = args.get("offset").and_then(Value::as_u64).map_or(1, |n| n as usize).max(1);
+        let is_limited = first > 1 || args.get("limit").is_some_and(|limit| !limit.is_null());
+        self.read(state, &way.file, (call, tx), (first, is_limited), output, taking).await
+    }
+
+    /// What a read of a file from a line on shows.
+    async fn read(
+        &self,
+        state: &State,
+        file: &ObjectId,
+        (call, tx): (&ObjectId, TxId),
+        (first, is_limited): (usize, bool),
+        output: &str,
+        taking: Taking,
+    ) -> Result<Option<Evidence>> {
+        // A recorded message may show less than the tool gave: what that was says of which version it is.
+        let recorded = if taking.record { None } else { self.text_at(call, None).await? };
+        // Of a tool that numbers its lines the record has the numbers, and the harness hands over the lines alone.
+        let is_bare = recorded.as_deref().is_some_and(|recorded| adorns(recorded, output));
+        let text = recorded.as_deref().filter(|_| !is_bare).unwrap_or(output);
+        // What is recorded already was not handed over just now.
+        let is_handed = taking.record && self.in_flight().iter().any(|one| one.is_read_of(file));
+        let handed = match is_handed {
+            true => self.passage_handed(file, tx, first, text).await?,
+            false => None,
+        };
+        let shown = match handed {
+            Some(lines) => Some((lines, true)),
+            None => {
+                let read = ReadAt {
+                    likely: state.known.spoken_of(file),
+                    late: taking.again && taking.record,
+                    before: state.known.get(file).and_then(|known| known.content.tx),
+                };
+                self.passage_shown(file, tx, read, first, text).await?
+            }
+        };
+        // A read that may have come before anything was stored, and that goes to the end of another text than this.
+        let is_cut = |(lines, _): &(Passage, bool)| !is_limited && !lines.whole && text.ends_with('\n');
+        let is_other = taking.again && taking.record && shown.as_ref().is_some_and(is_cut);
+        let unknown = Digest::of(text.as_bytes());
+        let Some((lines, is_all)) = shown.filter(|_| !is_other) else {
+            if is_bare || (!is_handed && !is_other && !self.is_plain(file, tx, first, text).await?) {
+                return Ok(None);
+            }
+            if !is_other && self.is_adorned(file, tx, first, text).await? {
+                return Ok(None);
+            }
+            // What a tool makes of bytes that are no text says nothing of the file's text.
+            if self.is_no_text(file, tx).await? {
+                return Ok(None);
+            }
+            // The tool gives files as they are, and this is none of the versions that anybody has seen.
+            let lines = lost(unknown, first, text).of(file);
+            return Ok(lines.map(|lines| Evidence::Unstored { lines, like: None }));
+        };
+        // A tool that adorns lines may have left out some of their characters.
+        if is_all || is_bare {
+            return Ok(lines.of(file).map(Evidence::Shows));
+        }
+        // There is text that no version has.
+        let like = lines.content.hash;
+        let lines = Passage { content: Content::lost(unknown), ..lines }.of(file);
+        Ok(lines.map(|lines| Evidence::Unstored { lines, like }))
+    }
+
+    /// The hash of what a call has left that wrote a file and was recorded in this transaction.
+    async fn written(
+        &self,
+        state: &State,
+        file: &ObjectId,
+        (call, tx): (&ObjectId, TxId),
+        args: &Map<String, Value>,
+        taking: Taking,
+    ) -> Result<Digest> {
+        if taking.record
+            && let Some(hash) = waiting(&state.written, file, args)
+        {
+            return Ok(hash);
+        }
+        // Arguments may have collapsed since; the record has them whole.
+        let recorded = if taking.again { self.ground.recorded(call, AsOf::default()).await? } else { None };
+        let recorded = recorded.as_ref().and_then(|version| version.document.field("args")?.as_object());
+        let args = recorded.unwrap_or(args);
+        let stored = self.version_written(state, file, tx, args, taking).await?;
+        // It may have been gone before anybody stored it.
+        Ok(stored.and_then(|content| content.hash).unwrap_or_else(|| match args.get("content") {
+            Some(Value::String(text)) => Digest::of(text.as_bytes()),
+            _ => Digest::of(call.as_str().as_bytes()),
+        }))
+    }
+
+    /// The version that a call has left. It may have been stored before the call was, and something newer since. Where
+    /// nobody has stored exactly that, an edit in messages that are read again has made it of the text that the model
+    /// knew, or else it is the version in which what the call has put in came up: the oldest if the process ended before
+    /// the call was recorded, because one notice too many is better than none.
+    async fn version_written(
+        &self,
+        state: &State,
+        file: &ObjectId,
+        mut tx: TxId,
+        args: &Map<String, Value>,
+        taking: Taking,
+    ) -> Result<Option<Content>> {
+        let leaves = Leaves::of(args);
+        let known = match state.known.get(file).filter(|_| taking.again) {
+            Some(known) => self.text_known(state, file, &known.content).await?,
+            None => None,
+        };
+        let says_what = !matches!(leaves, Leaves::Unsaid);
+        let made = leaves.makes_of(known.as_deref()).map(|text| Digest::of(text.as_bytes()));
+        let mut perhaps = None;
+        let mut version = self.version_at(file, tx).await?;
+        for _ in 0..LOOKED_BACK {
+            let Some(after) = version else { break };
+            tx = TxId(after.tx_id.0.saturating_sub(1));
+            let before = self.version_at(file, tx).await?;
+            let text = before.as_ref().and_then(|before| before.document.content());
+            let content = Content::stored(after.document.source_hash(), after.tx_id);
+            match leaves.fits(text, after.document.content().unwrap_or_default()) {
+                Fit::Yes => return Ok(Some(content)),
+                _ if made.is_some() && made == content.hash => return Ok(Some(content)),
+                Fit::Perhaps if taking.again && taking.record && says_what => perhaps = Some(content),
+                Fit::Perhaps => perhaps = perhaps.or(Some(content)),
+                Fit::No => {}
+            }
+            version = before;
+        }
+        Ok(made.map(Content::lost).or(perhaps))
+    }
+}
+
+/// What a call has written that is noted already.
+fn waiting(written: &Written, file: &ObjectId, args: &Map<String, Value>) -> Option<Digest> {
+    let text = args.get("content").and_then(Value::as_str).map(|text| Digest::of(text.as_bytes()));
+    let mut waiting = written.get(file)?.iter();
+    waiting.find(|content| text.is_none() || content.hash == text).and_then(|content| content.hash)
+}

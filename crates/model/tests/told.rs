@@ -1,0 +1,76 @@
+//! What a chat records of what the model was told, and that a chat which is adopted keeps it.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+use context_model::chat::{Chat, ChatPatch, Notice, RollEntry, adopt, begun};
+use context_model::hash::Digest;
+use context_model::id::{ObjectId, SessionId};
+use context_model::object::Document;
+use context_model::patch;
+use serde_json::json;
+
+fn empty() -> Document {
+    Document::chat(&SessionId::new("s").unwrap())
+}
+
+#[test]
+fn notices_are_read_back_and_are_no_rolls() {
+    let notice = |file: &str, hash, line: Option<Digest>| {
+        let path = line.map(|_| format!("/{file}"));
+        Notice { file: ObjectId::new(file), hash, line, path }
+    };
+    let [a, b] = [b"a", b"b"].map(|text| Some(Digest::of(text)));
+    let told = [notice("a", a, b), notice("b", None, a), notice("b", b, None)];
+    let mut patch = ChatPatch::new(0);
+    assert!(!patch.notices(&told), "there is no turn yet");
+    patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
+    assert!(patch.notices(&told[..1]) && patch.notices(&told[1..]));
+    let document = patch::apply(empty(), [patch.patch()]).unwrap();
+    let chat = Chat::of(&document);
+    assert_eq!(chat.notices().collect::<Vec<_>>(), told);
+    assert_eq!(chat.rolls().count(), 0);
+}
+
+#[test]
+fn evidence_is_read_back_and_is_no_roll() {
+    let entries = [json!({ "call": "a", "evidence": null }), json!({ "call": "b" }), json!(1)];
+    let mut patch = ChatPatch::new(0);
+    assert!(!patch.evidence(&entries), "there is no turn yet");
+    patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
+    assert!(patch.evidence(&entries[..1]) && patch.evidence(&entries[1..]));
+    let document = patch::apply(empty(), [patch.patch()]).unwrap();
+    let chat = Chat::of(&document);
+    assert_eq!(chat.evidence().cloned().collect::<Vec<_>>(), entries);
+    assert_eq!((chat.rolls().count(), chat.notices().count()), (0, 0));
+}
+
+/// Whoever goes back in a conversation keeps what was told beyond that point: its messages may be there still.
+#[test]
+fn adopted_chat_takes_along_what_others_tell() {
+    let session = SessionId::new("s").unwrap();
+    let told = |name: &str| Notice {
+        file: ObjectId::new(name),
+        hash: None,
+        line: Some(Digest::of(name.as_bytes())),
+        path: None,
+    };
+    let mut patch = ChatPatch::new(0);
+    patch.message(&json!({ "role": "user", "content": "hello" })).unwrap();
+    patch.notices(&[told("a")]);
+    let earlier = patch::apply(empty(), [patch.patch()]).unwrap();
+    let mut more = ChatPatch::new(1);
+    more.message(&json!({ "role": "user", "content": "later" })).unwrap();
+    more.notices(&[told("b")]);
+    more.evidence(&[json!({ "call": "c" })]);
+    more.roll(&RollEntry::default());
+    let later = patch::apply(earlier.clone(), [more.patch()]).unwrap();
+    let own = adopt(&session, &earlier, &[&later, &earlier, &later]).unwrap();
+    let chat = Chat::of(&own);
+    assert_eq!((chat.len(), chat.rolls().count()), (1, 0));
+    assert_eq!(chat.notices().collect::<Vec<_>>(), [told("a"), told("b")]);
+    assert_eq!(chat.evidence().collect::<Vec<_>>(), [&json!({ "call": "c" })]);
+    let none = adopt(&session, &empty(), &[&later]).unwrap();
+    assert_eq!(Chat::of(&none).notices().count(), 0, "there is no turn for it");
+    let new = adopt(&session, &begun(&session).unwrap(), &[]).unwrap();
+    assert!(Chat::records_evidence(&new) && !Chat::records_evidence(&none));
+}
