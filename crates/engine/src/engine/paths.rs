@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use context_model::id::ObjectId;
+
 use super::job::Job;
 use super::{Inner, State};
 use crate::files::index::{Entry, Need};
@@ -28,16 +30,27 @@ impl Inner {
         if doubtful.is_empty() {
             return Ok(());
         }
+        let unmet = |file: &ObjectId| session.catalog.get(file).is_none();
+        let doubtful: Vec<_> = doubtful.into_iter().map(|(path, file)| (unmet(&file), path, file)).collect();
         let paths = self.ground.paths.clone();
-        let moved = blocking("the paths of known files", move || {
-            let places = doubtful.into_iter().filter_map(|(path, file)| {
-                paths.resolve(&path).ok().filter(|place| file_id(&place.source) != file)
+        let places = blocking("the paths of known files", move || {
+            let places = doubtful.into_iter().filter_map(|(is_unmet, path, file)| {
+                let place = paths.resolve(&path).ok()?;
+                let is_moved = file_id(&place.source) != file;
+                (is_moved || is_unmet && is_dangling(&place)).then_some((is_moved, place))
             });
             places.collect::<Vec<_>>()
         })
         .await?;
-        for place in moved {
-            self.follow_path(state, place).await?;
+        for (is_moved, place) in places {
+            if is_moved {
+                self.follow_path(state, place).await?;
+            } else {
+                // What the model knows there nobody has stored, and it is gone. There must be an object that the model can be
+                // told about.
+                let mut found = Job::Files(vec![Seen::discovered(place)], Entry::Discovered);
+                self.perform_now(state, &mut found).await?;
+            }
         }
         Ok(())
     }
@@ -89,4 +102,10 @@ impl Inner {
         state.known.uses(&way);
         Ok(())
     }
+}
+
+/// Whether there is a link at a place that leads nowhere.
+fn is_dangling(place: &Place) -> bool {
+    let Disk::At(path) = &place.disk else { return false };
+    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) && !path.exists()
 }

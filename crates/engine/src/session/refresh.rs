@@ -5,6 +5,7 @@ use context_model::chat::Chat;
 use context_model::id::ObjectId;
 use context_model::object::Document;
 use context_model::session::Sets;
+use context_model::time::TxId;
 use context_store::{AsOf, Outline, StoreError};
 use serde_json::Value;
 
@@ -75,9 +76,7 @@ pub(crate) async fn refresh(ground: &Ground, session: &mut Session) -> Result<()
         .filter(|(id, tx)| session.catalog.get(id).is_some_and(|meta| meta.tx < **tx))
         .map(|(id, _)| id.clone())
         .collect();
-    for outline in store.outlines(&known).await?.into_iter().flatten() {
-        session.learn_outline(outline);
-    }
+    learn_newer(ground, session, &known).await?;
     let foreign = known.into_iter().filter_map(|id| Some((id.clone(), *changes.get(&id)?)));
     let own = |id: &ObjectId| *id == ground.chat_id || *id == ground.prompt_id;
     let infrastructure = changes.iter().filter(|(id, _)| own(id)).map(|(id, tx)| (id.clone(), *tx));
@@ -118,11 +117,41 @@ pub(super) async fn after_conflict(ground: &Ground, session: &mut Session, on: &
         return Err(EngineError::Store(gone));
     }
     if !is_own {
-        for outline in ground.store().outlines(std::slice::from_ref(on)).await?.into_iter().flatten() {
-            session.learn_outline(outline);
-        }
+        learn_newer(ground, session, std::slice::from_ref(on)).await?;
     }
     refresh(ground, session).await
+}
+
+/// Takes in the newest versions of objects, which others have written. The first bytes of a path that was only seen are no
+/// change; but they, too, may have changed before anybody here heard of them.
+async fn learn_newer(ground: &Ground, session: &mut Session, ids: &[ObjectId]) -> Result<()> {
+    for outline in ground.store().outlines(ids).await?.into_iter().flatten() {
+        let id = outline.id.clone();
+        let seen = session.is_first_read(&id) && session.sets.index().contains(&id);
+        let before = session.catalog.get(&id).map(|meta| meta.tx).filter(|_| seen);
+        session.learn_outline(outline);
+        if let Some(before) = before
+            && session.hash_of(&id).is_some()
+            && has_changed(ground, &id, before).await?
+        {
+            session.changes.push(SessionChange::Version { file: id, is_change: true });
+        }
+    }
+    Ok(())
+}
+
+/// Whether the bytes of a file that had none as of a transaction are a change: it had some before, or different ones since.
+async fn has_changed(ground: &Ground, id: &ObjectId, since: TxId) -> Result<bool> {
+    /// A discovery, a hash and its text, and another hash.
+    const VERSIONS: usize = 4;
+    let first = ground.store().history_page(id, TxId(0), VERSIONS).await?;
+    if first.iter().any(|version| version.tx_id <= since && version.document.source_hash().is_some()) {
+        return Ok(true);
+    }
+    let later = ground.store().history_page(id, since, VERSIONS).await?;
+    let mut hashes = later.iter().filter_map(|version| version.document.source_hash());
+    let first = hashes.next();
+    Ok(hashes.any(|hash| Some(hash) != first))
 }
 
 impl Session {
@@ -188,6 +217,45 @@ mod tests {
         assert_eq!(changes.iter().collect::<Vec<_>>(), [(foreign.id(), &tx)]);
         assert_eq!(session.changes.len(), 2);
         assert!(session.catalog.get(unknown.id()).is_none());
+    }
+
+    /// Another client was the first to read a path that was only seen here, and it has changed since.
+    #[tokio::test]
+    async fn change_before_the_first_bytes_were_heard_of_is_a_change() {
+        for (contents, expected) in [(&["a"][..], 0), (&["a", "b"], 1), (&["a", "b", "c"], 1)] {
+            let (ground, mut session) = (Ground::of_test(|options| options).await, Session::default());
+            let source = FilesystemSource { filesystem_id: "disk".into(), path: "/seen".into() };
+            let seen = Document::file(source, None, None);
+            let tx = written(&ground, seen.clone()).await;
+            session.meet(seen.id(), Meta::of_document(&seen, tx).unwrap());
+            session.sets.promote(seen.id(), &mut context_model::session::Change::default());
+            session.seen = tx;
+            session.changes.clear();
+            for content in contents {
+                written(&ground, file("/seen", content)).await;
+            }
+            refresh(&ground, &mut session).await.unwrap();
+            let is_change =
+                |one: &&SessionChange| matches!(one, SessionChange::Version { is_change: true, .. });
+            assert_eq!(session.changes.iter().filter(is_change).count(), expected, "{contents:?}");
+        }
+    }
+
+    /// Whoever meets a file while it is gone knows nothing of its bytes, but its history does.
+    #[tokio::test]
+    async fn file_that_is_back_after_it_was_met_as_gone_has_changed() {
+        let (ground, mut session) = (Ground::of_test(|options| options).await, Session::default());
+        let source = FilesystemSource { filesystem_id: "disk".into(), path: "/back".into() };
+        let gone = Document::file(source, None, None);
+        written(&ground, file("/back", "a")).await;
+        let tx = written(&ground, gone.clone()).await;
+        session.meet(gone.id(), Meta::of_document(&gone, tx).unwrap());
+        session.sets.promote(gone.id(), &mut context_model::session::Change::default());
+        (session.seen, session.changes) = (tx, Vec::new());
+        written(&ground, file("/back", "a")).await;
+        refresh(&ground, &mut session).await.unwrap();
+        let is_change = |one: &SessionChange| matches!(one, SessionChange::Version { is_change: true, .. });
+        assert!(session.changes.iter().any(is_change));
     }
 
     #[tokio::test]

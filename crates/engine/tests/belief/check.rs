@@ -88,6 +88,12 @@ pub async fn notices(world: &World, client: &mut Client, lines: &[String]) -> Ou
         }
         notes.push(Note { file, what: What::Announced { version } });
     }
+    // Who is told of what is at the link now knows the link.
+    let of_now = notes.iter().filter(|note| match &note.what {
+        What::Announced { version } => *version == world.now(note.file),
+        _ => false,
+    });
+    client.uses(world, of_now.map(|note| note.file).collect::<Vec<_>>());
     client.notice(lines.join("\n"), notes);
     Ok(())
 }
@@ -183,8 +189,16 @@ pub async fn beliefs(world: &World, client: &Client) -> Outcome {
         if believed.fragments.is_empty() && !believed.wrote {
             continue;
         }
+        if !client.clean && world.is_behind_link(number) && client.plain.contains(&number) {
+            continue;
+        }
         let Some(now) = stored(client, &world.id(number)).await else {
-            if client.clean && world.is_link(number) && *told != world.now(number) {
+            let mut is_stored = false;
+            for id in world.ids(number) {
+                is_stored |= stored(client, &id).await.is_some();
+            }
+            // Of what nobody has ever stored, at the link or where it led, nobody can be told.
+            if client.clean && world.is_link(number) && is_stored && *told != world.now(number) {
                 return violation(Kind::Missed, format!("where the link {} leads is not stored", file.name));
             }
             continue;
@@ -386,7 +400,7 @@ pub async fn listener(world: &World, client: &mut Client) -> Outcome {
             let hash = |version: &context_store::Version| version.document.source_hash();
             let then = versions.iter().rev().find(|version| version.tx_id <= *since).and_then(hash);
             let later = versions.iter().filter(|version| version.tx_id > *since);
-            // The first bytes of a path that was only seen are no change, and may come with a change of another client.
+            // The first bytes of a path that was only seen are no change.
             let mut had_bytes = versions.iter().any(|one| one.tx_id <= *since && hash(one).is_some());
             let (mut last, mut changes, was_read) = (then, 0, had_bytes);
             for version in later {
@@ -399,7 +413,7 @@ pub async fn listener(world: &World, client: &mut Client) -> Outcome {
             let is_link =
                 (0..world.files.len()).any(|file| world.is_link(file) && world.ids(file).contains(id));
             let most = changes + usize::from(!was_read && had_bytes);
-            if count > most && !is_link || count == 0 && was_read && last != then {
+            if count > most && !is_link || count == 0 && changes > 0 && last != then {
                 let what = format!("{} heard {count} times of {changes} changes of {id}", client.session);
                 return violation(Kind::Unheard, what);
             }

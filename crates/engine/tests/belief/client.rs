@@ -1,5 +1,6 @@
 //! A harness: it keeps a conversation, hands over what is new, and applies plans.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use context_engine::{Call, CollapsedCall, Edit, Engine, EngineError, Incoming, Plan, TextEdit};
@@ -14,6 +15,7 @@ use crate::faults::Faulty;
 use crate::listener::Listener;
 use crate::violation::{Kind, Outcome, violation};
 use crate::wire::Wire;
+use crate::world::World;
 
 /// How a harness keeps what plans say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +58,9 @@ pub struct Client {
     pub owed: bool,
     /// All that has happened on disk has been told to this client.
     pub clean: bool,
+    /// Files at whose path there was no link when the client last used it or was told of it. That one has come since, only
+    /// an event can say: the engine asks the disk about paths through links alone.
+    pub plain: BTreeSet<usize>,
     /// What the engine has acknowledged.
     pub outputs: Vec<Output>,
     pub held: Vec<Held>,
@@ -87,6 +92,7 @@ impl Client {
             unsure: false,
             owed: false,
             clean: true,
+            plain: BTreeSet::new(),
             outputs: Vec::new(),
             held: Vec::new(),
             now: 1_700_000_000_000,
@@ -305,8 +311,21 @@ impl Client {
         unknown
     }
 
+    /// Some files were just used, or spoken of.
+    pub fn uses(&mut self, world: &World, files: impl IntoIterator<Item = usize>) {
+        for file in files {
+            if world.is_behind_link(file) {
+                self.plain.remove(&file);
+            } else {
+                self.plain.insert(file);
+            }
+        }
+    }
+
     /// All that is in the request was handed over again.
-    pub fn read_again(&mut self, files: usize) {
+    pub fn read_again(&mut self, world: &World) {
+        let files = world.files.len();
+        self.uses(world, 0..files);
         self.sent = self.messages.len();
         self.recovered = true;
         let held = std::mem::take(&mut self.held);

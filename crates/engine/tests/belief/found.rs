@@ -372,9 +372,13 @@ fn it_is_right_now(
     assert_right(seed, clients, files, steps);
 }
 
-/// Nothing is wrong with these steps.
+/// Nothing is wrong with these steps, where no file is behind a link.
 pub fn assert_right(seed: u64, clients: usize, files: usize, steps: Vec<Step>) {
-    let schedule = Schedule { seed, backend: Backend::Memory, clients, files, steps };
-    let failure = Bench::new().failure(&schedule);
+    assert_schedule(&Schedule { seed, backend: Backend::Memory, clients, files, links: false, steps });
+}
+
+/// Nothing is wrong with this schedule.
+pub fn assert_schedule(schedule: &Schedule) {
+    let failure = Bench::new().failure(schedule);
     assert!(failure.is_none(), "{}", failure.map_or_else(String::new, |(_, text)| text));
 }

@@ -20,6 +20,7 @@ mod conversation;
 mod faults;
 mod found;
 mod found_later;
+mod found_links;
 mod listener;
 mod mutants;
 mod node;

@@ -17,7 +17,7 @@ use crate::turns::all;
 async fn two() -> (TempDir, Run) {
     let directory = tempfile::tempdir().unwrap();
     let steps = Vec::new();
-    let schedule = Schedule { seed: 0, backend: Backend::Memory, clients: 2, files: 2, steps };
+    let schedule = Schedule { seed: 0, backend: Backend::Memory, clients: 2, files: 2, links: false, steps };
     let run = Run::new(&schedule, &directory.path().canonicalize().unwrap()).await;
     (directory, run)
 }

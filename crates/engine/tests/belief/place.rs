@@ -24,11 +24,11 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// That of a file of a schedule. `CONTEXT_LINKS=1` puts some behind links.
-    pub fn of(number: usize, seed: u64) -> Self {
+    /// That of a file of a schedule, which may put some behind links.
+    pub fn of(number: usize, seed: u64, links: bool) -> Self {
         match (number + (seed >> 4) as usize) % 4 {
             2 => Self::InFolder,
-            3 if std::env::var_os("CONTEXT_LINKS").is_some() => Self::Link,
+            3 if links => Self::Link,
             _ => Self::Plain,
         }
     }
@@ -53,6 +53,11 @@ impl World {
         let own = PathBuf::from(&self.files[file].path);
         let targets = self.targets(file);
         [own].into_iter().chain(targets).map(|path| object_at(&path)).collect()
+    }
+
+    /// Whether there is a link at a file's path now.
+    pub fn is_behind_link(&self, file: usize) -> bool {
+        fs::symlink_metadata(&self.files[file].path).is_ok_and(|found| found.is_symlink())
     }
 
     pub fn is_link(&self, file: usize) -> bool {

@@ -102,6 +102,9 @@ impl Run {
                 let n = client % count;
                 if self.ready(n).await? {
                     let changed = act(&mut self.world, &mut self.clients[n], tool, call).await?;
+                    let notes = self.clients[n].open.last().map_or(&[][..], |one| &one.notes);
+                    let used: Vec<usize> = notes.iter().map(|note| note.file).collect();
+                    self.clients[n].uses(&self.world, used);
                     if let Some((file, told)) = changed {
                         self.disturb(told.then_some(n), file);
                     }
@@ -209,7 +212,7 @@ impl Run {
             client.allow(faulty, "resync", &error)?;
             return Ok(false);
         }
-        client.read_again(self.world.files.len());
+        client.read_again(&self.world);
         client.doubt = false;
         client.unsure = false;
         let point = (engine.point().await, engine.point_times().await);

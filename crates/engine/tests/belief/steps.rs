@@ -18,6 +18,8 @@ pub struct Schedule {
     pub backend: Backend,
     pub clients: usize,
     pub files: usize,
+    /// Some files are behind links.
+    pub links: bool,
     pub steps: Vec<Step>,
 }
 
@@ -269,7 +271,7 @@ impl Schedule {
         let calm = rng.once_in(2);
         let late = rng.once_in(3);
         let steps = (0..length).map(|_| Step::draw(&mut rng, clients, calm, late)).collect();
-        Self { seed, backend, clients, files, steps }
+        Self { seed, backend, clients, files, links: true, steps }
     }
 }
 

@@ -167,7 +167,7 @@ impl Run {
             client.doubt = true;
             return Ok(());
         }
-        client.read_again(self.world.files.len());
+        client.read_again(&self.world);
         check::chat(client).await?;
         // The next request is another one anyway, so the plan before it may roll.
         self.advance(n, false, false).await.map(drop)

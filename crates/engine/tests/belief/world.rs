@@ -82,7 +82,7 @@ impl World {
             named_text_bytes: if schedule.seed & 8 == 0 { DEFAULT_NAMED_TEXT_BYTES } else { 1_000 },
         };
         for number in 0..schedule.files {
-            let shape = Shape::of(number, schedule.seed);
+            let shape = Shape::of(number, schedule.seed, schedule.links);
             let name = shape.name(number);
             let path = world.directory().join(&name).to_str().unwrap().to_owned();
             world.files.push(File { name, path, shape, past: Vec::new() });
