@@ -82,6 +82,22 @@ describe('a conversation', () => {
     expect(server.requests.at(-1)!.messages.map(({ json }) => json).slice(0, before.length)).toEqual(before)
   })
 
+  test('what the host has compacted before this process comes back', async () => {
+    const server = await startModelServer(() => 'ok')
+    const place = lasting()
+    const first = await gatewayTo(server.url, place)
+    const loop = new AnthropicLoop(first.gateway)
+    for (let n = 0; n < 20; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
+    const [handle] = handles(server)
+    await first.gateway.conversations.close()
+    const second = await gatewayTo(server.url, place)
+    const compacted = new AnthropicLoop(second.gateway)
+    await compacted.prompt('This session is being continued from a previous conversation. Summary: nothing')
+    await compacted.call('mcp__context__activate', { id: handle }, 'x')
+    expect(second.gateway.conversations.all.map(({ id }) => id)).toEqual(['claude-code:session-1~2'])
+    expect(await callTool(second.gateway, 'activate', { id: handle }, { sessionId: 'session-1' })).toMatch(/^n\d+ line 0 /)
+  })
+
   test('the model is told of a file that changes under it', async () => {
     const server = await startModelServer(() => 'ok')
     const cwd = folder()

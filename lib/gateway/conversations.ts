@@ -67,7 +67,9 @@ export class Conversations {
 
   /** Closes all sessions. */
   async close(): Promise<void> {
-    await Promise.all(this.all.map((one) => one.close()))
+    // Those of an earlier process are known only to the ones that go on from them.
+    const all = new Set(this.all.flatMap((one) => (one.before === undefined ? [one] : [one, one.before])))
+    await Promise.all([...all].map((one) => one.close()))
     await this.#tips.flush()
   }
 
@@ -98,8 +100,9 @@ export class Conversations {
   /** A conversation that this process does not know: one of an earlier process, or a new one. */
   #begin(key: string, request: ModelRequest, sender: Sender, group: readonly Conversation[]): Conversation {
     const known = this.#tips.of(key).filter(({ id }) => !group.some((one) => one.id === id))
-    const stored = storedFor(known, request, sender.session !== undefined && group.length === 0)
-    const latest = stored === undefined ? group.at(-1) : undefined
+    const isNamed = sender.session !== undefined
+    const stored = storedFor(known, request, isNamed && group.length === 0)
+    const latest = stored === undefined ? (group.at(-1) ?? (isNamed ? this.#earlier(known.at(-1), request.api) : undefined)) : undefined
     const base = sender.session ?? sessionOf(sender.host, randomUUID())
     const taken = new Set([...group.map(({ id }) => id), ...this.#tips.of(key).map(({ id }) => id)])
     let id = stored?.id ?? base
@@ -107,8 +110,13 @@ export class Conversations {
     const parent = sender.parent === undefined ? undefined : this.#groups.get(`${sender.parent} ${request.api}`)?.at(-1)
     const cwd = stored?.cwd ?? folderOf(request) ?? this.#cwd ?? process.cwd()
     const earlier = stored?.before === undefined || parent !== undefined ? latest : new Conversation({ id: stored.before, api: request.api, cwd }, this.#options)
-    const identity = { id, api: request.api, cwd, before: earlier ?? parent, continues: earlier !== undefined && sender.session !== undefined, notices: stored?.notices ?? [] }
+    const identity = { id, api: request.api, cwd, before: earlier ?? parent, continues: earlier !== undefined && isNamed, notices: stored?.notices ?? [] }
     return new Conversation(identity, this.#options)
+  }
+
+  /** A conversation of an earlier process, whose session can still be asked. */
+  #earlier(tip: Tip | undefined, api: ModelRequest['api']): Conversation | undefined {
+    return tip === undefined ? undefined : new Conversation({ id: tip.id, api, cwd: tip.cwd }, this.#options)
   }
 
   #use(key: string, conversation: Conversation): void {
@@ -143,13 +151,13 @@ function longest(group: readonly Conversation[], messages: readonly object[]): {
 
 /**
  * The stored conversation that some messages continue. If none does and `byName` is set, the latest one of the same name: its
- * first messages may say another date now.
+ * first messages may say another date now. If most of it is missing, the host has compacted it.
  */
 function storedFor(tips: readonly Tip[], { messages }: ModelRequest, byName: boolean): Tip | undefined {
   if (tips.length === 0) return undefined
   const chain = chainOf(messages)
   const fitting = tips.filter(({ count, hash }) => chain[count] === hash)
-  return fitting.toSorted((one, other) => other.count - one.count)[0] ?? (byName && messages.length > 2 ? withoutNotices(tips.at(-1)) : undefined)
+  return fitting.toSorted((one, other) => other.count - one.count)[0] ?? (byName && messages.length * 2 >= (tips.at(-1)?.count ?? 0) && messages.length > 2 ? withoutNotices(tips.at(-1)) : undefined)
 }
 
 /** Where the messages are no longer the same, nobody knows where notices were. */
