@@ -37,6 +37,7 @@ const benches = [
   { figures: ['G8'], program: script('watch.ts') },
   { figures: ['transform', 'tokens'], program: script('projection.ts') },
   { figures: ['gateway'], program: script('gateway/figures.ts') },
+  { figures: ['gateway-cost'], program: script('gateway/recorded.ts') },
   { figures: ['G10', 'G11', 'overhead', 'start', 'turn'], program: script('pi/overhead.ts') },
 ]
 
