@@ -13,9 +13,9 @@ import type { OwnPhrases } from './missed/phrases.ts'
 import { Managed } from './policies/managed.ts'
 import type { Lifetime } from './policies/managed.ts'
 import { BlockCache } from './policies/block-cache.ts'
-import { Append, Clear, Mask, Pi } from './policies/conversation.ts'
+import { Append } from './policies/conversation.ts'
+import { openPolicy } from './policies/open.ts'
 import type { ManagerOptions, Moment, Policy, PolicyName, Setting } from './policies/policy.ts'
-import { Sections } from './policies/sections.ts'
 import { knownPrices, promptCost, ratioPrices } from './prices.ts'
 import type { Prices } from './prices.ts'
 import { callsOf, isCall, isSent } from './recording.ts'
@@ -372,25 +372,6 @@ class Run {
     if (this.#options.prices !== undefined) return 'input tokens'
     const known = this.#survey.models.every((m) => this.#survey.prices.has(m) || knownPrices(m) !== undefined)
     return known ? 'USD' : 'input tokens'
-  }
-}
-
-async function openPolicy(name: PolicyName, setting: Setting, cache: BlockCache): Promise<Policy | undefined> {
-  switch (name) {
-    case 'append':
-      return new Append(setting, cache)
-    case 'pi':
-      return new Pi(setting, cache)
-    case 'mask':
-      return new Mask(setting, cache)
-    case 'clear':
-      return new Clear(setting, cache)
-    case 'sections':
-      return Sections.open(setting)
-    case 'pi-context-manager':
-      return Managed.open(setting, cache)
-    case 'bound':
-      return undefined
   }
 }
 

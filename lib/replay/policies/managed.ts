@@ -2,13 +2,11 @@
  * The context manager itself: the real engine, driven as by the extension, and its plans applied as Pi applies them. What
  * replay adds is only what Pi would do: it keeps the branch, and makes requests of it.
  */
-import type { ContextManager, Edit, IncomingMessage, ModelCall, Plan, RollReceipt } from '../../index.ts'
+import type { ContextManager, Edit, IncomingMessage, Plan, RollReceipt } from '../../index.ts'
 import { Driver } from '../../driver/driver.ts'
 import { editedContent } from '../../driver/edits.ts'
-import type { Landmark, Moment as CallMoment, News, Visible as Shown, When } from '../../driver/port.ts'
+import type { Landmark, News, Visible as Shown, When } from '../../driver/port.ts'
 import { appendsTools } from '../../models/appends.ts'
-import { rulesOf } from '../../models/rules.ts'
-import type { Binding } from '../../models/rules.ts'
 import { blocksOf, systemBlock, unitsOf } from '../blocks.ts'
 import type { Block } from '../blocks.ts'
 import type { FileEvent } from '../files.ts'
@@ -18,6 +16,7 @@ import { compact, Compactions } from './compaction.ts'
 import { RESERVE_TOKENS } from './conversation.ts'
 import type { BlockCache } from './block-cache.ts'
 import { openManager } from './engine.ts'
+import { bindingOf, modelCall } from './model-call.ts'
 import type { Compaction, Moment, Policy, Request, Setting } from './policy.ts'
 
 /** The start of the line that replaces an output. */
@@ -115,7 +114,7 @@ export class Managed implements Policy {
       visible: (known) => this.#shown(known),
       landmarks: () => this.#path.flatMap((key) => this.#points.get(key) ?? []).reverse(),
       accepted: () => void this.#pending.splice(0, this.#passed),
-      call: (moment) => this.#callAt(moment),
+      call: (when) => modelCall(setting, this.#moment, { ...when, at: this.#at, systemUnits: this.#system.units }),
       mayRoll: () => true,
       planned: ({ receipt }) => void (receipt !== undefined && this.#rolls.push(receipt)),
       tools: {
@@ -139,13 +138,8 @@ export class Managed implements Policy {
 
   /** Whether giving the model tools later would cost it its reasoning. */
   get #bindsTools(): boolean {
-    const binding = this.#binding
+    const binding = bindingOf(this.#setting, this.#moment)
     return (binding === 'drops' || binding === 'refuses') && !this.#appendsTools
-  }
-
-  /** What the provider of the next call does with reasoning behind a change. */
-  get #binding(): Binding {
-    return this.#setting.manager.binding ?? rulesOf(this.#moment?.model ?? '').askedBinding
   }
 
   /** Whether the tools stand behind a message that is still shown. */
@@ -365,30 +359,6 @@ export class Managed implements Policy {
     if (message.content === entry.message.content) return this.#cache.of(entry)
     this.#cache.calls.add(entry.message)
     return isSent(message) ? blocksOf({ key: entry.key, message }, this.#cache.calls).map(onlyWhole(message)) : []
-  }
-
-  #callAt({ atUserTurn, rolls }: CallMoment): ModelCall {
-    const { cache, manager, window } = this.#setting
-    const { model = '', prices } = this.#moment ?? {}
-    const { input = 0, cacheRead = 0, cacheWrite = 0 } = prices ?? {}
-    const rules = rulesOf(model)
-    const call: ModelCall = {
-      model,
-      prices: { input, cacheRead, cacheWrite, ...(prices?.steps === undefined ? {} : { tiers: [...prices.steps] }) },
-      binding: this.#binding,
-      contextWindow: window,
-      cacheTtlMs: cache.lifetimeMs,
-      nowMs: this.#at,
-      systemTokens: Math.ceil(this.#system.units / 4),
-      onlyAtUserTurn: manager.onlyAtUserTurn,
-      atUserTurn,
-      rolls,
-      shortens: true,
-    }
-    if (cache.kind === 'breakpoints' && cache.lookback !== undefined) call.lookbackBlocks = cache.lookback
-    if (cache.kind === 'endings' && cache.lookback !== undefined) call.lookbackEndings = cache.lookback
-    if (rules.textIsReasoning) call.textIsReasoning = true
-    return call
   }
 }
 

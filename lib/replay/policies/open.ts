@@ -1,0 +1,26 @@
+/** The policies by their names. */
+import type { BlockCache } from './block-cache.ts'
+import { Append, Clear, Mask, Pi } from './conversation.ts'
+import { Managed } from './managed.ts'
+import type { Policy, PolicyName, Setting } from './policy.ts'
+import { Sections } from './sections.ts'
+
+/** Opens a policy for a session; undefined for the bound, which sends nothing. */
+export async function openPolicy(name: PolicyName, setting: Setting, cache: BlockCache): Promise<Policy | undefined> {
+  switch (name) {
+    case 'append':
+      return new Append(setting, cache)
+    case 'pi':
+      return new Pi(setting, cache)
+    case 'mask':
+      return new Mask(setting, cache)
+    case 'clear':
+      return new Clear(setting, cache)
+    case 'sections':
+      return Sections.open(setting)
+    case 'pi-context-manager':
+      return Managed.open(setting, cache)
+    case 'bound':
+      return undefined
+  }
+}
