@@ -64,7 +64,9 @@ impl Pool {
 
     /// A short read, on the caller's own thread: reading a row from memory takes less time than waking another thread.
     pub fn here<T>(&self, read: impl Fn(&Connection) -> error::Result<T>) -> Result<T> {
-        if self.jobs.read().unwrap_or_else(PoisonError::into_inner).is_none() {
+        // Held until the read has ended, so that closing waits for it: a connection that is left open keeps the log.
+        let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
+        if jobs.is_none() {
             return Err(StoreError::Closed);
         }
         self.idle.with(None, |connection, _| read(connection))
@@ -114,8 +116,8 @@ impl Pool {
 
     /// Ends running reads with `CLOSED`, and then the threads and connections.
     pub fn close(&self) {
-        drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
         self.idle.is_closed.store(true, Ordering::Relaxed);
+        drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
         for thread in self.threads.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             let _ = thread.join();
         }
@@ -200,6 +202,36 @@ mod tests {
         let count = "SELECT count(*) FROM versions";
         let read = |connection: &Connection| Ok(connection.query_row(count, [], |row| row.get::<_, i64>(0))?);
         assert_eq!(pool.away(read).await, Ok(0));
+    }
+
+    #[test]
+    fn closing_waits_for_short_reads_so_that_no_log_is_left() {
+        let (place, writer, pool) = pool();
+        let log = place.path().join("store.db-wal");
+        let (begun, goes_on) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            let read = scope.spawn(|| {
+                pool.here(|connection| {
+                    connection.query_row("SELECT count(*) FROM versions", [], |row| row.get::<_, i64>(0))?;
+                    begun.wait();
+                    goes_on.wait();
+                    Ok(())
+                })
+            });
+            begun.wait();
+            let close = scope.spawn(|| pool.close());
+            // Without waiting, it would end before the read does.
+            let start = Instant::now();
+            while !close.is_finished() && start.elapsed() < Duration::from_millis(200) {
+                std::thread::yield_now();
+            }
+            goes_on.wait();
+            read.join().unwrap().unwrap();
+            close.join().unwrap();
+        });
+        assert!(log.exists());
+        drop(writer);
+        assert!(!log.exists(), "a reading connection is still open");
     }
 
     #[tokio::test(flavor = "multi_thread")]
