@@ -73,7 +73,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
 ///
 /// # Errors
 /// `STORE_UNAVAILABLE`, `STORE_CORRUPT`.
-pub(super) fn copier(path: &Path) -> Result<Connection> {
+pub(super) fn checkpointer(path: &Path) -> Result<Connection> {
     let mut connection = open(path)?;
     wait_for_locks(&mut connection, || Duration::from_millis(10))?;
     connection.pragma_update(None, "synchronous", "full")?;

@@ -17,10 +17,10 @@ use super::error::Result;
 use super::forgotten;
 use super::form::{self, Found};
 use super::index::row_of;
+use super::indexable::indexable;
 use super::pack::{self, Parts};
 use super::read;
 use super::row::{self, Row, select};
-use super::useful::useful;
 use context_store::backend::erasing::{self, Needles, stripped};
 use context_store::{AsOf, Erase, Erased, ErasedCount, StoreError};
 
@@ -212,7 +212,7 @@ pub(super) fn detach(connection: &Connection, content: i64, going: &BTreeSet<i64
         for (row, text) in anew {
             let mut insert =
                 connection.prepare_cached("INSERT INTO contents_fts (rowid, text) VALUES (?, ?)")?;
-            insert.execute(params![row, useful(&text, None)])?;
+            insert.execute(params![row, indexable(&text, None)])?;
         }
     }
     Ok(())

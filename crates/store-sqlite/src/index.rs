@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
 use super::error::Result;
 use super::form::{self, Found, Text};
-use super::useful::useful;
+use super::indexable::indexable;
 
 /// How many bytes of text and versions one transaction processes at most, so that a write waits only briefly.
 const PORTION_BYTES: usize = 512 << 10;
@@ -88,7 +88,7 @@ fn settle(connection: &Connection, content: i64, object: i64, seq: i64) -> Resul
         && let Some(indexed) = as_delta(connection, content, &text, before)?
     {
         let (row, lines) = indexed;
-        return Ok(Some((row, useful(&lines, name.as_deref()))));
+        return Ok(Some((row, indexable(&lines, name.as_deref()))));
     }
     match form::compressed(text.as_bytes()).filter(|_| codec == form::PLAIN) {
         Some(bytes) => {
@@ -99,7 +99,7 @@ fn settle(connection: &Connection, content: i64, object: i64, seq: i64) -> Resul
             connection.prepare_cached(sql)?.execute([content])?;
         }
     }
-    Ok(Some((row_of(content, 0), useful(&text, name.as_deref()))))
+    Ok(Some((row_of(content, 0), indexable(&text, name.as_deref()))))
 }
 
 fn name_of(connection: &Connection, object: i64) -> Result<Option<String>> {

@@ -23,11 +23,10 @@ use context_store::{Erased, Receipt, Result, StoreError, Transaction, Version};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use self::absent::Absent;
-use self::copier::Copier;
-use self::desk::{Desk, Job};
+use self::checkpointer::Checkpointer;
 pub use self::durability::Durability;
 use self::error::stopped;
+use self::negative_cache::NegativeCache;
 use self::place::Place;
 use self::pool::Pool;
 use self::prepare::Prepared;
@@ -35,21 +34,22 @@ use self::runtime::may_wait;
 use self::settle::Settled;
 pub use self::size::Size;
 use self::writer::Writer;
+use self::writer_queue::{Job, WriterQueue};
 
-mod absent;
 mod apply;
+mod checkpointer;
 mod column;
 mod connect;
-mod copier;
-mod desk;
 mod durability;
 mod erase;
 mod error;
 mod forgotten;
 mod form;
 mod index;
+mod indexable;
 mod limit;
 mod migrate;
+mod negative_cache;
 mod owner;
 mod pack;
 mod page;
@@ -66,9 +66,9 @@ mod search;
 mod settle;
 mod size;
 mod store;
-mod useful;
 mod verify;
 mod writer;
+mod writer_queue;
 
 /// How the names of notes in the `local` table begin.
 const NOTE: &str = "note:";
@@ -82,7 +82,7 @@ const FEW: usize = 8;
 /// A store in a file.
 pub struct SqliteStore {
     jobs: RwLock<Option<Sender<Job>>>,
-    desk: Arc<Desk>,
+    queue: Arc<WriterQueue>,
     thread: Mutex<Option<JoinHandle<()>>>,
     pool: Pool,
     /// Separate from the others, so that a long search delays no other read.
@@ -91,7 +91,7 @@ pub struct SqliteStore {
     settled: Option<Settled>,
     place: Arc<Place>,
     clock: Clock,
-    absent: Arc<Absent>,
+    negative: Arc<NegativeCache>,
 }
 
 impl SqliteStore {
@@ -116,18 +116,19 @@ impl SqliteStore {
         let pool = Pool::new(Arc::clone(&place), "store-read")?;
         let searches = Pool::new(Arc::clone(&place), "store-search")?;
         let (sender, jobs) = mpsc::channel();
-        let copier = Copier::new(Arc::clone(&place));
-        let writer = Writer::new(connection, Arc::clone(&place), Arc::clone(&clock), copier, durability)?;
-        let desk = Arc::new(Desk::new(writer));
-        let working = Arc::clone(&desk);
+        let checkpointer = Checkpointer::new(Arc::clone(&place));
+        let writer =
+            Writer::new(connection, Arc::clone(&place), Arc::clone(&clock), checkpointer, durability)?;
+        let queue = Arc::new(WriterQueue::new(writer));
+        let working = Arc::clone(&queue);
         let thread = std::thread::Builder::new()
             .name("store-write".into())
             .spawn(move || working.work(&jobs))
             .map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))?;
         let (jobs, thread) = (RwLock::new(Some(sender)), Mutex::new(Some(thread)));
         let settled = (durability == Durability::Power).then(|| Settled::new(connect::log(&path)));
-        let absent = Arc::default();
-        Ok(Arc::new(Self { jobs, desk, thread, pool, searches, settled, place, clock, absent }))
+        let negative = Arc::default();
+        Ok(Arc::new(Self { jobs, queue, thread, pool, searches, settled, place, clock, negative }))
     }
 
     /// What the file contains, and what takes up its space.
@@ -223,7 +224,7 @@ impl SqliteStore {
     fn send(&self, job: Job) -> Result<()> {
         let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
         let jobs = jobs.as_ref().ok_or(StoreError::Closed)?;
-        if self.desk.send(jobs, job) { Ok(()) } else { Err(stopped()) }
+        if self.queue.send(jobs, job) { Ok(()) } else { Err(stopped()) }
     }
 
     #[tracing::instrument(name = "store_write", level = "debug", skip_all)]
@@ -244,14 +245,14 @@ impl SqliteStore {
         }
         // Held until the transaction is done, so that closing waits for it.
         let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
-        jobs.as_ref().map_or(Some(Err(StoreError::Closed)), |jobs| self.desk.try_transact(jobs, work))
+        jobs.as_ref().map_or(Some(Err(StoreError::Closed)), |jobs| self.queue.try_transact(jobs, work))
     }
 
     /// A short read on the caller's own thread. The writing connection is tried first: it still has the pages that it
     /// wrote, while each commit invalidates the page caches of the others.
     #[tracing::instrument(name = "store_read", level = "debug", skip_all)]
     fn here<T>(&self, read: impl Fn(&Connection) -> error::Result<T>) -> Result<T> {
-        self.desk.try_read(&read).map_or_else(|| self.pool.here(&read), Ok)
+        self.queue.try_read(&read).map_or_else(|| self.pool.here(&read), Ok)
     }
 
     #[tracing::instrument(name = "store_call", level = "debug", skip_all)]

@@ -10,12 +10,12 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 use rusqlite::Connection;
 
-use super::desk::INDEX_TIME;
 use super::error::stopped;
 use super::limit::Limit;
 use super::prepare::Prepared;
 use super::read::Quick;
 use super::writer::Writer;
+use super::writer_queue::INDEX_TIME;
 use super::{FEW, NOTE, PAGE_BYTES, SqliteStore, page, read, search, verify};
 use context_store::{
     AsOf, Damage, Entry, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction,
@@ -49,13 +49,13 @@ impl Store for SqliteStore {
         match self.here(|connection| read::get_quick(connection, id, at))? {
             Quick::Done(Some(version)) => Ok(Some(*version)),
             Quick::Done(None) => {
-                let (id, absent) = (id.clone(), Arc::clone(&self.absent));
+                let (id, negative) = (id.clone(), Arc::clone(&self.negative));
                 let look = move |connection: &Connection| {
                     // It may have been written in the meantime, so both queries run on the same state.
                     let moment = connection.unchecked_transaction()?;
                     let found = read::get(&moment, &id, at)?;
                     if found.is_none() {
-                        absent.check(&moment, &id, at)?;
+                        negative.check(&moment, &id, at)?;
                     }
                     Ok(found)
                 };
@@ -87,13 +87,13 @@ impl Store for SqliteStore {
     }
 
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
-        let (id, absent) = (id.clone(), Arc::clone(&self.absent));
+        let (id, negative) = (id.clone(), Arc::clone(&self.negative));
         self.pool
             .away(move |connection| {
                 let moment = connection.unchecked_transaction()?;
                 let history = read::history(&moment, &id)?;
                 if history.is_empty() {
-                    absent.check(&moment, &id, AsOf::default())?;
+                    negative.check(&moment, &id, AsOf::default())?;
                 }
                 Ok(history)
             })
@@ -101,13 +101,13 @@ impl Store for SqliteStore {
     }
 
     async fn history_page(&self, id: &ObjectId, after: TxId, most: usize) -> Result<Vec<Version>> {
-        let (id, absent) = (id.clone(), Arc::clone(&self.absent));
+        let (id, negative) = (id.clone(), Arc::clone(&self.negative));
         self.pool
             .away(move |connection| {
                 let moment = connection.unchecked_transaction()?;
                 let page = page::page(&moment, &id, after, most, PAGE_BYTES)?;
                 if page.is_empty() && after == TxId(0) {
-                    absent.check(&moment, &id, AsOf::default())?;
+                    negative.check(&moment, &id, AsOf::default())?;
                 }
                 Ok(page)
             })
@@ -135,8 +135,9 @@ impl Store for SqliteStore {
 
     async fn search(&self, query: &Search) -> Result<Vec<Hit>> {
         self.in_place()?;
-        let desk = Arc::clone(&self.desk);
-        let behind = self.searches.within(INDEX_TIME * 2, move |_, limit| desk.complete_index(limit)).await?;
+        let queue = Arc::clone(&self.queue);
+        let behind =
+            self.searches.within(INDEX_TIME * 2, move |_, limit| queue.complete_index(limit)).await?;
         let query = query.clone();
         let search = move |connection: &Connection, limit: &Limit| {
             search::search(connection, &query, behind.as_ref(), limit)

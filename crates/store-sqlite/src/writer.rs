@@ -12,8 +12,8 @@ use rusqlite::hooks::Wal;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::apply::{self, Newest};
+use super::checkpointer::{Checkpointer, LONG};
 use super::connect::{self, PATIENCE, patiently_for};
-use super::copier::{Copier, LONG};
 use super::durability::Durability;
 use super::erase;
 use super::error::Result;
@@ -48,7 +48,7 @@ pub(super) struct Writer {
     clock: Clock,
     heads: RefCell<Heads>,
     forgotten: RefCell<Forgotten>,
-    copier: Copier,
+    checkpointer: Checkpointer,
     /// The length of the log in pages after this connection's last commit.
     log: Arc<AtomicI64>,
     /// How long it was when copying it back was last requested.
@@ -78,7 +78,7 @@ impl Writer {
         mut connection: Connection,
         place: Arc<Place>,
         clock: Clock,
-        copier: Copier,
+        checkpointer: Checkpointer,
         durability: Durability,
     ) -> Result<Self> {
         let log = Arc::new(AtomicI64::new(0));
@@ -99,7 +99,7 @@ impl Writer {
             clock,
             heads,
             forgotten: RefCell::default(),
-            copier,
+            checkpointer,
             log,
             asked,
             tried: 0,
@@ -272,10 +272,10 @@ impl Writer {
             self.tried = 0;
         }
         if pages >= LONG && pages - self.asked >= STEP {
-            self.copier.nudge();
+            self.checkpointer.nudge();
             self.asked = pages;
         }
-        let is_due = pages >= 2 * LONG && self.copier.left() <= LITTLE || pages >= LONGEST;
+        let is_due = pages >= 2 * LONG && self.checkpointer.left() <= LITTLE || pages >= LONGEST;
         if is_due && pages - self.tried >= LONG {
             self.tried = pages;
             if let Err(error) = self.restart_log() {
@@ -298,7 +298,7 @@ impl Writer {
     /// Copies everything back into the database, durably even if commits are not synced.
     pub fn flush(&mut self) -> Result<()> {
         self.index_all()?;
-        self.copier.copy()
+        self.checkpointer.copy()
     }
 
     /// Erases what the owner of the store wants to forget, and then rewrites the whole file.

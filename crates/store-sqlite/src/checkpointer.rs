@@ -20,14 +20,14 @@ pub(super) const LONG: i64 = 512;
 type Ask = Option<mpsc::Sender<Result<()>>>;
 
 /// The thread, from the moment when there is something to copy.
-pub(super) struct Copier {
+pub(super) struct Checkpointer {
     place: Arc<Place>,
     running: Option<(SyncSender<Ask>, JoinHandle<()>)>,
     /// How many pages the last pass left, because they were written meanwhile or somebody still reads an older state.
     left: Arc<AtomicI64>,
 }
 
-impl Copier {
+impl Checkpointer {
     pub fn new(place: Arc<Place>) -> Self {
         Self { place, running: None, left: Arc::default() }
     }
@@ -60,12 +60,12 @@ impl Copier {
         let (asks, _) = match self.running.take() {
             Some(running) => self.running.insert(running),
             None => {
-                let connection = connect::copier(self.place.path())?;
+                let connection = connect::checkpointer(self.place.path())?;
                 // The connection may have opened another file than the one that is being written.
                 self.place.check()?;
                 let (sender, asks) = mpsc::sync_channel(1);
                 let left = Arc::clone(&self.left);
-                let thread = std::thread::Builder::new().name("store-copy".into());
+                let thread = std::thread::Builder::new().name("store-checkpoint".into());
                 let thread = thread
                     .spawn(move || work(&connection, &asks, &left))
                     .map_err(|e| StoreError::Unavailable(format!("no thread could be started: {e}")))?;
@@ -76,7 +76,7 @@ impl Copier {
     }
 }
 
-impl Drop for Copier {
+impl Drop for Checkpointer {
     fn drop(&mut self) {
         if let Some((asks, thread)) = self.running.take() {
             drop(asks);

@@ -16,7 +16,7 @@ const LOCK_FILES: [&str; 5] =
     ["package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "go.sum", "Package.resolved"];
 
 /// The part of a text that is indexed; `path` is that of a file.
-pub(super) fn useful(text: &str, path: Option<&str>) -> String {
+pub(super) fn indexable(text: &str, path: Option<&str>) -> String {
     let name = path.and_then(|path| path.rsplit('/').next()).unwrap_or_default();
     let is_lock = name.ends_with(".lock") || LOCK_FILES.contains(&name);
     let text = if is_lock { &text[..text.floor_char_boundary(LOCK_FILE)] } else { text };
@@ -55,19 +55,19 @@ mod tests {
     #[test]
     fn long_runs_and_lines_are_cut_between_words() {
         let code = "fn main() {\n    body();\n}\n";
-        assert_eq!(useful(code, None), code);
-        assert_eq!(useful(&format!("key {}\nend", "QUJD".repeat(200)), None), "key \nend");
-        let kept = useful(&format!("{}\nend", "word,".repeat(200)), None);
+        assert_eq!(indexable(code, None), code);
+        assert_eq!(indexable(&format!("key {}\nend", "QUJD".repeat(200)), None), "key \nend");
+        let kept = indexable(&format!("{}\nend", "word,".repeat(200)), None);
         assert_eq!(kept, format!("{}word\nend", "word,".repeat(50)));
-        let kept = useful(&format!("begin {}last", "a = b; ".repeat(2_000)), None);
+        let kept = indexable(&format!("begin {}last", "a = b; ".repeat(2_000)), None);
         assert!(kept.len() <= LONG_LINE + 1 && kept.starts_with("begin a = b;") && !kept.contains("last"));
     }
 
     #[test]
     fn of_lock_files_the_beginning_is_indexed() {
         let text = "name = \"x\"\n".repeat(20_000);
-        assert_eq!(useful(&text, Some("/p/Cargo.lock")).len(), LOCK_FILE);
-        assert_eq!(useful(&text, Some("/p/package-lock.json")).len(), LOCK_FILE);
-        assert_eq!(useful(&text, Some("/p/lock.txt")), text);
+        assert_eq!(indexable(&text, Some("/p/Cargo.lock")).len(), LOCK_FILE);
+        assert_eq!(indexable(&text, Some("/p/package-lock.json")).len(), LOCK_FILE);
+        assert_eq!(indexable(&text, Some("/p/lock.txt")), text);
     }
 }

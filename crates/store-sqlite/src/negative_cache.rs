@@ -16,7 +16,7 @@ const PORTION: i64 = 50;
 /// looked up in it once, a portion at each query for an unknown ID. After that, such a query takes time only for the objects
 /// added since. Until then, the entries around the ID's place show damage at that place.
 #[derive(Default)]
-pub(super) struct Absent(Mutex<Checked>);
+pub(super) struct NegativeCache(Mutex<Checked>);
 
 #[derive(Default)]
 struct Checked {
@@ -29,7 +29,7 @@ struct Checked {
     looked_up: i64,
 }
 
-impl Absent {
+impl NegativeCache {
     /// Fails if an object that was not found does exist, but its envelope or the path to it is damaged.
     ///
     /// # Errors
@@ -128,27 +128,27 @@ mod tests {
 
     #[test]
     fn each_object_is_looked_up_once_however_many_unknown_ids_are_asked_for() {
-        let (connection, absent) = (store(), Absent::default());
+        let (connection, negative) = (store(), NegativeCache::default());
         objects(&connection, 1..501);
         let ask = |n: usize| {
-            absent
+            negative
                 .check(&connection, &ObjectId::new(format!("unknown {n}")), AsOf::default())
                 .map_err(StoreError::from)
         };
         for n in 0..1_000 {
             assert_eq!(ask(n), Ok(()));
         }
-        assert_eq!(absent.0.lock().unwrap().looked_up, 500);
+        assert_eq!(negative.0.lock().unwrap().looked_up, 500);
         objects(&connection, 501..511);
         for n in 0..1_000 {
             assert_eq!(ask(n), Ok(()));
         }
-        assert_eq!(absent.0.lock().unwrap().looked_up, 510);
+        assert_eq!(negative.0.lock().unwrap().looked_up, 510);
         objects(&connection, 511..4_000);
         for query in 1..80 {
             assert_eq!(ask(0), Ok(()));
             let expected = (510 + query * PORTION).min(3_999);
-            assert_eq!(absent.0.lock().unwrap().looked_up, expected, "one portion at each query");
+            assert_eq!(negative.0.lock().unwrap().looked_up, expected, "one portion at each query");
         }
     }
 
@@ -183,9 +183,9 @@ mod tests {
                 let mut altered = intact.clone();
                 altered[at + name.len() - 2] ^= 0x40;
                 std::fs::write(&path, altered).unwrap();
-                let (connection, absent) = (Connection::open(&path).unwrap(), Absent::default());
+                let (connection, negative) = (Connection::open(&path).unwrap(), NegativeCache::default());
                 let ask = |id: &str| {
-                    absent.check(&connection, &ObjectId::new(id), AsOf::default()).map_err(StoreError::from)
+                    negative.check(&connection, &ObjectId::new(id), AsOf::default()).map_err(StoreError::from)
                 };
                 assert!(matches!(ask(&format!("object {n}")), Err(StoreError::Corrupt(_))), "{n} at {at}");
                 assert_eq!(ask("object 10000"), Ok(()));
@@ -195,11 +195,11 @@ mod tests {
 
     #[test]
     fn entries_that_a_large_index_has_lost_are_noticed_after_some_queries() {
-        let (connection, absent) = (store(), Absent::default());
+        let (connection, negative) = (store(), NegativeCache::default());
         objects(&connection, 1..5_000);
         damage(&connection, "SELECT * FROM objects WHERE object < 4990");
         let ask = |id: &str| {
-            absent.check(&connection, &ObjectId::new(id), AsOf::default()).map_err(StoreError::from)
+            negative.check(&connection, &ObjectId::new(id), AsOf::default()).map_err(StoreError::from)
         };
         let first = (0..200).position(|_| ask("object 4995").is_err());
         assert_eq!(first, Some(99), "the portion that has it is the 100th");
@@ -207,11 +207,11 @@ mod tests {
 
     #[test]
     fn an_object_that_the_index_has_lost_is_damaged_and_others_are_absent() {
-        let (connection, absent) = (store(), Absent::default());
+        let (connection, negative) = (store(), NegativeCache::default());
         objects(&connection, 1..10);
         damage(&connection, "SELECT * FROM objects WHERE object < 8");
         let ask = |id: &str| {
-            absent.check(&connection, &ObjectId::new(id), AsOf::default()).map_err(StoreError::from)
+            negative.check(&connection, &ObjectId::new(id), AsOf::default()).map_err(StoreError::from)
         };
         for _ in 0..2 {
             assert!(matches!(ask("object 9"), Err(StoreError::Corrupt(_))));

@@ -39,14 +39,14 @@ pub(super) const INDEX_TIME: Duration = Duration::from_secs(30);
 const WRITER_TIME: Duration = Duration::from_millis(500);
 
 /// The writer, as shared by its own thread and by callers that find it idle.
-pub(super) struct Desk {
+pub(super) struct WriterQueue {
     /// `None` once the thread has ended.
     writer: Mutex<Option<Writer>>,
     /// How many jobs were sent and have not been started.
     waiting: AtomicUsize,
 }
 
-impl Desk {
+impl WriterQueue {
     pub fn new(writer: Writer) -> Self {
         Self { writer: Mutex::new(Some(writer)), waiting: AtomicUsize::new(0) }
     }
