@@ -23,6 +23,7 @@ pub mod truth;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use context_model::chat::Chat;
 use context_model::id::{ObjectId, SessionId};
@@ -52,6 +53,9 @@ use crate::sight::rolled::Rolled;
 use crate::view::assembled::Assembled;
 use crate::view::sections::View;
 use job::{Done, Job};
+
+/// For how long `assemble` waits for calls that work with the state.
+const ASSEMBLE_PATIENCE: Duration = Duration::from_millis(100);
 
 /// A client's hold on one session: it indexes, tracks, records, activates, assembles and projects.
 ///
@@ -140,12 +144,18 @@ impl Engine {
     /// Renders the session's state as SSOT 4.1 says, for conformance, audit, export, and models without a prefix
     /// cache. Costs a copy of the view: only what has changed since the last call is read and rendered.
     ///
+    /// If another call holds the state for long, as a write does that waits for another process's lock, this renders what is
+    /// in the store: the state before that call.
+    ///
     /// # Errors
     /// What the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn assemble(&self) -> Result<Assembled> {
         let inner = &self.inner;
-        let mut state = inner.lock().await?;
+        let Ok(state) = tokio::time::timeout(ASSEMBLE_PATIENCE, inner.lock()).await else {
+            return inner.assembled_from_store().await;
+        };
+        let mut state = state?;
         inner.refresh_at_turn(&mut state).await?;
         let State { session, view, .. } = &mut *state;
         view.complete(&inner.ground, session).await?;
@@ -227,6 +237,15 @@ impl Inner {
     /// Refuses a closed instance without waiting for other calls; if one holds the state, the next lock finds out.
     pub fn check_open(&self) -> Result<()> {
         self.state.try_lock().map_or(Ok(()), |state| state.session.open())
+    }
+
+    /// The view as a client renders it that has just opened the session.
+    async fn assembled_from_store(&self) -> Result<Assembled> {
+        let (mut session, mut view) = (Session::default(), View::default());
+        session.seen = self.store().latest_tx().await?;
+        refresh::load(&self.ground, &mut session).await?;
+        view.complete(&self.ground, &session).await?;
+        Ok(view.assembled())
     }
 
     /// What tools have passed in and what has not yet come as a result, oldest first. Hold the lock only briefly.

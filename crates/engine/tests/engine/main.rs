@@ -21,6 +21,7 @@ mod known;
 mod leaving;
 #[cfg(unix)]
 mod links;
+mod locked;
 mod lost;
 mod mounts;
 mod named;
