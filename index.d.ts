@@ -182,6 +182,9 @@ export interface CollapsedCall {
   args: object
 }
 
+/** The content hash of a payload in JSON. */
+export declare function contentHash(payload: string): string
+
 /** A version that failed the integrity check. */
 export interface Damage {
   /** The object's ID; absent where the damage lies outside any version. */

@@ -773,10 +773,11 @@ if (
   }
 }
 
-const { ContextManager, Store, checkExport, redactedText, textPart } = nativeBinding
+const { ContextManager, Store, checkExport, contentHash, redactedText, textPart } = nativeBinding
 export { ContextManager }
 export { Store }
 export { checkExport }
+export { contentHash }
 export { redactedText }
 export { textPart }
 export const __napiBindingTarget = __napiLoadedBindingTarget

@@ -4,6 +4,7 @@ import { isAbsolute, join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ContextManager, defaultStorePath } from '../lib/index.ts'
 import type { IndexResult, StoreOptions, Version } from '../lib/index.ts'
+import { shortName } from '../lib/inspect/names.ts'
 import { expectedHashes, FILESYSTEM, folder, modelCall, opened, sha256, shown, sqlite, write } from './core/setup.ts'
 import { cleanUp } from './rig/cleanup.ts'
 
@@ -75,6 +76,13 @@ describe.each(stores)('on %s', (kind, store) => {
     expect(await content({ txTime: before })).toBeUndefined()
     expect(await manager.diff(id, one!, two!)).toContain('-beta\n+gamma\n')
     expect(await manager.diff(id, two!, two!)).toBe('')
+    // A transaction that is still to come, or is older than the object, is none, however the object is named.
+    for (const name of [id, shortName(id)]) {
+      expect(await manager.diff(name, one!, two!)).toContain('+gamma\n')
+      for (const [from, to] of [[one!, two! + 1_000], [two! + 1, two!], [0, two!], [one!, Number.MAX_SAFE_INTEGER]] as const) {
+        await expect(manager.diff(name, from, to), `${from} to ${to}`).rejects.toMatchObject({ code: 'UNKNOWN_OBJECT' })
+      }
+    }
   })
 
   test('many files at once', async () => {

@@ -46,20 +46,46 @@ export function crossed<T>(text: T): T {
   return typeof text === 'string' ? (JSON.parse(text) as T) : text
 }
 
-/** A version, or a step to it: lists begin with so many elements of the same list one version earlier. */
-type Step<V> = [version: V, lists: [name: string, count: number][]]
+/**
+ * A version, or a step to it from the one before: lists that begin with so many elements of the list that the one before
+ * has, and fields that are the same there.
+ */
+type Step<V> = [version: V, lists: [name: string, count: number][], kept: string[]]
 
-/** Reads a history from the texts of its pages. Its documents share the beginnings of their lists. */
-export function crossedHistory<V extends { document: object }>(pages: V[]): V[] {
-  let before: Record<string, unknown[]> = {}
+/** Fields of a document that its content hash does not cover. */
+const UNHASHED = ['xt/id', 'type', 'source', 'identity_hash', 'content_hash', 'source_hash']
+
+/**
+ * Reads a history from the texts of its pages. Its documents share what they have in common. The content hash of a growing
+ * document covers all of it, so it is computed when somebody asks for it, by `hash` of the payload in JSON.
+ */
+export function crossedHistory<V extends { document: object }>(pages: V[], hash: (payload: string) => string): V[] {
+  let before: Record<string, unknown> = {}
   return (pages as unknown as string[]).flatMap((page) =>
-    (JSON.parse(page) as Step<V>[]).map(([version, lists]) => {
-      const document = version.document as Record<string, unknown[]>
-      for (const [name, count] of lists) document[name] = before[name]!.slice(0, count).concat(document[name]!)
+    (JSON.parse(page) as Step<V>[]).map(([version, lists, kept]) => {
+      const document = version.document as Record<string, unknown>
+      for (const name of kept) set(document, name, before[name])
+      for (const [name, count] of lists) document[name] = (before[name] as unknown[]).slice(0, count).concat(document[name])
+      if (!Object.hasOwn(document, 'content_hash')) hashLater(document, hash)
       before = document
       return version
     }),
   )
+}
+
+function hashLater(document: Record<string, unknown>, hash: (payload: string) => string): void {
+  const get = (): string => {
+    const covered = Object.keys(document).filter((name) => !UNHASHED.includes(name))
+    const value = hash(JSON.stringify(Object.fromEntries(covered.map((name) => [name, document[name]]))))
+    set(document, 'content_hash', value)
+    return value
+  }
+  Object.defineProperty(document, 'content_hash', { get, enumerable: true, configurable: true })
+}
+
+/** Unlike an assignment, this also makes a field named `__proto__`. */
+function set(document: Record<string, unknown>, name: string, value: unknown): void {
+  Object.defineProperty(document, name, { value, enumerable: true, configurable: true, writable: true })
 }
 
 function checkWidth(object: object): void {

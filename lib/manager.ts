@@ -28,6 +28,7 @@ import { calling, invalid } from './errors.ts'
 import { noteBirth } from './harness/births.ts'
 import { Projection } from './harness.ts'
 import { crossed, crossedHistory, crossing } from './json.ts'
+import { native } from './native.ts'
 import { checkAsOf, checkHistoryPart, checkOpen, checkPart, checkQuery, checkSearch } from './options.ts'
 import type { OpenOptions } from './options.ts'
 import { placed } from './place.ts'
@@ -247,7 +248,7 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
       checkHistoryPart(part)
       return super.history(id, part)
     })
-    return crossedHistory(pages)
+    return crossedHistory(pages, native.contentHash)
   }
 
   /**

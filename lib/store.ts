@@ -93,7 +93,7 @@ export class Store extends native.Store implements AsyncDisposable {
     return calling(() => super.find(name))
   }
 
-  /** Returns the version of an object that holds now, or held after a transaction; null if there is none. */
+  /** Returns the version of an object that holds now, or held after a transaction; null if there is no such version or transaction. */
   override async get(id: string, txId?: number | null): Promise<Version | null> {
     return crossed(await calling(() => super.get(id, txId)))
   }
@@ -107,7 +107,7 @@ export class Store extends native.Store implements AsyncDisposable {
       checkHistoryPart(part)
       return super.history(id, part)
     })
-    return crossedHistory(pages)
+    return crossedHistory(pages, native.contentHash)
   }
 
   /**

@@ -60,56 +60,8 @@ fn without_lone_surrogates(text: String) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| unreachable!("ASCII was replaced by ASCII"))
 }
 
-/// Versions of an object on their way to JavaScript, where they share their common parts. So a chat's history takes the
-/// memory of its longest version and does not grow quadratically.
-#[derive(Default)]
-pub struct History {
-    pages: Vec<String>,
-    last: Option<Version>,
-}
-
-impl History {
-    /// Adds the versions that follow.
-    pub fn add(&mut self, page: Vec<Version>) -> Result<(), Coded> {
-        let mut steps = Vec::with_capacity(page.len());
-        for version in page {
-            steps.push(step(self.last.as_ref(), &version));
-            self.last = Some(version);
-        }
-        self.pages.push(text(&steps)?);
-        Ok(())
-    }
-
-    /// The texts of its pages, which lib/json.ts reads.
-    pub fn into_pages(self) -> Vec<String> {
-        self.pages
-    }
-}
-
-/// A version without the beginnings of lists that the one before it has, too, and the lengths of these.
-fn step(before: Option<&Version>, version: &Version) -> Value {
-    let document = &version.document;
-    let mut fields = Map::new();
-    let mut lists = Vec::new();
-    for (name, value) in document.payload() {
-        let earlier = before.and_then(|before| before.document.field(name)).and_then(Value::as_array);
-        let (Some(earlier), Some(now)) = (earlier.filter(|_| name != "__proto__"), value.as_array()) else {
-            fields.insert(name.clone(), value.clone());
-            continue;
-        };
-        let count = earlier.iter().zip(now).take_while(|(a, b)| a == b).count();
-        fields.insert(name.clone(), json!(now[count..]));
-        lists.push((name, count));
-    }
-    fields.insert("xt/id".into(), json!(document.id()));
-    fields.insert("type".into(), document.object_type().as_str().into());
-    fields.insert("source".into(), json!(document.source()));
-    fields.insert("identity_hash".into(), document.identity_hash().to_string().into());
-    json!([whole(version, fields.into()), lists])
-}
-
 /// A version with its document in this form.
-fn whole(version: &Version, document: Value) -> Value {
+pub fn whole(version: &Version, document: Value) -> Value {
     let mut whole = json!({
         "document": document,
         "txId": version.tx_id.0,

@@ -6,6 +6,7 @@
 mod callback;
 mod convert;
 mod error;
+mod history;
 mod json;
 mod log;
 mod manager;

@@ -14,7 +14,8 @@ use tracing::{Instrument as _, Span};
 use crate::callback;
 use crate::convert;
 use crate::error::{Coded, promise};
-use crate::json::{self, History};
+use crate::history::{self, History};
+use crate::json;
 use crate::opened::{self, Opened};
 use crate::types as js;
 
@@ -261,16 +262,21 @@ impl ContextManager {
     ) -> napi::Result<PromiseRaw<'env, Vec<String>>> {
         let work = |open: Open| async move {
             let (mut after, mut left) = convert::history_part(part)?;
-            let mut history = History::default();
+            let mut given = History::default();
+            if let Some(entries) = open.engine.history_as_changes(&id).await?
+                && let Some(pages) = history::pages(entries, after, left)?
+            {
+                return Ok(pages);
+            }
             while left > 0 {
                 let page = open.engine.history_page(&id, after, left.min(HISTORY_PAGE)).await?;
                 let Some(last) = page.last() else { break };
                 (after, left) = (last.tx_id, left.saturating_sub(page.len()));
-                history.add(page)?;
+                given.add(page)?;
             }
-            Ok(history)
+            Ok(given.into_pages())
         };
-        self.call(env, work, History::into_pages)
+        self.call(env, work, |pages| pages)
     }
 
     #[napi]

@@ -14,7 +14,8 @@ use napi_derive::napi;
 
 use crate::convert;
 use crate::error::{Coded, promise};
-use crate::json::{self, History};
+use crate::history::{self, History};
+use crate::json;
 use crate::opened::{self, Opened};
 use crate::types as js;
 
@@ -128,16 +129,21 @@ impl Store {
     ) -> napi::Result<PromiseRaw<'env, Vec<String>>> {
         let work = |opened: Opened| async move {
             let (mut after, mut left) = convert::history_part(part)?;
-            let (id, mut history) = (ObjectId::new(id), History::default());
+            let (id, mut given) = (ObjectId::new(id), History::default());
+            if let Some(entries) = opened.store.history_as_changes(&id).await?
+                && let Some(pages) = history::pages(entries, after, left)?
+            {
+                return Ok(pages);
+            }
             while left > 0 {
                 let page = opened.store.history_page(&id, after, left.min(PAGE)).await?;
                 let Some(last) = page.last() else { break };
                 (after, left) = (last.tx_id, left.saturating_sub(page.len()));
-                history.add(page)?;
+                given.add(page)?;
             }
-            Ok(history)
+            Ok(given.into_pages())
         };
-        self.call(env, work, History::into_pages)
+        self.call(env, work, |pages| pages)
     }
 
     #[napi(ts_return_type = "Promise<Version | null>")]
@@ -148,7 +154,14 @@ impl Store {
         tx_id: Option<f64>,
     ) -> napi::Result<PromiseRaw<'env, Option<String>>> {
         let work = move |opened: Opened| async move {
-            let known = tx_id.map(convert::tx).transpose()?.map(Known::Tx);
+            let tx = tx_id.map(convert::tx).transpose()?;
+            // As of a transaction that is still to come, the store would give the latest version.
+            if let Some(tx) = tx
+                && tx > opened.store.latest_tx().await?
+            {
+                return Ok(None);
+            }
+            let known = tx.map(Known::Tx);
             let found = opened.store.get(&ObjectId::new(id), AsOf { valid_time: None, known }).await?;
             found.map(|version| json::version(&version)).transpose()
         };

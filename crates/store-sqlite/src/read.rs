@@ -146,6 +146,13 @@ pub(super) fn journal(connection: &Connection, id: &ObjectId) -> Result<Vec<Entr
     Ok(entries)
 }
 
+/// Whether an object has versions that are stored as patches.
+pub(super) fn is_growing(connection: &Connection, id: &ObjectId) -> Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM versions v JOIN objects o USING (object)
+               WHERE o.object_id = ? AND v.base IS NOT NULL)";
+    Ok(connection.prepare_cached(sql)?.query_row([id.as_str()], |row| row.get(0))?)
+}
+
 /// The objects whose latest version matches.
 pub(super) fn query(connection: &Connection, filter: &Filter) -> Result<Vec<ObjectId>> {
     let sql = "SELECT o.object_id FROM objects o

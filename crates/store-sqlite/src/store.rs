@@ -114,6 +114,17 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn history_as_changes(&self, id: &ObjectId) -> Result<Option<Vec<Entry>>> {
+        let id = id.clone();
+        self.pool
+            .away(move |connection| {
+                let moment = connection.unchecked_transaction()?;
+                let is_growing = read::is_growing(&moment, &id)?;
+                is_growing.then(|| read::journal(&moment, &id)).transpose()
+            })
+            .await
+    }
+
     async fn journal(&self, id: &ObjectId) -> Result<Vec<Entry>> {
         let id = id.clone();
         self.pool.away(move |connection| read::journal(connection, &id)).await

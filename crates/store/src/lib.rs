@@ -110,6 +110,16 @@ pub trait Store: Send + Sync {
         Ok(versions)
     }
 
+    /// The same as [`Store::history`], with each version of a growing document as the patch that made it: for callers that put
+    /// the documents together themselves, at the cost of what was written. `None` if the store can't give it so.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    async fn history_as_changes(&self, id: &ObjectId) -> Result<Option<Vec<Entry>>> {
+        let _ = id;
+        Ok(None)
+    }
+
     /// The versions of an object as they were written, in the order of their transactions.
     ///
     /// Made for exports: unlike the answer of [`Store::history`], which has each version of a patched document

@@ -8,7 +8,7 @@ use context_model::render;
 use context_model::session::Sets;
 use context_model::source::Source;
 use context_model::time::{Timestamp, TxId};
-use context_store::{AsOf, Filter, Hit, Known, Outline, Search, Version};
+use context_store::{AsOf, Entry, Filter, Hit, Known, Outline, Search, Version};
 use serde_json::Value;
 use tracing::instrument;
 
@@ -164,21 +164,33 @@ impl Engine {
         Ok(self.inner.store().history_page(&id, after, most).await?)
     }
 
+    /// As [`Engine::history`], with each version of a growing document as the patch that made it. `None` if the store can't
+    /// give it so.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn history_as_changes(&self, name: &str) -> Result<Option<Vec<Entry>>> {
+        let id = self.id_of(name)?;
+        Ok(self.inner.store().history_as_changes(&id).await?)
+    }
+
     /// The difference between two versions' contents as a unified diff; empty if they are equal.
     ///
     /// A version is named by its transaction. If one transaction wrote several versions of an object, which the
     /// engine and imports never do, its number means the newest one.
     ///
     /// # Errors
-    /// `UNKNOWN_OBJECT` if one of the versions does not exist; `INVALID_ARGUMENT` if only the hash of one is stored;
+    /// `UNKNOWN_OBJECT` if one of the versions or transactions does not exist; `INVALID_ARGUMENT` if only the hash of one is stored;
     /// what the store reports.
     #[instrument(level = "debug", skip_all, err(level = "debug"))]
     pub async fn diff(&self, name: &str, from: TxId, to: TxId) -> Result<String> {
         let id = self.id_of(name)?;
+        let newest = self.inner.store().latest_tx().await?;
         let mut texts = Vec::with_capacity(2);
         for tx in [from, to] {
             let at = AsOf { known: Some(Known::Tx(tx)), valid_time: None };
-            let version = self.inner.store().get(&id, at).await?;
+            // As of a transaction that is still to come, the store would give the latest version.
+            let version = if tx > newest { None } else { self.inner.store().get(&id, at).await? };
             let version = version.ok_or_else(|| EngineError::Unknown(format!("{name}@{tx}")))?;
             let document = version.document;
             if document.content().is_none() && document.source_hash().is_some() {
