@@ -721,7 +721,12 @@ export type StoreOptions =
      * `power` (default): a commit survives a power failure. `process`: it survives the end of the
      * process, and is faster.
      */
-  durability?: 'process' | 'power' }
+    durability?: 'process' | 'power'; /**
+     * Reads a private copy of the store in the temporary folder, which is removed when it is closed: for a file that
+     * can't be written, such as a backup on a read-only disk. What a session writes goes to the copy and is lost;
+     * `import`, `forget`, `prune` and `setLimits` are refused. lib/copy.ts makes the copy.
+     */
+  readOnly?: boolean }
   | { kind: 'xtdb'; /** A node, for instance `http://127.0.0.1:3000`. */
     url: string; /** Further nodes of the same database, for fail-over. */
     urls?: Array<string>; /** The time limit of one request in milliseconds. Default 10,000. */

@@ -27,6 +27,11 @@ export function invalid(message: string, cause?: unknown): Error & { code: Error
   return Object.assign(new TypeError(message, { cause }), { code: 'INVALID_ARGUMENT' as const })
 }
 
+/** `STORE_UNAVAILABLE` with a message. */
+export function unavailable(message: string): Error & { code: ErrorCode } {
+  return Object.assign(new Error(message), { code: 'STORE_UNAVAILABLE' as const })
+}
+
 /** An error with one of our codes: itself, or `INVALID_ARGUMENT` with the error as its cause. */
 export function coded(error: unknown): Error {
   if (error instanceof Error && CODES.has(String((error as { code?: unknown }).code))) return error

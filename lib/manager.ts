@@ -22,6 +22,8 @@ import type {
   Version,
   WatchEvent,
 } from '../index.js'
+import { readOnly } from './copy.ts'
+import type { ReadOnly } from './copy.ts'
 import { DrivenSession, toolcall } from './driven.ts'
 import { permitted, refusal } from './driver/withheld.ts'
 import { calling, invalid } from './errors.ts'
@@ -44,6 +46,7 @@ import { placed } from './place.ts'
 export class ContextManager extends DrivenSession implements AsyncDisposable {
   #projection = new Projection(this)
   #isClosed = false
+  #copy: ReadOnly | undefined
 
   private constructor() {
     super()
@@ -344,9 +347,10 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
   }
 
   /** Pauses the session and closes the store. Closing twice is fine. */
-  override close(): Promise<undefined> {
+  override async close(): Promise<undefined> {
     this.#isClosed = true
-    return calling(() => super.close())
+    await calling(() => super.close())
+    this.#copy?.remove()
   }
 
   /** Closes. */
@@ -357,7 +361,13 @@ export class ContextManager extends DrivenSession implements AsyncDisposable {
   static async #opened(options: OpenOptions, file?: string): Promise<ContextManager> {
     const { layout, model, shape, ...rest } = checkedOptions(options)
     const manager = new ContextManager()
-    await calling(() => manager.start(rest, file))
+    manager.#copy = rest.store === undefined ? undefined : readOnly(rest.store)
+    try {
+      await calling(() => manager.start({ ...rest, ...(manager.#copy && { store: manager.#copy.store }) }, file))
+    } catch (error) {
+      manager.#copy?.remove()
+      throw error
+    }
     manager.#projection = new Projection(manager, {
       ...(layout === undefined ? {} : { layout }),
       ...(model === undefined ? {} : { model }),

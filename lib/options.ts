@@ -38,7 +38,7 @@ const OPEN: Names<OpenOptions> = {
 }
 const STORES: { [Kind in StoreOptions['kind']]: Names<Of<Kind>> } = {
   memory: { kind: true },
-  sqlite: { kind: true, path: true, durability: true },
+  sqlite: { kind: true, path: true, durability: true, readOnly: true },
   xtdb: { kind: true, url: true, urls: true, timeoutMs: true, journal: true },
 }
 const MOUNT: Names<MountMapping> = { agentPrefix: true, canonicalPrefix: true, filesystemId: true }
@@ -77,7 +77,9 @@ export function checkStore(store: StoreOptions): void {
   const names = Object.hasOwn(STORES, store.kind) ? STORES[store.kind] : undefined
   if (names === undefined) throw invalid(`the kind of a store is ${listed(Object.keys(STORES), 'or')}, not ${shown(store.kind)}`)
   known(`a store of the kind '${store.kind}'`, store, names)
-  if (store.kind === 'sqlite') checkPath(store.path)
+  if (store.kind !== 'sqlite') return
+  checkPath(store.path)
+  if (store.readOnly !== undefined && typeof store.readOnly !== 'boolean') throw invalid(`store.readOnly is true or false, not ${shown(store.readOnly)}`)
 }
 
 /** Checks a model's description. Throws `INVALID_ARGUMENT`. */

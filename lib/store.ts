@@ -16,7 +16,9 @@ import type {
   TransferSummary,
   Version,
 } from '../index.js'
-import { calling } from './errors.ts'
+import { readOnly } from './copy.ts'
+import type { ReadOnly } from './copy.ts'
+import { calling, unavailable } from './errors.ts'
 import { crossed, crossedHistory } from './json.ts'
 import { native } from './native.ts'
 import { checkForgetting, checkHistoryPart, checkLimits, checkPrune, checkSearch, checkStore } from './options.ts'
@@ -30,6 +32,8 @@ import { defaultStorePath } from './place.ts'
  * `close()` every method rejects with `CLOSED`. Sessions may be open in the same store, here and in other processes.
  */
 export class Store extends native.Store implements AsyncDisposable {
+  #copy: ReadOnly | undefined
+
   private constructor() {
     super()
   }
@@ -44,7 +48,13 @@ export class Store extends native.Store implements AsyncDisposable {
     const place = options ?? { kind: 'sqlite', path: defaultStorePath() }
     checkStore(place)
     const store = new Store()
-    await calling(() => store.start(place))
+    store.#copy = readOnly(place)
+    try {
+      await calling(() => store.start(store.#copy?.store ?? place))
+    } catch (error) {
+      store.#copy?.remove()
+      throw error
+    }
     return store
   }
 
@@ -128,7 +138,10 @@ export class Store extends native.Store implements AsyncDisposable {
    * store has an object with the same ID and a different history, and `IO`.
    */
   override import(path: string): Promise<TransferSummary> {
-    return calling(() => super.import(path))
+    return calling(() => {
+      this.#checkWritable()
+      return super.import(path)
+    })
   }
 
   /** Reads the whole store and returns each version that does not match its stored hash; none means an intact store. */
@@ -154,6 +167,7 @@ export class Store extends native.Store implements AsyncDisposable {
    */
   override forget(wanted: Forgetting[], why: string): Promise<Forgotten> {
     return calling(() => {
+      this.#checkWritable()
       checkForgetting(wanted)
       return super.forget(wanted, why)
     })
@@ -167,6 +181,7 @@ export class Store extends native.Store implements AsyncDisposable {
    */
   override prune(options: PruneOptions): Promise<Pruned> {
     return calling(() => {
+      this.#checkWritable()
       checkPrune(options)
       return super.prune(options)
     })
@@ -184,18 +199,24 @@ export class Store extends native.Store implements AsyncDisposable {
   /** Sets the limits of a database file; an absent one is removed. Rejects like `limits`. */
   override setLimits(limits: StoreLimits): Promise<undefined> {
     return calling(() => {
+      this.#checkWritable()
       checkLimits(limits)
       return super.setLimits(limits)
     })
   }
 
   /** Closes the store. Closing twice is fine. */
-  override close(): Promise<undefined> {
-    return calling(() => super.close())
+  override async close(): Promise<undefined> {
+    await calling(() => super.close())
+    this.#copy?.remove()
   }
 
   /** Closes. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
+  }
+
+  #checkWritable(): void {
+    if (this.#copy !== undefined) throw unavailable('the store was opened with readOnly; open it without to change it')
   }
 }

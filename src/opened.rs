@@ -34,7 +34,7 @@ pub async fn open(options: Option<StoreOptions>) -> Result<Opened, Coded> {
             let store = MemoryStore::new();
             Opened { store: Arc::clone(&store) as Arc<dyn Store>, about: About::Memory(store) }
         }
-        Some(StoreOptions::Sqlite { path, durability }) => {
+        Some(StoreOptions::Sqlite { path, durability, .. }) => {
             let durability = match durability.as_deref() {
                 None | Some("power") => Durability::Power,
                 Some("process") => Durability::Process,

@@ -1,7 +1,8 @@
 /** Which store a command uses. */
-import { accessSync, chmodSync, constants, copyFileSync, existsSync, rmSync, statSync } from 'node:fs'
-import { dirname, join, resolve, sep } from 'node:path'
+import { existsSync } from 'node:fs'
+import { dirname, resolve, sep } from 'node:path'
 import type { StoreOptions } from '../../index.js'
+import { canWrite, copied } from '../copy.ts'
 import { defaultStorePath, journalOf } from '../place.ts'
 import { Store } from '../store.ts'
 import { UsageError } from './terminal.ts'
@@ -65,47 +66,4 @@ export async function reading<T>(text: string | undefined, work: (store: NamedSt
   if (store.options.kind !== 'sqlite' || canWrite(store.options.path)) return work(store)
   const { path } = store.options
   return withFolder((folder) => work({ options: { kind: 'sqlite', path: copied(path, folder) }, name: store.name }))
-}
-
-/** Whether SQLite can use the file as it is: it writes the log and its index beside it. */
-function canWrite(path: string): boolean {
-  return [path, `${path}-wal`, `${path}-shm`].every((file) => {
-    const exists = existsSync(file)
-    return mayWrite(exists ? file : dirname(path))
-  })
-}
-
-function mayWrite(path: string): boolean {
-  try {
-    accessSync(path, constants.W_OK)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** How often a copy is made again because the file was being written. */
-const COPIES = 5
-
-/** Copies a store with its log. Another user's process may be writing it, so the copy counts only if nothing changed. */
-function copied(path: string, folder: string): string {
-  const copy = join(folder, 'context.db')
-  const state = (): string => [path, `${path}-wal`].map(stamp).join(' ')
-  for (let attempt = 0; attempt < COPIES; attempt += 1) {
-    const before = state()
-    for (const end of ['', '-wal']) {
-      rmSync(`${copy}${end}`, { force: true })
-      if (!existsSync(`${path}${end}`)) continue
-      copyFileSync(`${path}${end}`, `${copy}${end}`, constants.COPYFILE_FICLONE)
-      chmodSync(`${copy}${end}`, 0o600)
-    }
-    if (state() === before) return copy
-  }
-  throw new Error(`${path} can only be read, and is being written by another process; try again when that has ended`)
-}
-
-/** Tells whether a file has changed. */
-export function stamp(path: string): string {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
-  return found === undefined ? '-' : `${found.ino} ${found.size} ${found.mtimeNs}`
 }

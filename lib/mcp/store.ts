@@ -5,8 +5,9 @@
 import { realpathSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { ObjectDocument, StoreOptions } from '../../index.js'
-import { asStored, inStore, stamp } from '../cli/store.ts'
+import { asStored, inStore } from '../cli/store.ts'
 import { withFolder } from '../cli/unfinished.ts'
+import { canWrite, stamp } from '../copy.ts'
 import { invalid } from '../errors.ts'
 import { ContextManager } from '../index.ts'
 
@@ -65,10 +66,12 @@ export class LimitedStore {
     if (state === this.#state) return
     await this.#forget()
     await withFolder(async (folder) => {
+      const options = this.#options
+      const readable = options.kind === 'sqlite' && !canWrite(options.path) ? { ...options, readOnly: true } : options
       for (const [index, session] of this.#limits.sessions.entries()) {
         const file = join(folder, `${index}.jsonl`)
         try {
-          await inStore(this.#options, (store) => store.export(file, session))
+          await inStore(readable, (store) => store.export(file, session))
         } catch (error) {
           // The session may start later.
           if ((error as { code?: string }).code === 'UNKNOWN_OBJECT') continue

@@ -1,0 +1,87 @@
+/** A store that can't be written is read by the classes and by the MCP server, from a private copy. */
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { ContextManager, Store } from '../lib/index.ts'
+import { findNode } from '../pi-runtime/index.mjs'
+import { MAIN } from './replay/support.ts'
+import { cleanUp, temporaryFolder } from './rig/pi.ts'
+
+afterEach(cleanUp)
+
+/** Stores with a call and a turn. */
+async function storeIn(folder: string): Promise<string> {
+  const path = join(folder, 'context.db')
+  const manager = await ContextManager.open({ sessionId: 's', cwd: folder, store: { kind: 'sqlite', path }, watch: false })
+  await manager.appendTurn({ role: 'user', content: 'a question' })
+  await manager.recordToolcall({ id: 'c1', tool: 'bash', args: {}, content: 'a pelican', status: 'ok' })
+  await manager.close()
+  return path
+}
+
+const copies = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith(`pi-context-manager-${process.pid}-`))
+
+test('a store opened with readOnly is read, and refuses what changes it', async () => {
+  const folder = temporaryFolder('readonly-')
+  const path = await storeIn(folder)
+  const before = readFileSync(path)
+  const store = await Store.open({ kind: 'sqlite', path, readOnly: true })
+  expect((await store.sessions()).map(({ id }) => id)).toEqual(['s'])
+  expect(await store.search('pelican')).toMatchObject([{ id: 'c1' }])
+  expect((await store.get('c1'))?.document.content).toBe('a pelican')
+  expect(await store.verify()).toEqual([])
+  const refused = { code: 'STORE_UNAVAILABLE', message: expect.stringContaining('readOnly') }
+  await expect(store.forget([{ id: 'c1' }], 'x')).rejects.toMatchObject(refused)
+  await expect(store.prune({ olderThanDays: 1 })).rejects.toMatchObject(refused)
+  await expect(store.setLimits({})).rejects.toMatchObject(refused)
+  await expect(store.import(path)).rejects.toMatchObject(refused)
+  expect(copies()).toHaveLength(1)
+  await store.close()
+  await store.close()
+  expect(copies()).toEqual([])
+  expect(readFileSync(path).equals(before)).toBe(true)
+  expect(readdirSync(folder)).toEqual(['context.db'])
+})
+
+test('a session of such a store is read, and what it writes is lost with the copy', async () => {
+  const folder = temporaryFolder('readonly-')
+  const path = await storeIn(folder)
+  const before = readFileSync(path)
+  const manager = await ContextManager.open({ sessionId: 's', cwd: folder, store: { kind: 'sqlite', path, readOnly: true }, watch: false })
+  expect((await manager.assemble()).text).toContain('a pelican')
+  await manager.recordToolcall({ id: 'c2', tool: 'bash', args: {}, content: 'a heron', status: 'ok' })
+  await manager.close()
+  expect(copies()).toEqual([])
+  expect(readFileSync(path).equals(before)).toBe(true)
+})
+
+test('wrong options and files are named, and leave nothing', async () => {
+  const folder = temporaryFolder('readonly-')
+  await expect(Store.open({ kind: 'sqlite', path: join(folder, 'a.db'), readOnly: 1 } as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  await expect(Store.open({ kind: 'sqlite', path: join(folder, 'a.db'), readOnly: true })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  expect(existsSync(join(folder, 'a.db'))).toBe(false)
+  expect(copies()).toEqual([])
+})
+
+test.skipIf(process.platform !== 'linux')('the MCP server reads a store on a disk that can only be read', async () => {
+  const folder = temporaryFolder('readonly-')
+  const [disk, temporary] = [join(folder, 'disk'), join(folder, 'temporary')]
+  for (const one of [disk, temporary]) mkdirSync(one)
+  const path = await storeIn(disk)
+  for (const [file, mode] of [[folder, 0o755], [temporary, 0o777], [path, 0o444], [disk, 0o555]] as const) chmodSync(file, mode)
+  // Root may write anything, so the server runs as somebody else then.
+  const server = [findNode(), '--experimental-strip-types', '--disable-warning=ExperimentalWarning', MAIN, 'mcp', '--store', path, '--session', 's']
+  const [command, ...args] = process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', ...server] : server
+  const env = { PATH: process.env['PATH'] ?? '', TMPDIR: temporary, HOME: temporary }
+  const client = new Client({ name: 'test', version: '1' })
+  await client.connect(new StdioClientTransport({ command: command!, args, env, stderr: 'inherit' }))
+  const answer = await client.callTool({ name: 'show', arguments: { id: 'c1' } })
+  expect(JSON.stringify(answer.content)).toContain('a pelican')
+  await client.close()
+  expect(readdirSync(temporary)).toEqual([])
+  expect(readdirSync(disk)).toEqual(['context.db'])
+  chmodSync(disk, 0o755)
+})
