@@ -60,7 +60,7 @@ function claude(program: Installed): Agent {
     name: 'claude',
     host: 'claude-code',
     program,
-    lines: 240,
+    lines: 450,
     ownBreaks: 0,
     repeats: true,
     args: (prompt, goesOn) => ['-p', prompt, ...(goesOn ? ['--continue'] : []), '--dangerously-skip-permissions', '--output-format', 'json', '--model', 'claude-opus-5-5'],

@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import { findRuntime } from '../../pi-runtime/index.mjs'
 import { binary as opencode } from '../hosts/opencode.ts'
 
-/** Whether programs may be installed, and tests that take minutes run. */
-export const INSTALLS = process.env['CONTEXT_PROGRAMS'] !== undefined && process.env['CONTEXT_PROGRAMS'] !== ''
+/** Which programs may be installed, by their names: `1` or `long` for all of them. */
+const ASKED = process.env['CONTEXT_PROGRAMS'] ?? ''
 
 /** Whether each of them runs for minutes. */
-export const INSTALLS_LONG = process.env['CONTEXT_PROGRAMS'] === 'long'
+export const INSTALLS_LONG = ASKED === 'long'
 
 const FOLDER = join(tmpdir(), 'pi-context-programs')
 
@@ -34,7 +34,7 @@ export type ProgramName = keyof typeof PROGRAMS | 'opencode'
 
 /** A program, installed if need be; undefined where it can't be had, and a line says why. */
 export function installed(name: ProgramName): Installed | undefined {
-  if (!INSTALLS) return skip(name, 'npm run test:gateway installs and runs it')
+  if (!INSTALLS_LONG && ASKED !== '1' && !ASKED.split(',').includes(name)) return skip(name, 'npm run test:gateway installs and runs it')
   if (name === 'opencode') return opencode === undefined ? undefined : { command: opencode, args: [], version: versionIn(join(opencode, '..', '..')) }
   const { name: package_, file } = PROGRAMS[name]
   const folder = join(FOLDER, name)
