@@ -36,7 +36,7 @@ export async function aiSdkModel({ url: baseURL, format, asks = false }: ModelSt
     return wrapLanguageModel({ model: createOpenAI({ baseURL, apiKey: 'none' }).responses(BOUND[format]), middleware })
   }
   const { createAnthropic } = await import('@ai-sdk/anthropic')
-  // The AI SDK has no option for the field, so whoever wants it changes the body on its way.
+  // As with a version that has no option for it (`thinking.blockBinding`): the body is changed on its way.
   const asking: typeof fetch = (input, init) => fetch(input, { ...init!, body: JSON.stringify(askingForDrops(JSON.parse(String(init!.body)))) })
   return createAnthropic({ baseURL, apiKey: 'none', ...(asks ? { fetch: asking, headers: BETA } : {}) })(BOUND[format])
 }
