@@ -21,6 +21,9 @@ const MOST_BYTES: usize = 64 << 20;
 /// How many names of ID hashes are remembered at most.
 const MOST_NAMES: usize = 200_000;
 
+/// How many of this client's own transactions are remembered at most.
+const MOST_OWN: usize = 10_000;
+
 /// An object's first transaction and, if that was needed, its position among that transaction's writes.
 pub(crate) type First = (TxId, Option<usize>);
 
@@ -56,8 +59,6 @@ pub(crate) struct Cache {
     own: BTreeSet<TxId>,
     /// The hash of this writer's own ID, once it has been seen.
     pub own_hash: Option<String>,
-    /// Everything up to this transaction has been taken into account.
-    pub seen: TxId,
 }
 
 impl Default for Cache {
@@ -70,16 +71,11 @@ impl Default for Cache {
             firsts: HashMap::new(),
             own: BTreeSet::new(),
             own_hash: None,
-            seen: TxId(0),
         }
     }
 }
 
 impl Cache {
-    pub fn new(seen: TxId) -> Self {
-        Self { seen, ..Self::default() }
-    }
-
     pub fn head(&mut self, id: &ObjectId) -> Option<Head> {
         self.heads.get(id).cloned()
     }
@@ -170,18 +166,13 @@ impl Cache {
     /// Notes a transaction of this client, so that it is not taken for someone else's.
     pub fn wrote(&mut self, tx: Tx) {
         self.own.insert(tx.id);
+        if self.own.len() > MOST_OWN {
+            self.own.pop_first();
+        }
     }
 
     pub fn is_own(&self, tx: TxId) -> bool {
         self.own.contains(&tx)
-    }
-
-    /// Notes that everything up to this transaction has been taken into account.
-    pub fn saw(&mut self, tx: TxId) {
-        if tx > self.seen {
-            self.seen = tx;
-            self.own = self.own.split_off(&TxId(tx.0 + 1));
-        }
     }
 }
 

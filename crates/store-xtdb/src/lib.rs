@@ -11,6 +11,7 @@
 //!   create one version, and no change is lost between reading and writing.
 //! - Every read waits for the newest transaction that this client wrote or saw, whichever node answers it, so a fail-over
 //!   never goes back in time.
+//! - What a client asks for at a turn grows with its own areas (see `areas`), and not with what others write elsewhere.
 //!
 //! A transaction that writes one object several times becomes several transactions in XTDB, which keeps only the last put
 //! per ID in each. They are applied in order. If the client ends between two of them, only the first ones have been
@@ -29,6 +30,7 @@ use context_store::{
     AsOf, Damage, Filter, Hit, Outline, Receipt, Result, Search, Store, StoreError, Transaction, Version,
 };
 
+mod areas;
 mod cache;
 mod connection;
 mod edn;
@@ -53,7 +55,6 @@ mod write;
 
 pub use queue::{QueueOptions, QueueState, QueuedStore};
 
-use cache::Cache;
 use http::{Format, Nodes, Request};
 use inner::Inner;
 use write::Writer;
@@ -108,8 +109,7 @@ impl XtdbStore {
             erasures: Mutex::default(),
             local: Mutex::default(),
         };
-        let seen = inner.latest().await?.map_or(TxId(0), |tx| tx.id);
-        *inner.cache.lock().unwrap_or_else(PoisonError::into_inner) = Cache::new(seen);
+        inner.latest().await?;
         Ok(Arc::new(Self { inner: Arc::new(inner), writer: tokio::sync::Mutex::new(writer) }))
     }
 

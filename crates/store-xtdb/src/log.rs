@@ -19,9 +19,6 @@ use context_store::{Damage, Hit, Result, Search, StoreError, Version};
 /// How many hashes are looked up in one query.
 const HASHES_A_QUERY: usize = 200;
 
-/// If others wrote more transactions than this, forgetting everything is cheaper than reading the log.
-const LONG_LOG: usize = 5_000;
-
 /// How often reading a log is resumed after an interruption.
 const MOST_RESUMES: u32 = 5;
 
@@ -59,7 +56,8 @@ impl Inner {
         Ok(named)
     }
 
-    /// What others wrote after this transaction, within the next `most` transactions of the log.
+    /// What others wrote after this transaction, within the next `most` transactions of the log: for a journal of an earlier
+    /// version of this library, which does not know how far it has heard of each area.
     pub(super) async fn changes_of_others(&self, since: TxId, most: usize) -> Result<Foreign> {
         let mut rows: Vec<(TxId, Vec<String>)> = Vec::new();
         let mut count = 0;
@@ -78,7 +76,6 @@ impl Inner {
         self.resolve(rows.iter().flat_map(|(_, hashes)| hashes)).await?;
         let mut known: HashMap<ObjectId, TxId> = HashMap::new();
         self.cache(|cache| {
-            cache.saw(newest);
             for (tx, hashes) in &rows {
                 // Those of this writer from before it started, or of another process that shares its journal.
                 if cache.own_hash.as_ref().is_some_and(|own| hashes.contains(own)) {
@@ -107,47 +104,6 @@ impl Inner {
         .await?;
         self.resolve(written.iter()).await?;
         Ok(self.cache(|cache| written.iter().filter_map(|hash| cache.name(hash).flatten()).collect()))
-    }
-
-    /// Forgets the remembered versions that others have replaced.
-    pub(super) async fn refresh(&self) -> Result<()> {
-        let seen = self.cache(|cache| cache.seen);
-        let mut foreign = Vec::new();
-        let mut newest = seen;
-        let mut count = 0;
-        let mut is_unclear = false;
-        self.each_tx(seen, false, |tx, row| {
-            newest = tx;
-            count += 1;
-            if !self.cache(|cache| cache.is_own(tx)) {
-                foreign.extend(hashes(row).map(str::to_owned));
-                is_unclear |= events(row).any(|event| event[0] == "fn");
-            }
-            Ok(count < LONG_LOG)
-        })
-        .await?;
-        if count >= LONG_LOG || is_unclear {
-            if count >= LONG_LOG {
-                newest = self.latest().await?.map_or(newest, |tx| tx.id);
-            }
-            self.cache(|cache| {
-                cache.forget_all();
-                cache.saw(newest);
-            });
-            return Ok(());
-        }
-        self.resolve(foreign.iter()).await?;
-        self.cache(|cache| {
-            for hash in &foreign {
-                match cache.name(hash) {
-                    Some(Some(id)) => cache.forget(&id),
-                    Some(None) => {}
-                    None => cache.forget_all(),
-                }
-            }
-            cache.saw(newest);
-        });
-        Ok(())
     }
 
     /// Reads everything and checks it against the stored hashes.

@@ -294,6 +294,14 @@ impl Inner {
         Ok(found)
     }
 
+    /// The content hashes of the latest versions of those objects that the database has.
+    pub(super) async fn content_hashes(&self, ids: &[ObjectId]) -> Result<HashMap<ObjectId, Value>> {
+        let query = "{:find [e h] :in [[e ...]] :where [[e :content_hash h]]}";
+        let (_, rows) = self.datalog(query, ids, AsOf::default()).await?;
+        let pair = |mut row: Value| Some((ObjectId::new(row[0].as_str()?), row[1].take()));
+        Ok(rows.into_iter().filter_map(pair).collect())
+    }
+
     /// Which of these objects have text as their content.
     async fn with_text(&self, ids: &[ObjectId], at: AsOf) -> Result<HashSet<ObjectId>> {
         let query = "{:find [e] :in [[e ...]] :where [[e :content c] [(string? c)]]}";

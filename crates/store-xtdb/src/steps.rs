@@ -6,6 +6,7 @@ use context_model::id::ObjectId;
 use context_model::time::Timestamp;
 use serde_json::Value;
 
+use super::areas::{Area, listed};
 use super::http::Format;
 use super::inner::Inner;
 use super::wire::{FOREVER, Ops};
@@ -65,6 +66,10 @@ impl Inner {
             ops.matches(&id, Some(&step), FOREVER);
             for (value, valid_time) in &versions {
                 ops.put(value, Some(*valid_time));
+            }
+            let area = versions.first().and_then(|(value, _)| Area::of_value(value));
+            for list in listed(writer.id(), area.map(|area| (area, &object)).into_iter()) {
+                ops.put(&list, None);
             }
             ops.evict(&ObjectId::new(part));
             if k + 1 == parts {

@@ -9,6 +9,7 @@ use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
 use serde_json::{Value, json};
 
+use super::areas::{Area, listed};
 use super::cache::Head;
 use super::erasures::ERASURES;
 use super::http::{Format, Request};
@@ -82,6 +83,8 @@ pub(crate) struct Late {
     /// Is stored in the writer's mark.
     pub note: Value,
     pub marks: Marks,
+    /// Content objects that the database probably lacks. The transaction is refused if it has one of them.
+    pub absent: HashSet<ObjectId>,
 }
 
 /// What became of a submission.
@@ -115,13 +118,14 @@ impl Inner {
         loop {
             let expected = if last.is_none() { expected.as_slice() } else { &[] };
             let rest = &writes[written.len()..];
-            let bases = self.bases(rest, expected, note.is_some()).await?;
+            let absent = late.filter(|_| !is_fresh).map(|late| &late.absent);
+            let bases = self.bases(rest, expected, (note.is_some(), absent)).await?;
             for (id, wanted) in expected {
                 if bases.get(id).and_then(Base::tx) != *wanted {
                     if is_fresh {
                         return Err(StoreError::Conflict(id.clone()));
                     }
-                    self.refresh().await?;
+                    self.cache(|cache| bases.keys().for_each(|id| cache.forget(id)));
                     is_fresh = true;
                     break;
                 }
@@ -136,7 +140,7 @@ impl Inner {
             let marks = late.map(|late| &late.marks);
             let plan = plan(rest, &bases, expected, is_fenced, (&erasures, marks))?;
             if plan.took_equal && !is_fresh {
-                self.refresh().await?;
+                self.cache(|cache| bases.keys().for_each(|id| cache.forget(id)));
                 is_fresh = true;
                 continue;
             }
@@ -198,7 +202,7 @@ impl Inner {
         self: &Arc<Self>,
         writes: &[Write],
         expected: &[(ObjectId, Option<TxId>)],
-        is_late: bool,
+        (is_late, absent): (bool, Option<&HashSet<ObjectId>>),
     ) -> Result<HashMap<ObjectId, Base>> {
         let ids: HashSet<&ObjectId> =
             writes.iter().map(id_of).chain(expected.iter().map(|(id, _)| id)).collect();
@@ -208,6 +212,9 @@ impl Inner {
             match self.cache(|cache| cache.head(id)) {
                 Some(head) => {
                     bases.insert(id.clone(), Base::new(Some(head), true));
+                }
+                None if absent.is_some_and(|absent| absent.contains(id)) => {
+                    bases.insert(id.clone(), Base::new(None, true));
                 }
                 None => missing.push(id.clone()),
             }
@@ -280,7 +287,13 @@ impl Inner {
         ops.matches(&writer.id, writer.mark.as_ref(), FOREVER);
         ops.matches(&ObjectId::new(ERASURES), erasures.value(), FOREVER);
         ops.put(&mark, Some(Timestamp::from_millis(MARK_TIME)));
-        let notice = writer.notice.take();
+        let written = part.drafts.iter().map(|draft| (Area::of(&draft.document), draft.document.id()));
+        for list in listed(&writer.id, written) {
+            ops.put(&list, None);
+        }
+        // The first transaction of a client that lists its changes keeps those from writing that don't.
+        let fence = || erasures.lacks_fence().then(|| erasures.next(erasures.number(), erasures.erasing()));
+        let notice = writer.notice.take().or_else(fence);
         if let Some(notice) = &notice {
             ops.put(notice, Some(Timestamp::from_millis(MARK_TIME)));
         }

@@ -2,7 +2,7 @@
 //! of its own to it, which can be away, slow, or lose answers.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -187,7 +187,7 @@ impl Node {
             }
             "entity" if parameters.contains_key("history") => {
                 let bounds = time("start-valid-time")..time("end-valid-time");
-                (200, data.history(eid, until, bounds, in_edn))
+                (200, data.history(eid, number("start-tx-id").unwrap_or(0)..=until, bounds, in_edn))
             }
             "entity" => match data.at(eid, valid, until) {
                 Some(put) => (200, put.document.to_string()),
@@ -246,19 +246,29 @@ impl Data {
         format!("{}, :xtdb.api/valid-time {}}}", tx.trim_end_matches('}'), instant(put.valid))
     }
 
-    fn history(&self, id: &str, until: usize, bounds: Range<Option<Timestamp>>, in_edn: bool) -> String {
+    fn history(
+        &self,
+        id: &str,
+        within_log: RangeInclusive<usize>,
+        bounds: Range<Option<Timestamp>>,
+        in_edn: bool,
+    ) -> String {
         let within = |put: &&Put| {
             bounds.start.is_none_or(|start| put.valid >= start)
                 && bounds.end.is_none_or(|end| put.valid < end)
         };
-        let puts = self.puts.iter().filter(|put| put.id == id && put.tx <= until);
+        let puts = self.puts.iter().filter(|put| put.id == id && within_log.contains(&put.tx));
         let mut puts: Vec<&Put> = puts.filter(within).collect();
         puts.sort_by_key(|put| (put.valid, put.tx));
         if in_edn {
             let places: Vec<String> = puts.into_iter().map(|put| self.place(put)).collect();
             return format!("[{}]", places.join(" "));
         }
-        Value::from_iter(puts.into_iter().map(|put| json!({ "doc": put.document }))).to_string()
+        let row = |put: &Put| {
+            let time = Timestamp::from_millis(self.transactions[put.tx].time.millis() / 1_000 * 1_000);
+            json!({ "txId": put.tx, "txTime": time, "doc": put.document })
+        };
+        Value::from_iter(puts.into_iter().map(row)).to_string()
     }
 
     fn log(&self, after: Option<usize>) -> Value {
@@ -291,6 +301,9 @@ impl Data {
         }
         if edn.contains("(pull e ") {
             return Value::from_iter(named.map(|put| json!([put.id, put.document])));
+        }
+        if edn.contains("[e :content_hash h]") {
+            return Value::from_iter(named.map(|put| json!([put.id, put.document["content_hash"]])));
         }
         if edn.contains("(string? c)") {
             return Value::from_iter(

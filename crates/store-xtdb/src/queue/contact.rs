@@ -1,18 +1,15 @@
 //! Bringing other clients' versions into the journal.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use context_model::id::ObjectId;
-use context_model::object::ObjectType;
 use context_model::time::TxId;
 
 use super::shared::Shared;
-use super::status::short;
 use crate::XtdbStore;
-use crate::log::Foreign;
 use context_store::{AsOf, Filter, Result, Store, StoreError, Transaction, Version, Write, clock};
 
 /// The pause between two attempts to read the list of objects.
@@ -21,11 +18,11 @@ const LIST_PAUSE: Duration = Duration::from_millis(500);
 /// If a database has more objects than this, it is asked about each object that the journal lacks.
 const MOST_NAMES: usize = 500_000;
 
-/// How many transactions of the log are read before their changes are fetched.
-const TRANSACTIONS: usize = 2_000;
-
 /// How many objects are fetched before the progress is saved.
-const OBJECTS: usize = 128;
+pub(super) const OBJECTS: usize = 128;
+
+/// For so long, XTDB is not asked again for an object that it did not have, unless others' changes tell of it.
+const ABSENT: Duration = Duration::from_secs(5);
 
 /// How often versions are compared with the journal again because another client wrote to it in the meantime.
 const MOST_ATTEMPTS: u32 = 8;
@@ -79,51 +76,12 @@ impl Shared {
         self.status().refused.take().map_or(Ok(()), Err)
     }
 
-    /// Fetches others' changes until nothing is left, and saves the progress on the way.
-    async fn catch_up(&self) -> Result<()> {
-        loop {
-            let Some(remote) = self.reachable() else { return Ok(()) };
-            let seen = self.progress.seen();
-            let Foreign { changed, newest, is_all } = remote.changes_of_others(seen, TRANSACTIONS).await?;
-            let ids: Vec<ObjectId> = changed.iter().map(|(_, id)| id.clone()).collect();
-            {
-                let mut status = self.status();
-                for id in &ids {
-                    status.absent.remove(id);
-                }
-                status.names.add(&ids);
-            }
-            let known = self.journal.outlines(&ids).await?;
-            let wanted: Vec<(TxId, ObjectId, ObjectType)> = changed
-                .into_iter()
-                .zip(known)
-                .filter_map(|((tx, id), outline)| outline.map(|outline| (tx, id, outline.object_type)))
-                .collect();
-            for (n, batch) in wanted.chunks(OBJECTS).enumerate() {
-                let done = n * OBJECTS;
-                self.status().behind = (wanted.len() - done) as u64 + u64::from(!is_all);
-                let objects = batch.iter().map(|(_, id, kind)| (id.clone(), *kind)).collect();
-                let versions = remote.versions_after(objects, seen).await?;
-                self.bring_in(versions).await?;
-                self.went_well();
-                // Everything that is left was changed only by this transaction or later ones.
-                if let Some((next, ..)) = wanted.get(done + batch.len()) {
-                    self.progress.note_seen(TxId(next.0.saturating_sub(1)).max(seen))?;
-                }
-            }
-            self.progress.note_seen(newest)?;
-            self.status().behind = u64::from(!is_all);
-            if is_all {
-                return Ok(());
-            }
-        }
-    }
-
     /// Fetches the latest versions of objects that the journal has never had.
     pub(super) async fn meet(&self, ids: &[ObjectId]) -> Result<()> {
         let ids: Vec<ObjectId> = {
             let status = self.status();
-            ids.iter().filter(|id| !status.absent.contains(*id)).cloned().collect()
+            let is_absent = |id: &ObjectId| status.absent.get(id).is_some_and(|at| at.elapsed() < ABSENT);
+            ids.iter().filter(|id| !is_absent(id)).cloned().collect()
         };
         // Each batch has the time limit of a read, and what it has fetched stays.
         for ids in ids.chunks(OBJECTS) {
@@ -134,7 +92,7 @@ impl Shared {
                     {
                         let mut status = self.status();
                         let absent = ids.iter().zip(&versions).filter(|(_, version)| version.is_none());
-                        status.absent.extend(absent.map(|(id, _)| id.clone()));
+                        status.absent.extend(absent.map(|(id, _)| (id.clone(), Instant::now())));
                     }
                     self.bring_in(versions.into_iter().flatten().map(|version| vec![version]).collect()).await
                 })
@@ -182,7 +140,7 @@ impl Shared {
     }
 
     /// Writes those versions of some objects that the journal lacks, in order for each object.
-    async fn bring_in(&self, objects: Vec<Vec<Version>>) -> Result<()> {
+    pub(super) async fn bring_in(&self, objects: Vec<Vec<Version>>) -> Result<()> {
         let _one = self.contact.lock().await;
         let longest = objects.iter().map(Vec::len).max().unwrap_or(0);
         // One version of each object per transaction, so that a transaction number identifies one version.
@@ -270,13 +228,13 @@ impl Shared {
         Ok(there.is_some_and(|there| there.valid_time == version.valid_time))
     }
 
-    fn reachable(&self) -> Option<Arc<XtdbStore>> {
+    pub(super) fn reachable(&self) -> Option<Arc<XtdbStore>> {
         let status = self.status();
         status.remote.clone().filter(|_| status.is_connected)
     }
 
     /// Limits how long a read waits for XTDB.
-    async fn bounded<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(super) async fn bounded<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::time::timeout(self.read_timeout, work).await.unwrap_or_else(|_| {
             let urls = self.urls();
             Err(StoreError::Unavailable(format!(
@@ -286,7 +244,7 @@ impl Shared {
     }
 
     /// If no node can be reached, that is no error: the journal answers the read. Everything else is an error.
-    fn tolerate(&self, result: Result<()>) -> Result<()> {
+    pub(super) fn tolerate(&self, result: Result<()>) -> Result<()> {
         match result {
             Ok(()) => {
                 self.went_well();
@@ -300,33 +258,5 @@ impl Shared {
             }
             Err(error) => Err(error),
         }
-    }
-}
-
-impl XtdbStore {
-    /// The hashes of the IDs of all objects. `None` if there are more than `most`.
-    async fn names(&self, most: usize) -> Result<Option<HashSet<u64>>> {
-        let mut names = HashSet::new();
-        self.open()?
-            .each_id(|id| {
-                names.insert(short(&id));
-                names.len() <= most
-            })
-            .await?;
-        Ok((names.len() <= most).then_some(names))
-    }
-
-    /// What others wrote after a transaction, within this many transactions.
-    async fn changes_of_others(&self, since: TxId, most: usize) -> Result<Foreign> {
-        self.open()?.changes_of_others(since, most).await
-    }
-
-    /// Versions of many objects that were written after a transaction, one list for each object.
-    async fn versions_after(
-        &self,
-        ids: Vec<(ObjectId, ObjectType)>,
-        since: TxId,
-    ) -> Result<Vec<Vec<Version>>> {
-        self.open()?.versions_after(ids, since).await
     }
 }

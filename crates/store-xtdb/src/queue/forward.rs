@@ -15,12 +15,9 @@ use super::progress::private;
 use super::shared::Shared;
 use super::status::Written;
 use crate::XtdbStore;
-use crate::form::growth;
 use crate::mark::Marks;
-use crate::parallel::in_parallel;
-use crate::wire::document_length;
 use crate::write::Late;
-use context_store::{Result, Store, StoreError, Transaction, Version, Write};
+use context_store::{Result, Store, StoreError, Version, Write};
 
 /// How many versions one transaction of XTDB contains at most.
 const MOST_VERSIONS: usize = 64;
@@ -273,10 +270,20 @@ async fn send(
         }
         end = Position { tx: tx.0, more: 0 };
     }
+    let doubtful: HashSet<ObjectId> =
+        batch.iter().filter(|(_, is)| *is).map(|(version, _)| version.document.id().clone()).collect();
     let missing = missing(shared, remote, batch).await?;
     if missing.is_empty() {
         return Ok(end);
     }
+    let ids: Vec<ObjectId> = missing.iter().map(|version| version.document.id().clone()).collect();
+    let absent = {
+        let status = shared.status();
+        let content = missing.iter().map(|version| &version.document);
+        let content = content.filter(|document| document.object_type().is_content());
+        let new = content.map(Document::id).filter(|id| status.names.lacks(id) && !doubtful.contains(*id));
+        new.cloned().collect()
+    };
     let mut marks = Marks::new();
     let writes = missing.into_iter().map(|version| {
         let (document, valid_time) = (version.document, Some(version.valid_time));
@@ -286,8 +293,11 @@ async fn send(
         Write::Put { document, valid_time }
     });
     let writes = writes.collect();
-    match remote.forward(writes, &Late { note: end.note(), marks }).await {
-        Ok(()) => Ok(end),
+    match remote.forward(writes, &Late { note: end.note(), marks, absent }).await {
+        Ok(()) => {
+            shared.status().names.add(&ids);
+            Ok(end)
+        }
         // XTDB will never accept it, and later versions must not wait forever. It stays in the journal.
         Err(error @ StoreError::Invalid(_)) => {
             tracing::warn!(%error, "a version stays only in the journal");
@@ -357,46 +367,5 @@ async fn versions(
 fn put_back(ahead: &mut Ahead, versions: Vec<(Version, bool)>) {
     for (version, _) in versions.into_iter().rev() {
         ahead.entry(version.document.id().clone()).or_default().push_front(version);
-    }
-}
-
-impl XtdbStore {
-    /// The progress that this writer's last transaction recorded.
-    async fn note(&self) -> Result<Option<Value>> {
-        let mut writer = self.writer.lock().await;
-        self.open()?.note(&mut writer).await
-    }
-
-    /// About how many bytes are sent for the next version after this one, or after the one that XTDB is known to have.
-    fn growth(&self, before: Option<&Version>, document: &Document) -> usize {
-        match before {
-            Some(before) => growth(&before.document, document),
-            None => match self.inner.cache(|cache| cache.head(document.id())) {
-                Some(head) => growth(&head.version.document, document),
-                None => document_length(document),
-            },
-        }
-    }
-
-    /// How many versions in XTDB have the same valid time and content as each of these, by position.
-    async fn count_like(&self, asked: Vec<(usize, Version)>) -> Result<Vec<(usize, usize)>> {
-        let inner = Arc::clone(self.open()?);
-        in_parallel(asked, move |(place, version)| {
-            let inner = Arc::clone(&inner);
-            async move {
-                let Version { document, valid_time, erased, .. } = version;
-                let like = (&document, erased.is_some());
-                Ok((place, inner.count_like(document.id(), valid_time, like).await?))
-            }
-        })
-        .await
-    }
-
-    /// Writes versions with their valid times and marks, and the note with them. Versions that XTDB already has are skipped; if that
-    /// leaves none, the note is not written either.
-    async fn forward(&self, writes: Vec<Write>, late: &Late) -> Result<()> {
-        let mut writer = self.writer.lock().await;
-        let transaction = Transaction { writes, expected: Vec::new() };
-        self.open()?.transact(&mut writer, transaction, Some(late)).await.map(|_| ())
     }
 }

@@ -16,8 +16,8 @@
 //!   millisecond. So nothing is stored twice.
 //! - No turn waits for others' changes for longer than a moment. They are fetched in the background, in batches, and the
 //!   progress is saved after each.
-//! - XTDB is asked for others' changes by [`Store::pull`], once a turn, and otherwise only for objects that the journal
-//!   lacks. A list of XTDB's IDs says which objects exist, so that tool calls need no request.
+//! - XTDB is asked for others' changes by [`Store::pull`], once a turn, in the areas that this process works in, and
+//!   otherwise only for objects that the journal lacks, and for an area when the process enters it. A list of XTDB's IDs says which objects exist, so that tool calls need no request.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -31,6 +31,7 @@ use context_model::time::TxId;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
+use super::areas::Area;
 use super::connection::shown_url;
 use super::plan::id_of;
 use super::wire::check;
@@ -44,8 +45,11 @@ use context_store_sqlite::{Durability, SqliteStore};
 
 mod contact;
 mod forward;
+mod hear;
 mod owner;
 mod progress;
+mod reads;
+mod remote;
 mod shared;
 mod status;
 
@@ -230,8 +234,13 @@ impl Store for QueuedStore {
         }
         let transaction = self.shared.dated(transaction);
         let ids: Vec<ObjectId> = transaction.writes.iter().map(|write| id_of(write).clone()).collect();
+        let areas: Vec<Area> = transaction.writes.iter().filter_map(area_of).collect();
         let receipt = self.shared.journal.transact(transaction).await?;
         let mut status = self.shared.status();
+        // What others wrote there is fetched with the next turn.
+        for area in areas {
+            status.areas.enter(area);
+        }
         status.latest = status.latest.max(receipt.tx_id);
         if receipt.written.contains(&true) {
             let written = Written::of(ids, &receipt.written);
@@ -244,38 +253,17 @@ impl Store for QueuedStore {
 
     async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
         self.shared.check_open()?;
-        if let Some(version) = self.shared.journal.get(id, at).await? {
-            return Ok(Some(version));
-        }
-        self.shared.meet(std::slice::from_ref(id)).await?;
-        self.shared.journal.get(id, at).await
+        self.shared.get(id, at).await
     }
 
     async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
         self.shared.check_open()?;
-        let found = self.shared.journal.get_many(ids, at).await?;
-        let missing = missing(ids, &found);
-        if missing.is_empty() {
-            return Ok(found);
-        }
-        self.shared.meet(&missing).await?;
-        self.shared.journal.get_many(ids, at).await
+        self.shared.get_many(ids, at).await
     }
 
-    /// For the decisions at every tool call: objects that XTDB did not have at the last [`Store::pull`] are not asked for.
     async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
         self.shared.check_open()?;
-        let found = self.shared.journal.outlines(ids).await?;
-        let mut missing = missing(ids, &found);
-        {
-            let status = self.shared.status();
-            missing.retain(|id| !status.names.lacks(id));
-        }
-        if missing.is_empty() {
-            return Ok(found);
-        }
-        self.shared.meet(&missing).await?;
-        self.shared.journal.outlines(ids).await
+        self.shared.outlines(ids).await
     }
 
     async fn history(&self, id: &ObjectId) -> Result<Vec<Version>> {
@@ -383,9 +371,12 @@ impl Drop for QueuedStore {
     }
 }
 
-/// The IDs for which nothing was found.
-fn missing<T>(ids: &[ObjectId], found: &[Option<T>]) -> Vec<ObjectId> {
-    ids.iter().zip(found).filter(|(_, found)| found.is_none()).map(|(id, _)| id.clone()).collect()
+/// The area of what a write creates or changes; `None` where only the stored object tells.
+fn area_of(write: &Write) -> Option<Area> {
+    match write {
+        Write::Put { document, .. } => Some(Area::of(document)),
+        Write::Patch { id, .. } => Area::of_id(id),
+    }
 }
 
 fn silent(options: &XtdbOptions) -> StoreError {

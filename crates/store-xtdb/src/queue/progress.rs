@@ -1,5 +1,6 @@
 //! A hint file next to the journal: the progress of sending and reading. It may lag behind, but is never ahead.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,11 @@ use std::sync::{Mutex, PoisonError};
 use context_model::time::TxId;
 use serde::{Deserialize, Serialize};
 
+use crate::areas::{Area, Heard};
 use context_store::{Result, StoreError};
+
+/// How many areas are noted at most.
+const MOST_AREAS: usize = 256;
 
 /// Opens an empty file next to the journal, private to its owner whatever the umask.
 pub(super) fn private(path: &Path) -> std::io::Result<File> {
@@ -16,12 +21,16 @@ pub(super) fn private(path: &Path) -> std::io::Result<File> {
 }
 
 /// The file's content.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Marks {
     /// The journal's newest transaction that XTDB is known to have.
     sent: u64,
     /// XTDB's newest transaction whose changes the journal has; `None` before the first contact.
     seen: Option<u64>,
+    /// The same for the areas of which the journal has heard more than that. `None` in the file of an earlier version of
+    /// this library, which has read the log of the whole database up to `seen`.
+    #[serde(default)]
+    areas: Option<BTreeMap<Area, Heard>>,
 }
 
 /// The file, and what it says.
@@ -34,7 +43,9 @@ impl Progress {
     pub fn open(path: PathBuf) -> Result<Self> {
         let marks = match std::fs::read(&path) {
             // A damaged hint is ignored: XTDB is asked for everything again.
-            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or(Marks { sent: 0, seen: Some(0) }),
+            Ok(bytes) => {
+                serde_json::from_slice(&bytes).unwrap_or(Marks { sent: 0, seen: Some(0), areas: None })
+            }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Marks::default(),
             Err(e) => return Err(StoreError::Unavailable(format!("{} can't be read: {e}", path.display()))),
         };
@@ -69,7 +80,40 @@ impl Progress {
 
     /// Notes the first contact. Whatever was in the database at that time is read when it is needed.
     pub fn connected(&self, latest: TxId) -> Result<()> {
-        self.change(|marks| marks.seen = Some(latest.0))
+        self.change(|marks| (marks.seen, marks.areas) = (Some(latest.0), Some(BTreeMap::new())))
+    }
+
+    /// Whether the journal knows how far it has heard of each area.
+    pub fn has_areas(&self) -> bool {
+        self.marks().areas.is_some()
+    }
+
+    /// Notes that it knows that from now on.
+    pub fn note_areas(&self) -> Result<()> {
+        self.change(|marks| marks.areas = Some(marks.areas.take().unwrap_or_default()))
+    }
+
+    /// How far the journal has heard of an area.
+    pub fn heard(&self, area: &Area) -> Heard {
+        let marks = self.marks();
+        let heard = marks.areas.as_ref().and_then(|areas| areas.get(area)).copied().unwrap_or_default();
+        if heard.tx >= marks.seen.unwrap_or(0) {
+            heard
+        } else {
+            Heard { tx: marks.seen.unwrap_or(0), millis: 0 }
+        }
+    }
+
+    pub fn note_heard(&self, area: &Area, heard: Heard) -> Result<()> {
+        self.change(|marks| {
+            let areas = marks.areas.get_or_insert_default();
+            areas.insert(area.clone(), heard);
+            // Of an area that is left out, everything is read again.
+            while areas.len() > MOST_AREAS {
+                let oldest = areas.iter().min_by_key(|(_, heard)| heard.tx).map(|(area, _)| area.clone());
+                oldest.map(|area| areas.remove(&area));
+            }
+        })
     }
 
     pub fn note_sent(&self, tx: TxId) -> Result<()> {
@@ -82,7 +126,7 @@ impl Progress {
 
     fn change(&self, change: impl FnOnce(&mut Marks)) -> Result<()> {
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = *marks;
+        let before = marks.clone();
         change(&mut marks);
         if *marks == before {
             return Ok(());
@@ -101,6 +145,6 @@ impl Progress {
     }
 
     fn marks(&self) -> Marks {
-        *self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -2,13 +2,25 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use context_model::id::ObjectId;
 use context_model::time::{Timestamp, TxId};
+use lru::LruCache;
 
 use crate::XtdbStore;
+use crate::areas::Area;
 use context_store::StoreError;
+
+/// How often turns ask what others wrote in a session of this process. A session that is worked on here is not worked on
+/// elsewhere, as a rule; whoever reads it as a whole asks anyway.
+const SESSION_PAUSE: Duration = Duration::from_secs(30);
+
+/// How many areas a process asks for at each turn at most: those in which it worked last. When it comes back to another one,
+/// it first asks for that.
+const MOST_AREAS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
 /// The state of the queue, for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,8 +53,10 @@ pub(super) struct Status {
     pub brought_in: HashSet<TxId>,
     /// Objects whose latest version is dated ahead of this machine's clock.
     pub ahead: HashMap<ObjectId, Timestamp>,
-    /// Objects that XTDB did not have when it was asked.
-    pub absent: HashSet<ObjectId>,
+    /// Objects that XTDB did not have when it was asked, and when that was.
+    pub absent: HashMap<ObjectId, Instant>,
+    /// What this process works on.
+    pub areas: Areas,
     /// What XTDB has.
     pub names: Names,
     pub latest: TxId,
@@ -52,6 +66,52 @@ pub(super) struct Status {
     pub is_late: bool,
     /// An error of the journal while versions were fetched, for the next caller.
     pub refused: Option<StoreError>,
+}
+
+/// The areas that this process works in, and when it asked last what others wrote there.
+pub(super) struct Areas(LruCache<Area, Option<Instant>>);
+
+impl Default for Areas {
+    fn default() -> Self {
+        Self(LruCache::new(MOST_AREAS))
+    }
+}
+
+impl Areas {
+    /// Notes that the process works in this area. Returns whether that is new.
+    pub fn enter(&mut self, area: Area) -> bool {
+        if self.0.get(&area).is_some() {
+            return false;
+        }
+        self.0.put(area, None);
+        true
+    }
+
+    pub fn has(&self, area: &Area) -> bool {
+        self.0.contains(area)
+    }
+
+    /// Notes that the process asks now.
+    pub fn asks(&mut self, area: &Area) {
+        if let Some(asked) = self.0.peek_mut(area) {
+            *asked = Some(Instant::now());
+        }
+    }
+
+    /// Notes that it has not heard everything yet.
+    pub fn is_late(&mut self, area: &Area) {
+        if let Some(asked) = self.0.peek_mut(area) {
+            *asked = None;
+        }
+    }
+
+    /// Those to ask about at a turn: all but those of sessions that were asked about a moment ago.
+    pub fn due(&self) -> Vec<Area> {
+        let is_due = |(area, asked): &(&Area, &Option<Instant>)| {
+            !area.is_of_a_session() || asked.is_none_or(|asked| asked.elapsed() >= SESSION_PAUSE)
+        };
+        self.0.iter().filter(is_due).map(|(area, _)| area.clone()).collect()
+    }
 }
 
 /// The IDs of all objects in XTDB at the last check, as 64-bit hashes. If two IDs share a hash, that costs an unnecessary

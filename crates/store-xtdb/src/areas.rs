@@ -1,0 +1,206 @@
+//! Areas: what belongs together, so that a client hears of what concerns its sessions, and asks for nothing else.
+//!
+//! An area is the files of one filesystem namespace, or what one session has written. Each transaction that writes objects
+//! also puts a small document for each of their areas, which lists them: the area's changes. Its history is the area's log.
+//! A client reads the logs of the areas that it works in, and not that of the database, which grows with everybody's
+//! writes.
+//!
+//! Architecture invariant: every client of a database lists its changes. Versions of this library that don't are kept from
+//! writing (see `erasures`).
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use context_model::id::ObjectId;
+use context_model::object::{Document, ObjectType};
+use context_model::source::Source;
+use context_model::time::{Timestamp, TxId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::http::Format;
+use super::inner::Inner;
+use super::wire::{FOREVER, number};
+use context_store::Result;
+
+/// The field with the list: a JSON text, so that XTDB does not index each ID.
+const CHANGES: &str = "context/changes";
+
+/// From so long before the last change that was heard of, in milliseconds, XTDB looks for later transactions: the clocks of
+/// a cluster's nodes may differ by that much.
+const OVERLAP: i64 = 10_000;
+
+/// An area's name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct Area(String);
+
+/// How far a client has read an area's log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Heard {
+    /// The last transaction.
+    pub tx: u64,
+    /// Its time, to the second, in milliseconds; 0 if it is not known.
+    pub millis: i64,
+}
+
+/// What others wrote in an area.
+pub(crate) struct News {
+    /// The objects, each with the first of these transactions that wrote it, in that order.
+    pub changed: Vec<(TxId, ObjectId)>,
+    /// How far the log was read.
+    pub heard: Heard,
+    /// The log ends there.
+    pub is_all: bool,
+}
+
+/// The contents of `CHANGES`.
+#[derive(Serialize, Deserialize)]
+struct Changes {
+    by: ObjectId,
+    ids: Vec<ObjectId>,
+}
+
+impl Area {
+    /// That of an object.
+    pub fn of(document: &Document) -> Self {
+        let chat = document.field("chat_ref").and_then(Value::as_str);
+        Self::of_parts(document.id(), document.object_type(), document.source(), chat)
+    }
+
+    /// The same, from the parts of an object that tell.
+    pub fn of_parts(id: &ObjectId, kind: ObjectType, source: Option<&Source>, chat: Option<&str>) -> Self {
+        match (kind, source, chat) {
+            (ObjectType::File, Some(Source::Filesystem(file)), _) => {
+                Self(format!("files:{}", file.filesystem_id))
+            }
+            (ObjectType::Toolcall, _, Some(chat)) => {
+                Self::of_id(&ObjectId::new(chat)).unwrap_or_else(|| Self(format!("session:{chat}")))
+            }
+            _ => Self::of_id(id).unwrap_or_else(|| Self("other".into())),
+        }
+    }
+
+    /// That of a session's own object, whose ID tells.
+    pub fn of_id(id: &ObjectId) -> Option<Self> {
+        let own = ["chat:", "session:", "system_prompt:"];
+        let session = own.iter().find_map(|prefix| id.as_str().strip_prefix(prefix))?;
+        Some(Self(format!("session:{session}")))
+    }
+
+    /// That of a version as XTDB has it.
+    pub fn of_value(value: &Value) -> Option<Self> {
+        let id = ObjectId::new(value["xt/id"].as_str()?);
+        let kind = value["type"].as_str()?.parse().ok()?;
+        let source = Source::from_value(value["source"].clone()).ok();
+        Some(Self::of_parts(&id, kind, source.as_ref(), value["chat_ref"].as_str()))
+    }
+
+    /// Whether it is what a session has written.
+    pub fn is_of_a_session(&self) -> bool {
+        self.0.starts_with("session:")
+    }
+
+    /// The ID of its document.
+    pub fn id(&self) -> ObjectId {
+        ObjectId::new(format!("changes:{}", self.0))
+    }
+}
+
+/// The documents that list these objects, one for each area.
+pub(super) fn listed<'a>(by: &ObjectId, objects: impl Iterator<Item = (Area, &'a ObjectId)>) -> Vec<Value> {
+    let mut lists: BTreeMap<Area, Vec<ObjectId>> = BTreeMap::new();
+    for (area, id) in objects {
+        let ids = lists.entry(area).or_default();
+        if !ids.contains(id) {
+            ids.push(id.clone());
+        }
+    }
+    let document = |(area, ids): (Area, Vec<ObjectId>)| {
+        let changes = Changes { by: by.clone(), ids };
+        json!({ "xt/id": area.id(), CHANGES: serde_json::to_string(&changes).unwrap_or_default() })
+    };
+    lists.into_iter().map(document).collect()
+}
+
+impl Inner {
+    /// What others wrote in an area since this client heard of it last, within the next `most` transactions.
+    pub(super) async fn news(&self, area: &Area, since: Heard, most: usize) -> Result<News> {
+        let request = self.read("entity", Format::Json).with("eid", area.id()).with("history", true);
+        let request = request.with("sort-order", "asc").with("with-corrections", true);
+        // XTDB counts from 0, so this is the first transaction after that.
+        let request = request.with("with-docs", true).with("start-tx-id", since.tx);
+        let mut request = request.with("valid-time", FOREVER);
+        if since.millis > OVERLAP {
+            request = request.with("start-valid-time", Timestamp::from_millis(since.millis - OVERLAP));
+        }
+        let mut changed: BTreeMap<ObjectId, TxId> = BTreeMap::new();
+        let (mut heard, mut count) = (since, 0);
+        let each = |row: Value| {
+            let Some(tx) = row["txId"].as_u64().map(number).filter(|tx| tx.0 > since.tx) else {
+                return Ok(true);
+            };
+            count += 1;
+            let time = row["txTime"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
+            heard.tx = heard.tx.max(tx.0);
+            heard.millis = heard.millis.max(time.map_or(0, |time| time.millis()));
+            // What somebody else may have written under this ID lists nothing.
+            let list = row["doc"][CHANGES].as_str().and_then(|text| serde_json::from_str(text).ok());
+            if let Some(Changes { by, ids }) = list
+                && by != self.writer
+            {
+                for id in ids {
+                    let first = changed.entry(id).or_insert(tx);
+                    *first = tx.min(*first);
+                }
+            }
+            Ok(count < most)
+        };
+        self.nodes.each(&request, each).await?;
+        // Whatever was seen must also be seen by later reads, whichever node answers them.
+        self.known.fetch_max(heard.tx, Ordering::AcqRel);
+        self.cache(|cache| changed.keys().for_each(|id| cache.forget(id)));
+        let mut changed: Vec<(TxId, ObjectId)> = changed.into_iter().map(|(id, tx)| (tx, id)).collect();
+        changed.sort();
+        Ok(News { changed, heard, is_all: count < most })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use context_model::id::SessionId;
+    use context_model::source::FilesystemSource;
+
+    use super::*;
+
+    #[test]
+    fn all_that_a_session_owns_is_in_one_area_and_its_files_are_in_that_of_their_namespace() {
+        let session = SessionId::new("s:1").unwrap();
+        let own = [ObjectId::chat(&session), ObjectId::session(&session), ObjectId::system_prompt(&session)];
+        let areas: Vec<_> = own.iter().map(|id| Area::of_id(id).unwrap()).collect();
+        let call = Area::of_parts(
+            &ObjectId::new("call"),
+            ObjectType::Toolcall,
+            None,
+            Some(ObjectId::chat(&session).as_str()),
+        );
+        assert!(areas.iter().all(|area| *area == call && area.id().as_str() == "changes:session:s:1"));
+        let source = FilesystemSource { filesystem_id: "disk".into(), path: "/a".into() };
+        let file = Document::file(source, None, None);
+        assert_eq!(Area::of(&file).id().as_str(), "changes:files:disk");
+        assert_eq!(Area::of_id(file.id()), None);
+    }
+
+    #[test]
+    fn each_area_lists_its_objects_once() {
+        let (a, b, by) = (ObjectId::new("a"), ObjectId::new("b"), ObjectId::new("writer:w"));
+        let area = |name: &str| Area(name.into());
+        let objects = [(area("x"), &a), (area("y"), &b), (area("x"), &a), (area("x"), &b)];
+        let documents = listed(&by, objects.into_iter());
+        let lists: Vec<Changes> = documents
+            .iter()
+            .map(|document| serde_json::from_str(document[CHANGES].as_str().unwrap()).unwrap())
+            .collect();
+        assert_eq!(lists[0].ids, [a, b.clone()]);
+        assert_eq!(lists[1].ids, [b]);
+    }
+}

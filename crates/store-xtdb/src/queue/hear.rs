@@ -1,0 +1,172 @@
+//! Hearing of others' changes: in the areas that this process works in, and of what it reads as a whole.
+
+use context_model::id::ObjectId;
+use context_model::object::{Document, ObjectType};
+use context_model::time::TxId;
+use serde_json::Value;
+
+use super::contact::OBJECTS;
+use super::shared::Shared;
+use crate::XtdbStore;
+use crate::areas::{Area, Heard, News};
+use crate::log::Foreign;
+use context_store::{AsOf, Outline, Result, Store};
+
+/// How many transactions of a log are read before their changes are fetched.
+const TRANSACTIONS: usize = 2_000;
+
+impl Shared {
+    /// Fetches others' changes in the areas that this process works in until nothing is left, and saves the progress on the
+    /// way.
+    pub(super) async fn catch_up(&self) -> Result<()> {
+        if !self.progress.has_areas() {
+            self.catch_up_with_all().await?;
+        }
+        let areas = self.status().areas.due();
+        for area in areas {
+            self.hear_of(&area).await?;
+        }
+        Ok(())
+    }
+
+    /// The same in one area.
+    async fn hear_of(&self, area: &Area) -> Result<()> {
+        self.status().areas.asks(area);
+        loop {
+            let Some(remote) = self.reachable() else { return Ok(()) };
+            let since = self.progress.heard(area);
+            let News { changed, heard, is_all } = remote.news(area, since, TRANSACTIONS).await?;
+            let note = |tx: TxId| self.progress.note_heard(area, Heard { tx: tx.0.max(since.tx), ..since });
+            self.fetch(&remote, changed, TxId(since.tx), is_all, note).await?;
+            if heard != since {
+                self.progress.note_heard(area, heard)?;
+            }
+            self.status().behind = u64::from(!is_all);
+            if is_all {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The same in the whole database, once for a journal of an earlier version of this library.
+    async fn catch_up_with_all(&self) -> Result<()> {
+        loop {
+            let Some(remote) = self.reachable() else { return Ok(()) };
+            let seen = self.progress.seen();
+            let Foreign { changed, newest, is_all } = remote.changes_of_others(seen, TRANSACTIONS).await?;
+            let note = |tx: TxId| self.progress.note_seen(tx.max(seen));
+            self.fetch(&remote, changed, seen, is_all, note).await?;
+            self.progress.note_seen(newest)?;
+            self.status().behind = u64::from(!is_all);
+            if is_all {
+                return self.progress.note_areas();
+            }
+        }
+    }
+
+    /// Fetches those of the changed objects that the journal knows, as they have been written since a transaction. After each
+    /// batch, `note` is told up to which transaction nothing is left.
+    async fn fetch(
+        &self,
+        remote: &XtdbStore,
+        changed: Vec<(TxId, ObjectId)>,
+        since: TxId,
+        is_all: bool,
+        note: impl Fn(TxId) -> Result<()>,
+    ) -> Result<()> {
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<ObjectId> = changed.iter().map(|(_, id)| id.clone()).collect();
+        {
+            let mut status = self.status();
+            for id in &ids {
+                status.absent.remove(id);
+            }
+            status.names.add(&ids);
+        }
+        let known = self.journal.outlines(&ids).await?;
+        let wanted: Vec<(TxId, ObjectId, ObjectType)> = changed
+            .into_iter()
+            .zip(known)
+            .filter_map(|((tx, id), outline)| outline.map(|outline| (tx, id, outline.object_type)))
+            .collect();
+        for (n, batch) in wanted.chunks(OBJECTS).enumerate() {
+            let done = n * OBJECTS;
+            self.status().behind = (wanted.len() - done) as u64 + u64::from(!is_all);
+            let objects = batch.iter().map(|(_, id, kind)| (id.clone(), *kind)).collect();
+            let versions = remote.versions_after(objects, since).await?;
+            self.bring_in(versions).await?;
+            self.went_well();
+            // Everything that is left was changed only by this transaction or later ones.
+            if let Some((next, ..)) = wanted.get(done + batch.len()) {
+                note(TxId(next.0.saturating_sub(1)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that this process works in these areas. Of those that are new, others' changes are fetched first, within the time
+    /// limit of a read. Returns whether there were any.
+    pub(super) async fn enter(&self, areas: impl IntoIterator<Item = Area>) -> Result<bool> {
+        let new: Vec<Area> = {
+            let mut status = self.status();
+            areas.into_iter().filter(|area| status.areas.enter(area.clone())).collect()
+        };
+        for area in &new {
+            self.ask(area).await?;
+        }
+        Ok(!new.is_empty())
+    }
+
+    /// Fetches what others changed in one area, within the time limit of a read. If that is too much for it, the rest comes
+    /// in the background.
+    pub(super) async fn ask(&self, area: &Area) -> Result<()> {
+        let before = self.progress.heard(area);
+        let heard = self.bounded(self.hear_of(area)).await;
+        if heard.is_err() && self.progress.heard(area) != before {
+            self.status().areas.is_late(area);
+            self.look.notify_one();
+            return Ok(());
+        }
+        self.tolerate(heard)
+    }
+
+    /// Fetches the latest versions of those chats and sessions that the journal has in another version, although this process
+    /// does not work on them.
+    pub(super) async fn freshen(&self, outlines: &[&Outline]) -> Result<bool> {
+        let strange: Vec<&Outline> = {
+            let status = self.status();
+            let own = |outline: &Outline| Area::of_id(&outline.id).is_none_or(|area| status.areas.has(&area));
+            let strange =
+                outlines.iter().filter(|outline| !outline.object_type.is_content() && !own(outline));
+            strange.copied().collect()
+        };
+        let mut is_changed = false;
+        for some in strange.chunks(OBJECTS) {
+            let Some(remote) = self.reachable() else { return Ok(is_changed) };
+            let ids: Vec<ObjectId> = some.iter().map(|outline| outline.id.clone()).collect();
+            let done = self
+                .bounded(async {
+                    let there = remote.content_hashes(&ids).await?;
+                    let here = self.journal.get_many(&ids, AsOf::default()).await?;
+                    let here = here.iter().flatten().map(|version| &version.document);
+                    let is_other = |document: &&Document| {
+                        let hash = there.get(document.id()).and_then(Value::as_str);
+                        hash.is_some_and(|hash| hash != document.content_hash().to_string())
+                    };
+                    let other: Vec<ObjectId> =
+                        here.filter(is_other).map(|document| document.id().clone()).collect();
+                    if other.is_empty() {
+                        return Ok(());
+                    }
+                    is_changed = true;
+                    let versions = remote.get_many(&other, AsOf::default()).await?.into_iter().flatten();
+                    self.bring_in(versions.map(|version| vec![version]).collect()).await
+                })
+                .await;
+            self.tolerate(done)?;
+        }
+        Ok(is_changed)
+    }
+}

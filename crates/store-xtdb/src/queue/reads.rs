@@ -1,0 +1,83 @@
+//! Reads: from the journal, and from XTDB where the journal lacks something or others may have changed it.
+
+use std::collections::HashSet;
+
+use context_model::id::ObjectId;
+use context_model::object::ObjectType;
+
+use super::shared::Shared;
+use crate::areas::Area;
+use context_store::{AsOf, Outline, Result, Store, Version};
+
+impl Shared {
+    pub(super) async fn get(&self, id: &ObjectId, at: AsOf) -> Result<Option<Version>> {
+        if let Some(version) = self.journal.get(id, at).await? {
+            let area = Area::of(&version.document);
+            match version.document.object_type() {
+                ObjectType::Toolcall => return Ok(Some(version)),
+                ObjectType::File if !self.enter([area.clone()]).await? => return Ok(Some(version)),
+                ObjectType::File => {}
+                // Whoever reads a session as a whole may go on with it after another machine.
+                _ => {
+                    if !self.enter([area.clone()]).await? {
+                        self.ask(&area).await?;
+                    }
+                }
+            }
+            return self.journal.get(id, at).await;
+        }
+        self.meet(std::slice::from_ref(id)).await?;
+        self.journal.get(id, at).await
+    }
+
+    pub(super) async fn get_many(&self, ids: &[ObjectId], at: AsOf) -> Result<Vec<Option<Version>>> {
+        let found = self.journal.get_many(ids, at).await?;
+        let missing = missing(ids, &found);
+        let files = found.iter().flatten().map(|version| &version.document);
+        let files: HashSet<Area> =
+            files.filter(|document| document.object_type() == ObjectType::File).map(Area::of).collect();
+        let mut is_changed = self.enter(files).await?;
+        let infrastructure: Vec<ObjectId> = found
+            .iter()
+            .flatten()
+            .filter(|version| !version.document.object_type().is_content())
+            .map(|version| version.document.id().clone())
+            .collect();
+        if !infrastructure.is_empty() {
+            let outlines = self.journal.outlines(&infrastructure).await?;
+            let outlines: Vec<&Outline> = outlines.iter().flatten().collect();
+            is_changed |= self.freshen(&outlines).await?;
+        }
+        if missing.is_empty() && !is_changed {
+            return Ok(found);
+        }
+        self.meet(&missing).await?;
+        self.journal.get_many(ids, at).await
+    }
+
+    /// For the decisions at every tool call: objects that XTDB did not have at the last [`Store::pull`] are not asked for.
+    pub(super) async fn outlines(&self, ids: &[ObjectId]) -> Result<Vec<Option<Outline>>> {
+        let found = self.journal.outlines(ids).await?;
+        let mut missing = missing(ids, &found);
+        {
+            let status = self.status();
+            missing.retain(|id| !status.names.lacks(id));
+        }
+        let known: Vec<&Outline> = found.iter().flatten().collect();
+        let files = known.iter().filter(|outline| outline.object_type == ObjectType::File);
+        let files: HashSet<Area> = files
+            .map(|file| Area::of_parts(&file.id, file.object_type, file.source.as_ref(), None))
+            .collect();
+        let is_changed = self.enter(files).await? | self.freshen(&known).await?;
+        if missing.is_empty() && !is_changed {
+            return Ok(found);
+        }
+        self.meet(&missing).await?;
+        self.journal.outlines(ids).await
+    }
+}
+
+/// The IDs for which nothing was found.
+fn missing<T>(ids: &[ObjectId], found: &[Option<T>]) -> Vec<ObjectId> {
+    ids.iter().zip(found).filter(|(_, found)| found.is_none()).map(|(id, _)| id.clone()).collect()
+}

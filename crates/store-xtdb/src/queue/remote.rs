@@ -1,0 +1,96 @@
+//! What the queue asks the database.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use context_model::id::ObjectId;
+use context_model::object::{Document, ObjectType};
+use context_model::time::TxId;
+use serde_json::Value;
+
+use super::status::short;
+use crate::XtdbStore;
+use crate::areas::{Area, Heard, News};
+use crate::form::growth;
+use crate::log::Foreign;
+use crate::parallel::in_parallel;
+use crate::wire::document_length;
+use crate::write::Late;
+use context_store::{Result, Transaction, Version, Write};
+
+impl XtdbStore {
+    /// The hashes of the IDs of all objects. `None` if there are more than `most`.
+    pub(super) async fn names(&self, most: usize) -> Result<Option<HashSet<u64>>> {
+        let mut names = HashSet::new();
+        self.open()?
+            .each_id(|id| {
+                names.insert(short(&id));
+                names.len() <= most
+            })
+            .await?;
+        Ok((names.len() <= most).then_some(names))
+    }
+
+    /// What others wrote in an area.
+    pub(super) async fn news(&self, area: &Area, since: Heard, most: usize) -> Result<News> {
+        self.open()?.news(area, since, most).await
+    }
+
+    /// The content hashes of the latest versions of those objects that XTDB has.
+    pub(super) async fn content_hashes(&self, ids: &[ObjectId]) -> Result<HashMap<ObjectId, Value>> {
+        self.open()?.content_hashes(ids).await
+    }
+
+    /// What others wrote after a transaction, within this many transactions.
+    pub(super) async fn changes_of_others(&self, since: TxId, most: usize) -> Result<Foreign> {
+        self.open()?.changes_of_others(since, most).await
+    }
+
+    /// Versions of many objects that were written after a transaction, one list for each object.
+    pub(super) async fn versions_after(
+        &self,
+        ids: Vec<(ObjectId, ObjectType)>,
+        since: TxId,
+    ) -> Result<Vec<Vec<Version>>> {
+        self.open()?.versions_after(ids, since).await
+    }
+
+    /// The progress that this writer's last transaction recorded.
+    pub(super) async fn note(&self) -> Result<Option<Value>> {
+        let mut writer = self.writer.lock().await;
+        self.open()?.note(&mut writer).await
+    }
+
+    /// About how many bytes are sent for the next version after this one, or after the one that XTDB is known to have.
+    pub(super) fn growth(&self, before: Option<&Version>, document: &Document) -> usize {
+        match before {
+            Some(before) => growth(&before.document, document),
+            None => match self.inner.cache(|cache| cache.head(document.id())) {
+                Some(head) => growth(&head.version.document, document),
+                None => document_length(document),
+            },
+        }
+    }
+
+    /// How many versions in XTDB have the same valid time and content as each of these, by position.
+    pub(super) async fn count_like(&self, asked: Vec<(usize, Version)>) -> Result<Vec<(usize, usize)>> {
+        let inner = Arc::clone(self.open()?);
+        in_parallel(asked, move |(place, version)| {
+            let inner = Arc::clone(&inner);
+            async move {
+                let Version { document, valid_time, erased, .. } = version;
+                let like = (&document, erased.is_some());
+                Ok((place, inner.count_like(document.id(), valid_time, like).await?))
+            }
+        })
+        .await
+    }
+
+    /// Writes versions with their valid times and marks, and the note with them. Versions that XTDB already has are skipped; if that
+    /// leaves none, the note is not written either.
+    pub(super) async fn forward(&self, writes: Vec<Write>, late: &Late) -> Result<()> {
+        let mut writer = self.writer.lock().await;
+        let transaction = Transaction { writes, expected: Vec::new() };
+        self.open()?.transact(&mut writer, transaction, Some(late)).await.map(|_| ())
+    }
+}

@@ -1,0 +1,153 @@
+//! A client hears of what concerns its sessions, and asks for nothing else. Needs no XTDB: the node is the one of the
+//! engine's simulation, which counts.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[allow(dead_code)] // the simulation uses more of it
+#[path = "../../engine/tests/belief/node.rs"]
+mod node;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use context_model::hash::Digest;
+use context_model::id::{ObjectId, SessionId};
+use context_model::object::Document;
+use context_model::patch::Patch;
+use context_model::source::FilesystemSource;
+use context_store::{AsOf, Store, Transaction, Write};
+use context_store_xtdb::{QueueOptions, QueuedStore, XtdbOptions, XtdbStore};
+use node::{Node, Port};
+use serde_json::json;
+
+struct Machine {
+    store: Arc<QueuedStore>,
+    _place: tempfile::TempDir,
+}
+
+fn options(place: &Path, url: &str) -> QueueOptions {
+    // Long enough that a turn on a busy machine hears of everything, too.
+    QueueOptions {
+        pull_wait_ms: 60_000,
+        ..QueueOptions::new(place.join("journal.db"), XtdbOptions::new([url]))
+    }
+}
+
+async fn machine(url: &str) -> Machine {
+    let place = tempfile::tempdir().unwrap();
+    Machine { store: QueuedStore::open(options(place.path(), url)).await.unwrap(), _place: place }
+}
+
+async fn node() -> (Arc<Node>, Port) {
+    let node = Arc::new(Node::default());
+    let port = Port::open(Arc::clone(&node)).await;
+    (node, port)
+}
+
+fn file(filesystem: &str, path: &str, text: &str) -> Document {
+    let source = FilesystemSource { filesystem_id: filesystem.into(), path: path.into() };
+    Document::file(source, Some(text.into()), Some(Digest::of(text.as_bytes())))
+}
+
+async fn put(store: &dyn Store, document: Document) {
+    let writes = vec![Write::put(document)];
+    store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
+}
+
+async fn text(store: &dyn Store, document: &Document) -> Option<String> {
+    let version = store.get(document.id(), AsOf::default()).await.unwrap()?;
+    version.document.content().map(str::to_owned)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_asks_for_the_same_however_much_others_write_elsewhere() {
+    let (node, port) = node().await;
+    let one = machine(&port.url).await;
+    let others = XtdbStore::connect(XtdbOptions::new([port.url.clone()])).await.unwrap();
+    put(&*one.store, file("here", "/a", "one")).await;
+    one.store.flush().await.unwrap();
+    one.store.pull().await.unwrap();
+    let mut answered = Vec::new();
+    for count in [1, 10, 100, 300] {
+        for n in 0..count {
+            put(&*others, file("elsewhere", &format!("/{n}"), &format!("{n} of {count}"))).await;
+        }
+        node.traffic();
+        one.store.pull().await.unwrap();
+        answered.push(node.traffic().1);
+    }
+    assert_eq!(answered, vec![answered[0]; 4], "bytes that a turn was answered");
+    put(&*others, file("here", "/a", "two")).await;
+    one.store.pull().await.unwrap();
+    assert_eq!(text(&*one.store, &file("here", "/a", "")).await.as_deref(), Some("two"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_comes_back_to_an_area_hears_what_was_written_meanwhile() {
+    let (_node, port) = node().await;
+    let place = tempfile::tempdir().unwrap();
+    let path = file("here", "/a", "");
+    {
+        let one = QueuedStore::open(options(place.path(), &port.url)).await.unwrap();
+        put(&*one, file("here", "/a", "one")).await;
+        one.pull().await.unwrap();
+        one.close().await.unwrap();
+    }
+    let two = machine(&port.url).await;
+    put(&*two.store, file("here", "/a", "two")).await;
+    two.store.flush().await.unwrap();
+    let one = QueuedStore::open(options(place.path(), &port.url)).await.unwrap();
+    // It knows of no area yet.
+    one.pull().await.unwrap();
+    let outlines = one.outlines(std::slice::from_ref(path.id())).await.unwrap();
+    assert!(outlines[0].is_some());
+    assert_eq!(text(&*one, &path).await.as_deref(), Some("two"));
+    let there: Vec<_> = one.history(path.id()).await.unwrap();
+    assert_eq!(there.iter().map(|v| v.document.content().unwrap()).collect::<Vec<_>>(), ["one", "two"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_was_worked_on_elsewhere_is_read_as_it_is_now() {
+    let (_node, port) = node().await;
+    let (one, two) = (machine(&port.url).await, machine(&port.url).await);
+    let session = SessionId::new("s").unwrap();
+    let chat = ObjectId::chat(&session);
+    put(&*one.store, Document::chat(&session)).await;
+    one.store.flush().await.unwrap();
+    for n in 1..=6 {
+        let machine = if n % 2 == 0 { &one } else { &two };
+        let before = machine.store.get(&chat, AsOf::default()).await.unwrap().unwrap();
+        assert_eq!(before.document.field("turn_count"), Some(&json!(n - 1)), "before turn {n}");
+        let mut patch = Patch::new();
+        patch.append(&["turns"], json!({ "user": format!("question {n}") }));
+        patch.set(&["turn_count"], json!(n));
+        let writes = vec![Write::patch(chat.clone(), patch)];
+        machine.store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
+        machine.store.flush().await.unwrap();
+    }
+    // A list of sessions reads outlines, and works on none of them.
+    let three = machine(&port.url).await;
+    three.store.get_many(std::slice::from_ref(&chat), AsOf::default()).await.unwrap();
+    let mut patch = Patch::new();
+    patch.set(&["turn_count"], json!(7));
+    let writes = vec![Write::patch(chat.clone(), patch)];
+    one.store.transact(Transaction { writes, expected: Vec::new() }).await.unwrap();
+    one.store.flush().await.unwrap();
+    let outlines = three.store.outlines(std::slice::from_ref(&chat)).await.unwrap();
+    assert_eq!(outlines[0].as_ref().unwrap().payload["turn_count"], json!(7));
+}
+
+/// Such a client would write what nobody hears of. It looks for each record up to the number of the notice.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_write_stops_clients_that_do_not_list_their_changes() {
+    let (node, port) = node().await;
+    assert!(node.latest("context:erasures").is_none());
+    let store = XtdbStore::connect(XtdbOptions::new([port.url.clone()])).await.unwrap();
+    put(&*store, file("here", "/a", "one")).await;
+    let notice = node.latest("context:erasures").unwrap();
+    assert!(notice["number"].as_u64().unwrap() > 0 && node.latest("erasure:1").is_none());
+    assert_eq!(notice["records"], json!(0));
+    put(&*store, file("here", "/a", "two")).await;
+    assert_eq!(node.latest("context:erasures").unwrap(), notice);
+    let list = node.latest("changes:files:here").unwrap();
+    assert!(list["context/changes"].as_str().unwrap().contains(file("here", "/a", "").id().as_str()));
+}
