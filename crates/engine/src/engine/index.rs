@@ -19,6 +19,7 @@ use crate::files::seen::{Seen, file_id};
 use crate::ground::error::{EngineError, Result};
 use crate::ground::paths::{Disk, Place};
 use crate::session::catalog::Meta;
+use crate::session::refresh;
 
 /// What indexing many files did.
 #[derive(Debug, Default)]
@@ -219,6 +220,33 @@ impl Inner {
             if state.sum(&file).base.is_none() {
                 continue;
             }
+            let disk = self.locate(source.clone()).await?;
+            let place = Place { agent_path: self.ground.paths.display(&source), source, disk };
+            if let Some(seen) = self.read_now(place).await? {
+                self.perform_now(state, &mut Job::Files(vec![seen], Entry::Tracked)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Meets the files that the request speaks of and the session does not know, once the store has them: while it could not
+    /// be written, a read was not recorded, and what another client has stored of the file came later. Each is compared with
+    /// the disk.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn meet_spoken_of(&self, state: &mut State) -> Result<()> {
+        let is_unknown = |file: &ObjectId| state.session.catalog.get(file).is_none();
+        let unknown: Vec<ObjectId> = state.known.open().into_iter().filter(is_unknown).collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        refresh::learn(&self.ground, &mut state.session, unknown.iter().cloned()).await?;
+        self.apply(state);
+        for file in unknown {
+            let Some(source) = state.session.catalog.get(&file).and_then(Meta::file).cloned() else {
+                continue;
+            };
             let disk = self.locate(source.clone()).await?;
             let place = Place { agent_path: self.ground.paths.display(&source), source, disk };
             if let Some(seen) = self.read_now(place).await? {

@@ -352,6 +352,7 @@ impl Inner {
     pub async fn notices(&self, state: &mut State) -> Result<()> {
         state.unclaimed();
         self.follow_paths(state).await?;
+        self.meet_spoken_of(state).await?;
         loop {
             self.read_waived(state).await?;
             let open = state.known.open();
@@ -378,7 +379,10 @@ impl Inner {
                 Ok(true)
             };
             if told.is_empty() {
-                state.known.settle(&open);
+                // Of a file that nobody has stored yet, another client's version may still come.
+                let is_known = |file: &&ObjectId| state.session.catalog.get(file).is_some();
+                let known: Vec<ObjectId> = open.iter().filter(is_known).cloned().collect();
+                state.known.settle(&known);
                 return Ok(());
             }
             if !self.commit(state, note).await? {

@@ -21,6 +21,7 @@ mod faults;
 mod found;
 mod found_later;
 mod found_links;
+mod found_shared;
 mod listener;
 mod mutants;
 mod node;
