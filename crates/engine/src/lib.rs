@@ -7,9 +7,11 @@
 //!
 //! Architecture invariants:
 //! - The engine decides nothing that the model crate can decide; it reads, asks, and writes in one transaction.
-//! - `session::commit` is the only way to change a session, and holds the only loop that tries again.
+//! - `session::commit` is the only way to change what is stored of a session that has begun, and holds the only loop that
+//!   tries again.
 //! - The library prints nothing and reads no environment or home directory.
-//! - A call costs what is new, never the history, except `assemble` (a copy of it), `get` of a chat, and opening.
+//! - A call costs what is new, never the history, except `assemble` and `stats` (a copy of it), `get` of a chat, `restore`
+//!   and `resync` (the messages of a branch), and opening.
 
 mod engine;
 mod files;
@@ -18,6 +20,7 @@ mod session;
 mod sight;
 mod view;
 
+pub use context_knowledge::sentences::Sentences;
 pub use engine::control::{Part, SetChange};
 pub use engine::index::Indexed;
 pub use engine::job::ToolcallInput;
@@ -33,7 +36,6 @@ pub use ground::options::{
     DEFAULT_MAX_TEXT_BYTES, DEFAULT_NAMED_TEXT_BYTES, DEFAULT_PACE, Options, TrackerStart,
 };
 pub use ground::paths::{Disk, Paths, Place};
-pub use ground::sentences::Sentences;
 pub use ground::stay::{Stay, Stays};
 pub use sight::piece::CollapsedCall;
 pub use sight::plan::{Birth, Call, Edit, Incoming, Plan, TextEdit};

@@ -1,6 +1,10 @@
 //! Sessions of versions that did not record what their sentences say: their texts are read again. Nothing that this version
 //! records is ever read here.
 
+use context_knowledge::difference::unified;
+use context_knowledge::evidence::{Bytes, Evidence};
+use context_knowledge::known::Way;
+use context_knowledge::statement::{Content, Passage, Says};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::render;
@@ -8,10 +12,6 @@ use context_model::time::TxId;
 
 use super::passages::LOOKED_BACK;
 use super::{Inner, State};
-use crate::files::difference::unified;
-use crate::files::evidence::{Bytes, Evidence};
-use crate::files::known::Way;
-use crate::files::said::{Content, Passage, Says};
 use crate::ground::error::Result;
 
 /// What a result of an old session says.

@@ -1,5 +1,10 @@
 //! What results of tool calls tell the model of files.
 
+use context_knowledge::difference::is_all_new_within;
+use context_knowledge::evidence::{Evidence, FIELD};
+use context_knowledge::known::{KnownVersion, Way};
+use context_knowledge::passage::{adorns, lines_in_sight};
+use context_knowledge::statement::{Content, Passage, Says};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
@@ -7,13 +12,8 @@ use context_store::AsOf;
 use serde_json::{Map, Value};
 
 use super::job::ToolcallInput;
-use super::passages::adorns;
 use super::results::Taking;
 use super::{Inner, State, Written};
-use crate::files::difference::{common_lines, is_all_new_within};
-use crate::files::evidence::{Evidence, FIELD};
-use crate::files::known::{KnownVersion, Way};
-use crate::files::said::{Content, Passage, Says};
 use crate::files::seen::file_id;
 use crate::ground::error::Result;
 use crate::ground::paths::Place;
@@ -345,12 +345,6 @@ fn claimed(
         written.remove(file);
     }
     content
-}
-
-/// The part of a passage that is left in what the model is shown of a result's text.
-fn lines_in_sight(lines: Passage, text: &str, output: &str) -> Option<Passage> {
-    let last = lines.last.min(lines.first + common_lines(text, 1, output)? - 1);
-    (last >= lines.first).then_some(Passage { last, whole: lines.whole && last == lines.last, ..lines })
 }
 
 fn shown_lines(file: ObjectId, lines: &Passage, tx: TxId) -> Option<ShownLines> {

@@ -1,5 +1,7 @@
 //! Indexing files: reads, writes, discoveries, deletions, and whole trees (SSOT 5.6).
 
+use context_knowledge::in_flight::Taken;
+use context_knowledge::statement::Content;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -10,11 +12,9 @@ use tracing::instrument;
 
 use super::job::Job;
 use super::{Engine, Inner, State};
-use crate::files::in_flight::Taken;
 use crate::files::index::{Entry, IndexResult, Need, refusal};
 use crate::files::many::{Portion, Readers};
 use crate::files::reading::FileState;
-use crate::files::said::Content;
 use crate::files::seen::{Seen, file_id};
 use crate::ground::error::{EngineError, Result};
 use crate::ground::paths::{Disk, Place};

@@ -1,6 +1,11 @@
 //! What a result says of a file, found by comparing its text with the versions that there are: for hosts that don't pass in
 //! what their tools read and wrote. This happens once, and is recorded (see `evidence`).
 
+use context_knowledge::evidence::{Bytes, Evidence};
+use context_knowledge::known::Way;
+use context_knowledge::passage::{adorns, lost};
+use context_knowledge::statement::{Content, Passage};
+use context_knowledge::written::{Fit, Leaves};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::object::Status;
@@ -10,13 +15,9 @@ use serde_json::{Map, Value};
 
 use super::before_notices::Before;
 use super::job::ToolcallInput;
-use super::passages::{LOOKED_BACK, ReadAt, adorns, lost};
+use super::passages::{LOOKED_BACK, ReadAt};
 use super::results::Taking;
 use super::{Inner, State, Written};
-use crate::files::evidence::{Bytes, Evidence};
-use crate::files::known::Way;
-use crate::files::said::{Content, Passage};
-use crate::files::written::{Fit, Leaves};
 use crate::ground::error::Result;
 
 impl Inner {

@@ -1,6 +1,11 @@
 //! What tools have passed in and what has not yet come as a result: reads, writes, and answers of ours. From it follows
 //! what a call shows, while that is still known exactly.
 
+use context_knowledge::evidence::{Bytes, Evidence};
+use context_knowledge::in_flight::{InFlight, Taken};
+use context_knowledge::known::Way;
+use context_knowledge::passage::{Shows, passage_of};
+use context_knowledge::statement::{Content, Passage};
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::time::TxId;
@@ -8,11 +13,7 @@ use serde_json::Value;
 
 use super::Inner;
 use super::job::ToolcallInput;
-use super::passages::{LOOKED_BACK, Shows, passage_in, passage_of};
-use crate::files::evidence::{Bytes, Evidence, Lines};
-use crate::files::in_flight::{InFlight, Taken};
-use crate::files::known::Way;
-use crate::files::said::{Content, Passage};
+use super::passages::{LOOKED_BACK, passage_in};
 use crate::ground::error::Result;
 
 impl Inner {
@@ -115,18 +116,5 @@ impl Inner {
             }
         }
         Ok(Content::lost(bytes.hash))
-    }
-}
-
-impl Passage {
-    /// As it is recorded; `None` of a file that was gone.
-    pub fn of(&self, file: &ObjectId) -> Option<Lines> {
-        let bytes = Bytes { file: file.clone(), hash: self.content.hash? };
-        Some(Lines { bytes, first: self.first, last: self.last, whole: self.whole })
-    }
-
-    /// Recorded lines of a version of this store.
-    pub fn recorded(lines: &Lines, content: Content) -> Self {
-        Self { content, first: lines.first, last: lines.last, whole: lines.whole }
     }
 }

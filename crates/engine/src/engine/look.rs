@@ -1,5 +1,6 @@
 //! Looking at objects and their histories (SSOT 2.1, 1.4).
 
+use context_knowledge::difference::unified;
 use std::collections::HashSet;
 
 use context_model::id::{ObjectId, SessionId};
@@ -13,7 +14,6 @@ use serde_json::Value;
 use tracing::instrument;
 
 use super::{Engine, Inner};
-use crate::files::difference::unified;
 use crate::ground::error::{EngineError, Result};
 use crate::session::Session;
 

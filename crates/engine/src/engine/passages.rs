@@ -1,5 +1,10 @@
 //! Which lines of which version of a file the output of a read shows.
 
+use context_knowledge::evidence::{Bytes, Evidence};
+use context_knowledge::in_flight::{InFlight, Taken};
+use context_knowledge::known::Way;
+use context_knowledge::passage::{Shows, adorns, beginning, brings_back, passage_of};
+use context_knowledge::statement::{Content, Passage};
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::time::TxId;
@@ -7,11 +12,6 @@ use context_store::{AsOf, Known as Bound, Version};
 use serde_json::Value;
 
 use super::{Inner, State};
-use crate::files::difference::common_lines;
-use crate::files::evidence::{Bytes, Evidence};
-use crate::files::in_flight::{InFlight, Taken};
-use crate::files::known::Way;
-use crate::files::said::{Content, Passage};
 use crate::ground::error::Result;
 use crate::sight::answers::named_object;
 
@@ -197,134 +197,8 @@ impl Inner {
     }
 }
 
-/// Whether an output brings back a whole text. Anything after it is on separate lines, and every output begins with
-/// an empty text.
-pub(crate) fn brings_back(output: &str, text: &str) -> bool {
-    let rest = output.strip_prefix(text);
-    rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('\n') && !text.is_empty()))
-}
-
-/// Some lines of a text from line `first` on, as tools show them that number lines.
-fn beginning(text: &str, first: usize) -> String {
-    const LINES: usize = 3;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let lines = text.lines().skip(first - 1).take(LINES);
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-/// A tool that adorns the lines of a file puts at most this many lines of its own before them.
-const LINES_BEFORE: usize = 20;
-
-/// Whether a recorded output has these lines one after the other, each with something beside it, such as its number.
-pub(crate) fn adorns(recorded: &str, lines: &str) -> bool {
-    let (adorned, bare): (Vec<&str>, Vec<&str>) =
-        (recorded.split('\n').collect(), lines.split('\n').collect());
-    let is_adorned = |(adorned, bare): (&&str, &&str)| adorned.len() > bare.len() && adorned.contains(bare);
-    common_lines(recorded, 1, lines).is_none()
-        && adorned
-            .windows(bare.len())
-            .take(LINES_BEFORE)
-            .any(|adorned| adorned.iter().zip(&bare).all(is_adorned))
-}
-
-/// What an output shows besides the lines that it has in common with a version.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Shows {
-    /// Other text.
-    More,
-    /// A line break, which may come from the tool or from the file.
-    Break,
-    /// Nothing, or the tool's own note in brackets, such as how to continue.
-    All,
-}
-
-impl Shows {
-    fn of(output: &str, lines: usize) -> Self {
-        match output.splitn(lines + 1, '\n').nth(lines) {
-            None => Self::All,
-            Some("") => Self::Break,
-            Some(rest) if rest.trim_start_matches('\n').starts_with('[') => Self::All,
-            Some(_) => Self::More,
-        }
-    }
-}
-
 /// As [`passage_of`], for a stored version.
 pub(crate) fn passage_in(version: &Version, first: usize, output: &str) -> Option<(Passage, Shows)> {
     let content = Content::stored(version.document.source_hash(), version.tx_id);
     passage_of(version.document.content()?, content, first, output)
-}
-
-/// The lines of a text that an output shows from line `first` on, and what else it shows.
-pub(crate) fn passage_of(
-    text: &str,
-    content: Content,
-    first: usize,
-    output: &str,
-) -> Option<(Passage, Shows)> {
-    let mut last = common_lines(text, first, output)?;
-    // A blank line right before a note belongs to the note, not to the end of the file.
-    let mut rest = output.split('\n').skip(last - first);
-    if last > first && rest.next() == Some("") && rest.next().is_some_and(|line| line.starts_with('[')) {
-        last -= 1;
-    }
-    let whole = first == 1 && last == text.split('\n').count();
-    Some((Passage { content, first, last, whole }, Shows::of(output, last + 1 - first)))
-}
-
-/// The lines that an output shows of a version that nobody has stored.
-pub(crate) fn lost(hash: Digest, first: usize, output: &str) -> Passage {
-    let lines: Vec<&str> = output.split('\n').collect();
-    let is_cut = matches!(&lines[..], [.., "", note] if note.starts_with('[') && note.ends_with(']'));
-    let last = first + lines.len() - 1 - if is_cut { 2 } else { 0 };
-    Passage { content: Content::lost(hash), first, last, whole: first == 1 && !is_cut }
-}
-
-#[cfg(test)]
-mod tests {
-    use rstest::rstest;
-
-    use super::*;
-
-    #[rstest]
-    #[case::whole(1, "a\nb\nc\n", Some((1, 4, true)))]
-    #[case::without_the_last_break(1, "a\nb\nc", Some((1, 3, false)))]
-    #[case::a_part(2, "b", Some((2, 2, false)))]
-    #[case::a_part_and_a_note(1, "a\nb\n\n[2 more lines in file]", Some((1, 2, false)))]
-    #[case::up_to_the_last_line_and_a_note(2, "b\nc\n\n[1 more lines in file]", Some((2, 3, false)))]
-    #[case::another_text(1, "x", None)]
-    fn which_lines_an_output_shows(
-        #[case] first: usize,
-        #[case] output: &str,
-        #[case] expected: Option<(usize, usize, bool)>,
-    ) {
-        let content = Content::lost(Digest::of(b"a"));
-        let shown = passage_of("a\nb\nc\n", content, first, output);
-        assert_eq!(shown.map(|(lines, _)| (lines.first, lines.last, lines.whole)), expected);
-    }
-
-    #[rstest]
-    #[case::itself("a\nb", "a\nb", true)]
-    #[case::more_below("a\n\narguments of the call: {}", "a", true)]
-    #[case::more_beside("a is active", "a", false)]
-    #[case::nothing("", "", true)]
-    #[case::a_line_about_nothing("a is active; it is empty", "", false)]
-    #[case::lines_below_nothing("\n\narguments", "", false)]
-    #[case::another("b", "a", false)]
-    fn what_brings_a_text_back(#[case] output: &str, #[case] text: &str, #[case] expected: bool) {
-        assert_eq!(brings_back(output, text), expected);
-    }
-
-    #[rstest]
-    #[case::numbered("<file>\n1: a\n2: \n3: b\n</file>", "a\n\nb", true)]
-    #[case::its_beginning("1: a\n2: b", "a", true)]
-    #[case::itself("a\nb", "a\nb", false)]
-    #[case::its_own_beginning("line 1\nline 10", "line 1", false)]
-    #[case::an_end_of_it("a\nb\nc", "b\nc", false)]
-    #[case::an_excerpt("a\nb\nc", "a\n[1 line]\nc", false)]
-    #[case::another_order("1: a\n2: b", "b\na", false)]
-    #[case::another("1: a\n2: b", "a\nc", false)]
-    fn what_adorns_lines(#[case] recorded: &str, #[case] lines: &str, #[case] expected: bool) {
-        assert_eq!(adorns(recorded, lines), expected);
-    }
 }

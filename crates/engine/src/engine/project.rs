@@ -1,5 +1,6 @@
 //! The projection: what a harness's messages become on their way to the provider.
 
+use context_knowledge::statement::Says;
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::chat::Notice;
 use context_projection::{Binding, Policy};
@@ -9,7 +10,6 @@ use tracing::instrument;
 use super::job::ToolcallInput;
 use super::results::Taking;
 use super::{Engine, Inner, State};
-use crate::files::said::Says;
 use crate::ground::error::Result;
 use crate::sight::answers::excerpts;
 use crate::sight::messages::{lines_of_ours, message_tokens, text_of};

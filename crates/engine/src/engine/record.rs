@@ -3,6 +3,8 @@
 //! Architecture invariant: calls that share a write have the outcome that each would have had alone, in the order of
 //! arrival. If one of a group writes what another one touches, or one of them fails, they run one by one.
 
+use context_knowledge::evidence::Evidence;
+use context_knowledge::statement::Content;
 use context_model::canonical::{MAX_DEPTH, flattened, is_deeper_than};
 use context_model::id::ObjectId;
 use context_model::index::Observation;
@@ -14,9 +16,7 @@ use tracing::instrument;
 
 use super::job::{Done, Job, ToolcallInput, correct, depend, fingerprint};
 use super::{Engine, Inner, State};
-use crate::files::evidence::Evidence;
 use crate::files::index::{Entry, Eye, IndexResult, prepare};
-use crate::files::said::Content;
 use crate::files::seen::Seen;
 use crate::ground::Ground;
 use crate::ground::error::{EngineError, Result};

@@ -1,5 +1,7 @@
 //! Results of tool calls on their way into the request: which object each is, and what it shows.
 
+use context_knowledge::evidence::Evidence;
+use context_knowledge::passage::{adorns, brings_back};
 use context_model::collapse::is_control;
 use context_model::id::ObjectId;
 use context_model::object::Status;
@@ -10,9 +12,7 @@ use serde_json::{Map, Value};
 use tracing::instrument;
 
 use super::job::{ToolcallInput, fingerprint};
-use super::passages::{adorns, brings_back};
 use super::{Inner, State};
-use crate::files::evidence::Evidence;
 use crate::ground::error::Result;
 use crate::session::Session;
 use crate::session::catalog::is_handle_of;

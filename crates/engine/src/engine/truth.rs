@@ -1,6 +1,11 @@
 //! What the model is told about files: a read answered by what is still visible, a notice that a file has changed, a
 //! refusal of an edit that conflicts with an unseen change.
 
+use context_knowledge::difference::{counted, touches_nothing_new, unified};
+use context_knowledge::evidence::{Bytes, Evidence, Lines};
+use context_knowledge::notices::{self, Change, Unsaid};
+use context_knowledge::sentences::{Sentences, filled};
+use context_knowledge::statement::{Content, Passage, Says, Standing, Sum};
 use context_model::chat::Notice;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
@@ -11,15 +16,10 @@ use serde_json::{Map, Value};
 use tracing::instrument;
 
 use super::{Engine, Inner, State};
-use crate::files::difference::{counted, touches_nothing_new, unified};
-use crate::files::evidence::{Bytes, Evidence, Lines};
 use crate::files::index::display_of;
-use crate::files::said::{Content, Passage, Says, Standing, Sum};
 use crate::ground::error::Result;
-use crate::ground::sentences::{Sentences, filled};
 use crate::session::Session;
 use crate::session::commit::Work;
-use crate::sight::notices::{self, Change, Unsaid};
 use crate::sight::piece::ShownLines;
 
 /// A diff replaces the whole text if it is at most one part in this many of that text.
@@ -462,7 +462,7 @@ impl Inner {
         } else {
             let old = self.text_known(state, id, &base).await?;
             match (old, self.text_at(id, None).await?) {
-                (Some(old), Some(new)) => Change::Counted(counted(&old, &new)),
+                (Some(old), Some(new)) => counted(&old, &new).map_or(Change::Unknown, Change::Counted),
                 _ => Change::Unknown,
             }
         };

@@ -1,12 +1,12 @@
 //! Files that a tool call read, wrote or named (SSOT 5.6). The engine finds them, so that this works in every
 //! harness.
 
+use context_knowledge::evidence::Evidence;
 use context_model::id::ObjectId;
 use context_model::object::Status;
 use context_model::observe::{self, Candidate, Kind};
 use serde_json::{Map, Value};
 
-use super::evidence::Evidence;
 use super::index::{Entry, Eye, Need, prepare};
 use super::seen::Seen;
 use crate::ground::Ground;

@@ -1,5 +1,5 @@
-//! The only way to change a session: a transaction under construction, how it is saved, and the only loop that
-//! retries after a conflict.
+//! The only way to change what is stored of a session that has begun: a transaction under construction, how it is saved, and
+//! the only loop that retries after a conflict. A session's first documents are written by `engine/open.rs`.
 
 use std::convert::Infallible;
 

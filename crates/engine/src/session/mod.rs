@@ -15,6 +15,7 @@ pub mod window;
 
 use std::collections::{HashMap, HashSet};
 
+use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::session::Sets;
 use context_model::time::TxId;
@@ -92,6 +93,14 @@ impl Session {
     pub fn is_first_read(&self, id: &ObjectId) -> bool {
         let current = self.catalog.get(id).and_then(Meta::current);
         current.is_some_and(|current| current.source_hash.is_none()) && !self.lost.contains(id)
+    }
+
+    /// The hash of a file's current bytes; `None` if the file is gone, too large or was never read.
+    pub fn hash_of(&self, id: &ObjectId) -> Option<Digest> {
+        match &self.catalog.get(id)?.kind {
+            Kind::File { source_hash, .. } => *source_hash,
+            Kind::Toolcall { .. } => None,
+        }
     }
 
     /// Whether an object is a tool call.

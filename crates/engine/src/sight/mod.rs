@@ -8,7 +8,6 @@ pub mod answers;
 pub mod clock;
 pub mod forms;
 pub mod messages;
-pub mod notices;
 pub mod piece;
 pub mod pieces;
 pub mod plan;

@@ -53,7 +53,7 @@ impl Default for Sentences {
 }
 
 /// A sentence with what stands for its names. A name that is not among them stays.
-pub(crate) fn filled(sentence: &str, values: &[(&str, &str)]) -> String {
+pub fn filled(sentence: &str, values: &[(&str, &str)]) -> String {
     let mut text = String::with_capacity(sentence.len());
     let mut rest = sentence;
     while let Some((before, after)) = rest.split_once('{') {

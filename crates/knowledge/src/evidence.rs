@@ -8,16 +8,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The field of a tool call's document that has its evidence.
-pub(crate) const FIELD: &str = "evidence";
+pub const FIELD: &str = "evidence";
 
 /// What a call's result tells the model of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Evidence {
+pub enum Evidence {
     /// These lines, byte for byte.
     Shows(Lines),
     /// Lines of bytes that nobody has stored.
     Unstored {
+        /// The lines, and the hash of the text in which they stand.
         #[serde(flatten)]
         lines: Lines,
         /// The version that is the same in these lines, if there is one: the result shows other text, too.
@@ -26,6 +27,7 @@ pub(crate) enum Evidence {
     },
     /// These lines are as they stand in another result.
     Points {
+        /// The lines.
         #[serde(flatten)]
         lines: Lines,
         /// The tool call in whose result they stand.
@@ -50,14 +52,17 @@ pub(crate) enum Evidence {
 
 /// The bytes that a file had.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Bytes {
+pub struct Bytes {
+    /// The file.
     pub file: ObjectId,
+    /// The hash of the bytes.
     pub hash: Digest,
 }
 
 /// Lines of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Lines {
+pub struct Lines {
+    /// The version to which they belong.
     #[serde(flatten)]
     pub bytes: Bytes,
     /// First line, counted from 1.

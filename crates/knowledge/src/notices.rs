@@ -4,20 +4,22 @@ use context_model::chat::Notice;
 use context_model::hash::Digest;
 use context_model::render;
 
-use crate::ground::sentences::{Sentences, filled};
+use crate::sentences::{Sentences, filled};
 
 /// Hexadecimal digits of a version's hash that name it among those of one file.
 const DIGITS: usize = 8;
 
 /// A line for the model about a file, which is recorded and was not said yet.
-pub(crate) struct Unsaid {
+pub struct Unsaid {
+    /// What it tells, as it is recorded.
     pub notice: Notice,
+    /// The line.
     pub line: String,
 }
 
 /// How a file differs from what the model knows of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub enum Change {
     /// The file is gone.
     Deleted,
     /// It is as the model knows it again.
@@ -29,7 +31,7 @@ pub(crate) enum Change {
 }
 
 /// The line about a file's version.
-pub(crate) fn line(
+pub fn line(
     sentences: &Sentences,
     handle: &str,
     path: &str,

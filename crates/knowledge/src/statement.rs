@@ -9,7 +9,7 @@ use context_model::time::TxId;
 
 /// The bytes that a file had at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Content {
+pub struct Content {
     /// The hash of the bytes; `None` for a file that was gone.
     pub hash: Option<Digest>,
     /// A transaction as of which the file has these bytes; `None` if nobody has stored them.
@@ -30,7 +30,8 @@ impl Content {
 
 /// Lines of a file that a result shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Passage {
+pub struct Passage {
+    /// The version to which they belong.
     pub content: Content,
     /// First line, counted from 1.
     pub first: usize,
@@ -48,7 +49,7 @@ impl Passage {
 
 /// What a message says about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Says {
+pub enum Says {
     /// Lines as a read showed them.
     Lines(Passage),
     /// Lines that were shown earlier, brought back.
@@ -74,19 +75,20 @@ impl Says {
 
 /// A statement, and whose result makes it.
 #[derive(Clone, Debug)]
-pub(crate) struct Statement {
+pub struct Statement {
     /// The tool call; `None` for a notice, which never leaves the request.
     pub by: Option<ObjectId>,
     /// The agent's path that it is about; `None` where only the file is known.
     pub via: Option<Arc<str>>,
     /// Its place among the statements about all files.
     pub number: usize,
+    /// What it says.
     pub says: Says,
 }
 
 /// The sum of the statements about one file that are in sight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sum {
+pub struct Sum {
     /// The version that they mention last.
     told: Option<Option<Digest>>,
     /// The version of a part that was read after a statement about another version.
@@ -101,7 +103,8 @@ pub(crate) struct Sum {
 
 /// Lines in sight that no statement about another version follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub struct Standing {
+    /// The lines.
     pub lines: Passage,
     /// Parts of other versions that were read later: they may show everything that is new.
     pub later: Vec<Passage>,

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// What a call's arguments say about the text that it leaves.
-pub(crate) enum Leaves<'a> {
+pub enum Leaves<'a> {
     /// This text.
     Text(&'a str),
     /// The previous text with these replacements: each old text, if given, by the new one.
@@ -14,14 +14,18 @@ pub(crate) enum Leaves<'a> {
 
 /// Whether a call has left a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fit {
+pub enum Fit {
+    /// It has.
     Yes,
     /// What the call put in comes up in this text, but what the call started from is unknown.
     Perhaps,
+    /// It has not.
     No,
 }
 
 impl<'a> Leaves<'a> {
+    /// From a call's arguments.
+    #[must_use]
     pub fn of(args: &'a Map<String, Value>) -> Self {
         if let Some(text) = args.get("content").and_then(Value::as_str) {
             return Self::Text(text);

@@ -6,26 +6,27 @@ use similar::{ChangeTag, DiffTag, TextDiff};
 const MAX_COUNTED: usize = 512 * 1024;
 
 /// A unified diff with three lines of context; empty if the texts are equal.
-pub(crate) fn unified(old: &str, new: &str, old_name: &str, new_name: &str) -> String {
+pub fn unified(old: &str, new: &str, old_name: &str, new_name: &str) -> String {
     if old == new {
         return String::new();
     }
     TextDiff::from_lines(old, new).unified_diff().context_radius(3).header(old_name, new_name).to_string()
 }
 
-/// `+12 -4`: how many lines were added and removed.
-pub(crate) fn counted(old: &str, new: &str) -> String {
+/// `+12 -4`: how many lines were added and removed; `None` for very long texts.
+#[must_use]
+pub fn counted(old: &str, new: &str) -> Option<String> {
     if old.len().max(new.len()) > MAX_COUNTED {
-        return "changed".to_owned();
+        return None;
     }
     let diff = TextDiff::from_lines(old, new);
     let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
-    format!("+{} -{}", count(ChangeTag::Insert), count(ChangeTag::Delete))
+    Some(format!("+{} -{}", count(ChangeTag::Insert), count(ChangeTag::Delete)))
 }
 
 /// Whether texts that an edit replaces can be replaced in a new text by somebody who knows only the old one: each occurs
 /// exactly once, and none of its lines, nor anything between them, is other than in the old text.
-pub(crate) fn touches_nothing_new(old: &str, new: &str, replaced: &[String]) -> bool {
+pub fn touches_nothing_new(old: &str, new: &str, replaced: &[String]) -> bool {
     let diff = TextDiff::from_lines(old, new);
     let kept: Vec<(usize, usize)> = diff
         .ops()
@@ -45,7 +46,7 @@ pub(crate) fn touches_nothing_new(old: &str, new: &str, replaced: &[String]) -> 
 
 /// The last line, counted from 1, of the part of a text that an output shows from line `first` on; `None` if it does
 /// not show even that line.
-pub(crate) fn common_lines(text: &str, first: usize, output: &str) -> Option<usize> {
+pub fn common_lines(text: &str, first: usize, output: &str) -> Option<usize> {
     let mut shown = output.split('\n');
     let mut last = None;
     for (number, line) in text.split('\n').enumerate().skip(first - 1) {
@@ -60,7 +61,7 @@ pub(crate) fn common_lines(text: &str, first: usize, output: &str) -> Option<usi
 /// Whether these lines of the new text (counted from 1, both included) are enough for a reader of the old text to
 /// know all of the new one. If the number of lines has changed, the last line shown must tell where the old text
 /// continues.
-pub(crate) fn is_all_new_within(old: &str, new: &str, first: usize, last: usize) -> bool {
+pub fn is_all_new_within(old: &str, new: &str, first: usize, last: usize) -> bool {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.split('\n').collect(), new.split('\n').collect());
     let before = first.saturating_sub(1);
     let last = last.min(new.len());
@@ -82,10 +83,10 @@ mod tests {
     #[test]
     fn lines_of_texts_up_to_a_size_are_counted() {
         let most = "x".repeat(MAX_COUNTED);
-        assert_eq!(counted(&most, "y"), "+1 -1");
-        assert_eq!(counted("y", &most), "+1 -1");
-        assert_eq!(counted(&format!("{most}x"), "y"), "changed");
-        assert_eq!(counted("y", &format!("{most}x")), "changed");
+        assert_eq!(counted(&most, "y").as_deref(), Some("+1 -1"));
+        assert_eq!(counted("y", &most).as_deref(), Some("+1 -1"));
+        assert_eq!(counted(&format!("{most}x"), "y"), None);
+        assert_eq!(counted("y", &format!("{most}x")), None);
     }
 
     #[test]
@@ -105,9 +106,9 @@ mod tests {
     fn lines_of_long_texts_are_counted_and_those_of_very_long_ones_are_not() {
         let text = |length: usize| "line\n".repeat(length / 5);
         let count = |length| counted(&text(length), &(text(length) + "more\n"));
-        assert_eq!(count(MAX_COUNTED - 10), "+1 -0");
+        assert_eq!(count(MAX_COUNTED - 10).as_deref(), Some("+1 -0"));
         assert_eq!(MAX_COUNTED, 524_288);
-        assert_eq!(count(MAX_COUNTED), "changed");
+        assert_eq!(count(MAX_COUNTED), None);
     }
 
     #[rstest]
@@ -137,7 +138,7 @@ mod tests {
 
     #[test]
     fn changed_lines_are_counted() {
-        assert_eq!(counted("a\nb\nc\n", "a\nx\ny\nc\n"), "+2 -1");
+        assert_eq!(counted("a\nb\nc\n", "a\nx\ny\nc\n").as_deref(), Some("+2 -1"));
     }
 
     #[rstest]

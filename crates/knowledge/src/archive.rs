@@ -10,7 +10,7 @@ use context_model::id::ObjectId;
 use context_model::object::Document;
 use serde_json::{Value, json};
 
-use super::evidence::Evidence;
+use crate::evidence::Evidence;
 
 /// The fields of an entry of the chat.
 const CALL: &str = "call";
@@ -19,7 +19,7 @@ const EVIDENCE: &str = "evidence";
 
 /// What is recorded about what results and notices tell.
 #[derive(Default)]
-pub(crate) struct Archive {
+pub struct Archive {
     /// What the results of calls say, where it is not in the record of the call itself; `None` of one that says nothing of
     /// any file.
     calls: HashMap<ObjectId, Option<Evidence>>,
@@ -175,5 +175,113 @@ impl Given {
         // Of an earlier process only the hash is left. What stands below the answer is not ours.
         let Some((answer, below)) = output.split_at_checked(self.bytes) else { return false };
         (below.is_empty() || below.starts_with('\n')) && Digest::of(answer.as_bytes()) == self.hash
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use context_model::chat::{ChatPatch, begun};
+    use context_model::id::SessionId;
+    use context_model::patch;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::evidence::Bytes;
+
+    fn made(name: &str) -> Evidence {
+        Evidence::Made(Bytes { file: ObjectId::new("f"), hash: Digest::of(name.as_bytes()) })
+    }
+
+    /// The chat of a new session with these additions, if it is one that records everything.
+    fn chat(is_new: bool, add: impl FnOnce(&mut ChatPatch)) -> Document {
+        let session = SessionId::new("s").unwrap();
+        let empty = if is_new { begun(&session).unwrap() } else { Document::chat(&session) };
+        let mut patch = ChatPatch::new(0);
+        patch.toolcall(&ObjectId::new("first"));
+        add(&mut patch);
+        patch::apply(empty, [patch.patch()]).unwrap()
+    }
+
+    #[test]
+    fn what_was_found_out_is_in_the_chat_of_the_next_process() {
+        let (one, two) = (ObjectId::new("one"), ObjectId::new("two"));
+        let mut first = Archive::default();
+        first.found(&one, Some(made("a")));
+        first.found(&two, None);
+        first.gives(Some("three"), "an answer", made("b"));
+        let entries = first.pending().to_vec();
+        first.kept(entries.len());
+        assert!(first.pending().is_empty());
+        let mut next = Archive::default();
+        next.read(Some(&chat(true, |patch| assert!(patch.evidence(&entries)))));
+        for archive in [&first, &next] {
+            assert_eq!(archive.of_call(&one), Some(&Some(made("a"))));
+            assert_eq!(archive.of_call(&two), Some(&None));
+            assert_eq!(archive.of_call(&ObjectId::new("three")), None);
+            assert_eq!(archive.of_answer("three", "an answer\nand more"), Some(&made("b")));
+        }
+        assert!(next.pending().is_empty() && !next.is_old());
+    }
+
+    #[rstest]
+    #[case::itself("call", "an answer", true)]
+    #[case::with_more_below("call", "an answer\ntoolcall_ref", true)]
+    #[case::of_another_call("other", "an answer", false)]
+    #[case::with_more_beside("call", "an answer, and", false)]
+    #[case::another("call", "an onswer", false)]
+    #[case::shorter("call", "an", false)]
+    #[case::within_a_character("call", "an answe\u{e9}", false)]
+    fn answer_of_an_earlier_process_is_known_by_its_hash(
+        #[case] call: &str,
+        #[case] output: &str,
+        #[case] is_known: bool,
+    ) {
+        let mut archive = Archive::default();
+        archive.gives(Some("call"), "an answer", made("a"));
+        archive.settle();
+        assert_eq!(archive.of_answer(call, output).is_some(), is_known);
+    }
+
+    #[test]
+    fn answer_of_this_process_may_stand_within_an_output_and_the_newest_one_counts() {
+        let mut archive = Archive::default();
+        for name in ["a", "b"] {
+            archive.gives(None, "an answer", made(name));
+        }
+        assert_eq!(archive.of_answer("any", "Error: an answer."), Some(&made("b")));
+    }
+
+    #[test]
+    fn notice_is_found_by_its_line() {
+        let notice = |line: Option<&str>| Notice {
+            file: ObjectId::new("f"),
+            hash: None,
+            line: line.map(|line| Digest::of(line.as_bytes())),
+            path: None,
+        };
+        let mut archive = Archive::default();
+        assert_eq!(archive.notice("a line"), None);
+        archive.read(Some(&chat(false, |patch| {
+            patch.notices(&[notice(Some("a line")), notice(None)]);
+        })));
+        assert_eq!(archive.notice("a line"), Some(&notice(Some("a line"))));
+        assert_eq!(archive.notice("a line "), None);
+        assert_eq!(archive.unlined(), [notice(None)]);
+        assert!(archive.is_old());
+        archive.tell(&notice(Some("another")));
+        assert!(archive.notice("another").is_some());
+    }
+
+    #[test]
+    fn call_without_evidence_is_unknown_until_its_result_was_taken_in() {
+        let mut archive = Archive::default();
+        let [one, two] = ["one", "two"].map(ObjectId::new);
+        archive.recorded(&one, None);
+        archive.recorded(&two, Some(&made("a")));
+        assert!(archive.is_unknown(&one) && !archive.is_unknown(&two));
+        assert_eq!((archive.of_call(&one), archive.of_call(&two)), (None, Some(&Some(made("a")))));
+        archive.settle();
+        assert!(!archive.is_unknown(&one) && archive.of_call(&two).is_some());
+        assert!(archive.pending().is_empty(), "that is in the record of the call");
     }
 }

@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use context_model::id::ObjectId;
 
-use super::known::Way;
-use super::said::Content;
+use crate::known::Way;
+use crate::statement::Content;
 
 /// Something that a tool has passed in.
 #[derive(Clone)]
-pub(crate) struct InFlight {
+pub struct InFlight {
     /// Tells it from all others of this process.
     pub number: u64,
     /// The harness's ID of the call, if the harness says.
     pub call: Option<String>,
+    /// The path that the tool was given, and where it leads.
     pub way: Way,
+    /// What the tool has passed in.
     pub what: Taken,
     /// The recorded call that it belongs to.
     pub owner: Option<String>,
@@ -22,9 +24,10 @@ pub(crate) struct InFlight {
 
 /// What a tool has passed in.
 #[derive(Clone)]
-pub(crate) enum Taken {
+pub enum Taken {
     /// It has read a file.
     Read {
+        /// What it has read.
         content: Content,
         /// The text, if nobody has stored it.
         text: Option<Arc<str>>,

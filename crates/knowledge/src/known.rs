@@ -6,13 +6,12 @@ use std::sync::Arc;
 use context_model::hash::Digest;
 use context_model::id::ObjectId;
 
-use super::said::{Content, Passage, Says, Statement, Sum};
-use crate::session::Session;
-use crate::session::catalog::Kind;
+use crate::statement::{Content, Passage, Says, Statement, Sum};
 
 /// The version of a file that the model last saw (at least in part) or wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KnownVersion {
+pub struct KnownVersion {
+    /// Its bytes.
     pub content: Content,
     /// The model knows it only from results: once they are out of sight, what the results say about other versions
     /// counts.
@@ -21,7 +20,7 @@ pub(crate) struct KnownVersion {
 
 /// What the model knows about the session's files.
 #[derive(Default)]
-pub(crate) struct Known {
+pub struct Known {
     versions: HashMap<ObjectId, KnownVersion>,
     /// What the request has said about each file, in order, including what has left the model's sight.
     said: HashMap<ObjectId, Vec<Statement>>,
@@ -49,8 +48,10 @@ struct Named {
 
 /// A path as the agent wrote it, absolute, and the file to which it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub struct Way {
+    /// The path.
     pub path: Arc<str>,
+    /// The file.
     pub file: ObjectId,
     /// It leads there through a symbolic link.
     pub is_alias: bool,
@@ -274,16 +275,6 @@ impl Known {
     /// Whether the last read was answered by pointing to where its lines are. Asking resets this.
     pub fn has_pointed(&mut self, file: &ObjectId) -> bool {
         self.pointed.remove(file)
-    }
-}
-
-impl Session {
-    /// The hash of a file's current bytes; `None` if the file is gone, too large or was never read.
-    pub fn hash_of(&self, id: &ObjectId) -> Option<Digest> {
-        match &self.catalog.get(id)?.kind {
-            Kind::File { source_hash, .. } => *source_hash,
-            Kind::Toolcall { .. } => None,
-        }
     }
 }
 

@@ -1,0 +1,32 @@
+//! What the model knows of files. Everything here is a function of its arguments: no I/O, no clock, no threads, no runtime.
+//!
+//! A model knows only what its request says. Each result that shows lines, each write and each notice is a [`statement`] about
+//! a version of a file; what it says is [`evidence`], which is recorded with its call and found again in the [`archive`].
+//! [`known::Known`] holds the statements and which version the model knows; [`statement::Sum`] says what those in sight come
+//! to. [`passage`] and [`written`] find out what an output shows or a call has left, where nobody has passed that in.
+//! [`notices`] and [`sentences`] have the words in which the model is told.
+//!
+//! ```
+//! use context_knowledge::statement::{Content, Passage, Says, Statement, Sum};
+//! use context_model::hash::Digest;
+//! use context_model::time::TxId;
+//!
+//! let version = |text: &str| Content::stored(Some(Digest::of(text.as_bytes())), TxId(1));
+//! let read = Passage { content: version("a"), first: 1, last: 9, whole: true };
+//! let said = [Says::Lines(read), Says::Other(version("b").hash)];
+//! let said = said.map(|says| Statement { by: None, via: None, number: 0, says });
+//! let sum = Sum::of(said.iter());
+//! assert!(sum.speaks_of(version("b").hash), "a notice has told of it");
+//! assert!(sum.standing.is_empty(), "so no line that was read still stands");
+//! ```
+
+pub mod archive;
+pub mod difference;
+pub mod evidence;
+pub mod in_flight;
+pub mod known;
+pub mod notices;
+pub mod passage;
+pub mod sentences;
+pub mod statement;
+pub mod written;
