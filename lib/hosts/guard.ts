@@ -1,5 +1,5 @@
 /** The guard of files for the hosts' own tools: an edit that would overwrite what the model has not seen is refused once. */
-import type { HostContext } from './context.ts'
+import type { EditGuard } from '../index.ts'
 
 /** A call of one of the host's tools. */
 export interface GuardedCall {
@@ -11,12 +11,20 @@ export interface GuardedCall {
   callId?: string | undefined
 }
 
+/** Who knows what the model has seen: the host's context. */
+export interface FileGuard {
+  /** Asked before a call: what the model gets instead, or what it is told after the result. */
+  guard(call: GuardedCall): Promise<EditGuard>
+  /** Told after a call that was made. */
+  changed(call: GuardedCall): Promise<void>
+}
+
 /**
  * Runs a tool under the guard. `refuse` gives what the model gets in place of a result, and `add` puts a text after a result;
  * a result that can't carry it stays as it is, and the model is told of the change before its next call.
  */
 export async function guarded<T>(
-  context: HostContext,
+  context: FileGuard,
   call: GuardedCall,
   run: () => T | PromiseLike<T>,
   refuse: (refusal: string) => T,
