@@ -9,7 +9,7 @@ use crate::steps::{Backend, CallId, Fault, PathChange, Schedule, Spelling, Step,
 const TIMES: usize = 12;
 
 fn assert_right(seed: u64, clients: usize, files: usize, steps: Vec<Step>) {
-    let schedule = Schedule { seed, backend: Backend::Xtdb, clients, files, steps };
+    let schedule = Schedule { seed, backend: Backend::Xtdb, clients, files, links: false, steps };
     let bench = Bench::new();
     for time in 0..TIMES {
         let (_, outcome) = bench.run(&schedule);
