@@ -55,7 +55,7 @@ impl Agent {
         let n = self.turns;
         self.turns += 1;
         let path = self.work.join(format!("{}.rs", (n / 2) % FILES));
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             fs::write(&path, self.words.text(4_000)).unwrap();
         }
         let bytes = fs::read(&path).unwrap();
