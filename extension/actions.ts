@@ -18,10 +18,32 @@ export async function switchRolls(host: Host, ctx: ExtensionCommandContext, on: 
     : 'The context manager is off: nothing collapses. Outputs are still recorded, and references can still be brought back.'
 }
 
-/** Collapses everything stale, once the model has finished. */
-export async function rollNow(host: Host, ctx: ExtensionCommandContext): Promise<string> {
+/** Rolls that pay back later than after this many calls are asked about. */
+const SOON_CALLS = 20
+
+/** What a person is told before a roll, and asked where it is dear. */
+export interface Before {
+  /** Says what the roll will do. */
+  say(sentence: string): void
+  /** Asks whether to roll all the same. */
+  ask(question: string): Promise<boolean>
+}
+
+/**
+ * Collapses everything stale, once the model has finished. Says before what that costs and when it has paid for itself, and
+ * asks if that is late.
+ */
+export async function rollNow(host: Host, ctx: ExtensionCommandContext, before: Before): Promise<string> {
   await ctx.waitForIdle()
   const boundary = open(host)
+  const preview = await boundary.previewRoll(ctx)
+  if (preview !== undefined) {
+    const { paysBackAfterCalls: calls = Infinity, cost } = preview
+    const what = `This roll: ${receiptLine(preview)}.`
+    if (cost > 0 && calls > SOON_CALLS) {
+      if (!(await before.ask(`${what} Roll all the same?`))) return 'Nothing was rolled.'
+    } else before.say(what)
+  }
   const receipt = await boundary.rollNow(ctx)
   if (receipt !== undefined) await keep(host, boundary)
   await showStatus(host, ctx)

@@ -215,6 +215,14 @@ export class Boundary {
     })
   }
 
+  /** What a roll would remove and cost now; undefined if nothing could be rolled. */
+  previewRoll(ctx: ExtensionContext): Promise<RollReceipt | undefined> {
+    return this.#exclusive(ctx, async () => {
+      await this.#putRight()
+      return this.#driver.preview()
+    })
+  }
+
   /** Rolls everything stale now. Returns the receipt, or undefined if nothing could be rolled. */
   rollNow(ctx: ExtensionContext): Promise<RollReceipt | undefined> {
     return this.#exclusive(ctx, async () => {

@@ -1,6 +1,7 @@
 /** The user's commands: `/context`, and `/context` with `on`, `off`, `roll`, `undo` or `why`. */
 import type { ExtensionAPI, ExtensionCommandContext } from '@earendil-works/pi-coding-agent'
 import { rollNow, switchRolls, undoRoll } from './actions.ts'
+import type { Before } from './actions.ts'
 import { sentence, tell } from './guard.ts'
 import type { Host } from './host.ts'
 import { showPanel } from './panel.ts'
@@ -17,9 +18,17 @@ const ACTIONS: Record<string, { does: string; run: Action }> = {
     does: 'collapse nothing more; references can still be brought back',
     run: (host, ctx) => switchRolls(host, ctx, false),
   },
-  roll: { does: 'collapse everything stale or inactive now', run: rollNow },
+  roll: { does: 'collapse everything stale or inactive now', run: (host, ctx) => rollNow(host, ctx, before(ctx)) },
   undo: { does: 'show what the last roll collapsed as it was before', run: undoRoll },
   why: { does: 'what broke the cached prefix at the last calls, who did it, and what that cost', run: why },
+}
+
+/** A notice before the roll, and Pi's own question. Where nobody can be asked, the command itself is the answer. */
+function before(ctx: ExtensionCommandContext): Before {
+  return {
+    say: (sentence) => tell(ctx, sentence, 'info'),
+    ask: async (question) => !ctx.hasUI || (await ctx.ui.confirm('Roll', question)),
+  }
 }
 
 /** Registers `/context`. */

@@ -3,6 +3,7 @@ import type { ExtensionCommandContext, KeybindingsManager, Theme } from '@earend
 import { decodeKittyPrintable, matchesKey } from '@earendil-works/pi-tui'
 import type { Component, TUI } from '@earendil-works/pi-tui'
 import { rollNow, switchRolls, undoRoll } from './actions.ts'
+import type { Before } from './actions.ts'
 import { NOTICE } from './boundary.ts'
 import { contentsOf } from './contents.ts'
 import { sentence } from './guard.ts'
@@ -39,6 +40,8 @@ class Panel implements Component {
   #busy = false
   /** What covers the list. */
   #over: Viewer | 'help' | undefined
+  /** The next key answers a question. */
+  #answer: ((yes: boolean) => void) | undefined
 
   constructor(
     host: Host,
@@ -75,7 +78,10 @@ class Panel implements Component {
 
   handleInput(data: string): void {
     this.#message = ''
-    if (this.#over === 'help') this.#over = undefined
+    const answer = this.#answer
+    this.#answer = undefined
+    if (answer !== undefined) answer(data === 'y' || data === 'Y' || this.#keys.matches(data, 'tui.select.confirm'))
+    else if (this.#over === 'help') this.#over = undefined
     else if (this.#over !== undefined) {
       if (!this.#over.key(data, this.#keys)) this.#over = undefined
     } else if (this.#keys.matches(data, 'tui.select.cancel')) {
@@ -140,7 +146,7 @@ class Panel implements Component {
     if (action.onRow === true && row === undefined) return
     await this.#work(async () => {
       if (action.waits === true && !this.#ctx.isIdle()) this.#say('Waiting for the model to finish...')
-      const message = await action.run(this.#host, this.#ctx, row as Output)
+      const message = await action.run(this.#host, this.#ctx, row as Output, this.#before)
       if (action.onRow === true && this.#host.boundary !== undefined) await keep(this.#host, this.#host.boundary)
       this.#report = await makeReport(this.#host, this.#ctx)
       this.#follow(row)
@@ -171,6 +177,16 @@ class Panel implements Component {
     }
   }
 
+  /** Speaks and asks in the panel's own line. */
+  readonly #before: Before = {
+    say: (sentence) => this.#say(sentence),
+    ask: (question) =>
+      new Promise((resolve) => {
+        this.#answer = resolve
+        this.#say(`${question} (y/n)`)
+      }),
+  }
+
   #say(message: string): void {
     this.#message = message
     this.#tui.requestRender()
@@ -190,14 +206,14 @@ interface Action {
   onRow?: true
   /** It waits until the model has finished. */
   waits?: true
-  run(host: Host, ctx: ExtensionCommandContext, row: Output): Promise<string>
+  run(host: Host, ctx: ExtensionCommandContext, row: Output, before: Before): Promise<string>
 }
 
 const ACTIONS: Record<string, Action> = {
   p: { onRow: true, run: pin },
   d: { onRow: true, run: drop },
   b: { onRow: true, run: bringBack },
-  r: { waits: true, run: rollNow },
+  r: { waits: true, run: (host, ctx, _row, before) => rollNow(host, ctx, before) },
   u: { waits: true, run: undoRoll },
   o: { run: async (host, ctx) => switchRolls(host, ctx, host.boundary?.off === true) },
 }

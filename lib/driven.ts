@@ -107,6 +107,14 @@ export abstract class DrivenSession extends native.ContextManager {
     return planned(() => super.rollNow(call))
   }
 
+  /**
+   * Returns the receipt that `rollNow` would have: what it removes, what it costs and when it has paid for itself. Null means
+   * that nothing would be rolled. Changes nothing.
+   */
+  override previewRoll(call: ModelCall): Promise<RollReceipt | undefined | null> {
+    return calling(() => super.previewRoll(call))
+  }
+
   /** Undoes the latest roll of this process: its messages are shown as before it. */
   override undoRoll(): Promise<Plan> {
     return planned(() => super.undoRoll())

@@ -264,6 +264,16 @@ impl ContextManager {
     }
 
     #[napi]
+    pub fn preview_roll<'env>(
+        &self,
+        env: &'env Env,
+        call: ModelCall,
+    ) -> napi::Result<PromiseRaw<'env, Option<RollReceipt>>> {
+        let work = |open: Open| async move { Ok(open.engine.preview_roll(&circumstances(call)?).await?) };
+        self.call(env, work, |previewed| previewed.map(receipt))
+    }
+
+    #[napi]
     pub fn undo_roll<'env>(&self, env: &'env Env) -> napi::Result<PromiseRaw<'env, Plan>> {
         self.plan(env, |open| async move { Ok(open.engine.undo_roll().await?) })
     }

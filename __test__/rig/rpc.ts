@@ -34,7 +34,7 @@ export class PiRpc {
 
   constructor(options: PiOptions & { dialog?: DialogAnswer }) {
     this.#timeoutMs = options.timeoutMs ?? 60_000
-    this.#dialog = options.dialog ?? (() => ({ cancelled: true }))
+    this.#dialog = options.dialog ?? (({ method }) => (method === 'confirm' ? { confirmed: true } : { cancelled: true }))
     this.process = new PiProcess({
       args: ['--mode', 'rpc', ...piArguments(options)],
       cwd: options.cwd ?? options.home.cwd,

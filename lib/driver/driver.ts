@@ -4,7 +4,7 @@
  * if the host's conversation is no longer what was handed over, all of it is read again. The cost of a turn depends on the
  * turn alone.
  */
-import type { ContextManager, Edit, IncomingMessage, ModelCall, Plan } from '../../index.js'
+import type { ContextManager, Edit, IncomingMessage, ModelCall, Plan, RollReceipt } from '../../index.js'
 import { invalid } from '../errors.ts'
 import { flattened } from './flat.ts'
 import type { Point } from './point.ts'
@@ -124,6 +124,11 @@ export class Driver<L extends Landmark = Landmark> {
     const plan = await this.manager.rollNow(this.#port.call({ atUserTurn: false, rolls: true }))
     this.#note(plan, 'aside', true)
     return plan
+  }
+
+  /** What a roll would remove and cost now; undefined if nothing can be rolled. */
+  async preview(): Promise<RollReceipt | undefined> {
+    return (await this.manager.previewRoll(this.#port.call({ atUserTurn: false, rolls: true }))) ?? undefined
   }
 
   /** Undoes the last roll of this process. */

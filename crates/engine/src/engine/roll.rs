@@ -32,6 +32,23 @@ impl Engine {
         Ok(plan)
     }
 
+    /// The receipt that [`Engine::roll_now`] would have, for a person who wants to know before; `None` if nothing would be
+    /// rolled. Changes nothing.
+    ///
+    /// # Errors
+    /// `CLOSED`.
+    pub async fn preview_roll(&self, call: &Call) -> Result<Option<Receipt>> {
+        let mut state = self.inner.lock().await?;
+        let policy = state.sight.policy(call);
+        let State { sight, session, .. } = &mut *state;
+        sight.pieces.ripen(&policy, session);
+        sight.pieces.let_go_inactive(session);
+        let receipt = sight.pieces.asked(&policy).map(|roll| roll.receipt());
+        // What only a person's roll takes is not stale for the others.
+        sight.pieces.ripen(&policy, session);
+        Ok(receipt)
+    }
+
     /// Undoes the latest roll of this process: its messages are shown as before it. No other roll collapses them until as
     /// many user turns have begun as an output stays active, in this process or a later one.
     ///

@@ -356,7 +356,11 @@ async fn a_person_can_roll_what_is_inactive_and_not_old() {
         chat.user(turn);
         assert_eq!(chat.advance().await.edits, [], "{turn}");
     }
+    // Whoever only asks what that would cost changes nothing.
+    let preview = chat.engine.preview_roll(&chat.call()).await.unwrap();
+    assert_eq!((chat.advance().await.edits, chat.advance().await.stale_tokens), (Vec::new(), 0));
     let plan = chat.engine.roll_now(&chat.call()).await.unwrap();
+    assert!(preview.is_some() && plan.receipt == preview, "{preview:?} {:?}", plan.receipt);
     assert!(is_reference(&plan, "call_1"));
     assert_eq!(arguments_of(&plan).len(), 1);
 }

@@ -199,11 +199,17 @@ impl Harness {
                 }
             }
             Step::Deactivate(n) => drop(self.engine.deactivate(&self.name(*n)).await.unwrap()),
-            Step::Pin(n) => drop(self.engine.pin(&self.name(*n)).await.unwrap()),
+            Step::Pin(n) => {
+                self.engine.pin(&self.name(*n)).await.unwrap();
+                // Nobody rolls, so what comes next is as if nobody had asked.
+                self.engine.preview_roll(&self.call()).await.unwrap();
+            }
             Step::Unpin(n) => drop(self.engine.unpin(&self.name(*n)).await.unwrap()),
             Step::Activate(n) => drop(self.engine.activate(&self.name(*n), None).await.unwrap()),
             Step::RollNow => {
+                let preview = self.engine.preview_roll(&self.call()).await.unwrap();
                 let plan = self.engine.roll_now(&self.call()).await.unwrap();
+                prop_assert_eq!(&plan.receipt, &preview, "what a person was told before");
                 self.apply(&plan, 0)?;
             }
             Step::Undo => match self.engine.undo_roll().await {
