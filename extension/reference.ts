@@ -7,7 +7,7 @@ export function isReference(text: string): boolean {
 
 /** The id in the reference to an output; undefined for any other text. */
 export function referenceId(text: string): string | undefined {
-  return /^toolcall_ref id=(\S+) tool=\S+ status=(?:ok|fail)(?:\n|$)/.exec(text)?.[1]
+  return /^toolcall_ref id=(\S+) tool=\S+ status=(?:ok|fail)(?: -> [^\n]+)?(?:\n|$)/.exec(text)?.[1]
 }
 
 /** The id in a result's header line and the length of the line; undefined for a result without a header. */

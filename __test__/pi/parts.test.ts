@@ -404,6 +404,9 @@ describe('entries and messages', () => {
     ['toolcall_ref id=ab tool=bash status=ok', true],
     ['toolcall_ref id=ab tool=bash status=fail', true],
     ['toolcall_ref id=ab tool=bash status=ok\nbash make id=cd', true],
+    ['toolcall_ref id=ab tool=bash status=fail -> 3 failed: a.test.ts (exit 1)', true],
+    ['toolcall_ref id=ab tool=bash status=ok -> 3 lines\nbash make id=cd', true],
+    ['toolcall_ref id=ab tool=bash status=ok and more', false],
     ['toolcall_ref id=ab tool=bash status=okay', false],
     ['see toolcall_ref id=ab tool=bash status=ok', false],
   ])('the reference %j: %s', (text, is) => expect(isReference(text)).toBe(is))

@@ -93,9 +93,14 @@ export function header(callId: string): string {
   return `id=${handle(callId)}`
 }
 
-/** The whole text of a collapsed output. */
+/** What the line of a collapsed output begins with: what it was. */
 export function reference(callId: string, tool: string, status: 'ok' | 'fail' = 'ok'): string {
   return `toolcall_ref id=${handle(callId)} tool=${tool} status=${status}`
+}
+
+/** The whole text of a collapsed output: what it was, and what it came to if there is something to say. */
+export function referring(callId: string, tool: string, status: 'ok' | 'fail' = 'ok'): RegExp {
+  return new RegExp(`^${reference(callId, tool, status)}(?: -> [^\\n]+)?$`)
 }
 
 /** Whether a text is an excerpt of another: some of its lines, in their order, and marks for what is left out. */
@@ -131,7 +136,7 @@ export function shortened(before: ModelRequest, now: ModelRequest): string[] {
     const is = later.get(call)!
     expect(is.length).toBeLessThan(was.length)
     if (is.startsWith(head)) expect(isExcerpt(is.slice(head.length), was.slice(head.length))).toBe(true)
-    else expect(is).toMatch(new RegExp(`^toolcall_ref id=${id} tool=\\w+ status=(ok|fail)$`))
+    else expect(is).toMatch(new RegExp(`^toolcall_ref id=${id} tool=\\w+ status=(ok|fail)(?: -> [^\\n]+)?$`))
   }
   return changed.map(([call]) => call)
 }

@@ -122,7 +122,7 @@ test.each<[string, Api, string]>([
   const all = server.agentRequests.map(everything).join('\n')
   const results = [...resultsById(last)]
   const isSent = (form: RegExp): boolean => form.test(all)
-  expect(results.filter(([, text]) => /^toolcall_ref id=\S+ tool=\w+ status=ok$/.test(text)).length).toBeGreaterThan(0)
+  expect(results.filter(([, text]) => /^toolcall_ref id=\S+ tool=\w+ status=ok(?: -> .+)?$/.test(text)).length).toBeGreaterThan(0)
   expect(results.filter(([, text]) => /^toolcall_ref [^\n]*\n(bash|read|said|edit|write|ls|grep)\b/.test(text)).length).toBeGreaterThan(0)
   expect([/left out: lines \d+-\d+/, /\[collapsed #/, /\[\.\.\. \d+ more chars: id=/].filter((form) => !isSent(form))).toEqual([])
   const thoughts = server.said.flat().flatMap((part) => ('thinking' in part ? [part.thinking] : []))

@@ -17,6 +17,7 @@ pub mod mounts;
 pub mod object;
 pub mod object_type;
 pub mod observe;
+pub mod outcome;
 pub mod patch;
 pub mod path;
 pub mod render;

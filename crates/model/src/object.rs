@@ -90,13 +90,18 @@ impl Document {
     /// The result of a tool execution (SSOT 2.5).
     #[must_use]
     pub fn toolcall(id: ObjectId, call: Toolcall) -> Self {
-        Self::toolcall_with(id, call, None)
+        Self::toolcall_with(id, call, None, None)
     }
 
     /// The same with what is known about it beside the specification's fields: the client's evidence of which lines of which
-    /// version of a file it shows (field `evidence`).
+    /// version of a file it shows (field `evidence`), and what its output came to (field `outcome`).
     #[must_use]
-    pub fn toolcall_with(id: ObjectId, call: Toolcall, evidence: Option<Value>) -> Self {
+    pub fn toolcall_with(
+        id: ObjectId,
+        call: Toolcall,
+        evidence: Option<Value>,
+        outcome: Option<&str>,
+    ) -> Self {
         let mut payload = fields(json!({
             "tool": call.tool,
             "status": call.status,
@@ -115,6 +120,9 @@ impl Document {
         }
         if let Some(evidence) = evidence {
             payload.insert("evidence".into(), evidence);
+        }
+        if let Some(outcome) = outcome {
+            payload.insert("outcome".into(), outcome.into());
         }
         Self::built(id, ObjectType::Toolcall, None, payload)
     }

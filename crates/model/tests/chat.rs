@@ -256,10 +256,29 @@ fn roll() -> impl Strategy<Value = RollEntry> {
         },
     );
     let words = prop::collection::vec("[0-9a-f]{11}", 0..3);
-    let more = (list(), words, prop::collection::vec(list(), 0..3), list());
+    let more = (list(), words, prop::collection::vec(list(), 0..3), (list(), list()));
     (list(), list(), list(), more, prop::option::of(receipt), any::<[bool; 2]>()).prop_map(
-        |(results, excerpts, arguments, (old_texts, words, pages, lines), receipt, [bound, undone])| {
-            RollEntry { results, excerpts, arguments, old_texts, words, pages, lines, receipt, bound, undone }
+        |(
+            results,
+            excerpts,
+            arguments,
+            (old_texts, words, pages, (lines, changed)),
+            receipt,
+            [bound, undone],
+        )| {
+            RollEntry {
+                results,
+                excerpts,
+                arguments,
+                old_texts,
+                words,
+                pages,
+                lines,
+                changed,
+                receipt,
+                bound,
+                undone,
+            }
         },
     )
 }

@@ -12,6 +12,7 @@ pub mod inflight;
 pub mod job;
 pub mod look;
 pub mod open;
+pub mod outcome;
 pub mod passages;
 pub mod paths;
 pub mod project;

@@ -40,7 +40,8 @@ impl Engine {
         if is_nested {
             return Ok(Birth { id, handle, header: None });
         }
-        let header = (length > 2 * state.session.reference(&id).len()).then(|| state.session.header(&id));
+        let header =
+            (length > 2 * state.session.plain_reference(&id).len()).then(|| state.session.header(&id));
         state.sight.gated.insert(id.clone(), excerpts);
         state.sight.expect(&call_id, &id);
         Ok(Birth { id, handle, header })

@@ -15,6 +15,7 @@ use serde_json::Value;
 use tracing::instrument;
 
 use super::job::{Done, Job, ToolcallInput, correct, depend, fingerprint};
+use super::outcome::outcome_of;
 use super::{Engine, Inner, State};
 use crate::files::index::{Entry, Eye, IndexResult, prepare};
 use crate::files::seen::Seen;
@@ -159,6 +160,7 @@ impl Inner {
         let ToolcallInput { tool, args, content, status, .. } = &input;
         let mut observed = self.eye().observe(tool, args, content, *status).await?;
         observed.evidence = self.evidence_for(&input).await?;
+        observed.outcome = outcome_of(&input, observed.evidence.as_ref());
         Ok(Job::Toolcall(Box::new(input), observed))
     }
 
@@ -306,7 +308,8 @@ impl Intent for Recording<'_> {
                     let Some((id, is_new)) = calls.next() else { unreachable!("each call was asked about") };
                     let file_refs = observed.add(ground, session, work);
                     let evidence = observed.evidence.as_ref().map(Evidence::to_value);
-                    add_toolcall(ground, session, input, (file_refs, evidence), (&id, is_new), work);
+                    let noted = (evidence, observed.outcome.as_deref());
+                    add_toolcall(ground, session, input, (file_refs, noted), (&id, is_new), work);
                     Done::Toolcall(id)
                 }
                 Job::Files(seen, entry) => {
@@ -323,7 +326,7 @@ fn add_toolcall(
     ground: &Ground,
     session: &mut Session,
     input: &ToolcallInput,
-    (mut file_refs, evidence): (Vec<ObjectId>, Option<Value>),
+    (mut file_refs, (evidence, outcome)): (Vec<ObjectId>, (Option<Value>, Option<&str>)),
     (id, is_new): (&ObjectId, bool),
     work: &mut Work,
 ) {
@@ -344,9 +347,10 @@ fn add_toolcall(
             file_refs,
             parent: input.parent.as_deref().map(ObjectId::toolcall),
         };
-        work.documents.push(Document::toolcall_with(id.clone(), call, evidence));
+        work.documents.push(Document::toolcall_with(id.clone(), call, evidence, outcome));
         // The window also decides about this call, so the catalog must know it before it is saved.
-        let kind = Kind::Toolcall { tool: input.tool.clone(), status: input.status };
+        let outcome = outcome.map(str::to_owned);
+        let kind = Kind::Toolcall { tool: input.tool.clone(), status: input.status, outcome };
         session.catalog.put(id, Meta { kind, is_null: false, tx: session.seen });
         work.ahead.push(id.clone());
     } else if session.sets.index().contains(id) {

@@ -5,6 +5,7 @@ use context_knowledge::passage::{adorns, brings_back};
 use context_model::collapse::is_control;
 use context_model::id::ObjectId;
 use context_model::object::Status;
+use context_model::outcome::is_said_by;
 use context_model::tokens;
 use context_secrets::{is_args, is_content};
 use context_store::AsOf;
@@ -82,10 +83,13 @@ impl Inner {
         if taking.again {
             state.sight.results.insert(object.clone());
         }
+        let is_reference = state.session.is_reference(&object, &text);
+        let is_told = |outcome| is_said_by(outcome, &text);
+        if !taking.record && !is_reference && !state.session.outcome(&object).is_none_or(is_told) {
+            state.session.catalog.hush(&object);
+        }
         let reference = state.session.reference(&object);
         // After a reference there may be lines for calls that have left.
-        let is_reference =
-            text.strip_prefix(&reference).is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'));
         if is_reference || has_image(message) {
             state.sight.pieces.push_fixed(key, message_tokens(message));
             return Ok(());
@@ -136,6 +140,7 @@ impl Inner {
             carries,
             excerpts,
             reference,
+            had_changed: false,
             born_tokens,
             is_rule,
             lines,

@@ -22,6 +22,8 @@ pub(crate) struct Observed {
     pub files: Vec<(Seen, Entry)>,
     /// What the call's result shows, as far as that is known.
     pub evidence: Option<Evidence>,
+    /// What the call's output came to.
+    pub outcome: Option<String>,
 }
 
 impl Eye {
@@ -50,7 +52,7 @@ impl Eye {
             candidates.filter_map(|(candidate, entry)| eye.look_at(&candidate, entry)).collect::<Vec<_>>()
         })
         .await?;
-        Ok(Observed { files, evidence: None })
+        Ok(Observed { files, evidence: None, outcome: None })
     }
 
     /// Looks at one candidate; `None` where there is no regular file that the client can see.

@@ -8,6 +8,7 @@ use context_model::hash::Digest;
 use context_model::id::ObjectId;
 use context_model::index::Current;
 use context_model::object::{Document, ObjectType, Status};
+use context_model::outcome::is_outcome;
 use context_model::render;
 use context_model::source::{FilesystemSource, Source};
 use context_model::time::TxId;
@@ -50,6 +51,8 @@ pub enum Kind {
         tool: String,
         /// How it ended.
         status: Status,
+        /// What its output came to, in a few words; `None` where nothing was recorded.
+        outcome: Option<String>,
     },
 }
 
@@ -85,6 +88,7 @@ impl Meta {
             ObjectType::Toolcall => Kind::Toolcall {
                 tool: text("tool").to_owned(),
                 status: if text("status") == "fail" { Status::Fail } else { Status::Ok },
+                outcome: Some(text("outcome")).filter(|text| is_outcome(text)).map(str::to_owned),
             },
             _ => return None,
         };
@@ -199,6 +203,13 @@ impl Catalog {
         self.names.forget(id);
     }
 
+    /// Says no more what a call's output came to: somebody has taken out of the output what the outcome quotes.
+    pub fn hush(&mut self, id: &ObjectId) {
+        if let Some(Meta { kind: Kind::Toolcall { outcome, .. }, .. }) = self.metas.get_mut(id) {
+            *outcome = None;
+        }
+    }
+
     /// Remembers how the agent named a file.
     pub fn set_display(&mut self, id: &ObjectId, path: &str) {
         self.changes += 1;
@@ -230,7 +241,7 @@ impl Catalog {
                 };
                 render::file_line(id, &path, file_type, *char_count)
             }
-            Kind::Toolcall { tool, status } => render::toolcall_line(id, tool, *status),
+            Kind::Toolcall { tool, status, .. } => render::toolcall_line(id, tool, *status),
         })
     }
 
@@ -317,7 +328,7 @@ mod tests {
     fn a_handle_is_longer_where_a_shorter_one_is_taken() {
         let [one, two] = ["call_52986", "call_92571"].map(ObjectId::new);
         let meta = Meta {
-            kind: Kind::Toolcall { tool: "bash".into(), status: Status::Ok },
+            kind: Kind::Toolcall { tool: "bash".into(), status: Status::Ok, outcome: None },
             is_null: false,
             tx: TxId(1),
         };

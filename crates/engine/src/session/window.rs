@@ -89,7 +89,7 @@ mod tests {
     ) {
         let id = ObjectId::new(id);
         let mut session = Session { turns: 3, ..Session::default() };
-        let kind = Kind::Toolcall { tool: "bash".into(), status: Status::Ok };
+        let kind = Kind::Toolcall { tool: "bash".into(), status: Status::Ok, outcome: None };
         session.catalog.put(&ObjectId::new("call"), Meta { kind, is_null: false, tx: TxId(1) });
         session.stays.extend(stay.map(|turn| (id.clone(), turn)));
         session.activated.extend(was_activated.then(|| id.clone()));
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn before_the_first_turn_nothing_is_noted() {
         let (mut session, mut work, id) = (Session::default(), Work::default(), ObjectId::new("call"));
-        let kind = Kind::Toolcall { tool: "bash".into(), status: Status::Ok };
+        let kind = Kind::Toolcall { tool: "bash".into(), status: Status::Ok, outcome: None };
         session.catalog.put(&id, Meta { kind, is_null: false, tx: TxId(1) });
         session.activate(&id, &mut work);
         assert!(work.chat.is_empty() && session.stays.is_empty());

@@ -22,6 +22,7 @@ fn output(name: &str, tokens: u64) -> Output {
         carries: None,
         excerpts: Excerpts::default(),
         reference: format!("toolcall_ref id={name}"),
+        had_changed: false,
         born_tokens: tokens,
         is_rule: false,
         lines: Vec::new(),
@@ -44,7 +45,7 @@ fn judged() -> Pieces {
 fn session(calls: &[&str]) -> Session {
     let mut session = Session::default();
     for call in calls {
-        let kind = Kind::Toolcall { tool: "bash".into(), status: Status::Ok };
+        let kind = Kind::Toolcall { tool: "bash".into(), status: Status::Ok, outcome: None };
         session.meet(&id(call), Meta { kind, is_null: false, tx: TxId(1) });
         session.sets.promote(&id(call), &mut Change::default());
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Sight;
 use super::messages::{block_units, message_units, text_of};
-use super::piece::{Arguments, ArgumentsOf, Excerpts, Form, Said, Short, StepCall, Words};
+use super::piece::{Arguments, ArgumentsOf, CHANGED, Excerpts, Form, Said, Short, StepCall, Words};
 use super::words;
 use crate::session::Session;
 use crate::session::catalog::Kind;
@@ -158,14 +158,38 @@ impl Session {
         text.strip_prefix(self.header(id).as_str()).and_then(|rest| rest.strip_prefix('\n')).unwrap_or(text)
     }
 
-    /// The line that stands in place of an object's output, under its handle.
+    /// The line that stands in place of an object's output, under its handle: what it was, and what it came to.
     pub fn reference(&self, id: &ObjectId) -> String {
+        let plain = self.plain_reference(id);
+        match self.outcome(id) {
+            Some(outcome) => format!("{plain} -> {outcome}"),
+            None => plain,
+        }
+    }
+
+    /// The line of SSOT 4.1, which sessions of earlier releases have.
+    pub fn plain_reference(&self, id: &ObjectId) -> String {
         match self.catalog.get(id).map(|meta| &meta.kind) {
-            Some(Kind::Toolcall { tool, status }) => {
+            Some(Kind::Toolcall { tool, status, .. }) => {
                 render::toolcall_ref(&ObjectId::new(self.handle(id)), tool, *status)
             }
             _ => String::new(),
         }
+    }
+
+    /// What a call's output came to.
+    pub fn outcome(&self, id: &ObjectId) -> Option<&str> {
+        match self.catalog.get(id).map(|meta| &meta.kind) {
+            Some(Kind::Toolcall { outcome, .. }) => outcome.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Whether a text is the reference to an object's output, with or without lines of later calls.
+    pub fn is_reference(&self, id: &ObjectId, text: &str) -> bool {
+        let first = text.split('\n').next().unwrap_or_default();
+        let first = first.strip_suffix(CHANGED).unwrap_or(first);
+        !first.is_empty() && (first == self.reference(id) || first == self.plain_reference(id))
     }
 
     /// Whether a call has failed.
@@ -181,7 +205,8 @@ impl Session {
         let rest = first.strip_prefix("toolcall_ref ").unwrap_or(first);
         let handle = rest.strip_prefix("id=")?.split(' ').next()?;
         let id = self.catalog.find(handle)?;
-        (id.is_toolcall(call_id) && (self.header(&id) == first || self.reference(&id) == first)).then_some(id)
+        (id.is_toolcall(call_id) && (self.header(&id) == first || self.is_reference(&id, first)))
+            .then_some(id)
     }
 }
 
@@ -341,14 +366,17 @@ mod tests {
         let (mut session, file) = session();
         let (call, failed) = (ObjectId::new("call_1"), ObjectId::new("call_2"));
         for (id, status) in [(&call, Status::Ok), (&failed, Status::Fail)] {
-            let kind = Kind::Toolcall { tool: "bash".into(), status };
+            let outcome = Some("3 failed".into());
+            let kind = Kind::Toolcall { tool: "bash".into(), status, outcome };
             session.meet(id, Meta { kind, is_null: false, tx: TxId(1) });
         }
         assert_eq!([&call, &failed, &file].map(|id| session.has_failed(id)), [false, true, false]);
         let handle = session.handle(&call);
-        let (header, reference) = (session.header(&call), session.reference(&call));
+        let (header, plain) = (session.header(&call), session.plain_reference(&call));
+        let reference = session.reference(&call);
+        assert_eq!(reference, format!("{plain} -> 3 failed"));
         assert_eq!(header, format!("id={handle}"));
-        for first in [&header, &reference] {
+        for first in [&header, &plain, &reference] {
             for text in [first.clone(), format!("{first}\nand more")] {
                 assert_eq!(session.object_in("call_1", &text).as_ref(), Some(&call), "{text}");
                 assert_eq!(session.object_in("call_2", &text), None, "of another call: {text}");

@@ -4,17 +4,23 @@ use std::cmp::Reverse;
 
 use context_model::chat::RollReason;
 use context_model::id::ObjectId;
+use context_model::outcome::subject;
 use context_model::{render, tokens};
 use context_projection::{Binding, Item, Roll};
 
-use super::piece::{Form, Line, Piece, PieceKind, Said, Short};
+use super::piece::{Form, Line, Piece, PieceKind, Said, Short, ShownLines};
 use super::pieces::{Pieces, size};
 use super::plan::{Edit, TextEdit};
 use super::schedule::Standing;
 use crate::session::Session;
 
-/// About the number of tokens in a call's line.
-pub(super) const LINE_TOKENS: u64 = 15;
+/// About the number of tokens in a call's line, without what the call came to.
+const LINE_TOKENS: u64 = 15;
+
+/// About the number of tokens in the line of a call.
+pub(super) fn line_tokens(object: &ObjectId, session: &Session) -> u64 {
+    LINE_TOKENS + session.outcome(object).map_or(0, size)
+}
 
 /// What a roll does: the forms that pieces take, by their places in order, and which answers become lines.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +29,8 @@ pub(crate) struct Shape {
     /// Answers with calls, by number. The lines of all but the first follow the first's last result, after any lines
     /// already there.
     pub pages: Vec<Vec<usize>>,
+    /// Of what becomes a reference, the results whose file has other bytes now.
+    pub changed: Vec<usize>,
 }
 
 /// An executed roll, with what is needed to undo it.
@@ -54,7 +62,7 @@ pub(super) fn size_in(piece: &Piece, form: Form) -> u64 {
             let in_form = |form| tokens::of_chars(arguments.units_in(form)) as u64;
             match form {
                 // Its lines are elsewhere; a page always saves something of each piece.
-                Form::Gone => LINE_TOKENS.min(in_form(piece.form).saturating_sub(1)),
+                Form::Gone => arguments.line_tokens.min(in_form(piece.form).saturating_sub(1)),
                 form => in_form(form),
             }
         }
@@ -108,7 +116,28 @@ impl Pieces {
         // The first answer of a page may also be stale by itself.
         shape.forms.sort_by_key(|(place, form)| (*place, Reverse(*form)));
         shape.forms.dedup_by_key(|(place, _)| *place);
+        let becomes =
+            shape.forms.iter().filter(|(_, form)| *form == Form::Reference).map(|(place, _)| *place);
+        shape.changed = becomes.filter(|place| self.has_changed(*place, session)).collect();
         shape
+    }
+
+    /// Whether a result is still shown as it came, and the file that it shows has other bytes now.
+    fn has_changed(&self, place: usize, session: &Session) -> bool {
+        self.output_at(place).is_some_and(|output| {
+            let is_other = |lines: &ShownLines| session.hash_of(&lines.file) != Some(lines.hash);
+            let says_lines = session.outcome(&output.object).is_some();
+            self.pieces[place].form < Form::Reference
+                && says_lines
+                && output.shown.as_ref().is_some_and(is_other)
+        })
+    }
+
+    /// Notes whether the file of a result had changed by the time it became a reference.
+    pub(super) fn set_changed(&mut self, place: usize, had_changed: bool) {
+        if let PieceKind::Result(output) = &mut self.pieces[place].kind {
+            output.had_changed = had_changed;
+        }
     }
 
     /// Whether the next roll removes the whole answer with its calls.
@@ -162,6 +191,7 @@ impl Pieces {
             self.unbound = self.unbound.into_iter().chain(first).min();
         }
         let mut before = Vec::new();
+        shape.changed.iter().for_each(|place| self.set_changed(*place, true));
         for (place, form) in &shape.forms {
             before.push((*place, self.pieces[*place].form));
             self.take_form(*place, *form);
@@ -187,6 +217,7 @@ impl Pieces {
                 self.steps[*number].page = None;
             }
         }
+        executed.shape.changed.iter().for_each(|place| self.set_changed(*place, false));
         for (place, form) in &executed.before {
             self.bring_back(*place, turns);
             self.pieces[*place].since = self.calls;
@@ -284,10 +315,14 @@ impl Pieces {
             for call in &step.calls {
                 let Some(object) = &call.object else { continue };
                 let stays = matches!(call.tool.to_ascii_lowercase().as_str(), "edit" | "write");
-                let gist = if call.gist.is_empty() { String::new() } else { format!(" {}", call.gist) };
                 let failed = if session.has_failed(object) { " failed" } else { "" };
                 let handle = session.handle(object);
-                let text = format!("{}{gist}{failed} id={}", render::word(&call.tool), render::word(&handle));
+                let told = session.outcome(object);
+                let gist = if told.is_some() { subject(&call.gist) } else { call.gist.clone() };
+                let gist = if gist.is_empty() { gist } else { format!(" {gist}") };
+                let outcome = told.map(|told| format!(" -> {told}")).unwrap_or_default();
+                let tool = render::word(&call.tool);
+                let text = format!("{tool}{gist}{failed}{outcome} id={}", render::word(&handle));
                 lines.push(Line { text, stays });
             }
         }

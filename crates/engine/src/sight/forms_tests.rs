@@ -28,6 +28,7 @@ fn answers(ids: &[&str], session: &Session) -> Pieces {
             carries: None,
             excerpts: Excerpts::default(),
             reference: format!("toolcall_ref id={id}"),
+            had_changed: false,
             born_tokens: 1_000,
             is_rule: false,
             lines: Vec::new(),
@@ -160,6 +161,7 @@ fn an_undone_roll_takes_back_its_own_lines() {
         forms: std::iter::once((last, Form::Reference))
             .chain((page[1] * 3..page[1] * 3 + 3).map(|p| (p, Form::Gone)))
             .collect(),
+        changed: Vec::new(),
         pages: vec![page.to_vec()],
     };
     let pages = |pieces: &Pieces| pieces.steps.iter().map(|step| step.page).collect::<Vec<_>>();

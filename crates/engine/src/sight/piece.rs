@@ -7,6 +7,9 @@ use context_model::id::ObjectId;
 use context_model::time::TxId;
 use serde_json::{Map, Value};
 
+/// What follows a reference if the file had changed by the time when it was first sent. It stays, as it stays true.
+pub(crate) const CHANGED: &str = ", changed since";
+
 /// One piece of the request.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
@@ -118,6 +121,8 @@ pub(crate) struct Output {
     pub excerpts: Excerpts,
     /// What a roll leaves in its place.
     pub reference: String,
+    /// The file that it shows had other bytes when it became a reference.
+    pub had_changed: bool,
     /// Tokens of what it came with.
     pub born_tokens: u64,
     /// It is a rules file, such as AGENTS.md, and stays whole.
@@ -151,6 +156,8 @@ pub(crate) struct Arguments {
     pub calls: Vec<ArgumentsOf>,
     /// The size of all calls' arguments as they came, in UTF-16 units.
     pub units: usize,
+    /// About the number of tokens in the lines of its calls.
+    pub line_tokens: u64,
 }
 
 /// The arguments of one call.
@@ -294,7 +301,7 @@ impl Output {
 
     fn with_lines(&self, stays: impl Fn(&Line) -> bool) -> String {
         let lines = self.lines.iter().filter(|line| stays(line)).map(|line| line.text.as_str());
-        let all: Vec<&str> = std::iter::once(self.reference.as_str()).chain(lines).collect();
-        all.join("\n")
+        let since = if self.had_changed { CHANGED } else { "" };
+        lines.fold(format!("{}{since}", self.reference), |all, line| all + "\n" + line)
     }
 }

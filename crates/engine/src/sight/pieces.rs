@@ -219,6 +219,7 @@ impl Pieces {
     /// object.
     pub fn answer(&mut self, call_id: &str, object: &ObjectId, is_ok: bool, session: &Session, cwd: &str) {
         self.name_in_step(call_id, object);
+        self.price_line(object, session);
         let handle = session.catalog.handle_of(object);
         let Some(place) = self.awaiting.get(call_id).copied() else { return };
         let PieceKind::Arguments(arguments) = &mut self.pieces[place].kind else { return };

@@ -31,6 +31,8 @@ struct Sets {
     old_texts: HashSet<ObjectId>,
     /// Words that are shortened or left out, by their ID.
     words: HashSet<String>,
+    /// Calls whose file had changed by the time their results became references.
+    changed: HashSet<ObjectId>,
 }
 
 impl Sets {
@@ -40,6 +42,7 @@ impl Sets {
         self.arguments.extend(entry.arguments.iter().cloned());
         self.old_texts.extend(entry.old_texts.iter().cloned());
         self.words.extend(entry.words.iter().cloned());
+        self.changed.extend(entry.changed.iter().cloned());
     }
 }
 
@@ -90,6 +93,11 @@ impl Rolled {
     /// Whether rolls have shortened words or left them out.
     pub fn hides_words(&self, id: &str) -> bool {
         self.sets.words.contains(id)
+    }
+
+    /// Whether a call's file had changed by the time its result became a reference.
+    pub fn had_changed(&self, object: &ObjectId) -> bool {
+        self.sets.changed.contains(object)
     }
 
     /// The rolls that are in effect, oldest first.

@@ -16,6 +16,7 @@ impl Sight {
     /// While the visible request is rebuilt: a call's result has just come at this place with this text. Rolls again
     /// what was rolled of that call.
     pub fn repeat_rolls(&mut self, object: &ObjectId, place: usize, text: &str, session: &Session) {
+        self.pieces.set_changed(place, self.rolled.had_changed(object));
         if self.pieces.repeat(place, self.rolled.form_of(object), session)
             && self.pieces.text_at(place).is_none_or(|new| new != text)
         {
@@ -84,6 +85,7 @@ pub(crate) fn entry_of(pieces: &Pieces, shape: &Shape) -> RollEntry {
             _ => {}
         }
     }
+    entry.changed = pieces.calls_at(shape.changed.iter().copied()).cloned().collect();
     entry.pages = shape.pages.iter().map(|page| pieces.first_calls(page)).collect();
     entry
 }
@@ -166,6 +168,7 @@ mod tests {
             carries: None,
             excerpts: Excerpts::default(),
             reference: format!("toolcall_ref id={name}"),
+            had_changed: false,
             born_tokens: 900,
             is_rule: false,
             lines: lines

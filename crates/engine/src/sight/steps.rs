@@ -3,7 +3,7 @@
 use context_model::id::ObjectId;
 use context_projection::Curve;
 
-use super::forms::LINE_TOKENS;
+use super::forms::line_tokens;
 use super::piece::{Form, PieceKind, Said, Short, StepCall};
 use super::pieces::Pieces;
 use super::schedule::{Due, Standing};
@@ -48,6 +48,15 @@ impl Pieces {
             self.unanswered.remove(call_id);
         }
         self.step_of.insert(object.clone(), number);
+    }
+
+    /// Counts what a call's line will take, at the answer that made the call.
+    pub(super) fn price_line(&mut self, object: &ObjectId, session: &Session) {
+        let step = self.step_of.get(object).map(|number| &self.steps[*number]);
+        let Some(place) = step.and_then(|step| step.answer.last()).copied() else { return };
+        if let PieceKind::Arguments(arguments) = &mut self.pieces[place].kind {
+            arguments.line_tokens += line_tokens(object, session);
+        }
     }
 
     /// Records the place of a call's result.
@@ -124,7 +133,8 @@ impl Pieces {
             }
         }
         if self.stays.calls == Stay::Needed {
-            let saved = shown.saturating_sub(LINE_TOKENS * step.calls.len() as u64);
+            let lines = step.calls.iter().filter_map(|call| call.object.as_ref());
+            let saved = shown.saturating_sub(lines.map(|object| line_tokens(object, session)).sum());
             let at = |dead| since.saturating_add(need.age_at(wanted, saved, dead));
             ready = Due { warm: ready.warm.max(at(false)), dead: ready.dead.max(at(true)) };
         }

@@ -21,7 +21,7 @@ pub(crate) fn render_turn(turn: Turn<'_>, kind: impl Fn(&ObjectId) -> Option<Kin
 
 fn reference(id: &str, call_id: &str, kind: impl Fn(&ObjectId) -> Option<Kind>) -> Option<Value> {
     let id = ObjectId::new(id);
-    let Some(Kind::Toolcall { tool, status }) = kind(&id) else { return None };
+    let Some(Kind::Toolcall { tool, status, .. }) = kind(&id) else { return None };
     Some(json!({
         "role": "toolResult",
         "toolCallId": call_id,

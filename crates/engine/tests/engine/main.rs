@@ -27,6 +27,7 @@ mod mounts;
 mod named;
 mod objects;
 mod observing;
+mod outcomes;
 mod projection;
 mod reads;
 mod recorded;

@@ -24,6 +24,8 @@ pub struct RollEntry {
     pub pages: Vec<Vec<ObjectId>>,
     /// Calls after whose references only the lines of calls that changed something have stayed.
     pub lines: Vec<ObjectId>,
+    /// Of the calls whose results became references, those whose file had other bytes by then.
+    pub changed: Vec<ObjectId>,
     /// What the roll removed and cost; `None` if it only undoes another one.
     pub receipt: Option<Receipt>,
     /// The reasoning behind what changed left, too, because the provider binds it to what comes before it.
@@ -48,6 +50,7 @@ impl RollEntry {
                 })
                 .collect(),
             lines: ids("lines"),
+            changed: ids("changed"),
             receipt: entry.get("receipt").and_then(|receipt| serde_json::from_value(receipt.clone()).ok()),
             bound: entry.get("bound") == Some(&Value::Bool(true)),
             undone: entry.get("undone") == Some(&Value::Bool(true)),
@@ -55,14 +58,26 @@ impl RollEntry {
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let Self { results, excerpts, arguments, old_texts, words, pages, lines, receipt, bound, undone } =
-            self;
+        let Self {
+            results,
+            excerpts,
+            arguments,
+            old_texts,
+            words,
+            pages,
+            lines,
+            changed,
+            receipt,
+            bound,
+            undone,
+        } = self;
         let mut entry = json!({ "results": results, "excerpts": excerpts, "arguments": arguments });
         let others = [
             ("old_texts", json!(old_texts)),
             ("words", json!(words)),
             ("pages", json!(pages)),
             ("lines", json!(lines)),
+            ("changed", json!(changed)),
         ];
         for (name, list) in others {
             if list != json!([]) {

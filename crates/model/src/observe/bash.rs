@@ -23,6 +23,27 @@ pub(super) fn bash(found: &mut Found, command: &str, text: &str) {
     }
 }
 
+/// The names of a command's programs, in order.
+pub(crate) fn programs(command: &str) -> Vec<String> {
+    let tokens = tokens(command, MAX_TOKENS);
+    let mut names = Vec::new();
+    let mut words = Vec::new();
+    let mut redirects = false;
+    for token in tokens.into_iter().chain([Token::End]) {
+        match token {
+            Token::Word(_) if std::mem::take(&mut redirects) => {}
+            Token::Word(word) => words.push(word),
+            Token::Input | Token::Output | Token::Skip => redirects = true,
+            Token::End | Token::Open | Token::Close => {
+                let name = program(&words).and_then(|(name, _)| name.text.rsplit('/').next());
+                names.extend(name.map(str::to_owned));
+                words.clear();
+            }
+        }
+    }
+    names
+}
+
 struct Walk<'a> {
     found: &'a mut Found,
     /// The current directory after `cd`, relative to where the command starts; `None` if unknown.
@@ -315,6 +336,16 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[rstest]
+    #[case("npm test", &["npm"])]
+    #[case("cd /shop && CI=1 timeout 60 npx vitest run 2>&1 | tail -5", &["cd", "npx", "tail"])]
+    #[case("(cat a; /usr/bin/sed -n 1p b) > c", &["cat", "sed"])]
+    #[case("git commit -m 'a; cargo test'", &["git"])]
+    #[case("", &[])]
+    fn names_of_programs(#[case] command: &str, #[case] expected: &[&str]) {
+        assert_eq!(programs(command), expected);
+    }
 
     #[rstest]
     #[case("A=b", true)]

@@ -36,7 +36,7 @@ pub(super) fn grep(found: &mut Found, searched: Option<String>, output: &str) {
 }
 
 /// The path of a line `path:12: text` or `path:12:text`.
-pub(super) fn match_path(line: &str) -> Option<&str> {
+pub(crate) fn match_path(line: &str) -> Option<&str> {
     let mut from = 0;
     while let Some(colon) = line[from..].find(':').map(|at| from + at) {
         let rest = &line[colon + 1..];
@@ -50,7 +50,7 @@ pub(super) fn match_path(line: &str) -> Option<&str> {
 }
 
 /// The lines of a listing that are entries, without a notice in brackets at the end.
-fn entries(output: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn entries(output: &str) -> impl Iterator<Item = &str> {
     let mut lines: Vec<&str> = output.lines().collect();
     if let [.., "", last] = lines.as_slice()
         && last.starts_with('[')

@@ -32,7 +32,7 @@ pub(super) fn can_be_file(word: &str) -> bool {
 
 /// Whether a word anywhere looks like a file: as [`can_be_file`], and with a folder, an extension or a
 /// well-known name, and more than a number.
-pub(super) fn looks_like_file(word: &str) -> bool {
+pub(crate) fn looks_like_file(word: &str) -> bool {
     can_be_file(word)
         && !word.contains([' ', '=', ',', ';', '\'', '(', ')'])
         && !word.chars().all(|c| c.is_ascii_digit() || "./:+-_~%xX".contains(c))

@@ -11,8 +11,11 @@ mod looks;
 mod output;
 mod shell;
 
+pub(crate) use bash::programs;
 pub use found::{Candidate, Kind, Observation};
 use found::{Found, Touch};
+pub(crate) use listing::{entries, match_path};
+pub(crate) use looks::looks_like_file;
 use serde_json::{Map, Value};
 
 /// How many paths are taken from the output of `ls`, `find` or `grep` at most (Pi lists up to 1,000).

@@ -263,6 +263,7 @@ fn toolcall(document: &Document) -> Result<(), Refused> {
         && document.content().is_some()
         && document.field("args").is_some_and(Value::is_object)
         && document.field("args_display").is_none_or(Value::is_string)
+        && document.field("outcome").is_none_or(Value::is_string)
         && document.field("parent_ref").is_none_or(Value::is_string)
         && document.field("file_refs").is_none_or(is_list);
     if is_right { Ok(()) } else { Err(strange(id)) }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Fields of arguments: all strings below them are somebody's words.
-const ARGUMENTS: [&str; 4] = ["args", "args_display", "arguments", "input"];
+const ARGUMENTS: [&str; 5] = ["args", "args_display", "arguments", "input", "outcome"];
 
 /// Fields of turns and messages that refer to objects, name kinds, or say who made a message.
 const STRUCTURE: [&str; 14] = [
@@ -96,14 +96,14 @@ mod tests {
     #[test]
     fn words_are_told_from_structure() {
         let payload = json!({
-            "tool": "a", "status": "b", "args": { "name": "1", "list": ["2"] }, "args_display": "3",
+            "tool": "a", "status": "b", "args": { "name": "1", "list": ["2"] }, "args_display": "3", "outcome": "8",
             "turns": [{ "user": [{ "type": "c", "text": "4" }], "toolcall_ids": ["d"], "assistant": [{ "meta": { "model": "e" },
                 "content": [{ "type": "f", "thinking": "5" }, { "type": "g", "name": "h", "arguments": { "type": "6" } }] }] }],
         });
         let mut said = Vec::new();
         each_said(&payload, Position::Payload, &mut |text| said.push(text.to_owned()));
         said.sort();
-        assert_eq!(said, ["1", "2", "3", "4", "5", "6"]);
+        assert_eq!(said, ["1", "2", "3", "4", "5", "6", "8"]);
         let patch = json!([
             { "op": "add", "path": "/turns/3/assistant/-", "value": { "content": "7" } },
             { "op": "add", "path": "/turns/3/toolcall_ids/-", "value": "i" },

@@ -30,6 +30,7 @@ pub fn stripped(json: &str) -> Option<String> {
 /// Removes the messages and arguments of a payload.
 pub(super) fn strip(fields: &mut Map<String, Value>) {
     fields.remove("args_display");
+    fields.remove("outcome");
     for (name, value) in fields.iter_mut() {
         match name.as_str() {
             "args" => *value = json!({}),
@@ -59,7 +60,7 @@ mod tests {
 
     #[test]
     fn what_was_said_goes_and_what_refers_stays() {
-        let body = json!({ "tool": "bash", "status": "ok", "args": { "command": "secret" }, "args_display": "secret",
+        let body = json!({ "tool": "bash", "status": "ok", "args": { "command": "secret" }, "args_display": "secret", "outcome": "secret",
             "chat_ref": "chat:s", "turns": [{ "user": "secret", "toolcall_ids": ["a"], "n": 1 }] });
         let kept = json!({ "tool": "bash", "status": "ok", "args": {}, "chat_ref": "chat:s",
             "turns": [{ "user": "[erased]", "toolcall_ids": ["a"], "n": 1 }] });
