@@ -71,6 +71,8 @@ impl Told {
             ["noticed", "differing", "refused", "pointed"].map(|name| bench.write(name, lines(name, 40)));
         let written = bench.path("written");
         let mut chat = Chat::new(open(&bench, sentences).await);
+        // What has left the request needs no notice.
+        chat.rolls = false;
         chat.user("go");
         let mut told = Self { bench, chat, noticed, differing, refused, pointed, written };
         for (id, path) in
