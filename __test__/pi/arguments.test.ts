@@ -55,7 +55,7 @@ test.each(APIS)(
     )
     const rpc = await startRpc(load)
     for (const prompt of ['go', 'two', 'three', 'four']) await rpc.prompt(prompt)
-    expect(await command(rpc, '/context roll')).toEqual([expect.stringMatching(/^This roll: /), expect.stringMatching(/^Rolled/)])
+    expect((await command(rpc, '/context roll')).at(-1)).toMatch(/^Rolled/)
     await rpc.prompt('copy')
     await rpc.prompt('back')
     const { sessionFile, sessionId } = await rpc.state()

@@ -22,7 +22,7 @@ test.each(['STORE_UNAVAILABLE', 'IO'])('a collapsed output stays collapsed: %s',
   const file = join(home.root, 'fails')
   const rpc = await startRpc({ ...load, extension: FAULTY, env: { ...load.env, FAULT: 'advance', FAULT_CODE: code, FAULT_WHILE: file } })
   for (const prompt of ['look', 'two', 'three', 'four']) await rpc.prompt(prompt)
-  expect(await command(rpc, '/context roll')).toEqual([expect.stringMatching(/^This roll: /), expect.stringMatching(/^Rolled: /)])
+  expect((await command(rpc, '/context roll')).at(-1)).toMatch(/^Rolled: /)
   await rpc.prompt('five')
   const before = server.agentRequests.at(-1)!
   expect(resultsById(before).get('call_a')).toMatch(referring('call_a', 'read'))

@@ -181,7 +181,7 @@ test('a run that begins without a prompt belongs to the turn before it, and its 
   await rpc.command({ type: 'prompt', message: '/trigger by itself' })
   await rpc.waitFor('agent_settled', from)
   for (const prompt of ['two', 'three', 'four']) await rpc.prompt(prompt)
-  expect(await command(rpc, '/context roll')).toEqual([expect.stringMatching(/^This roll: /), expect.stringMatching(/^Rolled: 1 item/)])
+  expect((await command(rpc, '/context roll')).at(-1)).toMatch(/^Rolled: 1 item/)
   expect(notices(rpc.events.slice(0, from))).toEqual([])
   expect(await rpc.close()).toEqual({ code: 0, signal: null })
   server.check()

@@ -50,7 +50,7 @@ async function withRoll(rpc: PiRpc): Promise<void> {
   await rpc.prompt('read a')
   await rpc.prompt('read b')
   for (const prompt of ['one', 'two', 'three']) await rpc.prompt(prompt)
-  expect(await command(rpc, '/context roll')).toEqual([expect.stringMatching(/^This roll: /), expect.stringMatching(/^Rolled: 2 items/)])
+  expect((await command(rpc, '/context roll')).at(-1)).toMatch(/^Rolled: 2 items/)
 }
 
 describe('a new process', () => {

@@ -92,7 +92,7 @@ describe('without the tools', () => {
     put(home, 'a.txt', lines('a', 100))
     const rpc = await startRpc(load)
     for (const prompt of ['look', 'two', 'three', 'four']) await rpc.prompt(prompt)
-    expect(await command(rpc, '/context roll')).toEqual([expect.stringMatching(/^This roll: /), expect.stringMatching(/^Rolled: \d items/)])
+    expect((await command(rpc, '/context roll')).at(-1)).toMatch(/^Rolled: \d items/)
     await rpc.close()
     const next = await startRpc({ ...load, args: ['--continue'] })
     await next.prompt('back')

@@ -178,10 +178,7 @@ describe('RPC mode', () => {
     put(home, 'a.txt', text)
     const rpc = await startRpc(load)
     for (const prompt of ['look', 'two', 'three', 'four']) await rpc.prompt(prompt)
-    expect(await command(rpc, '/context roll')).toEqual([
-      expect.stringMatching(/^This roll: 2 items/),
-      expect.stringMatching(/^Rolled: 2 items, [\d.]+k tokens removed/),
-    ])
+    expect((await command(rpc, '/context roll')).at(-1)).toMatch(/^Rolled: 2 items, [\d.]+k tokens removed/)
     await rpc.prompt('five')
     await rpc.prompt('go back')
     expect(await command(rpc, '/context undo')).toEqual(['Undone: 2 messages are shown as they were before the roll.'])
