@@ -74,8 +74,8 @@ test('where there is no roll to undo, the savings of earlier rolls still count',
   expect(savings(sessionFile).at(-1)).toBeGreaterThan(saved.at(-1)!)
 })
 
-/** The outputs that `/context` lists. */
-const listed = async (rpc: PiRpc): Promise<string> => /^Outputs: [^]*?(?=^(?:Stale|Store):)/m.exec((await command(rpc, '/context'))[0]!)![0]
+/** The outputs that `/context` lists. Their sizes follow Pi's own figure for the window. */
+const listed = async (rpc: PiRpc): Promise<string> => /^Outputs: [^]*?(?=^(?:Stale|Store):)/m.exec((await command(rpc, '/context'))[0]!)![0].replaceAll(/[\d.]+k? tokens/g, 'tokens')
 /** What `/context` says was spent and saved. The size of the window is Pi's own figure. */
 const totals = async (rpc: PiRpc): Promise<string[]> => (await command(rpc, '/context'))[0]!.split('\n').filter((line) => /^(Saved|Nothing saved|Billed|Cost)/.test(line))
 
