@@ -1,4 +1,4 @@
-/** The SSOT's four sections as messages: for models without a prefix cache, and for harnesses that want them. */
+/** The specification's four sections as messages: for models without a prefix cache, and for harnesses that want them. */
 import type { Assembled } from '../index.js'
 
 /** About how many tokens of pool lines a request shows besides those of active objects. */
@@ -13,7 +13,7 @@ export interface Message {
 }
 
 /**
- * The messages of a request in the order of SSOT 4.1: the metadata pool, the conversation with a `toolcall_ref` line
+ * The messages of a request in the order of the specification: the metadata pool, the conversation with a `toolcall_ref` line
  * in place of each output, the active content. Most harnesses pass the system prompt separately; if it is the first
  * message, it stays there.
  *

@@ -1,4 +1,4 @@
-//! The turns of a chat object (SSOT 2.5): how they are written, and how they are read back.
+//! The turns of a chat object: how they are written, and how they are read back.
 //!
 //! A chat's payload lists its turns, oldest first:
 //!

@@ -1,4 +1,4 @@
-//! The auto-collapse window of SSOT 4.3: which tool calls stay active.
+//! The auto-collapse window of the specification: which tool calls stay active.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ impl Default for Window {
 }
 
 /// Whether a tool controls the context itself. Its calls don't count in the window; otherwise, five answers of `unpin`
-/// would push five outputs out of it (design change: SSOT 4.3 does not mention such tools).
+/// would push five outputs out of it (design change: the specification does not mention such tools).
 #[must_use]
 pub fn is_control(tool: &str) -> bool {
     matches!(tool, "activate" | "deactivate" | "pin" | "unpin")

@@ -1,4 +1,4 @@
-//! The three hashes of SSOT 2.2, all SHA-256 in lower-case hex.
+//! The three hashes of the specification, all SHA-256 in lower-case hex.
 
 use std::fmt;
 use std::str::FromStr;
@@ -146,7 +146,7 @@ impl std::io::Write for Hasher {
     }
 }
 
-/// `identity_hash`: SHA-256 of the canonical `{type, source}` (SSOT 2.2, 2.4). It is the ID of a sourced object.
+/// `identity_hash`: SHA-256 of the canonical `{type, source}`. It is the ID of a sourced object.
 #[must_use]
 pub fn identity_hash(object_type: ObjectType, source: Option<&Source>) -> Digest {
     let source = source.map_or(Value::Null, |source| json!(source));
@@ -154,13 +154,13 @@ pub fn identity_hash(object_type: ObjectType, source: Option<&Source>) -> Digest
     hash_object(envelope.iter().map(|(name, value)| (name, value)))
 }
 
-/// `source_hash`: SHA-256 of the raw bytes of the external source (SSOT 2.2).
+/// `source_hash`: SHA-256 of the raw bytes of the external source.
 #[must_use]
 pub fn source_hash(bytes: &[u8]) -> Digest {
     Digest::of(bytes)
 }
 
-/// `content_hash`: SHA-256 of every payload field except `source_hash` and itself (SSOT 2.2).
+/// `content_hash`: SHA-256 of every payload field except `source_hash` and itself.
 ///
 /// There is no list of fields: everything in the payload is covered, also fields added later.
 #[must_use]

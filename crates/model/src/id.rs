@@ -14,7 +14,7 @@ pub const MAX_SESSION_ID: usize = 512;
 /// Hexadecimal digits of the mark of [`ObjectId::repeated_toolcall`].
 const MARK: usize = 16;
 
-/// The ID of an object, `xt/id` in its document (SSOT 2.2).
+/// The ID of an object, `xt/id` in its document.
 ///
 /// For a sourced object it is the identity hash in hex; for an unsourced one it was assigned at creation
 /// (`chat:{sessionId}`, the harness's tool call ID, …). Copies share the text.
@@ -29,31 +29,31 @@ impl ObjectId {
         Self(id.into())
     }
 
-    /// The ID of a sourced object: its identity hash in hex (SSOT 2.4).
+    /// The ID of a sourced object: its identity hash in hex.
     #[must_use]
     pub fn sourced(identity: Digest) -> Self {
         Self::new(identity.to_string())
     }
 
-    /// The ID of a session's chat object (SSOT 2.4).
+    /// The ID of a session's chat object.
     #[must_use]
     pub fn chat(session: &SessionId) -> Self {
         Self::new(format!("chat:{session}"))
     }
 
-    /// The ID of a session's system prompt object (SSOT 2.4).
+    /// The ID of a session's system prompt object.
     #[must_use]
     pub fn system_prompt(session: &SessionId) -> Self {
         Self::new(format!("system_prompt:{session}"))
     }
 
-    /// The ID of a session's wrapper object (SSOT 2.4).
+    /// The ID of a session's wrapper object.
     #[must_use]
     pub fn session(session: &SessionId) -> Self {
         Self::new(format!("session:{session}"))
     }
 
-    /// The ID of a tool call: the harness's call ID verbatim (SSOT 2.4).
+    /// The ID of a tool call: the harness's call ID verbatim.
     ///
     /// Only an ID that is empty or looks like one of ours gets a prefix, because providers send such IDs too.
     #[must_use]
@@ -67,7 +67,7 @@ impl ObjectId {
 
     /// The ID of a tool call whose call ID already names another call. `call` is the digest of the call.
     ///
-    /// Providers repeat call IDs (`call_0`), although SSOT 2.4 assumes that they are unique (design change). The mark depends
+    /// Providers repeat call IDs (`call_0`), although the specification assumes that they are unique (design change). The mark depends
     /// only on the call, so equal calls are one object in every session, and finding it takes one lookup no matter how often
     /// the call ID was used.
     #[must_use]
@@ -117,7 +117,7 @@ impl AsRef<str> for ObjectId {
     }
 }
 
-/// The ID of a session, given by the harness (SSOT 3.1).
+/// The ID of a session, given by the harness.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SessionId(String);

@@ -1,4 +1,4 @@
-//! The index decision of SSOT 5.6: what an observation of a file means for its object.
+//! The index decision of the specification: what an observation of a file means for its object.
 
 use serde::{Deserialize, Serialize};
 

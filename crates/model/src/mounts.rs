@@ -1,4 +1,4 @@
-//! Mount mappings between the agent's paths and canonical ones (SSOT 5.2, 5.3).
+//! Mount mappings between the agent's paths and canonical ones.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::error::ModelError;
 use crate::path::{absolute, below, join};
 use crate::source::FilesystemSource;
 
-/// A rule that translates a prefix of the agent's paths to a canonical one (SSOT 5.3).
+/// A rule that translates a prefix of the agent's paths to a canonical one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MountMapping {
@@ -118,7 +118,7 @@ impl Mounts {
     ///
     /// If several mappings match, the one with the longest canonical prefix whose forward translation leads back is used, so
     /// that a path hidden by another mount is never shown. `None` if no mapping matches; the canonical path is then
-    /// displayed (SSOT 5.3).
+    /// displayed.
     #[must_use]
     pub fn reverse(&self, source: &FilesystemSource) -> Option<String> {
         self.mappings

@@ -1,4 +1,4 @@
-//! Object documents: an immutable envelope and a mutable payload (SSOT 2.2, 2.5).
+//! Object documents: an immutable envelope and a mutable payload.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -71,7 +71,7 @@ impl Document {
     }
 
     /// A version of a file. `text` is null for a file that is deleted, not text, unreadable or only discovered;
-    /// `source_hash` is null if its bytes are not known (SSOT 2.5, 5.6).
+    /// `source_hash` is null if its bytes are not known.
     #[must_use]
     pub fn file(source: FilesystemSource, text: Option<String>, source_hash: Option<Digest>) -> Self {
         let mut payload = fields(json!({
@@ -87,7 +87,7 @@ impl Document {
         Self::hashed(id, ObjectType::File, Some(source), identity, payload)
     }
 
-    /// The result of a tool execution (SSOT 2.5).
+    /// The result of a tool execution.
     #[must_use]
     pub fn toolcall(id: ObjectId, call: Toolcall) -> Self {
         Self::toolcall_with(id, call, None, None)
@@ -127,7 +127,7 @@ impl Document {
         Self::built(id, ObjectType::Toolcall, None, payload)
     }
 
-    /// A session's chat object before its first turn (SSOT 2.5, 5.7).
+    /// A session's chat object before its first turn.
     #[must_use]
     pub fn chat(session: &SessionId) -> Self {
         let payload = fields(json!({
@@ -140,7 +140,7 @@ impl Document {
         Self::built(ObjectId::chat(session), ObjectType::Chat, None, payload)
     }
 
-    /// A session's system prompt object (SSOT 2.5, 5.7).
+    /// A session's system prompt object.
     #[must_use]
     pub fn system_prompt(session: &SessionId, text: &str) -> Self {
         let payload = fields(json!({ "content": text }));
@@ -285,7 +285,7 @@ impl<'de> Deserialize<'de> for Document {
     }
 }
 
-/// The record of a tool execution: the fields of a `toolcall` object (SSOT 2.5).
+/// The record of a tool execution: the fields of a `toolcall` object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Toolcall {
     /// The tool's name.

@@ -1,4 +1,4 @@
-//! The types of objects (SSOT 2.1).
+//! The types of objects.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
 
-/// The five types of object (SSOT 2.1).
+/// The five types of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObjectType {
@@ -25,7 +25,7 @@ pub enum ObjectType {
 
 impl ObjectType {
     /// Whether objects of this type have context levels: `file` and `toolcall` do, the session's
-    /// infrastructure does not (SSOT 2.1).
+    /// infrastructure does not.
     #[must_use]
     pub fn is_content(self) -> bool {
         matches!(self, Self::File | Self::Toolcall)

@@ -1,4 +1,4 @@
-//! The lines and blocks of SSOT 4.1, and the escaping that keeps them from being forged.
+//! The lines and blocks of the specification, and the escaping that keeps them from being forged.
 //!
 //! Architecture invariant: a rendered line depends on the object's state alone. No age, counter or clock
 //! enters it, so equal states give equal bytes.
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use crate::id::ObjectId;
 use crate::object::Status;
 
-/// The pool line of a file (SSOT 4.1). `display_path` is the path as the agent sees it.
+/// The pool line of a file. `display_path` is the path as the agent sees it.
 #[must_use]
 pub fn file_line(id: &ObjectId, display_path: &str, file_type: &str, char_count: u64) -> String {
     format!(
@@ -19,19 +19,19 @@ pub fn file_line(id: &ObjectId, display_path: &str, file_type: &str, char_count:
     )
 }
 
-/// The pool line of a tool call (SSOT 4.1).
+/// The pool line of a tool call.
 #[must_use]
 pub fn toolcall_line(id: &ObjectId, tool: &str, status: Status) -> String {
     format!("id={} type=toolcall tool={} status={}", word(id.as_str()), word(tool), status.as_str())
 }
 
-/// The line that replaces a tool call's output in the chat (SSOT 4.1).
+/// The line that replaces a tool call's output in the chat.
 #[must_use]
 pub fn toolcall_ref(id: &ObjectId, tool: &str, status: Status) -> String {
     format!("toolcall_ref id={} tool={} status={}", word(id.as_str()), word(tool), status.as_str())
 }
 
-/// A block of the fourth section (SSOT 4.1). The content is verbatim; only the ID is escaped.
+/// A block of the fourth section. The content is verbatim; only the ID is escaped.
 #[must_use]
 pub fn active_block(id: &ObjectId, content: &str) -> String {
     format!("ACTIVE_CONTENT id={}\n{content}", word(id.as_str()))

@@ -1,4 +1,4 @@
-//! A session's sets and their invariants (SSOT 3.1 to 3.5).
+//! A session's sets and their invariants.
 //!
 //! Architecture invariant: after every operation `active_set` is within `metadata_pool`, which is within
 //! `session_index`, and the index never shrinks. The operations collect what changed in a [`Change`]: a
@@ -127,7 +127,7 @@ impl Sets {
         change.remove(&mut self.pool, POOL, id);
     }
 
-    /// Adds an ID to the active set; one that is only indexed is promoted first (SSOT 3.3). One that is
+    /// Adds an ID to the active set; one that is only indexed is promoted first. One that is
     /// active already moves to the end, as the most recently activated.
     pub fn activate(&mut self, id: &ObjectId, change: &mut Change) {
         self.promote(id, change);
@@ -137,7 +137,7 @@ impl Sets {
         }
     }
 
-    /// Removes an ID from the active set; it stays in the pool (SSOT 3.3). Returns whether it was active.
+    /// Removes an ID from the active set; it stays in the pool. Returns whether it was active.
     pub fn deactivate(&mut self, id: &ObjectId, change: &mut Change) -> bool {
         change.remove(&mut self.active, ACTIVE, id)
     }
@@ -192,7 +192,7 @@ impl Sets {
         }
     }
 
-    /// The session wrapper object with these sets (SSOT 3.1).
+    /// The session wrapper object with these sets.
     #[must_use]
     pub fn document(&self, session: &SessionId) -> Document {
         let mut payload = Map::new();

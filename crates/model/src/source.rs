@@ -1,4 +1,4 @@
-//! Source bindings: what a sourced object is bound to (SSOT 2.3, 5.5).
+//! Source bindings: what a sourced object is bound to.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ pub enum Source {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FilesystemSource {
-    /// The filesystem namespace (SSOT 5.4).
+    /// The filesystem namespace.
     pub filesystem_id: String,
     /// The canonical absolute path within it.
     pub path: String,

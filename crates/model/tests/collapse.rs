@@ -1,4 +1,4 @@
-//! The auto-collapse window (SSOT 4.3) against a reference that follows the sentence word by word.
+//! The auto-collapse window against a reference that follows the sentence word by word.
 
 mod long;
 

@@ -180,7 +180,7 @@ fn observations() -> impl Strategy<Value = Vec<(Observation, Option<String>)>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(long::cases(3_000)))]
 
-    /// SSOT 5.6 over histories: what was seen last is what is stored, and equal bytes write nothing.
+    /// The index decision over histories: what was seen last is what is stored, and equal bytes write nothing.
     #[test]
     fn the_latest_version_is_what_was_seen_last(seen in observations()) {
         let source = FilesystemSource { filesystem_id: "f".into(), path: "/a".into() };

@@ -1,4 +1,4 @@
-//! Path translation (SSOT 5.2, 5.3): longest prefix at segment borders, round trips, nothing escapes.
+//! Path translation: longest prefix at segment borders, round trips, nothing escapes.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 mod long;

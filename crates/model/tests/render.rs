@@ -9,7 +9,7 @@ use context_model::render::{active_block, file_line, text, toolcall_line, toolca
 use proptest::prelude::*;
 use rstest::rstest;
 
-/// What a reader has who knows nothing but the format of SSOT 4.1: fields are `name=value`, divided by spaces;
+/// What a reader has who knows nothing but the format of the specification: fields are `name=value`, divided by spaces;
 /// a value ends where the next ` name=` begins.
 fn fields(line: &str) -> Vec<(String, String)> {
     let mut fields: Vec<(String, String)> = Vec::new();

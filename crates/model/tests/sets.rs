@@ -1,4 +1,4 @@
-//! A session's sets (SSOT 3.1 to 3.5): the invariants after any sequence of operations, taking back, and the
+//! A session's sets: the invariants after any sequence of operations, taking back, and the
 //! equality of the patch chain with the whole document.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
@@ -67,7 +67,7 @@ fn apply(sets: &mut Sets, step: &Step, past: &[Sets], change: &mut Change) {
     }
 }
 
-/// What each operation means, said by SSOT 3.2 to 3.4, of the object it names.
+/// What each operation means, as the specification says, of the object it names.
 fn check_meaning(sets: &Sets, step: &Step, before: &Sets, past: &[Sets]) {
     match step {
         Step::Encounter(n) => assert!(sets.index().contains(&id(*n))),

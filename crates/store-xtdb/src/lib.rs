@@ -1,6 +1,6 @@
-//! The store on XTDB 1.x over HTTP (SSOT 2.1, 3.7, 5.1): one database that many clients and machines share.
+//! The store on XTDB 1.x over HTTP: one database that many clients and machines share.
 //!
-//! Documents are stored as any XTDB client expects them: the SSOT's fields and `xt/id`. Most versions of a chat or session
+//! Documents are stored as any XTDB client expects them: the specification's fields and `xt/id`. Most versions of a chat or session
 //! are stored as changes of the version before, and some are stored whole (see `form`). XTDB's valid time and transaction
 //! time are the store's two times. Distribution is left to XTDB.
 //!

@@ -1,4 +1,4 @@
-//! What only the owner of a store may do: erase and remove (SSOT 1.3 and 3.5 bind agents and clients, not the owner).
+//! What only the owner of a store may do: erase and remove (the sets bind agents and clients, not the owner).
 //!
 //! A trait of its own and not a part of [`Store`], so that nothing an agent is given can do it.
 

@@ -1,4 +1,4 @@
-//! Histories as JSON Lines, to move them between stores of any kind (SSOT 1.2, 3.6).
+//! Histories as JSON Lines, to move them between stores of any kind.
 //!
 //! The first line names the format, each further line is a version as it was written, and the last line has the
 //! SHA-256 of everything before it. IDs, hashes, the order of versions and valid times are preserved. Every store numbers

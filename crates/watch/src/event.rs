@@ -10,7 +10,7 @@ use crate::flush::Acknowledge;
 #[non_exhaustive]
 pub enum Event {
     /// These tracked paths may have been created, written, replaced, removed, or made unreadable. Unique and
-    /// sorted. Look at each; equal content is no change (SSOT 5.6).
+    /// sorted. Look at each; equal content is no change.
     Changed(Vec<Utf8PathBuf>),
     /// Events were lost: the operating system's queue or this tracker's ran over. Look at every tracked path.
     Rescan,

@@ -1,7 +1,7 @@
-//! Trackers (SSOT 5.8 and 5.9): which directories to watch, and which tracked paths may have changed.
+//! Trackers: which directories to watch, and which tracked paths may have changed.
 //!
 //! A tracker delivers **paths, never content**. An [`Event`] is a hint that a path is worth a look; the file
-//! on disk is the truth, and the receiver reads and hashes it by the indexing protocol (SSOT 5.6). A hint too
+//! on disk is the truth, and the receiver reads and hashes it by the indexing protocol. A hint too
 //! many costs one hash; a hint too few would be a stale object, so wherever events may have been lost the
 //! tracker says [`Event::Rescan`].
 //!
@@ -19,7 +19,7 @@
 //! # What no watcher sees
 //! Writes through a shared memory map or through another hard link of the file, writes by another machine to a
 //! network file system, and a file system mounted over a watched directory make no event for the tracked path.
-//! Resume (SSOT 3.6) reconciles them.
+//! Resume reconciles them.
 #![warn(missing_docs)]
 
 mod attach;
@@ -44,12 +44,12 @@ pub use flush::{Acknowledge, Flush};
 pub use identity::Identity;
 pub use tracker::{NotifyTracker, Options};
 
-/// Watches sources of type `filesystem` and tells a [`Sink`] which of them may have changed (SSOT 5.8).
+/// Watches sources of type `filesystem` and tells a [`Sink`] which of them may have changed.
 ///
 /// Paths are absolute and canonical: no `.` and `..`, no symbolic link in them. All methods may be called from
 /// any thread, also from within the sink, except that waiting there for a [`Flush`] would wait for itself.
 pub trait Tracker: Send + Sync {
-    /// Attaches a path (SSOT 5.9 "attached"). Tracking a tracked path again changes nothing.
+    /// Attaches a path. Tracking a tracked path again changes nothing.
     ///
     /// The path need not exist, nor its directory: the nearest existing ancestor is watched and the path
     /// reported once it appears. Changes made after this call returns are reported, so read the file after it.

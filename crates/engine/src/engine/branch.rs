@@ -1,4 +1,4 @@
-//! Moving to another point of a session, and comparing its files with the disk (SSOT 3.6).
+//! Moving to another point of a session, and comparing its files with the disk.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ use crate::session::commit::Work;
 use crate::session::refresh;
 
 impl Engine {
-    /// Compares every file of the session with the disk, and indexes what has changed (SSOT 3.6): for clients that do
+    /// Compares every file of the session with the disk, and indexes what has changed: for clients that do
     /// not watch. A file is read only if its size, times or inode number differ from what an earlier comparison saw.
     ///
     /// Returns what was written.

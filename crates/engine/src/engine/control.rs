@@ -1,4 +1,4 @@
-//! What the agent controls: activation, pins and pool membership (SSOT 3.2 to 3.5).
+//! What the agent controls: activation, pins and pool membership.
 //!
 //! A refusal that the model should read (unknown, infrastructure, nothing to show, not active) is an answer
 //! with `ok: false`; only a failing store is an error.
@@ -58,7 +58,7 @@ pub enum Part {
 }
 
 impl Engine {
-    /// Puts an object into the active set and returns its content (SSOT 3.3). An object that is only indexed is
+    /// Puts an object into the active set and returns its content. An object that is only indexed is
     /// promoted first; a file that was only discovered is read first.
     ///
     /// `name` is a full ID, a handle, or either followed by `@` and a transaction number: then that version's content
@@ -121,7 +121,7 @@ impl Engine {
         Ok(SetChange { visible: within.is_some(), arguments, ..change })
     }
 
-    /// Takes an object out of the active set; it stays in the pool (SSOT 3.3).
+    /// Takes an object out of the active set; it stays in the pool.
     ///
     /// # Errors
     /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`, `NOT_ACTIVE`) are answers.
@@ -138,7 +138,7 @@ impl Engine {
         .await
     }
 
-    /// Exempts an object from auto-collapse (SSOT 4.3).
+    /// Exempts an object from auto-collapse.
     ///
     /// # Errors
     /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`) are answers.
@@ -164,7 +164,7 @@ impl Engine {
         .await
     }
 
-    /// Puts an object of the index into the metadata pool (SSOT 3.2, 3.4).
+    /// Puts an object of the index into the metadata pool.
     ///
     /// # Errors
     /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`) are answers.
@@ -177,7 +177,7 @@ impl Engine {
         .await
     }
 
-    /// Takes an object out of the metadata pool and the active set; the index keeps it (SSOT 3.2, 3.4).
+    /// Takes an object out of the metadata pool and the active set; the index keeps it.
     ///
     /// # Errors
     /// What the store reports. Refusals (`UNKNOWN_OBJECT`, `NOT_CONTENT`) are answers.

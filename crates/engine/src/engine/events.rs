@@ -1,4 +1,4 @@
-//! Events of trackers (SSOT 5.8, 5.9): from an event to a version, by the same protocol as a read.
+//! Events of trackers: from an event to a version, by the same protocol as a read.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
@@ -254,7 +254,7 @@ impl Inner {
     }
 
     /// A tracked file was renamed to an unknown path. It enters the pool like a discovery, because a source binding
-    /// is immutable and the new path is a new object (SSOT 5.5).
+    /// is immutable and the new path is a new object.
     async fn found(&self, path: &Utf8Path) -> Result<()> {
         if self.tracking.source_at(path).is_some() {
             return Ok(());

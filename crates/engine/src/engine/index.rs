@@ -1,4 +1,4 @@
-//! Indexing files: reads, writes, discoveries, deletions, and whole trees (SSOT 5.6).
+//! Indexing files: reads, writes, discoveries, deletions, and whole trees.
 
 use context_knowledge::in_flight::Taken;
 use context_knowledge::statement::Content;
@@ -31,7 +31,7 @@ pub struct Indexed {
 }
 
 impl Engine {
-    /// Indexes a file that the agent has read, and activates it (SSOT 5.6).
+    /// Indexes a file that the agent has read, and activates it.
     ///
     /// `content` is everything that the tool read; without it, the client reads the file itself.
     ///
@@ -123,7 +123,7 @@ impl Engine {
         Ok(indexed?.remove(0))
     }
 
-    /// Records that a file is confirmed to be deleted: a version with null content (SSOT 5.9).
+    /// Records that a file is confirmed to be deleted: a version with null content.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path; what the store reports.
@@ -137,7 +137,7 @@ impl Engine {
     }
 
     /// Takes in paths that were only seen (ls, find, grep). They enter the metadata pool without content, and never
-    /// overwrite what is known (SSOT 5.6).
+    /// overwrite what is known.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an impossible path; nothing is then taken in. What the store reports.

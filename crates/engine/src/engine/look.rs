@@ -1,4 +1,4 @@
-//! Looking at objects and their histories (SSOT 2.1, 1.4).
+//! Looking at objects and their histories.
 
 use context_knowledge::difference::unified;
 use std::collections::HashSet;

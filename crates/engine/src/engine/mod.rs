@@ -142,7 +142,7 @@ impl Engine {
         })
     }
 
-    /// Renders the session's state as SSOT 4.1 says, for conformance, audit, export, and models without a prefix
+    /// Renders the session's state as the specification says, for conformance, audit, export, and models without a prefix
     /// cache. Costs a copy of the view: only what has changed since the last call is read and rendered.
     ///
     /// If another call holds the state for long, as a write does that waits for another process's lock, this renders what is
@@ -186,7 +186,7 @@ impl Engine {
         Ok(self.inner.store().settle().await?)
     }
 
-    /// Ends the trackers; the instance still answers queries (SSOT 3.6, paused).
+    /// Ends the trackers; the instance still answers queries (the session is paused).
     ///
     /// # Errors
     /// `CLOSED`; what the store reports. The trackers end in any case.
@@ -200,7 +200,7 @@ impl Engine {
     }
 
     /// Ends the trackers. All state is already in the store, so a paused session is simply one that nobody has open
-    /// (SSOT 3.6). Idempotent; later calls fail with `CLOSED`. The store stays open: its owner closes it, which is
+    ///. Idempotent; later calls fail with `CLOSED`. The store stays open: its owner closes it, which is
     /// what waits for the store.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Opening: a session is started, or resumed and reconciled if the store knows it (SSOT 3.6, 5.7).
+//! Opening: a session is started, or resumed and reconciled if the store knows it.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::session::refresh;
 use crate::sight::pieces::Pieces;
 
 impl Engine {
-    /// Starts a session, or resumes and reconciles it if the store knows it (SSOT 3.6, 5.7).
+    /// Starts a session, or resumes and reconciles it if the store knows it.
     ///
     /// Must be called within a tokio runtime whose timers are enabled.
     ///

@@ -1,7 +1,7 @@
 //! Paths that lead elsewhere than when the model last used them: a link was pointed to another file, or a link has taken
 //! the place of a file or of a folder.
 //!
-//! An object is a file under its own path (SSOT 2.4). What the model knows it knows of the path that it wrote, so that
+//! An object is a file under its own path. What the model knows it knows of the path that it wrote, so that
 //! goes with the path to another object.
 
 use std::sync::Arc;

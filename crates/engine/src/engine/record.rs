@@ -1,4 +1,4 @@
-//! Recording what the agent does: tool calls, files, and the turns of the chat (SSOT 2.5, 5.6, 5.7).
+//! Recording what the agent does: tool calls, files, and the turns of the chat.
 //!
 //! Architecture invariant: calls that share a write have the outcome that each would have had alone, in the order of
 //! arrival. If one of a group writes what another one touches, or one of them fails, they run one by one.
@@ -30,7 +30,7 @@ use crate::session::refresh;
 
 impl Engine {
     /// Records a tool call: a `toolcall` object in index, pool and active set, part of the current turn; what the
-    /// window collapses becomes inactive; files that it read, wrote or named are indexed (SSOT 5.6, 5.7).
+    /// window collapses becomes inactive; files that it read, wrote or named are indexed.
     ///
     /// A call already recorded with the same ID, tool, arguments, content and status is the same object.
     ///

@@ -1,4 +1,4 @@
-//! The indexing protocol (SSOT 5.6): from a look at a file to a version of its object and its place in the sets.
+//! The indexing protocol: from a look at a file to a version of its object and its place in the sets.
 
 use std::convert::identity;
 use std::io::ErrorKind;
@@ -31,7 +31,7 @@ pub struct IndexResult {
     pub reason: Option<String>,
 }
 
-/// How an observed file enters the session (SSOT 5.6, step 6).
+/// How an observed file enters the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// The agent read it: pool and active set.

@@ -1,4 +1,4 @@
-//! Looking at many files at once (SSOT 5.6): some threads read and hash while another thread writes.
+//! Looking at many files at once: some threads read and hash while another thread writes.
 
 use std::collections::{HashMap, HashSet};
 use std::mem;

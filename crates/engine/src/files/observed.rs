@@ -1,4 +1,4 @@
-//! Files that a tool call read, wrote or named (SSOT 5.6). The engine finds them, so that this works in every
+//! Files that a tool call read, wrote or named. The engine finds them, so that this works in every
 //! harness.
 
 use context_knowledge::evidence::Evidence;

@@ -1,4 +1,4 @@
-//! Comparing a session's files with the disk (SSOT 3.6): at a resume, after lost events, and for clients that do not
+//! Comparing a session's files with the disk: at a resume, after lost events, and for clients that do not
 //! watch.
 
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! The tracker of a session's files (SSOT 5.8, 5.9): what it tracks, who listens, and which files are waiting for a
+//! The tracker of a session's files: what it tracks, who listens, and which files are waiting for a
 //! look.
 
 use std::collections::HashMap;
@@ -39,7 +39,7 @@ pub enum FileEventKind {
     Touched,
     /// A version was written, with this action.
     Indexed(Action),
-    /// The file is no longer reachable; its last version stays (SSOT 5.9).
+    /// The file is no longer reachable; its last version stays.
     Orphaned,
     /// Tracking is restricted; `path` says how, and what to do.
     Warning,

@@ -32,7 +32,7 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// Checks the options and works out which namespace unmapped paths belong to (SSOT 5.2 to 5.4).
+    /// Checks the options and works out which namespace unmapped paths belong to.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for options that contradict themselves; what the store reports.
@@ -116,7 +116,7 @@ async fn namespace(options: &Options, shares_unmapped: bool) -> Result<String> {
     })
 }
 
-/// SHA-256 of the machine's ID (SSOT 5.4); `None` if it has none, as in some containers and on macOS.
+/// SHA-256 of the machine's ID; `None` if it has none, as in some containers and on macOS.
 fn machine_identity(file: &str) -> Option<String> {
     context_platform::machine_id(file).map(|id| Digest::of(id.as_bytes()).to_string())
 }

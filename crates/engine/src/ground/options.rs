@@ -39,9 +39,9 @@ pub struct Options {
     pub system_prompt: Option<String>,
     /// The filesystem namespace of paths that no mount covers. Without mounts the default is the machine's.
     pub filesystem_id: Option<String>,
-    /// How the agent's paths translate to paths that the client can read (SSOT 5.3).
+    /// How the agent's paths translate to paths that the client can read.
     pub mounts: Vec<MountMapping>,
-    /// The auto-collapse window (SSOT 4.3).
+    /// The auto-collapse window.
     pub window: Window,
     /// How long reasoning, calls and prose stay in sight.
     pub stays: Stays,
@@ -52,18 +52,18 @@ pub struct Options {
     pub tracker: Option<TrackerStart>,
     /// Bytes a second at which versions of a file are taken while nobody looks at it: after a version, the next one
     /// waits for as long as the file's bytes take at this pace, and twice as long each time, up to a minute. 0 takes
-    /// every one (design change against SSOT 5.8, which has a version for each event).
+    /// every one (design change, which has a version for each event).
     pub pace: u64,
     /// Whether unmapped paths are the client's own filesystem. Default: only without mounts.
     pub watch_unmapped: Option<bool>,
-    /// Tell filesystems apart by device number where no mount covers them (SSOT 5.3, optional fallback).
+    /// Tell filesystems apart by device number where no mount covers them (an optional fallback).
     pub detect_devices: bool,
     /// Take secrets of known shapes out of what is recorded, before it is stored.
     pub redact: bool,
     /// Text of files above this many bytes is not kept.
     pub max_text_bytes: u64,
     /// Of a file that was only named by shell commands, text above this many bytes waits until somebody reads it (design
-    /// change against SSOT 5.6).
+    /// change).
     pub named_text_bytes: u64,
     /// A file that holds the machine's identity, normally `/etc/machine-id`.
     pub machine_id_file: String,

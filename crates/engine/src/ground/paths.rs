@@ -1,4 +1,4 @@
-//! From the agent's path to a source binding, and to a place on disk where there is one (SSOT 5.2 to 5.4).
+//! From the agent's path to a source binding, and to a place on disk where there is one.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use context_model::hash::Digest;
@@ -181,7 +181,7 @@ impl Paths {
         })
     }
 
-    /// The path to show for a binding when the session has not used another one (SSOT 4.1, 5.3).
+    /// The path to show for a binding when the session has not used another one.
     #[must_use]
     pub fn display(&self, source: &FilesystemSource) -> String {
         self.mounts.reverse(source).unwrap_or_else(|| source.path.clone())

@@ -1,5 +1,5 @@
 //! What the client keeps in memory about each content object of its session: enough to decide and to render,
-//! never the content (SSOT 3.1, 5.1).
+//! never the content.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -228,7 +228,7 @@ impl Catalog {
         self.displays.get(id).map(String::as_str)
     }
 
-    /// The pool line of an object (SSOT 4.1), under its full ID. A source type that is not tracked shows its
+    /// The pool line of an object, under its full ID. A source type that is not tracked shows its
     /// binding as the path.
     #[must_use]
     pub fn line(&self, id: &ObjectId, display: impl Fn(&FilesystemSource) -> String) -> Option<String> {

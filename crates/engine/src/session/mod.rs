@@ -1,4 +1,4 @@
-//! A session in memory: its sets, what is known about its objects, and the shape of its chat (SSOT 3.1).
+//! A session in memory: its sets, what is known about its objects, and the shape of its chat.
 //!
 //! Architecture invariants:
 //! - Memory never runs ahead of the store. [`commit::commit`] changes it, and undoes the change if the write fails.

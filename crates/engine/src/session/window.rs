@@ -1,4 +1,4 @@
-//! Turns, stays, and what the window of SSOT 4.3 collapses.
+//! Turns, stays, and what the window of the specification collapses.
 
 use context_model::collapse::{Stay, Window, collapsing, is_control};
 use context_model::id::ObjectId;

@@ -167,7 +167,7 @@ impl Session {
         }
     }
 
-    /// The line of SSOT 4.1, which sessions of earlier releases have.
+    /// The line of the specification, which sessions of earlier releases have.
     pub fn plain_reference(&self, id: &ObjectId) -> String {
         match self.catalog.get(id).map(|meta| &meta.kind) {
             Some(Kind::Toolcall { tool, status, .. }) => {

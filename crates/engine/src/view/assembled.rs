@@ -1,4 +1,4 @@
-//! The canonical view of SSOT 4.1: four sections in fixed order, byte for byte the same for the same state.
+//! The canonical view of the specification: four sections in fixed order, byte for byte the same for the same state.
 
 use std::ops::Range;
 use std::sync::Arc;

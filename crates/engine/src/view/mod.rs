@@ -1,4 +1,4 @@
-//! The canonical view of SSOT 4.1.
+//! The canonical view of the specification
 
 pub mod assembled;
 pub mod sections;

@@ -190,7 +190,7 @@ pub fn ids<const N: usize>(names: [&str; N]) -> Vec<ObjectId> {
     names.into_iter().map(ObjectId::new).collect()
 }
 
-/// The invariants of SSOT 3.1, and that no infrastructure object is in any set.
+/// The invariants of the specification, and that no infrastructure object is in any set.
 pub fn check(sets: &SessionSets) {
     let within = |inner: &[ObjectId], outer: &[ObjectId]| inner.iter().all(|id| outer.contains(id));
     assert!(within(&sets.active_set, &sets.metadata_pool));

@@ -1,4 +1,4 @@
-//! Many clients on one store (SSOT 3.7), each with its own connection as a process of its own would have.
+//! Many clients on one store, each with its own connection as a process of its own would have.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The chat object (SSOT 2.5, 4.1) and the window over its turns (4.3).
+//! The chat object and the window over its turns.
 
 use context_engine::{Engine, Options};
 use context_model::collapse::Window;

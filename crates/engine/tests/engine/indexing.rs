@@ -1,4 +1,4 @@
-//! The indexing protocol (SSOT 5.6): created, unchanged, updated, deleted; discovery; what counts as text.
+//! The indexing protocol: created, unchanged, updated, deleted; discovery; what counts as text.
 
 use context_engine::Engine;
 use context_model::error::ErrorCode;

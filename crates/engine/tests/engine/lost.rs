@@ -1,4 +1,4 @@
-//! Events that a tracker has lost: all tracked files are compared with the disk (SSOT 5.8).
+//! Events that a tracker has lost: all tracked files are compared with the disk.
 
 use std::fs;
 use std::sync::{Arc, Mutex};

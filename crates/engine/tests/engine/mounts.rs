@@ -1,4 +1,4 @@
-//! Sandboxes (SSOT 5.2 to 5.4): one object for one file whoever names it, and filesystem identities.
+//! Sandboxes: one object for one file whoever names it, and filesystem identities.
 
 use context_engine::{Engine, Options};
 use context_model::error::ErrorCode;

@@ -1,4 +1,4 @@
-//! Large files that were only named by a shell command: their text is stored when somebody reads it (SSOT 5.6, 5.8).
+//! Large files that were only named by a shell command: their text is stored when somebody reads it.
 
 use std::fs;
 

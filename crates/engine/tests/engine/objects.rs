@@ -1,4 +1,4 @@
-//! Content and infrastructure objects (SSOT 2.1, 2.5, 5.7) and tool call identities (2.4).
+//! Content and infrastructure objects and tool call identities (2.4).
 
 use context_model::error::ErrorCode;
 use context_model::id::ObjectId;

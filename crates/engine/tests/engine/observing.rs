@@ -1,4 +1,4 @@
-//! Files that a tool call read, wrote or named (SSOT 5.1, 5.6): the engine finds them by itself.
+//! Files that a tool call read, wrote or named: the engine finds them by itself.
 
 use context_engine::{Engine, Options, SessionSets};
 use context_model::id::ObjectId;

@@ -1,4 +1,4 @@
-//! Branches and forks: another point of a session taken over (SSOT 3.1, 3.4).
+//! Branches and forks: another point of a session taken over.
 
 use context_engine::Engine;
 use context_model::error::ErrorCode;

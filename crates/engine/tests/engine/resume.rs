@@ -1,4 +1,4 @@
-//! Pause and resume (SSOT 3.6): the same state, the same bytes, and files reconciled with the disk.
+//! Pause and resume: the same state, the same bytes, and files reconciled with the disk.
 
 use context_engine::{Engine, Options, Wanted};
 use context_model::error::ErrorCode;

@@ -1,4 +1,4 @@
-//! What the agent controls (SSOT 3.2 to 3.5): activation, pins, pool membership, static references.
+//! What the agent controls: activation, pins, pool membership, static references.
 
 use context_engine::{Engine, Part};
 use context_model::error::ErrorCode;

@@ -1,4 +1,4 @@
-//! Trackers (SSOT 5.8, 5.9): whatever happens to a file on disk, the last version equals it.
+//! Trackers: whatever happens to a file on disk, the last version equals it.
 
 use std::fs;
 #[cfg(unix)]

@@ -62,8 +62,7 @@ impl ChatPatch {
         self.patch.append(&[TOOLCALL_REFS], json!(id));
     }
 
-    /// Notes that the current turn activated an older tool call, which renews the call's stay in the window (SSOT
-    /// 4.3). Returns whether there is a turn to add it to; otherwise nothing is added.
+    /// Notes that the current turn activated an older tool call, which renews the call's stay in the window. Returns whether there is a turn to add it to; otherwise nothing is added.
     pub fn activation(&mut self, id: &ObjectId) -> bool {
         let has_turn = self.turns > 0;
         if has_turn {

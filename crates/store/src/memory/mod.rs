@@ -1,4 +1,4 @@
-//! The store in memory: the short reference model of the others, and the ephemeral backend (SSOT 6.3).
+//! The store in memory: the short reference model of the others, and the ephemeral backend.
 //!
 //! It is written to be obviously correct: one list of versions in write order, searched from front to back. It keeps
 //! patches as patches, so the memory for a chat grows linearly with its length and not quadratically.

@@ -31,7 +31,7 @@ const STALE: [&str; 12] = [
 
 /// Converts a document of the older shape to the present one. A document of the present shape stays unchanged.
 ///
-/// `filesystem_id` is the namespace of the older paths (SSOT 5.4): that of the machine on which the older store was used.
+/// `filesystem_id` is the namespace of the older paths: that of the machine on which the older store was used.
 ///
 /// # Errors
 /// `INVALID_ARGUMENT` if it has neither shape.
