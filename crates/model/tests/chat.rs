@@ -1,7 +1,7 @@
 //! Turns of a chat: written as patches, read back, and what a damaged document still tells.
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
-use context_model::chat::{Chat, ChatPatch, Notice, RollEntry, Said, adopt, is_said_id, said_id};
+use context_model::chat::{Chat, ChatPatch, RollEntry, Said, adopt, is_said_id, said_id};
 use context_model::chat::{Receipt, RollReason};
 use context_model::error::ErrorCode;
 use context_model::hash::Digest;

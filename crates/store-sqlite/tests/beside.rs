@@ -30,7 +30,8 @@ async fn forgetting_ends_beside_a_writer_at_full_speed() {
     plant(&store).await;
     let (ended, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let others = [open(&path), open(&path), open(&path)];
-    let writers = others.clone().map(|other| tokio::spawn(write_on(other, ended.clone(), written.clone())));
+    let writers =
+        others.clone().map(|other| tokio::spawn(write_on(other, Arc::clone(&ended), Arc::clone(&written))));
     while written.load(Ordering::Relaxed) < 5 {
         tokio::task::yield_now().await;
     }

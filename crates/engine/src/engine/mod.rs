@@ -45,7 +45,7 @@ use crate::ground::Ground;
 use crate::ground::error::Result;
 use crate::session::Session;
 use crate::session::changes::SessionChange;
-use crate::session::commit::{self, Intent, Work};
+use crate::session::commit::{self, Intent, Pursued, Work};
 use crate::session::names::Names;
 use crate::session::queue::Queue;
 use crate::session::refresh;
@@ -282,11 +282,7 @@ impl Inner {
 
     /// The same for an intent that asks first; see [`commit::pursue`].
     #[instrument(level = "debug", skip_all)]
-    pub async fn pursue<I: Intent>(
-        &self,
-        state: &mut State,
-        intent: &mut I,
-    ) -> Result<std::result::Result<(I::Outcome, Vec<(ObjectId, bool)>), I::Refusal>> {
+    pub async fn pursue<I: Intent>(&self, state: &mut State, intent: &mut I) -> Result<Pursued<I>> {
         let outcome = commit::pursue(&self.ground, &mut state.session, intent).await;
         self.apply(state);
         outcome

@@ -76,6 +76,11 @@ pub(crate) trait Intent: Send {
     ) -> Result<std::result::Result<Self::Outcome, Self::Refusal>>;
 }
 
+/// What came of an intent: its outcome and the objects that were written, each with whether it is new, or why it was
+/// abandoned.
+pub(crate) type Pursued<I> =
+    std::result::Result<(<I as Intent>::Outcome, Vec<(ObjectId, bool)>), <I as Intent>::Refusal>;
+
 /// An intent that asks nothing first.
 struct Plain<F>(F);
 
@@ -126,7 +131,7 @@ pub(crate) async fn pursue<I: Intent>(
     ground: &Ground,
     session: &mut Session,
     intent: &mut I,
-) -> Result<std::result::Result<(I::Outcome, Vec<(ObjectId, bool)>), I::Refusal>> {
+) -> Result<Pursued<I>> {
     let mut attempt = 0;
     loop {
         intent.ask(ground, session).await?;

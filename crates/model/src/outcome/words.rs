@@ -64,7 +64,7 @@ pub fn is_said_by(outcome: &str, text: &str) -> bool {
     };
     let names = bare.split_once(": ").or_else(|| bare.split_once(" in ")).map_or("", |(_, names)| names);
     let names = names.split(" (").next().unwrap_or_default();
-    quotes.iter().all(|quote| is_quoted(&quote))
+    quotes.iter().all(is_quoted)
         && names.split(", ").all(|name| match name.rsplit_once(':') {
             Some((path, line)) if line.bytes().all(|byte| byte.is_ascii_digit()) => is_said(path),
             _ => name.ends_with(" files") || is_said(name),
