@@ -176,16 +176,16 @@ const circles: [string, Files, string[]][] = [
   [
     'TypeScript: passed on, loaded later, and for its effect',
     {
-      'extension/a.ts': "export * from './b.ts'",
-      'extension/b.ts': "export const b = () => import('./c.ts')",
-      'extension/c.ts': "import './a.ts'",
+      'extensions/a.ts': "export * from './b.ts'",
+      'extensions/b.ts': "export const b = () => import('./c.ts')",
+      'extensions/c.ts': "import './a.ts'",
     },
-    ['extension/a.ts:1 extension/b.ts', 'extension/b.ts:1 extension/c.ts', 'extension/c.ts:1 extension/a.ts'],
+    ['extensions/a.ts:1 extensions/b.ts', 'extensions/b.ts:1 extensions/c.ts', 'extensions/c.ts:1 extensions/a.ts'],
   ],
   [
     'TypeScript: between the folders',
-    { 'lib/a.ts': "import '../extension/b.ts'", 'extension/b.ts': "import '../lib/a.ts'" },
-    ['extension/b.ts:1 lib/a.ts', 'lib/a.ts:1 extension/b.ts'],
+    { 'lib/a.ts': "import '../extensions/b.ts'", 'extensions/b.ts': "import '../lib/a.ts'" },
+    ['extensions/b.ts:1 lib/a.ts', 'lib/a.ts:1 extensions/b.ts'],
   ],
 ]
 

@@ -55,7 +55,7 @@ test('the packages: binaries in folders of their own are found, and the main pac
   expect(inside[0]).toContain(`package/${FILE}`)
   for (const name of ['LICENSE', 'THIRD-PARTY-NOTICES.txt']) expect(inside[0]).toContain(`package/${name}\n`)
   expect(inside[1]).not.toContain('.node\n')
-  for (const name of ['index.d.ts', 'lib/index.js', 'lib/index.d.ts', 'lib/cli/start.js', 'extension/index.js', 'LICENSE', 'THIRD-PARTY-NOTICES.txt', 'README.md'])
+  for (const name of ['index.d.ts', 'lib/index.js', 'lib/index.d.ts', 'lib/cli/start.js', 'extensions/index.js', 'LICENSE', 'THIRD-PARTY-NOTICES.txt', 'README.md'])
     expect(inside[1]).toContain(`package/${name}\n`)
   // One build: no sources beside what is compiled from them.
   expect(inside[1]!.split('\n').filter((name) => /^package\/(?!docs|examples).*\.ts$/.test(name) && !name.endsWith('.d.ts'))).toEqual([])

@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { findNode, findPi, findRuntime, runtimePath } from '../pi-runtime/index.mjs'
 
-const extension = fileURLToPath(new URL('../extension/index.ts', import.meta.url))
+const extension = fileURLToPath(new URL('../extensions/index.ts', import.meta.url))
 if (!existsSync(extension)) fail(`${extension} is missing. Check out the whole repository.`)
 
 const runtime = locate()

@@ -13,7 +13,7 @@ import {
   temporaryFolder,
 } from '../__test__/rig/pi.ts'
 import { PiProcess } from '../__test__/rig/process.ts'
-import type { Settings } from '../extension/settings.ts'
+import type { Settings } from '../extensions/settings.ts'
 import type { Task } from './task.ts'
 
 /** One way to run a task. */

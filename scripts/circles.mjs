@@ -1,5 +1,5 @@
 /**
- * The check for import circles: among the source files of each crate, and among the files of `lib/` and `extension/`.
+ * The check for import circles: among the source files of each crate, and among the files of `lib/` and `extensions/`.
  * It prints each circle by its shortest path, one import per line, and exits with 1 where there is one.
  *
  *     node scripts/circles.mjs [--without FOLDER]... [ROOT]
@@ -32,7 +32,7 @@ const sources = [...crates.map((name) => `crates/${name}`), 'src']
   .map((folder) => (folder === 'src' ? folder : `${folder}/src`))
   .filter((name) => existsSync(join(root, name, 'lib.rs')))
   .map((name) => ({ name, imports: importsOfCrate(join(root, name, 'lib.rs')) }))
-const folders = ['lib', 'extension'].filter((name) => !left.includes(name) && existsSync(join(root, name)))
+const folders = ['lib', 'extensions'].filter((name) => !left.includes(name) && existsSync(join(root, name)))
 if (folders.length > 0) {
   const imports = importsOfFolders(folders.map((name) => join(root, name)))
   sources.push({ name: folders.join(' and '), imports })

@@ -37,7 +37,7 @@ function run(kind, project) {
   const [version, build] = kind.split('/')
   const env = { ...process.env, PI_VERSION: version, PI_COMPILED: build === 'compiled' ? '1' : '0', NO_COLOR: '1' }
   if (project !== undefined) {
-    env.CONTEXT_EXTENSION = join(project, 'node_modules', 'pi-context-manager', 'extension', 'index.ts')
+    env.CONTEXT_EXTENSION = join(project, 'node_modules', 'pi-context-manager', 'extensions', 'index.ts')
   }
   process.stdout.write(`\n== ${kind}\n`)
   const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs')

@@ -1,7 +1,7 @@
 /** What the extension says it saved is the bill of a plain Pi that did the same, less its own; to the cent. */
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
-import { billOf } from '../../extension/provider.ts'
+import { billOf } from '../../extensions/provider.ts'
 import { branchOf, cleanUp, readSession, startRpc } from '../rig/pi.ts'
 import type { PiRpc } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'

@@ -1,7 +1,7 @@
 /** The real Pi with us, on a provider that binds its reasoning: nothing is refused, and a running turn loses nothing. */
 import { appendFileSync } from 'node:fs'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { Settings } from '../../extension/settings.ts'
+import type { Settings } from '../../extensions/settings.ts'
 import { rebuild } from '../../lib/inspect/request.ts'
 import { findPi } from '../../pi-runtime/index.mjs'
 import { SOON } from '../rig/extension.ts'

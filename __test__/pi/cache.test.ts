@@ -1,8 +1,8 @@
 /** How long the provider keeps a prompt: what the host asks for and does about it decides, not a constant. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { Circumstances } from '../../extension/circumstances.ts'
-import { askedSeconds } from '../../extension/requests.ts'
-import { DEFAULTS } from '../../extension/settings.ts'
+import { Circumstances } from '../../extensions/circumstances.ts'
+import { askedSeconds } from '../../extensions/requests.ts'
+import { DEFAULTS } from '../../extensions/settings.ts'
 import { breaks, checkAllToolPairs } from '../rig/checks.ts'
 import { cleanUp, startRpc } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'

@@ -176,14 +176,14 @@ describe('the store and the addon', () => {
 
   test('an addon that is missing', async () => {
     const copy = temporaryFolder('no-addon-')
-    for (const name of ['extension', 'lib', 'index.js', 'package.json']) {
+    for (const name of ['extensions', 'lib', 'index.js', 'package.json']) {
       cpSync(join(ROOT, name), join(copy, name), { recursive: true })
     }
     symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
     const setting = await setUp(script)
     await expectPlain(
       setting,
-      { extension: join(copy, 'extension', 'index.ts') },
+      { extension: join(copy, 'extensions', 'index.ts') },
       /^The context manager could not start: the native addon of pi-context-manager for \S+ is missing .*npm install --include=optional/,
     )
   })

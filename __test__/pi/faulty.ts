@@ -5,7 +5,7 @@
  */
 import { existsSync } from 'node:fs'
 import type { ExtensionAPI } from '@earendil-works/pi-coding-agent'
-import { install } from '../../extension/index.ts'
+import { install } from '../../extensions/index.ts'
 import { ContextManager, defaultStorePath } from '../../lib/index.ts'
 
 export default function faulty(pi: ExtensionAPI): void {

@@ -10,7 +10,7 @@ import type { PiRpc } from '../rig/pi.ts'
 import { calls } from '../rig/reply.ts'
 import { resultsById } from '../rig/request.ts'
 import type { Api, ModelRequest } from '../rig/request.ts'
-import { TOOLS } from '../../extension/tools.ts'
+import { TOOLS } from '../../extensions/tools.ts'
 import { command, lines, notices, OUTPUTS_ONLY, put, setUp, shortened } from './support.ts'
 
 afterEach(cleanUp)

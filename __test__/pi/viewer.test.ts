@@ -3,7 +3,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import type { KeybindingsManager, Theme } from '@earendil-works/pi-coding-agent'
 import { visibleWidth } from '@earendil-works/pi-tui'
-import { Viewer } from '../../extension/viewer.ts'
+import { Viewer } from '../../extensions/viewer.ts'
 
 const theme = { fg: (_color: string, text: string) => text, bold: (text: string) => text } as unknown as Theme
 const NAMES: Record<string, string> = {

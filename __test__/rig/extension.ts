@@ -1,14 +1,14 @@
 /** How Pi is started with the context manager, in the tests and in the demo: the one place that knows. */
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { Settings } from '../../extension/settings.ts'
+import type { Settings } from '../../extensions/settings.ts'
 
 /**
  * The extension that is tried: this checkout's own, or the file or folder in CONTEXT_EXTENSION, so that the same tests
  * run against an installed package.
  */
 export const EXTENSION: string =
-  process.env['CONTEXT_EXTENSION'] ?? fileURLToPath(new URL('../../extension/index.ts', import.meta.url))
+  process.env['CONTEXT_EXTENSION'] ?? fileURLToPath(new URL('../../extensions/index.ts', import.meta.url))
 
 /** Whether there is an extension to load. */
 export function hasExtension(): boolean {

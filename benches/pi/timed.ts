@@ -1,7 +1,7 @@
 /** The extension with a clock around each of its handlers; TIMES names the file that gets the milliseconds. */
 import { writeFileSync } from 'node:fs'
 import type { ContextEvent, ExtensionAPI } from '@earendil-works/pi-coding-agent'
-import contextManager from '../../extension/index.ts'
+import contextManager from '../../extensions/index.ts'
 
 /** How long one handler took. */
 export interface Time {

@@ -80,11 +80,11 @@ function binaryOf(platform, artifacts) {
   return folders.map((folder) => join(folder, addonOf(platform))).find((path) => existsSync(path))
 }
 
-/** The main package has one build: `lib/` and `extension/` are compiled in place, and no sources are beside them. */
+/** The main package has one build: `lib/` and `extensions/` are compiled in place, and no sources are beside them. */
 function mainPackage(folder, version) {
   const manifest = manifestIn(ROOT)
   mkdirSync(folder)
-  const compiled = ['lib', 'extension']
+  const compiled = ['lib', 'extensions']
   for (const name of [...new Set([...manifest.files, 'README.md', ...LEGAL])]) {
     if (!compiled.includes(name)) cpSync(join(ROOT, name), join(folder, name), { recursive: true })
   }
@@ -110,7 +110,7 @@ export function packDependencies(out) {
 
 /** Where a file of the checkout's build, or a source of the extension, is in the package. */
 function inPackage(value) {
-  if (typeof value === 'string') return value.replace(/^\.\/dist\//, './lib/').replace(/^(\.\/extension\/.*)\.ts$/, '$1.js')
+  if (typeof value === 'string') return value.replace(/^\.\/dist\//, './lib/').replace(/^(\.\/extensions\/.*)\.ts$/, '$1.js')
   if (Array.isArray(value)) return value.map(inPackage)
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, inPackage(each)]))
 }

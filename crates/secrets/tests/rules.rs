@@ -96,7 +96,7 @@ fn ordinary() -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =
         ["Cargo.lock", "package-lock.json", "CHANGELOG.md", "README.md"].map(|name| root.join(name)).into();
     let mut folders: Vec<PathBuf> =
-        ["crates", "lib", "src", "docs", "extension", "__test__", "fixtures", "scripts"]
+        ["crates", "lib", "src", "docs", "extensions", "__test__", "fixtures", "scripts"]
             .map(|name| root.join(name))
             .into();
     while let Some(folder) = folders.pop() {

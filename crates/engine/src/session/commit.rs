@@ -76,7 +76,7 @@ pub(crate) trait Intent: Send {
     ) -> Result<std::result::Result<Self::Outcome, Self::Refusal>>;
 }
 
-/// What came of an intent: its outcome and the objects that were written, each with whether it is new, or why it was
+/// What came of an intent: its outcome and the objects that were written, each with whether it made a version, or why it was
 /// abandoned.
 pub(crate) type Pursued<I> =
     std::result::Result<(<I as Intent>::Outcome, Vec<(ObjectId, bool)>), <I as Intent>::Refusal>;
