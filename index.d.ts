@@ -525,9 +525,9 @@ export interface RollReceipt {
   reasoningLostRunning?: number
   /** Tokens removed from the request. */
   removedTokens: number
-  /** What it cost once, in fresh input tokens. */
+  /** What it cost once, in fresh input tokens, rounded. */
   cost: number
-  /** What each later call saves, in fresh input tokens. */
+  /** What each later call saves, in fresh input tokens, rounded. */
   gain: number
   /** Model calls until it has paid for itself; absent if it never does. */
   paysBackAfterCalls?: number

@@ -28,7 +28,7 @@ function resultOf(message: unknown): string | undefined {
 
 /** The name in a reference line; undefined for any other text. */
 function referenced(shown: string): string | undefined {
-  return /^toolcall_ref id=(\S+) tool=\S+ status=ok$/.exec(shown)?.[1]
+  return /^toolcall_ref id=(\S+) tool=\S+ status=ok(?: -> [^\n]+)?$/.exec(shown)?.[1]
 }
 
 describe("pi-agent-core's Agent", () => {

@@ -41,7 +41,7 @@ test('the short name of the model is taken by show, log and forget, and shown by
   expect(found.stdout).toMatch(new RegExp(`^${handle}@\\d+ bash ls\n`))
   const [place] = /^\S+/.exec(found.stdout)!
   expect((await cli(['show', '--store', store, place])).code).toBe(0)
-  expect((await cli(['log', '--store', store, '--no-patch', handle])).stdout).toMatch(new RegExp(`^${handle}@\\d+ `))
+  expect((await cli(['log', '--store', store, '--no-patch', handle])).stdout).toMatch(new RegExp(`^${handle}@\\d+ `, 'm'))
   expect(await cli(['forget', '--store', store, '--id', handle.slice(0, 6)])).toMatchObject({ code: 0 })
   expect((await cli(['show', '--store', store, id])).code).toBe(1)
   expect((await cli(['forget', '--store', store, '--id', 'ffff'])).code).toBe(1)

@@ -60,7 +60,7 @@ describe('a conversation', () => {
     expect(results(server).map(({ text }) => text)).toEqual(Array.from({ length: 20 }, (_, n) => long(`n${n}`)))
   })
 
-  test('a second gateway goes on with the bytes of the first, which was killed', async () => {
+  test('a second gateway goes on with what the first has collapsed, which was killed', async () => {
     const server = await startModelServer(() => 'ok')
     const place = lasting()
     const first = await gatewayTo(server.url, place)
@@ -74,12 +74,15 @@ describe('a conversation', () => {
     const same = new AnthropicLoop(second.gateway)
     same.messages.push(...loop.messages)
     await same.send()
-    expect(server.requests.at(-1)!.messages.map(({ json }) => json)).toEqual(before)
+    // It takes the provider's cache for cold, so more may collapse, but nothing comes back.
+    const resumed = server.requests.at(-1)!.messages.map(({ json }) => json)
+    const inFull = (messages: readonly string[]): string[] => messages.filter((json) => json.includes('line 0 of an output'))
+    for (const json of inFull(resumed)) expect(inFull(before)).toContain(json)
     const id = handles(server)[0]
     expect(await callTool(second.gateway, 'activate', { id })).toMatch(/^n\d+ line 0 /)
     same.calls = 100
     await same.call('Bash', { command: 'cat more' }, long('more'))
-    expect(server.requests.at(-1)!.messages.map(({ json }) => json).slice(0, before.length)).toEqual(before)
+    expect(server.requests.at(-1)!.messages.map(({ json }) => json).slice(0, resumed.length)).toEqual(resumed)
   })
 
   test('what the host has compacted before this process comes back', async () => {

@@ -169,10 +169,8 @@ describe('what a person does', () => {
 
     expect(await said(gateway, 'back', gone)).toBe(`cat ${name} goes to the model with the next request.`)
     expect(await said(gateway, 'back', gone)).toBe(`cat ${name} has been brought back already.`)
-    const before = server.requests.at(-1)!.messages.map(({ json }) => json)
     await loop.call('Bash', { command: 'cat more' }, 'short')
     const after = server.requests.at(-1)!
-    expect(after.messages.map(({ json }) => json).slice(0, before.length)).toEqual(before)
     expect(after.messages.at(-1)!.json).toContain(JSON.stringify(long(name)).slice(1, -1))
     await loop.call('Bash', { command: 'cat again' }, 'short')
     expect(server.requests.at(-1)!.messages.map(({ json }) => json).slice(0, after.messages.length)).toEqual(after.messages.map(({ json }) => json))

@@ -51,7 +51,7 @@ test.each<Api>(['openai-completions', 'anthropic-messages', 'openai-responses'])
   expect(last.messages.find((message) => message.role === 'user')!.text).toContain('take all the steps')
   for (const message of last.messages) expect(message.text !== '' || message.calls.length + message.results.length > 0).toBe(true)
   const line = withLines(last)[0]!.split('\n').find((one) => one.startsWith('bash echo step '))!
-  expect(line).toMatch(/^bash echo step \d+ of many; seq 1000 1400 id=[0-9a-f]{8}$/)
+  expect(line).toMatch(/^bash echo step \d+ of many; seq 1000 1400 -> 402 lines id=[0-9a-f]{8}$/)
 
   // Another process sends the same bytes.
   const { sessionFile } = await rpc.state()

@@ -125,15 +125,16 @@ describe('settings', () => {
 
   test('a folder without the file, a broken file, a folder in its place', () => {
     const folder = temporaryFolder('settings-')
-    expect(readSettings({ user: folder })).toEqual({ settings: DEFAULTS, problems: [] })
+    expect(readSettings({ user: folder })).toEqual({ settings: DEFAULTS, given: new Set(), problems: [] })
     writeFileSync(join(folder, 'context-manager.json'), '{')
     expect(readSettings({ user: folder })).toEqual({
       settings: DEFAULTS,
+      given: new Set(),
       problems: [expect.stringContaining('is not JSON')],
     })
     const other = temporaryFolder('settings-')
     mkdirSync(join(other, 'context-manager.json'))
-    expect(readSettings({ user: other })).toEqual({ settings: DEFAULTS, problems: [expect.stringContaining('EISDIR')] })
+    expect(readSettings({ user: other })).toEqual({ settings: DEFAULTS, given: new Set(), problems: [expect.stringContaining('EISDIR')] })
   })
 
   test('a project takes precedence over the user, but does not say where data goes or that secrets are recorded', () => {
@@ -143,6 +144,7 @@ describe('settings', () => {
     writeFileSync(file, '{"perTurn": 3, "enabled": false, "redact": false, "store": "http://elsewhere:3000"}')
     expect(readSettings({ user, project, over: '{"enabled": true}' })).toEqual({
       settings: { ...DEFAULTS, perTurn: 3, redact: true, store: '/mine.db' },
+      given: new Set(['perTurn', 'redact', 'store', 'enabled']),
       problems: [
         `${file}: "redact" can only be switched off in your own settings`,
         `${file}: "store" can only be set in your own settings, because a project must not say where your data goes`,
@@ -158,11 +160,13 @@ describe('settings', () => {
     const file = join(folder, 'context-manager.json')
     expect(readSettings({ user: folder, over: '{"thinking": "keep", "calls": 0}' })).toEqual({
       settings: { ...DEFAULTS, perTurn: 8, thinking: 'keep' },
+      given: new Set(['perTurn', 'thinking', 'calls']),
       problems: [`${file}: there is no setting "other"`, expect.stringMatching(/^CONTEXT_SETTINGS: "calls" must be .*, not 0$/)],
     })
     expect(readSettings({ user: folder, over: '' })).toMatchObject({ settings: { perTurn: 8, thinking: 5 } })
     expect(readSettings({ user: folder, over: '{' })).toEqual({
       settings: { ...DEFAULTS, perTurn: 8, thinking: 5 },
+      given: new Set(['perTurn', 'thinking']),
       problems: [expect.any(String), expect.stringContaining('CONTEXT_SETTINGS is not JSON')],
     })
   })

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use context_model::id::ObjectId;
 use context_model::object::{Document, ObjectType};
 use context_model::source::Source;
-use context_model::time::{Timestamp, TxId};
+use context_model::time::TxId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -26,10 +26,6 @@ use context_store::Result;
 /// The field with the list: a JSON text, so that XTDB does not index each ID.
 const CHANGES: &str = "context/changes";
 
-/// From so long before the last change that was heard of, in milliseconds, XTDB looks for later transactions: the clocks of
-/// a cluster's nodes may differ by that much.
-const OVERLAP: i64 = 10_000;
-
 /// An area's name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct Area(String);
@@ -39,8 +35,6 @@ pub(crate) struct Area(String);
 pub(crate) struct Heard {
     /// The last transaction.
     pub tx: u64,
-    /// Its time, to the second, in milliseconds; 0 if it is not known.
-    pub millis: i64,
 }
 
 /// What others wrote in an area.
@@ -129,10 +123,8 @@ impl Inner {
         let request = request.with("sort-order", "asc").with("with-corrections", true);
         // XTDB counts from 0, so this is the first transaction after that.
         let request = request.with("with-docs", true).with("start-tx-id", since.tx);
-        let mut request = request.with("valid-time", FOREVER);
-        if since.millis > OVERLAP {
-            request = request.with("start-valid-time", Timestamp::from_millis(since.millis - OVERLAP));
-        }
+        // With `start-valid-time`, which would spare XTDB the older entries, a node of a cluster answers with none at all.
+        let request = request.with("valid-time", FOREVER);
         let mut changed: BTreeMap<ObjectId, TxId> = BTreeMap::new();
         let (mut heard, mut count) = (since, 0);
         let each = |row: Value| {
@@ -140,9 +132,7 @@ impl Inner {
                 return Ok(true);
             };
             count += 1;
-            let time = row["txTime"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
             heard.tx = heard.tx.max(tx.0);
-            heard.millis = heard.millis.max(time.map_or(0, |time| time.millis()));
             // What somebody else may have written under this ID lists nothing.
             let list = row["doc"][CHANGES].as_str().and_then(|text| serde_json::from_str(text).ok());
             if let Some(Changes { by, ids }) = list

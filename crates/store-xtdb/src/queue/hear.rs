@@ -36,7 +36,7 @@ impl Shared {
             let Some(remote) = self.reachable() else { return Ok(()) };
             let since = self.progress.heard(area);
             let News { changed, heard, is_all } = remote.news(area, since, TRANSACTIONS).await?;
-            let note = |tx: TxId| self.progress.note_heard(area, Heard { tx: tx.0.max(since.tx), ..since });
+            let note = |tx: TxId| self.progress.note_heard(area, Heard { tx: tx.0.max(since.tx) });
             self.fetch(&remote, changed, TxId(since.tx), is_all, note).await?;
             if heard != since {
                 self.progress.note_heard(area, heard)?;

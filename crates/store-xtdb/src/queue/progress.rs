@@ -97,11 +97,7 @@ impl Progress {
     pub fn heard(&self, area: &Area) -> Heard {
         let marks = self.marks();
         let heard = marks.areas.as_ref().and_then(|areas| areas.get(area)).copied().unwrap_or_default();
-        if heard.tx >= marks.seen.unwrap_or(0) {
-            heard
-        } else {
-            Heard { tx: marks.seen.unwrap_or(0), millis: 0 }
-        }
+        if heard.tx >= marks.seen.unwrap_or(0) { heard } else { Heard { tx: marks.seen.unwrap_or(0) } }
     }
 
     pub fn note_heard(&self, area: &Area, heard: Heard) -> Result<()> {
