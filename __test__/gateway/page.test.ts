@@ -163,8 +163,9 @@ describe('what a person does', () => {
     const loop = new AnthropicLoop(gateway)
     for (let n = 0; n < 30; n += 1) await loop.call('Bash', { command: `cat n${n}` }, long(`n${n}`))
     const { lists } = await shown(gateway)
-    const formed = (form: string): string => lists.outputs.order.find((id: string) => lists.outputs.rows[id].includes(`>${form}`))
-    const [gone, whole] = [formed('reference'), formed('in full')]
+    type Lists = typeof lists
+    const formed = (form: string, { outputs }: Lists): string => outputs.order.find((id: string) => outputs.rows[id].includes(`>${form}`))
+    const gone = formed('reference', lists)
     const name = `n${Number(gone.split('_').at(-1)) - 1}`
 
     expect(await said(gateway, 'back', gone)).toBe(`cat ${name} goes to the model with the next request.`)
@@ -175,6 +176,7 @@ describe('what a person does', () => {
     await loop.call('Bash', { command: 'cat again' }, 'short')
     expect(server.requests.at(-1)!.messages.map(({ json }) => json).slice(0, after.messages.length)).toEqual(after.messages.map(({ json }) => json))
 
+    const whole = formed('in full', (await shown(gateway)).lists)
     expect(await said(gateway, 'pin', whole)).toMatch(/is pinned: it does not collapse\.$/)
     expect((await shown(gateway)).lists.outputs.rows[whole]).toContain('pinned')
     expect(await said(gateway, 'drop', whole)).toMatch(/stays as long as it is pinned\.$/)

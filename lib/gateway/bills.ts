@@ -2,8 +2,7 @@
  * What was billed, call by call, in a file of this user beside the store: `usage` sums it up, and compares the sessions that
  * were held out with the others. No text of a conversation is in it.
  */
-import { mkdirSync } from 'node:fs'
-import { appendFile } from 'node:fs/promises'
+import { appendFile, mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Usage } from './answer.ts'
 
@@ -47,7 +46,8 @@ export class Bills {
   }
 
   async #write(): Promise<void> {
-    mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 })
+    // What can't be written is lost; the request that it belongs to has been answered.
+    await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 }).catch(() => {})
     while (this.#waiting !== '') {
       const lines = this.#waiting
       this.#waiting = ''

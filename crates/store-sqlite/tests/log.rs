@@ -19,6 +19,10 @@ fn text(n: u64) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn log_of_a_busy_writer_stays_short() {
+    if std::env::var_os("CONTEXT_SOAK").is_none() {
+        eprintln!("not run: it writes for a minute, with CONTEXT_SOAK=1");
+        return;
+    }
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.db");
     let store = SqliteStore::open(&path, Durability::Power).unwrap();
@@ -39,7 +43,7 @@ async fn log_of_a_busy_writer_stays_short() {
     };
     let log = place.path().join("store.db-wal");
     let (mut longest, mut times) = (0, Vec::new());
-    for n in 1..=4_000 {
+    for n in 1..=3_000 {
         let start = Instant::now();
         let transaction = Transaction { writes: vec![Write::put(file(n))], expected: Vec::new() };
         store.transact_soon(transaction).await.unwrap();
@@ -52,7 +56,7 @@ async fn log_of_a_busy_writer_stays_short() {
     let at = |part: f64| times[((times.len() - 1) as f64 * part) as usize].as_secs_f64() * 1_000.0;
     let total: Duration = times.iter().sum();
     eprintln!(
-        "the longest log: {} MB; 4,000 writes: {:.1} s, p50 {:.2}, p99 {:.2}, p99.9 {:.2}, longest {:.2} ms",
+        "the longest log: {} MB; 3,000 writes: {:.1} s, p50 {:.2}, p99 {:.2}, p99.9 {:.2}, longest {:.2} ms",
         longest >> 20,
         total.as_secs_f64(),
         at(0.5),
