@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::http::Format;
 use super::inner::Inner;
 use super::wire::{FOREVER, number};
-use context_store::Result;
+use context_store::{Result, StoreError};
 
 /// The field with the list: a JSON text, so that XTDB does not index each ID.
 const CHANGES: &str = "context/changes";
@@ -127,25 +127,36 @@ impl Inner {
         let request = request.with("valid-time", FOREVER);
         let mut changed: BTreeMap<ObjectId, TxId> = BTreeMap::new();
         let (mut heard, mut count) = (since, 0);
-        let each = |row: Value| {
-            let Some(tx) = row["txId"].as_u64().map(number).filter(|tx| tx.0 > since.tx) else {
-                return Ok(true);
+        // The request that finds a node gone has the next one asked, so that the turn still hears of what others wrote.
+        for attempt in 1.. {
+            (heard, count) = (since, 0);
+            changed.clear();
+            let each = |row: Value| {
+                let Some(tx) = row["txId"].as_u64().map(number).filter(|tx| tx.0 > since.tx) else {
+                    return Ok(true);
+                };
+                count += 1;
+                heard.tx = heard.tx.max(tx.0);
+                // What somebody else may have written under this ID lists nothing.
+                let list = row["doc"][CHANGES].as_str().and_then(|text| serde_json::from_str(text).ok());
+                if let Some(Changes { by, ids }) = list
+                    && by != self.writer
+                {
+                    for id in ids {
+                        let first = changed.entry(id).or_insert(tx);
+                        *first = tx.min(*first);
+                    }
+                }
+                Ok(count < most)
             };
-            count += 1;
-            heard.tx = heard.tx.max(tx.0);
-            // What somebody else may have written under this ID lists nothing.
-            let list = row["doc"][CHANGES].as_str().and_then(|text| serde_json::from_str(text).ok());
-            if let Some(Changes { by, ids }) = list
-                && by != self.writer
-            {
-                for id in ids {
-                    let first = changed.entry(id).or_insert(tx);
-                    *first = tx.min(*first);
+            match self.nodes.each(&request, each).await {
+                Err(StoreError::Unavailable(_)) if attempt <= self.nodes.count() => {}
+                other => {
+                    other?;
+                    break;
                 }
             }
-            Ok(count < most)
-        };
-        self.nodes.each(&request, each).await?;
+        }
         // Whatever was seen must also be seen by later reads, whichever node answers them.
         self.known.fetch_max(heard.tx, Ordering::AcqRel);
         self.cache(|cache| changed.keys().for_each(|id| cache.forget(id)));

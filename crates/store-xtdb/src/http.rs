@@ -148,6 +148,11 @@ impl Nodes {
         self.timeout
     }
 
+    /// How many nodes there are.
+    pub fn count(&self) -> usize {
+        self.bases.len()
+    }
+
     /// The URL that the next request goes to first.
     pub fn current(&self) -> &str {
         self.base(self.current.load(Ordering::Relaxed)).shown()
