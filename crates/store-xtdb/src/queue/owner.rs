@@ -23,6 +23,12 @@ impl OwnedStore for QueuedStore {
         self.shared.check_open()?;
         Needles::new(&wanted)?;
         let remote = self.owner().await?;
+        // Whoever names an object knows of it, whether or not this machine has heard of its area.
+        let ids: Vec<&ObjectId> = wanted
+            .iter()
+            .filter_map(|one| if let Erase::Object(id) = one { Some(id) } else { None })
+            .collect();
+        self.shared.status().names.add(ids);
         // Each of both may lack some of them, but not both.
         let objects = erasing::objects(self, &wanted).await?;
         let texts = wanted.into_iter().filter(|one| matches!(one, Erase::Text(_)));
